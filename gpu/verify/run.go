@@ -130,7 +130,8 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 			return e, probe.CacheError(dir, err)
 		}
 	}
-	if o.Nodes == nil && h.OS == buildenv.Linux {
+	look := o.Nodes == nil && h.OS == buildenv.Linux
+	if look {
 		o.Nodes = DeviceNodes(h)
 	}
 	for {
@@ -152,6 +153,9 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		}
 	}
 
+	if look { // a driver may make them at its first use, which was the control's
+		o.Nodes = DeviceNodes(h)
+	}
 	if devices, ok := o.Env.Lookup("CUDA_VISIBLE_DEVICES"); ok && e.Hidden == "" && e.Control.Outcome == ControlNoDevice {
 		e.Conflicts = append(e.Conflicts, Conflict{
 			What: "CUDA_VISIBLE_DEVICES=" + devices + " is set: it may name no device of this machine",

@@ -1,8 +1,15 @@
 package verify
 
 import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/gpu/probe"
 )
 
 // What a user reads of a verdict: which kernels ran and whether they count, and what to do about what is missing.
@@ -59,5 +66,34 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 				t.Errorf("%d lines", len(v.Lines))
 			}
 		})
+	}
+}
+
+// Each refusal of CUPTI's that a machine may answer has a remedy of its own.
+func TestRemediesOfCUPTI(t *testing.T) {
+	seen := map[string]int{}
+	for _, rc := range []int{33, 40, 41, 43, 45} {
+		u := probe.Unavailable{Step: "enable", RC: rc, Why: "CUPTI_ERROR_X"}
+		e := Evidence{Control: Control{Outcome: ControlUnrecorded}}
+		r := remedy(e, summary{}, Verdict{Kind: Unproved, Why: "the positive control ran, but was not recorded: CUPTI could not record: " + u.String()})
+		if other, ok := seen[r]; r == "" || ok {
+			t.Errorf("%d: %q, as %d", rc, r, other)
+		}
+		seen[r] = rc
+	}
+}
+
+// .ci/gpu says at once that there is no GPU.
+func TestGPUScriptWithoutGPU(t *testing.T) {
+	for _, node := range []string{"/dev/nvidiactl", "/dev/dxg"} {
+		if _, err := os.Stat(node); err == nil {
+			need.Missing(t, "no-gpu", "there is a GPU here")
+		}
+	}
+	bash := need.Tool(t, "bash")
+	out, err := exec.Command(bash, filepath.Join("..", "..", ".ci", "gpu"), "run", t.TempDir(), t.TempDir()).CombinedOutput()
+	var exited *exec.ExitError
+	if !errors.As(err, &exited) || exited.ExitCode() != 21 || !strings.Contains(string(out), "there is no NVIDIA GPU here") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -10,6 +10,8 @@
  *   STANDIN_CUPTI_UNTIMED=name    that kernel's times could not be collected: 0
  *   STANDIN_CUPTI_NOT_INITIALIZED=part   cuptiSubscribe answers 15 in a CUPTI whose path holds that, as one that is newer than the driver
  *   STANDIN_CUPTI_FLUSH=7         what a forced flush, as the probe does one at the end, answers, and hands nothing over
+ *   STANDIN_CUPTI_COARSE=1        a kernel ends when it starts: a clock that is too coarse for it
+ *   STANDIN_CUPTI_MUTE=cuLaunchKernel    calls of that function are not told: the run-time library's may not be
  *   STANDIN_CUPTI_UNFINISHED=1    hand records over without an end, as a forced flush does with kernels that still run
  *
  * Build: cc -std=c11 -O2 -shared -fPIC -fvisibility=hidden -pthread -Wl,-soname,libcupti.so.13 cupti.c -o libcupti.so.13 -ldl */
@@ -84,7 +86,7 @@ static void on_launch(const struct launch *l) {
     for (struct client *c = clients; c < clients + CLIENTS; c++) {
         if (!c->kernels || (lose && !strcmp(lose, l->name)) || !(r = room(c))) continue;
         PUT(0, uint32_t, c->kernels);
-        if (!untimed || strcmp(untimed, l->name)) { PUT(16, uint64_t, l->start); PUT(24, uint64_t, unfinished ? 0 : l->end); }
+        if (!untimed || strcmp(untimed, l->name)) { PUT(16, uint64_t, l->start); PUT(24, uint64_t, unfinished ? 0 : getenv("STANDIN_CUPTI_COARSE") ? l->start : l->end); }
         PUT(40, uint32_t, l->device); PUT(44, uint32_t, l->context); PUT(48, uint32_t, l->stream);
         memcpy(r + 52, l->grid, 12); memcpy(r + 64, l->block, 12);
         PUT(80, int32_t, l->smem);
@@ -109,7 +111,8 @@ static uint32_t (*number)(void **context), (*context_number)(void);
 
 static void on_call(int site, const char *function, const int *answer) {
     struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
-    uint8_t *r; size_t i = 0;
+    uint8_t *r; size_t i = 0; const char *mute = getenv("STANDIN_CUPTI_MUTE");
+    if (mute && !strcmp(mute, function)) return;
     d.correlation = number(&d.context);
     if (context_number) d.context_id = context_number();
     while (i < KNOWN_CALLS && strcmp(known_calls[i].function, function)) i++;
@@ -188,7 +191,10 @@ API cuptiGetVersion(uint32_t *v) {
 API cuptiGetResultString(int rc, const char **s) {
     *s = rc == OK ? "CUPTI_SUCCESS" : rc == NOT_INITIALIZED ? "CUPTI_ERROR_NOT_INITIALIZED"
        : rc == INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
-       : rc == MULTIPLE_SUBSCRIBERS ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_UNKNOWN";
+       : rc == MULTIPLE_SUBSCRIBERS ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+       : rc == 33 ? "CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED" : rc == 40 ? "CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES"
+       : rc == 41 ? "CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED" : rc == 43 ? "CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED"
+       : rc == 45 ? "CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED" : "CUPTI_ERROR_UNKNOWN";
     return OK;
 }
 API cuptiActivityRegisterCallbacks(void (*a)(uint8_t **, size_t *, size_t *), void (*b)(void *, uint32_t, uint8_t *, size_t, size_t)) {

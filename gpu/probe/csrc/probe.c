@@ -206,9 +206,11 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
         if (k->kind == KIND_DRIVER) on_record(rec);
         if (k->kind != KIND_CONCURRENT_KERNEL && k->kind != KIND_KERNEL) continue;
         if (!k->start && !k->end) { ADD(untimed, 1); continue; }                 /* CUPTI's header: the times could not be collected */
-        if (!k->start || k->end <= k->start) { ADD(unfinished, 1); continue; }   /* a forced flush hands over running kernels with end 0 */
+        if (!k->start || k->end < k->start) { ADD(unfinished, 1); continue; }   /* a forced flush hands over running kernels with end 0 */
         ADD(seen, 1);
-        one.first = *k; one.last = k->correlation; one.start = k->start; one.end = k->end; one.count = 1; one.total = k->end - k->start;
+        one.first = *k; one.last = k->correlation; one.count = 1;
+        one.start = k->start; one.end = k->end > k->start ? k->end : k->start + 1;  /* a clock that is too coarse, as on Windows: the shortest time */
+        one.total = one.end - one.start;
         if (GET(detailed) < DETAIL && ADD(detailed, 1) < DETAIL) {
             write_tally(&one);
             continue;
@@ -216,10 +218,10 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
         for (int i = n - 1; i >= 0 && !t; i--)
             if (c->names[i].first.name == k->name && c->names[i].first.device == k->device && c->names[i].first.context == k->context) t = &c->names[i];
         if (t) {
-            t->count++; t->total += k->end - k->start;
+            t->count++; t->total += one.total;
             if (k->correlation > t->last) t->last = k->correlation;
             if (k->start < t->start) t->start = k->start;
-            if (k->end > t->end) t->end = k->end;
+            if (one.end > t->end) t->end = one.end;
             continue;
         }
         if (n == NAMES) { for (int i = 0; i < n; i++) write_tally(&c->names[i]); n = 0; }
@@ -252,6 +254,9 @@ static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600 };
 static uint8_t kind_of[CALL_IDS];
 static volatile uint32_t failed[CALL_IDS];  /* by call, and below KINDS by kind: where it was refused last, until it succeeds there; 1: anywhere */
+
+/* Was anything launched? Where the run-time library calls the driver by tables of its own, the launch may not be told, and only its record is. */
+static int worked(void) { return GET(accepted) || GET(seen); }
 
 static struct context *context_of(uint32_t id) {
     struct context *c = NULL; int i = 0;
@@ -330,7 +335,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
         if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
         if (GET(ended) == process_id()) { begin("late"); finish(1); }
-    } else if (!GET(accepted)) {
+    } else if (!worked()) {
     } else if (settling && kind == WAIT) answer("settled", d, rc, kind, d->correlation);
     else if (rc != OK) refused(d, rc, id, kind);
     else {
@@ -349,7 +354,7 @@ static void on_record(const struct api_record *r) {
     ADD(answers, 1);
     if (kind == NONE || kind == END) return;
     if (kind == LAUNCH && r->answer == OK) { ADD(accepted, 1); return; }
-    if (!GET(accepted)) return;
+    if (!worked()) return;
     memset(&d, 0, sizeof d);
     d.correlation = r->correlation;
     if (p_name && p_name(1, r->id, &name) == OK) d.function = name;
@@ -420,7 +425,8 @@ static void settle(void) {
         p_flush(FLUSH_FORCED);
         if (GET(answers) == before) { taken = 1; return; }
     }
-    if (!GET(accepted)) return;
+    if (!worked()) p_flush(0);
+    if (!worked()) return;
     settling = 1;
     for (int i = 0; i < CONTEXTS && contexts[i].id; i++)
         if ((context = contexts[i].handle) && set(context) == OK) synchronize();
