@@ -70,7 +70,7 @@ type KernelSummary struct {
 type Verdict struct {
 	Kind      Kind            `json:"kind"`
 	Why       string          `json:"why"`   // one sentence
-	Lines     []string        `json:"lines"` // at most five: what ran, where, how long, against which names, what is missing
+	Lines     []string        `json:"lines"` // at most six: what ran, where, how long, against which names, what is missing
 	Device    string          `json:"device,omitempty"`
 	UUID      string          `json:"uuid,omitempty"`
 	Launches  uint64          `json:"launches"` // that matched

@@ -79,13 +79,13 @@ func TestCandleOnTheStandin(t *testing.T) {
 		{"its memory is full: it fails, and is not proven", "gpubuild-standin", gpu, []string{"STANDIN_CUDA_MEMORY=1023"}, nil,
 			[]string{"--sizes", "16"}, 1, []string{"Not proven", "ended with status 1"}},
 		{"the CPU was asked for: it links the driver and opens no device", "gpubuild-standin", gpu, nil, nil,
-			[]string{"--device", "cpu", "--sizes", "16"}, 20, []string{"it ran on the CPU"}},
+			[]string{"--device", "cpu", "--sizes", "16"}, 20, []string{"no GPU use was seen"}},
 		{"the device is hidden", "gpubuild-standin", gpu, []string{"CUDA_VISIBLE_DEVICES=-1"}, nil, []string{"--sizes", "16"}, 21,
 			[]string{"device: cpu", "hidden by CUDA_VISIBLE_DEVICES=-1"}},
 		{"the shipped predicate", "gpubuild", gpu, nil, nil, []string{"--device", "cuda", "--sizes", "16"}, 21,
 			[]string{"Not proven", "stand-in"}},
 		{"a feature that was not forwarded", "gpubuild-standin", cpu, nil, nil, nil, 20,
-			[]string{"device: Cpu", "Not used", "it ran on the CPU"}},
+			[]string{"device: Cpu", "Not used", "no GPU use was seen"}},
 		{"the same, as it was expected", "gpubuild-standin", cpu, nil, []string{"--expect=cpu"}, nil, 0, []string{"Not used"}},
 	}
 	for _, tt := range tests {

@@ -96,7 +96,7 @@ func TestWineProof(t *testing.T) {
 		{"another kernel", []string{"fill"}, nil, 22, "ran: 1 launch of other kernels: fill_f32"},
 		{"the other kernel was asked for", []string{"fill"}, []string{"--kernel=^fill"}, 0, "Proved"},
 		{"the driver was opened, and nothing was launched", []string{"init"}, nil, 20, "the driver was opened, but nothing was " +
-			"launched: it ran on the CPU"},
+			"launched in this program and its children"},
 		{"the same, as it was expected", []string{"init"}, []string{"--expect=cpu"}, 0, "Not used"},
 		{"computed on the CPU: nobody can know that nothing else was done", []string{"cpu"}, nil, 21,
 			"whether a GPU was opened while it ran is not known"},

@@ -61,7 +61,7 @@ func TestWineRun(t *testing.T) {
 		{"a product", "run", nil, nil, []string{"gpu"}, 0, []string{"Compiling matmul", "\ndone\n",
 			`Proved matmul\target\debug\matmul.exe ran its kernel on Stand-in device`,
 			"ran: 1 launch of matmul"}, ""},
-		{"the driver opened, and nothing launched", "run", nil, nil, []string{"init"}, 20, []string{"Not used", "it ran on the CPU"},
+		{"the driver opened, and nothing launched", "run", nil, nil, []string{"init"}, 20, []string{"Not used", "in this program and its children"},
 			"Compiling"},
 		{"on the CPU: nobody can know that nothing else was done", "run", nil, nil, []string{"cpu"}, 21,
 			[]string{"Not proven", "Windows does not report"}, ""},
