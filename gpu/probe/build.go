@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -245,16 +246,38 @@ func CacheError(dir string, err error) error {
 
 // Build returns a backend's probe in cacheDir, and compiles it if it is missing, was built from other sources or by another compiler, or
 // has changed since. It is built in a temporary directory and renamed, so that it is complete or absent, also when two build at once.
+//
+// A release carries the programs, and takes them in place of a compiler's.
 func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler, backend Backend) (Probe, error) {
-	if !canBuild(h.OS, h.Arch, backend) || compiler.Path == "" {
+	return build(ctx, h, run, cacheDir, compiler, backend, carriedIn(released, backend))
+}
+
+// carriedIn are the programs of a backend that a release carries, by name; nil: it carries none, or not all.
+func carriedIn(in fs.ReadDirFS, backend Backend) map[string][]byte {
+	out := map[string][]byte{}
+	for _, p := range parts(buildenv.Linux, backend) {
+		data, err := fs.ReadFile(in, releasedDir+"/"+p.name)
+		if err != nil {
+			return nil
+		}
+		out[p.name] = data
+	}
+	return out
+}
+
+func build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler, backend Backend, carried map[string][]byte) (
+	Probe, error) {
+	if carried == nil && (!canBuild(h.OS, h.Arch, backend) || compiler.Path == "") {
 		return Probe{}, noCompiler(h.OS, h.Arch, backend)
 	}
-	fi, err := h.Files.Stat(compiler.Path)
-	if err != nil {
-		return Probe{}, fmt.Errorf("host compiler: %w", err)
+	source, id := SourceHash(), `"gpubuild's release" `+h.Arch
+	if carried == nil {
+		fi, err := h.Files.Stat(compiler.Path)
+		if err != nil {
+			return Probe{}, fmt.Errorf("host compiler: %w", err)
+		}
+		id = fmt.Sprintf("%q %d %d %s", h.Real(compiler.Path), fi.Size(), fi.ModTime().UnixNano(), h.Arch)
 	}
-	source := SourceHash()
-	id := fmt.Sprintf("%q %d %d %s", h.Real(compiler.Path), fi.Size(), fi.ModTime().UnixNano(), h.Arch)
 	key := sha256.Sum256([]byte(source + "\n" + id + string(backend)))
 	home := filepath.Join(cacheDir, "probe")
 	dir := filepath.Join(home, hex.EncodeToString(key[:12]))
@@ -281,7 +304,11 @@ func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, co
 		}
 	}
 	for _, p := range parts(h.OS, backend) {
-		if _, err := run.Run(ctx, compile(h, compiler, tmp, tmp, p)); err != nil {
+		if data := carried[p.name]; data != nil {
+			if err := os.WriteFile(filepath.Join(tmp, p.name), data, 0o600); err != nil {
+				return Probe{}, CacheError(home, err)
+			}
+		} else if _, err := run.Run(ctx, compile(h, compiler, tmp, tmp, p)); err != nil {
 			if ctx.Err() != nil {
 				return Probe{}, ctx.Err()
 			}

@@ -1,0 +1,10 @@
+//go:build !release || !linux || !(amd64 || arm64)
+
+package probe
+
+import "embed"
+
+// released is empty: a build from source compiles the programs on the machine where they are used.
+var released embed.FS
+
+const releasedDir = "released"
