@@ -81,7 +81,8 @@ type entry struct {
 type release struct {
 	root, out, version, commit, docs string
 	when                             time.Time // of the commit: what every file carries
-	work                             string
+	work, zig                        string
+	overlay                          string // for go build: where the compiled programs of the probe are
 }
 
 func main() {
@@ -92,6 +93,7 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "the version, such as 0.2.0")
 	flag.StringVar(&r.commit, "commit", "", "the commit; left out, git is asked")
 	flag.StringVar(&r.docs, "docs", "", "where docs/ is published, such as https://example.org/gpubuild/; left out, findings name `gpubuild explain ID`")
+	flag.StringVar(&r.zig, "zig", "zig", "the zig that compiles the probe, version "+zigVersion)
 	flag.StringVar(&only, "targets", "", "only these, as os/arch with commas")
 	flag.Parse()
 	if err := r.run(only); err != nil {
@@ -128,6 +130,9 @@ func (r *release) run(only string) error {
 	}
 	defer os.RemoveAll(r.work)
 	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return err
+	}
+	if err := r.probes(); err != nil {
 		return err
 	}
 	shared, err := r.shared()
@@ -195,6 +200,60 @@ func (r *release) askGit() error {
 	return nil
 }
 
+// zigVersion is that of the compiler of the probe's programs: with another one a release would have other bytes.
+const zigVersion = "0.16.0"
+
+// programs are those of gpu/probe that a release for Linux carries, so that a machine with a GPU needs no compiler. What is loaded into
+// other programs, or loads a driver, is for glibc, from 2.17 (2014); the watcher is static.
+var programs = []struct {
+	source, name string
+	shared       bool
+	libc         string
+}{
+	{"probe.c", "libgpubuild_probe.so", true, "gnu.2.17"},
+	{"control.c", "gpubuild-control", false, "gnu.2.17"},
+	{"watch.c", "gpubuild-watch", false, "musl"},
+	{"layer.c", "libgpubuild_layer.so", true, "gnu.2.17"},
+	{"control_vulkan.c", "gpubuild-vulkan-control", false, "gnu.2.17"},
+}
+
+// probes compiles them, and lets go build find them where gpu/probe embeds them; the checkout stays as it is.
+func (r *release) probes() error {
+	said, err := exec.Command(r.zig, "version").Output()
+	if version := strings.TrimSpace(string(said)); err != nil || version != zigVersion {
+		return errors.Join(err, fmt.Errorf("%s is zig %q, not %s: pip install ziglang==%[3]s has it", r.zig, version, zigVersion))
+	}
+	root, err := filepath.Abs(r.root)
+	if err != nil {
+		return err
+	}
+	replace := map[string]string{}
+	for goarch, arch := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
+		for _, p := range programs {
+			out := filepath.Join(r.work, "linux-"+goarch, p.name)
+			if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+				return err
+			}
+			args := []string{"cc", "-target", arch + "-linux-" + p.libc, "-std=c11", "-O2", "-pthread", "-s", "-o", out, p.source, "-ldl"}
+			if p.shared {
+				args = append(args, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,nodelete")
+			}
+			c := exec.Command(r.zig, args...)
+			c.Dir, c.Stderr = filepath.Join(root, "gpu", "probe", "csrc"), os.Stderr
+			if err := c.Run(); err != nil {
+				return fmt.Errorf("%s for %s: %w", p.source, arch, err)
+			}
+			replace[filepath.Join(root, "gpu", "probe", "released", "linux-"+goarch, p.name)] = out
+		}
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	r.overlay = filepath.Join(r.work, "overlay.json")
+	return os.WriteFile(r.overlay, data, 0o600)
+}
+
 // build compiles the program with nothing of this machine in it.
 func (r *release) build(t target) (string, error) {
 	out := filepath.Join(r.work, t.os+"-"+t.arch, t.exe(name))
@@ -202,7 +261,7 @@ func (r *release) build(t target) (string, error) {
 	if r.docs != "" {
 		flags += " -X gpubuild/cmd/internal/version.docs=" + r.docs
 	}
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", out, "-ldflags="+flags, "./cmd/gpubuild")
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags=release", "-overlay="+r.overlay, "-o", out, "-ldflags="+flags, "./cmd/gpubuild")
 	c.Dir = r.root
 	for _, e := range os.Environ() {
 		switch n, _, _ := strings.Cut(e, "="); n {

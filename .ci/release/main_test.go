@@ -75,7 +75,7 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 			t.Setenv("GOCACHE", t.TempDir())
 		}
 		outs[i] = filepath.Join(t.TempDir(), "dist")
-		r := release{root: tree, out: outs[i], version: "v" + testVersion, commit: testCommit}
+		r := release{root: tree, out: outs[i], version: "v" + testVersion, commit: testCommit, zig: need.Tool(t, "zig")}
 		if err := r.run(only); err != nil {
 			t.Fatal(err)
 		}
@@ -107,6 +107,7 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 		checkArchive(t, outs[0], target)
 	}
 	t.Run("runs", func(t *testing.T) { runs(t, outs[0]) })
+	t.Run("an empty root", func(t *testing.T) { inAnEmptyRoot(t, outs[0]) })
 	t.Run("materials", func(t *testing.T) { validMaterials(t, outs[0]) })
 }
 
@@ -252,6 +253,39 @@ sys.exit(str(wrong) if wrong else 0)
 	}
 	if exec.Command(python, "-c", check, broken).Run() == nil {
 		t.Error("the validator takes a component of no known type")
+	}
+}
+
+// inAnEmptyRoot proves a static program where there is nothing else: no compiler, no shell, no C library. Nothing is proven without a driver,
+// and no compiler is asked for.
+func inAnEmptyRoot(t *testing.T, dist string) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" || os.Geteuid() != 0 {
+		need.Missing(t, "mount", "chroot is tried by root only")
+	}
+	root := t.TempDir()
+	files := unpack(t, filepath.Join(dist, targets[0].archive(testVersion)))
+	if err := os.WriteFile(filepath.Join(root, name), files[targets[0].stem(testVersion)+"/"+name], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	source := filepath.Join(t.TempDir(), "app.c")
+	if err := os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(need.CC(t), "-static", "-o", filepath.Join(root, "app"), source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	// As a container has it: /proc, and nothing of the host.
+	c := exec.Command("unshare", "--mount", "sh", "-c", "mount -t proc proc "+root+"/proc && exec chroot "+root+" /"+name+" prove /app")
+	c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "GPUBUILD_CACHE=/cache"}
+	out, err := c.CombinedOutput()
+	if c.ProcessState == nil || c.ProcessState.ExitCode() != 21 || !strings.Contains(string(out), "Not proven") || strings.Contains(string(out), "compiler") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if made, err := filepath.Glob(filepath.Join(root, "cache", "probe", "*", "libgpubuild_probe.so")); err != nil || len(made) != 1 {
+		t.Errorf("%q, %v", made, err)
 	}
 }
 

@@ -118,6 +118,7 @@ var asked = map[string]thing{
 	"wine":        {[]string{"wine"}, "wine=DIR, which .ci/wine-setup DIR prepares"},
 	"xmllint":     {[]string{"xmllint"}, "apt-get install libxml2-utils"},
 	"xz":          {[]string{"xz"}, "apt-get install xz-utils"},
+	"zig":         {[]string{"zig"}, "pip install ziglang==0.16.0"},
 	"zizmor":      {[]string{"zizmor"}, "pip install zizmor"},
 	"zsh":         {[]string{"zsh"}, "apt-get install zsh"},
 }
