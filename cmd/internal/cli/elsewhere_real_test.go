@@ -22,8 +22,9 @@ import (
 	"gpubuild/buildenv/hosttest/need"
 )
 
-// slurm starts a real Slurm of one node with one GPU that is none (/dev/null), without munge, and answers what makes srun find it.
-func slurm(t *testing.T) []string {
+// slurm starts a real Slurm of one node with one GPU that is none (/dev/null), without munge, and answers what makes srun find it, and a
+// function that kills slurmd with all that it has started, and starts it again.
+func slurm(t *testing.T) (srun []string, restart func()) {
 	t.Helper()
 	for _, program := range []string{"slurmctld", "slurmd", "srun", "sinfo"} {
 		need.Program(t, "slurm", program)
@@ -72,7 +73,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 		}
 	}
 	env := "SLURM_CONF=" + filepath.Join(dir, "slurm.conf")
-	for _, daemon := range []string{"slurmctld", "slurmd"} {
+	start := func(daemon string) *exec.Cmd {
 		c := exec.Command(daemon, "-D")
 		c.Env = append(os.Environ(), env)
 		if err := c.Start(); err != nil {
@@ -82,18 +83,35 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 			_ = c.Process.Kill()
 			_ = c.Wait()
 		})
+		return c
+	}
+	start("slurmctld")
+	slurmd := start("slurmd")
+	restart = func() {
+		_ = slurmd.Process.Kill()
+		steps, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, step := range steps {
+			name, _ := os.ReadFile(filepath.Join(filepath.Dir(step), "comm"))
+			of, _ := os.ReadFile(step)
+			var pid int
+			if _, err := fmt.Sscanf(step, "/proc/%d/", &pid); err == nil && string(name) == "slurmstepd\n" && strings.Contains(string(of), env) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		_ = slurmd.Wait()
+		slurmd = start("slurmd")
 	}
 	for range 100 {
 		c := exec.Command("sinfo", "-h", "-o", "%T")
 		c.Env = append(os.Environ(), env)
 		if out, err := c.Output(); err == nil && strings.TrimSpace(string(out)) == "idle" {
-			return []string{env}
+			return []string{env}, restart
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
 	log, _ := os.ReadFile(filepath.Join(dir, "slurmctld.log"))
 	t.Fatalf("Slurm does not start:\n%s", log)
-	return nil
+	return nil, nil
 }
 
 // elsewhere is a project with a program that says that it has started and, asked for, never ends; places are [on.NAME] tables of the
@@ -256,7 +274,7 @@ func sshd(t *testing.T) (server *os.Process, words string) {
 
 // TestProveThroughSlurm: a proof in a real srun, and what is none: a job that never starts, one that is cancelled.
 func TestProveThroughSlurm(t *testing.T) {
-	env := slurm(t)
+	env, _ := slurm(t)
 	dir, command := elsewhere(t, "[on.greedy]\nplace = \"slurm\"\nargs = [\"--gres=gpu:7\"]\n[on.named]\nplace = \"slurm\"\nargs = [\"--job-name=named\"]\n")
 	proves(t, command, env, "slurm", "there is no CUDA driver here", "proof.no-device")
 	proves(t, command, env, "slurm", ", Slurm job ", "proof.no-device")
@@ -272,10 +290,23 @@ func TestProveThroughSlurm(t *testing.T) {
 	answered(t, dir, "named", code, text, "Not proven: target/debug/app: ", "elsewhere.incomplete")
 }
 
+// TestSlurmIsLost: of what ran when slurmd was killed no result comes, and --retry-lost runs it again when slurmd is back; the lost job is
+// given up, else it would hold the GPU.
+func TestSlurmIsLost(t *testing.T) {
+	env, restart := slurm(t)
+	_, command := elsewhere(t, "")
+	words := []string{"prove", "target/debug/app", "--on", "slurm", "--timeout", "3s", "--json=answer-slurm.json"}
+	code, text := onceStarted(t, command(env, append(words, "--retry-lost", "2", "--", "wait")...), restart)
+	if code != 21 || !strings.Contains(text, "sent no result within 1m3s; once more (--retry-lost)") || !strings.Contains(text, "on: ") || strings.Contains(text, "elsewhere.") {
+		t.Errorf("it ended with %d\n%s", code, text)
+	}
+	proves(t, command, env, "slurm", ", Slurm job ", "proof.no-device")
+}
+
 // TestManyProgramsThroughSlurm: nextest starts each test as a program of its own; every one has its result, in any order of their ends.
 func TestManyProgramsThroughSlurm(t *testing.T) {
 	need.Tool(t, "nextest")
-	env := slurm(t)
+	env, _ := slurm(t)
 	dir, command := elsewhere(t, "")
 	c := command(env, "nextest", "run", "--offline", "--features", "cuda", "--no-fail-fast", "--test", "small", "--test-threads", "8", "--gpu-on", "slurm",
 		"--gpu-receipt", "receipt.json", "small_00")
@@ -332,4 +363,70 @@ func TestProveThroughSSH(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	t.Error("a run's directory is left on the other side")
+}
+
+// TestProveInAnOlderRoot: a real root of its own (chroot) whose C library is older than the program takes: nothing is started there, and both
+// versions are said. Its shell loads a newer one from another directory, as programs with a search path of their own do.
+func TestProveInAnOlderRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		need.Missing(t, "mount", "only root may change the root directory")
+	}
+	cc, root := need.CC(t), t.TempDir()
+	for _, program := range []string{"sh", "mkdir", "head", "wc", "mv", "rm", "uname", "id", "chmod"} {
+		from := need.Program(t, "sh", program)
+		listed, err := exec.Command("ldd", from).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := []string{from}
+		for _, word := range strings.Fields(string(listed)) {
+			if strings.HasPrefix(word, "/") {
+				files = append(files, word)
+			}
+		}
+		for _, file := range files {
+			to := filepath.Join(root, file)
+			if filepath.Dir(file) == "/usr/bin" {
+				to = filepath.Join(root, "bin", filepath.Base(file))
+			}
+			data, err := os.ReadFile(file)
+			if err := errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	old := map[string]string{"old.c": "int gnu_get_libc_version(void) { return 0; }\n", "old.map": "GLIBC_2.2.5 { gnu_get_libc_version; };\nGLIBC_2.17 { };\n"}
+	for name, text := range old {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"lib64", "dev", "proc"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mount("proc", filepath.Join(root, "proc"), "proc", 0, ""); err != nil {
+		need.Missing(t, "mount", "mount: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(filepath.Join(root, "proc"), syscall.MNT_DETACH) })
+	if err := os.WriteFile(filepath.Join(root, "dev", "null"), nil, 0o666); err != nil { // a file does: the shell only writes to it
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(cc, "-shared", "-fPIC", "-nostdlib", "-Wl,-soname,libc.so.6,--version-script="+filepath.Join(root, "old.map"), "-o",
+		filepath.Join(root, "lib64", "libc.so.6"), filepath.Join(root, "old.c")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	_, command := elsewhere(t, fmt.Sprintf("[on.older]\ncommand = \"chroot %s\"\ncache = \"/store\"\n", root))
+	c := command([]string{"TMPDIR=/tmp"}, "prove", "target/debug/app", "--on", "older", "--json=older.json")
+	var out, errs strings.Builder
+	c.Stdout, c.Stderr = &out, &errs
+	_ = c.Run() // its exit code is looked at
+	if c.ProcessState.ExitCode() != 21 || out.String() != "" || !strings.Contains(errs.String(), "needs glibc 2.") ||
+		!strings.Contains(errs.String(), "has glibc 2.17") {
+		t.Errorf("it ended with %d\n%s%s", c.ProcessState.ExitCode(), out.String(), errs.String())
+	}
+	if data, err := os.ReadFile(filepath.Join(c.Dir, "older.json")); err != nil || !strings.Contains(string(data), `"id": "elsewhere.refused"`) {
+		t.Errorf("%s, %v", data, err)
+	}
 }

@@ -140,9 +140,9 @@ func ssh(word string) ([]string, error) {
 }
 
 // slurm is one task: in the allocation that gpubuild runs in, else in a job of its own with one GPU. Unbuffered: srun(1) holds back bytes
-// without a line feed otherwise.
+// without a line feed otherwise. The first interrupt gives the job up: an srun that is killed leaves its job running.
 func slurm(h buildenv.Host) []string {
-	words := []string{"srun", "--nodes=1", "--ntasks=1", "--unbuffered"}
+	words := []string{"srun", "--nodes=1", "--ntasks=1", "--unbuffered", "--quit-on-interrupt"}
 	if h.Env.Get("SLURM_JOB_ID") != "" {
 		return append(words, "--exact")
 	}

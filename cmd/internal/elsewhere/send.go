@@ -59,7 +59,7 @@ func Send(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task, 
 	for left := p.Retry; ; left-- {
 		got, err := once(ctx, m, p, req, s)
 		e, lost := errors.AsType[*Error](err)
-		if !lost || left <= 0 || e.ID != IDIncomplete && e.ID != IDUnreachable {
+		if !lost || left <= 0 || e.ID == IDRefused || e.ID == IDQueue {
 			return got, err
 		}
 		m.Shell.Note("%s; once more (--retry-lost)", e.What)
