@@ -152,11 +152,30 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 			return proof.Proof{}, &Error{IDQueue, fmt.Sprintf("%s did not start the program within %s", p.Name, p.Queue), "wait longer: --queue-timeout"}
 		case <-over:
 			leave()
+			cancelJob(ctx, m, p, c.started)
 			return proof.Proof{}, &Error{IDTimeout, fmt.Sprintf("%s sent no result within %s", p.Name, req.Task.Timeout+answerDelay), "look at that machine"}
 		case <-ctx.Done():
 			leave()
 			return proof.Proof{}, ctx.Err()
 		}
+	}
+}
+
+// cancelJob cancels the Slurm job of a program that was lost with its node: srun cannot end it, and it would hold the GPU.
+func cancelJob(ctx context.Context, m *session.Machine, p proof.Place, at host) {
+	if at.Slurm == "" || m.Host.Base(p.Command[0]) != "srun" {
+		return
+	}
+	id := at.Slurm
+	if m.Host.Env.Get("SLURM_JOB_ID") == "" { // a job of its own, not a step of ours
+		id, _, _ = strings.Cut(id, ".")
+	}
+	scancel, err := m.Host.LookPath("scancel")
+	if err == nil {
+		_, err = m.Runner.Run(ctx, buildenv.Cmd{Path: scancel, Args: []string{id}, Env: m.Host.Env.Entries(), Timeout: time.Minute})
+	}
+	if err != nil {
+		m.Shell.Warning("the Slurm job %s may still hold its GPU: %v", id, err)
 	}
 }
 
