@@ -45,7 +45,6 @@ func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 		e.archsOfCMake()
 		e.threads()
 	}
-	e.shorten(n)
 	return e.d
 }
 

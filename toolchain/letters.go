@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
@@ -43,7 +44,12 @@ func InCache(h buildenv.Host, cacheDir string) error {
 	}
 }
 
-// Unreadable lists those directories that nvcc has to read and write but whose names its code page cannot express; nil outside Windows.
+// most is how many characters of PATH leave room for what cargo and nvcc put before it. nvcc starts cl.exe through cmd.exe, which hands on
+// no variable of more than 8191 ("Command prompt line string limitation", Microsoft, KB 830473): with a longer PATH it finds no cl.exe.
+const most = 7000
+
+// Unreadable lists what of the environment nvcc on Windows cannot take: directories that it has to read and write but whose names its code
+// page cannot express, and a PATH that is too long. Nil outside Windows.
 func Unreadable(h buildenv.Host, n Needs, targetDir string) (notes []string) {
 	page := h.CodePage()
 	if !n.NVCC {
@@ -60,6 +66,10 @@ func Unreadable(h buildenv.Host, n Needs, targetDir string) (notes []string) {
 				d.what, d.path, page, letter, d.fix,
 			))
 		}
+	}
+	if size := utf8.RuneCountInString(h.Env.Get("PATH")); h.OS == buildenv.Windows && size > most {
+		notes = append(notes, fmt.Sprintf("PATH has %d characters, and nvcc starts cl.exe through cmd.exe, which hands on no more than 8191: "+
+			"if nvcc finds no cl.exe, take directories out of PATH", size))
 	}
 	return notes
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/toolchain"
 )
@@ -42,6 +43,17 @@ func TestLettersOfDirectories(t *testing.T) {
 		}
 		if err := toolchain.InCache(h, tt.target); (err != nil) != (tt.want != nil || !tt.nvcc) {
 			t.Errorf("a cache there: %v", err)
+		}
+	}
+}
+
+// TestLongPath: a PATH that cmd.exe cannot hand on is said, and stays as it is.
+func TestLongPath(t *testing.T) {
+	for length, want := range map[int]bool{7000: false, 7001: true} {
+		h := buildenv.Host{OS: buildenv.Windows, Env: buildenv.NewEnv(buildenv.Windows, []string{"PATH=" + strings.Repeat("x", length)})}
+		notes := toolchain.Unreadable(h, toolchain.Needs{NVCC: true}, `C:\t`)
+		if said := len(notes) > 0; said != want {
+			t.Errorf("%d: %q", length, notes)
 		}
 	}
 }

@@ -193,7 +193,6 @@ func (c Command) demandsProof() bool {
 // noGPUWork is plain cargo. A proof that was requested and cannot be made must not look like a success.
 func noGPUWork(ctx context.Context, c Command, s *session.Session, why string) (r Result, err error) {
 	m := c.Machine
-	m.Shell.Detail("no GPU work: %s", why)
 	noteLeftOff(c, s)
 	r.Session = s
 	if c.Options.Watch {

@@ -145,7 +145,6 @@ func install(ctx context.Context, c Command, trace *finding.Trace) (r Result, er
 	}
 	work, why := s.GPUWork()
 	if !work {
-		m.Shell.Detail("no GPU work: %s", why)
 		return r, cargorun.Plain(ctx, m, c.Line, m.Host.Env)
 	}
 	m.Shell.Detail("GPU work: %s", why)

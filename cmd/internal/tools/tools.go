@@ -65,9 +65,6 @@ func (t Tools) announce(sh *console.Shell, h buildenv.Host) {
 				"nvcc's objects and CUDA's libraries will not link there; PTX is the same everywhere", target)
 		}
 	}
-	if left := toolchain.LeftOut(t.Delta); left != "" {
-		sh.Warning("%s", left)
-	}
 	for _, l := range s.Losers {
 		sh.Detail("not %s", l)
 	}
