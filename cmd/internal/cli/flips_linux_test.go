@@ -147,3 +147,29 @@ func TestReadOnlyCache(t *testing.T) {
 		}
 	}
 }
+
+// TestCacheCleanFollowsNoLink: what a link in the cache leads to stays, also where a whole part of the cache is one.
+func TestCacheCleanFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	dir, elsewhere := filepath.Join(t.TempDir(), "cache"), t.TempDir()
+	writeFiles(t, elsewhere, map[string]string{"mine/file": "mine"})
+	writeFiles(t, dir, map[string]string{"kernels/files/a": "a", "views/v/bin/nvcc": "nvcc"})
+	for _, link := range []string{"views/v/include", "kernels/files/b", "memo"} {
+		if err := os.Symlink(filepath.Join(elsewhere, "mine"), filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"cache", "clean", "--yes", "--kernels"}, {"cache", "clean", "--yes"}} {
+		c := exec.Command(binary(t), args...)
+		c.Env = append(os.Environ(), "GPUBUILD_CACHE="+dir)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+		if !exists(filepath.Join(elsewhere, "mine", "file")) {
+			t.Fatalf("%q removed what a link leads to", args)
+		}
+		if exists(filepath.Join(dir, "kernels")) || exists(filepath.Join(dir, "views")) == (len(args) == 3) {
+			t.Errorf("%q: kernels are left, or another part is not as it should be", args)
+		}
+	}
+}
