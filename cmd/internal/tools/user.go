@@ -28,6 +28,7 @@ const (
 // User reads the user's own configuration; no file is an empty one.
 func User(h buildenv.Host) (config.User, error) {
 	path := config.UserPath(h)
+	_, _ = h.Files.Stat(path) // who records what a build looks at has to know this file, too
 	data, err := readUser(path)
 	if err != nil {
 		return config.User{}, err
