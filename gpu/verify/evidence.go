@@ -78,7 +78,7 @@ func (e Exit) Ours() bool { return e.TimedOut || e.Stopped }
 // asAsked reports whether a program that gpubuild ended went as one does that is asked to: with the expected status, or where it was proven
 // before by our own signal.
 func (e Exit) asAsked(expected int) bool {
-	asked := e.Stopped && (e.Code == 128+15 || e.Code == 128+9 || e.Signal == "")
+	asked := e.Stopped && (e.Signal == "SIGTERM" || e.Signal == "SIGKILL" || e.Signal == "")
 	return e.Ours() && (e.Signal == "" && e.Code == expected || asked)
 }
 
