@@ -78,13 +78,17 @@ func (l Line) verbWord() string {
 	return l.VerbWord
 }
 
-// Started is the line of a second cargo, which starts what the first one built. `run` is quiet, since nothing is left to say but what the
-// first one said; of `test` and `bench` that would change what the programs print.
+// Started is the line of a second cargo, which starts what the first one built. cargo 1.97 and newer keep the warnings of that build to
+// themselves then (older ones ignore the setting), and `run` is quiet, since nothing is left to say but what the first one said; of `test`
+// and `bench` that would change what the programs print.
 func (l Line) Started() Line {
-	if l.Verb != "run" || l.Has("--quiet", "--verbose") {
+	if l.Verb != "run" && l.Verb != "test" && l.Verb != "bench" {
 		return l
 	}
-	l.Args = append([]string{"--quiet"}, l.Args...)
+	l = l.WithConfig(`build.warnings="allow"`)
+	if l.Verb == "run" && !l.Has("--quiet", "--verbose") {
+		l.Args = append([]string{"--quiet"}, l.Args...)
+	}
 	return l
 }
 
