@@ -63,7 +63,7 @@ func (h Host) IsFile(path string) bool {
 	return err == nil && !fi.IsDir()
 }
 
-// there is Stat where the content does not matter, which files that are recorded tell apart.
+// there is Stat where the content does not matter; a recorder of what is read keeps such a look apart from a file's content.
 func (h Host) there(path string) (fs.FileInfo, error) {
 	if r, is := h.Files.(interface {
 		There(path string) (fs.FileInfo, error)

@@ -95,7 +95,7 @@ func (k *rootJudge) asks() {
 			}
 		}
 	}
-	if len(k.backends) > 1 { // a bare gpu beside a backend's name asks for nothing more
+	if len(k.backends) > 1 { // a bare gpu next to a backend's name asks for nothing more
 		k.backends = slices.DeleteFunc(k.backends, func(b string) bool { return b == manifest.AnyGPU })
 	}
 	k.request = k.Closure(k.r, start...)
@@ -298,7 +298,8 @@ func (k *rootJudge) judge8() {
 		all := k.crates(manifest.AnyGPU)
 		on := slices.ContainsFunc(all, func(c gpuCrate) bool { return c.on && c.node != k.r.Node && k.byRequest(c) })
 		if len(k.loose) > 0 && !on {
-			k.find(k.finding(IDUndecided, k.loose[0], "%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)",
+			k.find(k.finding(IDUndecided, k.loose[0],
+				"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)",
 				quoted(k.loose), k.label))
 			k.idleFeatures = append(k.idleFeatures, k.loose...)
 		}
@@ -308,7 +309,8 @@ func (k *rootJudge) judge8() {
 	}
 	for _, i := range k.r.Linked {
 		if n := &k.Nodes[i]; n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic") {
-			k.find(k.finding(IDLoadDynamic, "", "%s is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used",
+			k.find(k.finding(IDLoadDynamic, "",
+				"%s is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used",
 				k.name(i)))
 		}
 	}

@@ -328,9 +328,10 @@ func (e *writer) linking(n Needs) {
 	}
 	// find_cuda_helper 0.2 links only from /usr/local/cuda*, /opt/cuda and the roots in this variable, and stops where there is none.
 	const helper = "CUDA_LIBRARY_PATH"
-	if h.OS == buildenv.Linux && slices.Contains(e.names, helper) && !slices.ContainsFunc(h.SplitList(h.Env.Get(helper)), func(d string) bool {
-		return t.Is(h, d)
-	}) && !t.Is(h, "/usr/local/cuda") && !t.Is(h, "/opt/cuda") {
+	if h.OS == buildenv.Linux && slices.Contains(e.names, helper) &&
+		!slices.ContainsFunc(h.SplitList(h.Env.Get(helper)), func(d string) bool {
+			return t.Is(h, d)
+		}) && !t.Is(h, "/usr/local/cuda") && !t.Is(h, "/opt/cuda") {
 		e.d.Add(buildenv.Prepend, helper, t.Root, "root of "+t.Named()+", which find_cuda_helper does not know")
 	}
 	// Of the readers that are assumed where none is known (see readers), none has named a directory.

@@ -82,7 +82,8 @@ func misfit(f Facts, w Wish, tried []trial, lost []Loser) error {
 		}
 		return &MisfitError{What: what, Losers: slices.Concat(lost[:len(lost)-1], best.losers), Fix: best.fix, Part: best.part}
 	case len(tried) == 1:
-		return &MisfitError{What: fmt.Sprintf("%s does not fit: %s", best.toolkit.Named(), best.why), Losers: all, Fix: best.fix, Part: best.part}
+		return &MisfitError{What: fmt.Sprintf("%s does not fit: %s", best.toolkit.Named(), best.why), Losers: all, Fix: best.fix,
+			Part: best.part}
 	}
 	return &MisfitError{
 		What:   fmt.Sprintf("none of %d CUDA toolkits fits; closest is %s: %s", len(tried), best.toolkit.Named(), best.why),

@@ -68,7 +68,8 @@ func Unreadable(h buildenv.Host, n Needs, targetDir string) (notes []string) {
 		}
 	}
 	if size := utf8.RuneCountInString(h.Env.Get("PATH")); h.OS == buildenv.Windows && size > most {
-		notes = append(notes, fmt.Sprintf("PATH has %d characters, and nvcc starts cl.exe through cmd.exe, which hands on no more than 8191: "+
+		notes = append(notes, fmt.Sprintf("PATH has %d characters, and nvcc starts cl.exe through cmd.exe, "+
+			"which hands on no more than 8191: "+
 			"if nvcc finds no cl.exe, take directories out of PATH", size))
 	}
 	return notes

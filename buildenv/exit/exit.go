@@ -94,7 +94,7 @@ type failure struct {
 }
 
 // Errorf makes an error that says its exit code and what to do about it; 0 and "": as an error inside has it. An error has a type of its
-// own only where a caller must tell it from others.
+// own only where a caller must distinguish it from others.
 func Errorf(code int, fix, format string, args ...any) error {
 	return &failure{fmt.Errorf(format, args...), code, fix}
 }

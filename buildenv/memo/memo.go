@@ -4,9 +4,9 @@
 // It owns the files below CACHE/memo/KIND: a line of JSON, a line for each watched input, then the bytes, with a checksum over both.
 //
 // An entry is taken although an input changed in these cases:
-//   - on Windows, a file was rewritten with the same size, modification time, inode and device, and the entry is older than 100 ms; elsewhere
-//     the time of its last change of state shows that (on Windows a directory is known by its names, because its time need not change with
-//     them);
+//   - on Windows, a file was rewritten with the same size, modification time, inode and device, and the entry is older than 100 ms.
+//     Elsewhere the time of its last change of state shows that. (On Windows a directory is known by its names, because its time need not
+//     change with them.)
 //   - something was read that the caller did not watch. What is below CARGO_HOME's registry and git checkouts is not watched on
 //     purpose: cargo never changes a package there, and the watched Cargo.lock names it.
 package memo

@@ -5,8 +5,8 @@
 // of it is left. Streams that are files go to the child as they are, so that a terminal stays a terminal.
 // What goes on running after its parent ended by itself (a compile cache's server) is left alone.
 //
-// The tree, on Linux and macOS: every process that descends from the child, and those that were seen as such before their parents ended. One
-// that left its parents before gpubuild looked is not found. On Windows: a job object; when it is closed, all in it end.
+// The tree, on Linux and macOS: every process that descends from the child, and those that were seen as such before their parents ended.
+// One that left its parents before gpubuild looked is not found. On Windows: a job object; when it is closed, all in it end.
 //
 // After a kill -9 of gpubuild Windows closes the job, and Linux ends the direct child (PR_SET_PDEATHSIG); what that started goes on.
 package proc

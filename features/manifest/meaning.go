@@ -27,7 +27,7 @@ var supportWords = []string{"use", "with", "enable", "support", "backend", "acce
 
 var versionWord = lazyregexp.New(`^[0-9]+(\.[0-9]+)*$`)
 
-// BackendOf reports which backend a feature means by its name. A name that has other words beside it (gpu-stats, cuda-tests, barracuda),
+// BackendOf reports which backend a feature means by its name. A name that has other words in it (gpu-stats, cuda-tests, barracuda),
 // or that begins with an underscore, is loose: it may mean anything. known reports whether a word is the name of a package of the build,
 // as in whisper-cuda; it may be nil. The backend is empty where the name contains none.
 func (a *Asked) BackendOf(feature string, known func(word string) bool) (backend string, loose bool) {

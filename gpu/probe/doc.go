@@ -2,7 +2,7 @@
 //
 // csrc has three programs. probe.c becomes a library that the CUDA driver itself loads into a process (CUDA_INJECTION64_PATH) and
 // that writes CUPTI's kernel records as JSON lines. control.c becomes the positive control: a program that certainly runs a kernel.
-// watch.c becomes the parent of the program that is watched, because only a parent can tell whether children came and went unseen.
+// watch.c becomes the parent of the program that is watched, because only a parent knows whether children came and went unseen.
 // For Vulkan, layer.c is a layer that the Vulkan loader puts into a process (VK_INSTANCE_LAYERS) and that writes the compute dispatches
 // that completed in the same form, and control_vulkan.c is its control; vulkan.h has what they need of Vulkan's headers. Build and
 // BuildFor compile them by the user's host compiler into a private directory that is named by a hash of the sources and the compiler;

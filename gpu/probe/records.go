@@ -552,7 +552,7 @@ func (p *parser) kernel(k Kernel) {
 }
 
 // lost are the errors after which a context, and with it what its kernels computed, is lost: those of which cuda.h says that the process
-// must be started anew, and 214, 220 (uncorrectable), 709 (destroyed), 710 (assertion), 999 (unknown).
+// must be restarted, and 214, 220 (uncorrectable), 709 (destroyed), 710 (assertion), 999 (unknown).
 var lost = []int{214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911, 999}
 
 // Loses reports whether the context, or the device, is lost with it.

@@ -700,7 +700,8 @@ func lastWait(p Process, last map[uint32]uint32) []string {
 	for _, context := range slices.Sorted(maps.Keys(last)) {
 		kernel := last[context]
 		if w, ok := p.LastWait(context); ok && !w.Probe && w.Function != "" && w.Correlation > kernel {
-			return []string{"the last wait for its kernels was the program's own " + w.Function + ": the probe's, at the end, was not answered"}
+			return []string{"the last wait for its kernels was the program's own " + w.Function +
+				": the probe's, at the end, was not answered"}
 		}
 	}
 	return nil
@@ -721,7 +722,8 @@ func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out 
 		case f.Correlation > 0:
 			what = "after the last kernel that matches "
 		}
-		out = append(out, what+fmt.Sprintf("%s answered %s error %d in %s", cmp.Or(f.Function, "the driver"), e.Backend.Name(), f.RC, where))
+		out = append(out, what+fmt.Sprintf("%s answered %s error %d in %s", cmp.Or(f.Function, "the driver"), e.Backend.Name(),
+			f.RC, where))
 	}
 	return out
 }

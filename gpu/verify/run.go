@@ -247,7 +247,8 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, id cache.Identit
 const stopPeriod = 250 * time.Millisecond
 
 // whenProved closes proved once what is recorded so far proves the kernel; it looks until the program has ended.
-func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, id cache.Identity, ended <-chan struct{}, proved chan<- struct{}) {
+func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, id cache.Identity, ended <-chan struct{},
+	proved chan<- struct{}) {
 	e.Ran, e.Exit = true, Exit{Code: o.ExpectExit}
 	wait := stopPeriod
 	for {

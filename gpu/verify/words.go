@@ -79,7 +79,7 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 		out = append(out, "next: install the Vulkan driver of the GPU (vulkaninfo --summary lists it then), or let the program choose "+
 			"its device")
 	case v.Kind == NotUsed && e.Backend == probe.Vulkan:
-		out = append(out, "next: see whether the program's gpu feature is enabled (gpubuild features), and tell the program to use the GPU")
+		out = append(out, "next: see whether the program's gpu feature is enabled (gpubuild features), and make the program use the GPU")
 	case v.Kind == NotUsed:
 		out = append(out,
 			"next: check that CUDA is enabled (gpubuild features) and that the program is asked to use it (such as -- --device cuda)")

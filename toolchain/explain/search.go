@@ -61,7 +61,8 @@ var looksLikeError = lazyregexp.New(
 // type, source that a compiler quotes or grep prints, and what instructions say.
 var innocent = lazyregexp.New(
 	`^ *\d+ +\| +[^# ]|^\s*(\S+:\d+:\s*)?// |` +
-		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|` +
+		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|` +
+		`(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|` +
 		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )

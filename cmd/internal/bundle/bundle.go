@@ -271,8 +271,10 @@ func (b Bundle) check(m *session.Machine, dir string) error {
 		}
 		for _, l := range libs {
 			name := h.Base(l.Name)
-			if !system(h, name, l.Path) && !h.Below(l.Path, dir) && !slices.ContainsFunc(b.Needs, func(n Need) bool { return n.Name == name }) {
-				return libraryError(exit.Missing, name, h.Base(l.By), "would not be taken from the bundle but from "+cmp.Or(l.Path, "nowhere"),
+			if !system(h, name, l.Path) && !h.Below(l.Path, dir) &&
+				!slices.ContainsFunc(b.Needs, func(n Need) bool { return n.Name == name }) {
+				return libraryError(exit.Missing, name, h.Base(l.By),
+					"would not be taken from the bundle but from "+cmp.Or(l.Path, "nowhere"),
 					"link it by its name, and without a search path of the program's own (RPATH)")
 			}
 		}
@@ -304,7 +306,8 @@ func Open(h buildenv.Host, file string) (Opened, bool, error) {
 	case m.Schema == "" || name != "" && i < 0:
 		return Opened{}, false, nil
 	case i < 0:
-		return Opened{}, false, &exit.UsageError{What: fmt.Sprintf("%s has %d programs: %s", file, len(m.Start), strings.Join(m.Start, ", ")),
+		return Opened{}, false, &exit.UsageError{What: fmt.Sprintf("%s has %d programs: %s", file, len(m.Start),
+			strings.Join(m.Start, ", ")),
 			Fix: "name one: gpubuild prove " + buildenv.PosixWords(h.Join(file, m.Start[0]))}
 	}
 	if err := unchanged(dir, m); err != nil {

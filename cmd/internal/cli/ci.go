@@ -38,7 +38,8 @@ func ciVerb() verb {
 			flags: []*flag{
 				text("install", "COMMANDS", "the shell commands with which a runner gets gpubuild ([ci] install in gpubuild.toml)",
 					&o.Install),
-				newFlag("gpu-runner", cargo.Value, "LABEL,...", "run tests and proofs on a runner with these labels (GitHub) or tags (GitLab)",
+				newFlag("gpu-runner", cargo.Value, "LABEL,...",
+					"run tests and proofs on a runner with these labels (GitHub) or tags (GitLab)",
 					func(v string) error {
 						for label := range strings.SplitSeq(v, ",") {
 							if label == "" {

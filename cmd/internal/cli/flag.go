@@ -179,7 +179,8 @@ func proofFlags(o *proof.Options) []*flag {
 		newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s", duration(&o.Timeout)),
 		toggle("until-proved", "stop the program with SIGTERM once its kernel is proven, for a server; not on Windows, nor with --on",
 			&o.UntilProved),
-		newFlag("on", cargo.Value, "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of [on.NAME] in the "+
+		newFlag("on", cargo.Value, "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of "+
+			"[on.NAME] in the "+
 			"configuration", func(v string) error {
 			if o.On.Name = v; v == "" {
 				return errors.New("no place is named")
@@ -188,7 +189,8 @@ func proofFlags(o *proof.Options) []*flag {
 		}),
 		list("send", "PATH", "--on: a file or a directory that the program needs there", &o.On.Send),
 		list("send-env", "NAME", "--on: a variable of the environment that the program needs there", &o.On.SendEnv),
-		newFlag("queue-timeout", cargo.Value, "DURATION", "--on: wait this long for the program to start, such as 30m", duration(&o.On.Queue)),
+		newFlag("queue-timeout", cargo.Value, "DURATION", "--on: wait this long for the program to start, such as 30m",
+			duration(&o.On.Queue)),
 		newFlag("retry-lost", cargo.Value, "N", "--on: run a program up to N times more if no result came back", func(v string) error {
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 0 || n > 100 {

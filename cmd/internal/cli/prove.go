@@ -38,12 +38,15 @@ func proveVerb() verb {
 	return verb{
 		Verb: help.Verb{
 			Name: "prove", Args: "[PROGRAM] [-- ARGS]", Usage: "run a program and prove that its kernel ran on the GPU",
-			Examples: []string{"gpubuild prove target/release/app -- --device cuda", "gpubuild prove --child 'python3*' -- uv run train.py"},
-			Text: "PROGRAM is a file, or the directory of a bundle. Without it the words after -- are the command, such as python train.py. " +
+			Examples: []string{"gpubuild prove target/release/app -- --device cuda",
+				"gpubuild prove --child 'python3*' -- uv run train.py"},
+			Text: "PROGRAM is a file, or the directory of a bundle. Without it the words after -- are the command, " +
+				"such as python train.py. " +
 				"The program runs with its own input and output, under a probe that the CUDA driver loads. Exits with 0 only if " +
 				"proven, with 20 if it ran on the CPU, with 21 if not proven, with 22 if only other kernels ran. If the program's own " +
 				"exit code is not the expected one, exits with that.\n" +
-				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, otherwise with 21.\n" +
+				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, " +
+				"otherwise with 21.\n" +
 				"Without --kernel a matrix product counts, by this table of words:\n" + strings.TrimSpace(verify.KernelWords),
 		},
 		results: &o.Results,
@@ -96,7 +99,8 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 }
 
 // proveProgram proves the program here or, with --on, on another machine. A program in a bundle has its libraries and probe there.
-func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted bool, l cargo.Line, out io.Writer) (proof.FileResult, error) {
+func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted bool, l cargo.Line, out io.Writer,
+) (proof.FileResult, error) {
 	o.Args = l.Trailing
 	words := l.Positional
 	if len(words) == 0 {

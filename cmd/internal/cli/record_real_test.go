@@ -87,7 +87,8 @@ func TestBadDisk(t *testing.T) {
 	}
 	failing(s.command(nil, other...), "error: cargo could not clean "+s.target, "Read-only file system", "hint: make "+s.target+
 		" one that you may write to")
-	failing(s.command(nil, binary(t), "clean", "--features", "cuda"), "error: cargo could not clean", "hint: ")
+	failing(s.command(nil, binary(t), "stale", "--clean", "--features", "cuda", "--toolkit="+s.b, "--arch", "sm_90"), "error: cargo could not clean",
+		"hint: ")
 	s.holds("on a read-only disk", "disk/target/debug/app", first, "sm_90")
 	if err := syscall.Mount("none", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
 		t.Fatal(err)

@@ -27,7 +27,8 @@ func reportVerb() verb {
 		Verb: help.Verb{
 			Name: "report", Args: "FILE|DIR...", Usage: "join the results of a matrix into one table or page",
 			Examples: []string{"gpubuild report results/ --html report.html", "gpubuild report results/*.json --expect test-cuda"},
-			Text: "Shows for each row what was checked, compiled and proven, on which machine and device, between which commits it broke, " +
+			Text: "Shows for each row what was checked, compiled and proven, on which machine and device, " +
+				"between which commits it broke, " +
 				"and whether it comes and goes. Reads receipts and results (--json, --gpu-json); in a directory, every .json file below " +
 				"it. GPUBUILD_ROW in the environment of a command names the row of its results. The page is one file. cargo's own " +
 				"command is `gpubuild cargo report`.",

@@ -285,7 +285,7 @@ func TestSharedTargetDirectory(t *testing.T) {
 		}
 		s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
 		s.holds("another toolkit", "app/target/debug/app", second, "sm_90")
-		s.must(s.command(nil, binary(t), "clean", "--features", "cuda"))
+		s.must(s.command(nil, "cargo", "clean", "-q", "-p", "app-sys"))
 		s.compiled("after a clean", s.build(s.b, "sm_90"), rebuild)
 	})
 	t.Run("a target directory that is a link", func(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 func TestVerbFirst(t *testing.T) {
 	for _, tt := range []struct{ typed, want string }{
 		{"clean --release", "clean --release"},
-		{"+nightly clean --release", "clean +nightly --release"},
+		{"+nightly stale --release", "stale +nightly --release"},
 		{"+nightly -v --color never stale", "stale +nightly -v --color never"},
-		{"-q --config=a.b=1 clean -p x", "clean -q --config=a.b=1 -p x"},
+		{"-q --config=a.b=1 stale -p x", "stale -q --config=a.b=1 -p x"},
 		{"+nightly build", "+nightly build"},
 		{"-v build", "-v build"},
 		{"+nightly cargo clean", "+nightly cargo clean"},

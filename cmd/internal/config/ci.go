@@ -28,7 +28,8 @@ func Replacement(old string) string {
 		isStale = "`gpubuild clean` is cargo's own; what is stale goes by: gpubuild stale --clean --features cuda"
 	)
 	return map[string]string{
-		"matrix":     "the CI service has the matrix now: `gpubuild ci init` writes a workflow with it; [on.NAME] names a machine with a GPU",
+		"matrix": "the CI service has the matrix now: `gpubuild ci init` writes a workflow with it; " +
+			"[on.NAME] names a machine with a GPU",
 		"ci matrix":  "the CI service has the matrix now: gpubuild ci init github",
 		"ci run":     "run the command of the workflow's step: gpubuild build --features cuda",
 		"ci archive": "gpubuild bundle PROGRAM makes a directory for another machine",

@@ -56,32 +56,29 @@ func (c Check) Mark() string {
 
 // Facts is what the checks look at.
 type Facts struct {
-	Cargo      string // its version; empty when there is none
-	NoCargo    Lack   // why there is none
-	Target     string // what rustc builds for: --target, else the host's triple
-	Host       buildenv.Host
-	Project    string           // the manifest; empty without one
-	Stops      *finding.Finding // why a build with these features is stopped; nil: it is not
-	StopsFix   string           // the command that says more
-	NoProject  Lack
-	ProjectBad bool   // there is one, and it could not be looked at
-	Assumed    string // the feature of the project that it is checked with although the command line has none
-	Install    string // the command that installs a toolkit for the project; empty: none is known
-	Cache      string // our own cache
-	NoCache    Lack   // why it cannot be used
-	Toolchain  toolchain.Facts
-	Needs      toolchain.Needs
-	Chosen     toolchain.Set
-	ChooseErr  error
-	Command    string // the build that is checked for, as the user would write it; flags may follow
-	NVCCBroken string // what the chosen nvcc said when it was started for its version; empty: it works
-	Prove      bool   // judged for proving, not only for building
-	CUPTI      string
-	StubsOn    []string // directories of stubs on the loader's path
-	Linked     []string // libraries that the project's programs are linked with
-	// RunLibraries are what the project's programs need to run, and RunDirs where the chosen toolkit and cuDNN have them.
-	RunLibraries []RunLibrary
-	RunDirs      []string
+	Cargo        string // its version; empty when there is none
+	NoCargo      Lack   // why there is none
+	Target       string // what rustc builds for: --target, else the host's triple
+	Host         buildenv.Host
+	Project      string // the manifest; empty without one
+	Stops        *Stop  // nil: a build with these features is not stopped
+	NoProject    Lack
+	ProjectBad   bool   // there is one, and it could not be looked at
+	Assumed      string // the feature of the project that it is checked with although the command line has none
+	Install      string // the command that installs a toolkit for the project; empty: none is known
+	Cache        string // our own cache
+	NoCache      Lack   // why it cannot be used
+	Toolchain    toolchain.Facts
+	Needs        toolchain.Needs
+	Chosen       toolchain.Set
+	ChooseErr    error
+	Command      string // the build that is checked for, as the user would write it; flags may follow
+	NVCCBroken   string // what the chosen nvcc said when it was started for its version; empty: it works
+	Prove        bool   // judged for proving, not only for building
+	CUPTI        string
+	StubsOn      []string // directories of stubs on the loader's path
+	Linked       []string // libraries that the project's programs are linked with
+	Run          RunTime
 	WSL          bool
 	FreeDisk     uint64 // bytes in the target directory's file system; 0: unknown
 	Compiler     string // for the probe
@@ -90,6 +87,18 @@ type Facts struct {
 	NoBuildTools Lack // of what build scripts need apart from the toolkit
 
 	Vulkan *Vulkan // nil: the project does not use it
+}
+
+// Stop is why a build is stopped before it compiles, and the command that says more.
+type Stop struct {
+	finding.Finding
+	Fix string
+}
+
+// RunTime is what the project's programs need to run, and the directories of the chosen toolkit and cuDNN that have it.
+type RunTime struct {
+	Libraries []RunLibrary
+	Dirs      []string
 }
 
 // Lack is why something is not to be had, and what to do about it.
@@ -273,7 +282,7 @@ func checkProject(f Facts) Check {
 		c.Says += ", checked as with `--features " + f.Assumed + "`"
 	}
 	if f.Stops != nil {
-		c.State, c.Breaks, c.Fix = Misfit, "every build with these features", f.StopsFix
+		c.State, c.Breaks, c.Fix = Misfit, "every build with these features", f.Stops.Fix
 		c.Says += fmt.Sprintf(": %s [%s]", f.Stops.Message, f.Stops.ID)
 	}
 	return c

@@ -87,7 +87,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		}, "cuda.toolkit", doctor.Info, doctor.OK},
 		{"a feature that enables nothing", func(f *doctor.Facts) {
 			f.Chosen, f.Toolchain.Toolkits, f.Needs = toolchain.Set{}, nil, toolchain.Needs{}
-			f.Stops = &finding.Finding{ID: "features.unreached", Message: "`cuda` of app enables nothing"}
+			f.Stops = &doctor.Stop{Finding: finding.Finding{ID: "features.unreached", Message: "`cuda` of app enables nothing"}}
 		}, "project", doctor.Misfit, doctor.Misfit},
 		{"a toolkit and a compiler that do not fit", func(f *doctor.Facts) {
 			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "gcc 16 is too new"}

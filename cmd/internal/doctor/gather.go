@@ -61,8 +61,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 			f.Project, f.Needs = m.Shown(p.Session.Project.Manifest), tools.NeedsOf(p.Answer)
 			if p.Answer.Stops {
 				at := slices.IndexFunc(p.Answer.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
-				f.Stops = &p.Answer.Findings[max(at, 0)].Finding
-				f.StopsFix = "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)
+				f.Stops = &Stop{p.Answer.Findings[max(at, 0)].Finding, "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)}
 			}
 		} else {
 			f.notOpened(m, err)
@@ -93,7 +92,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.Launcher = launcher(ctx, m, f.Chosen)
 	var notes []string
 	needed := tools.RunNeeds(m.Host, p.Answer)
-	f.RunLibraries, f.RunDirs, notes = runLibraries(m, needed, f.Chosen)
+	f.Run.Libraries, f.Run.Dirs, notes = runLibraries(m, needed, f.Chosen)
 	for _, n := range notes {
 		m.Shell.Detail("%s", n)
 	}

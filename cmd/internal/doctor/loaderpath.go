@@ -25,7 +25,7 @@ func checkLoaderPath(f Facts) Check {
 	c := Check{ID: "loader.path", State: Info, Says: "no crate here needs a library of the toolkit to run"}
 	var bare, added, wrong, bad []string
 	start := false
-	for _, l := range f.RunLibraries {
+	for _, l := range f.Run.Libraries {
 		place := fmt.Sprintf("%s (%s, %s): ", l.Found.Name, l.Crate, cmp.Or(l.Why, "to run"))
 		if l.Other != "" && (l.Found.Kind == loader.Added || l.Found.Kind == loader.Missing) {
 			wrong = append(wrong, l.Found.Name)
@@ -46,7 +46,7 @@ func checkLoaderPath(f Facts) Check {
 		start = start || l.Why == "to start"
 	}
 	switch {
-	case len(f.RunLibraries) == 0:
+	case len(f.Run.Libraries) == 0:
 		return c
 	case f.Chosen.Toolkit == nil:
 		return Check{ID: c.ID, State: Info, Says: f.notChosen()}
@@ -59,7 +59,7 @@ func checkLoaderPath(f Facts) Check {
 	if start {
 		c.Breaks = "starting the program: error while loading shared libraries"
 	}
-	path := f.Host.JoinList(f.RunDirs...)
+	path := f.Host.JoinList(f.Run.Dirs...)
 	switch {
 	case len(bad) > 0:
 		c.State, c.Says, c.Fix = Warning, "not found: "+strings.Join(bad, ", "), runFix(f, bad)
@@ -70,7 +70,7 @@ func checkLoaderPath(f Facts) Check {
 	case len(wrong) > 0:
 		c.State, c.Says = Warning, "another major version comes first: "+strings.Join(wrong, ", ")
 		var first buildenv.Delta
-		for _, dir := range slices.Backward(f.RunDirs) {
+		for _, dir := range slices.Backward(f.Run.Dirs) {
 			first.Add(buildenv.Prepend, variable, dir, "")
 		}
 		if text, err := buildenv.Export(buildenv.UsualShell(f.Host), f.Host, f.Host.Env, first); err == nil {

@@ -48,7 +48,7 @@ func TestLoaderPath(t *testing.T) {
 			"gpubuild toolchain install 13.4 --parts run"},
 	} {
 		for prove, want := range map[bool]doctor.State{false: tt.build, true: tt.prove} {
-			f := doctor.Facts{Prove: prove, RunLibraries: tt.libs, RunDirs: []string{"/tk/lib64"}, Cache: "/c",
+			f := doctor.Facts{Prove: prove, Run: doctor.RunTime{Libraries: tt.libs, Dirs: []string{"/tk/lib64"}}, Cache: "/c",
 				Host:   buildenv.Host{OS: buildenv.Linux},
 				Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{Root: "/c/toolkits/cuda-13.4", Version: gpu.Version{Major: 13, Minor: 4}}}}
 			c := find(t, doctor.Run(f), "loader.path")
@@ -60,7 +60,7 @@ func TestLoaderPath(t *testing.T) {
 			}
 		}
 	}
-	f := doctor.Facts{Prove: true, RunLibraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start", "")},
+	f := doctor.Facts{Prove: true, Run: doctor.RunTime{Libraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start", "")}},
 		ChooseErr: &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}}
 	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "see cuda.toolkit") {
 		t.Errorf("without a toolkit: %+v", c)

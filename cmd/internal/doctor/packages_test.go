@@ -169,7 +169,7 @@ func TestAptLibraries(t *testing.T) {
 		f := Facts{Host: buildenv.Host{OS: buildenv.Linux}, Cache: "/home/u/.cache/gpubuild",
 			Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{Root: "/usr/local/cuda-12.4", Version: gpu.Version{Major: 12, Minor: 4}}}}
 		for _, name := range missing {
-			f.RunLibraries = append(f.RunLibraries, RunLibrary{Found: loader.Library{Name: name, Kind: loader.Missing}})
+			f.Run.Libraries = append(f.Run.Libraries, RunLibrary{Found: loader.Library{Name: name, Kind: loader.Missing}})
 		}
 		fix := checkLoaderPath(f).Fix
 		files := following(t, fix)

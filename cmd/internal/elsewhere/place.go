@@ -27,10 +27,12 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 		return p, nil
 	}
 	if o.Backend == probe.Vulkan || o.Trace != "" {
-		return p, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded, without " + prefix + "trace", Fix: "run gpubuild on that machine"}
+		return p, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded, without " + prefix + "trace",
+			Fix: "run gpubuild on that machine"}
 	}
 	if h.OS != buildenv.Linux {
-		return p, &exit.UsageError{What: "programs are sent to another machine from Linux only, WSL2 included", Fix: "run gpubuild on that machine"}
+		return p, &exit.UsageError{What: "programs are sent to another machine from Linux only, WSL2 included",
+			Fix: "run gpubuild on that machine"}
 	}
 	user, err := tools.User(h)
 	if err != nil {
@@ -46,7 +48,8 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 		if !slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(top, h.Real(dir)) }) {
 			return p, exit.Errorf(exit.Config, fmt.Sprintf("if you trust it: %strust-project, or trust = [%q] in your own configuration "+
 				"(`gpubuild help config`); or define [on.%s] there", prefix, top, p.Name),
-				"[on.%s] in %s names a command, and gpubuild runs no command of a repository without your consent", p.Name, s.Config.On.Origin)
+				"[on.%s] in %s names a command, and gpubuild runs no command of a repository without your consent", p.Name,
+				s.Config.On.Origin)
 		}
 	}
 	if tables == nil {
@@ -92,7 +95,8 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Pla
 			}
 			p.Command, p.Joined = slices.Concat(p.Command[:1], on.Args, p.Command[1:]), true
 		default:
-			return p, &exit.UsageError{What: "[on." + word + "] names neither a command nor a place", Fix: `command = "kubectl exec -i job/gpubuild --"`}
+			return p, &exit.UsageError{What: "[on." + word + "] names neither a command nor a place",
+				Fix: `command = "kubectl exec -i job/gpubuild --"`}
 		}
 		return p, nil
 	}
@@ -126,7 +130,8 @@ func ssh(word string) ([]string, error) {
 		}
 	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if host == "" || strings.HasPrefix(host, "-") || strings.HasPrefix(user, "-") || strings.ContainsAny(word, " \t\r\n\x00") || at && user == "" {
+	if host == "" || strings.HasPrefix(host, "-") || strings.HasPrefix(user, "-") || strings.ContainsAny(word, " \t\r\n\x00") ||
+		at && user == "" {
 		return nil, &exit.UsageError{What: fmt.Sprintf("ssh:%s names no host", word), Fix: "ssh:[USER@]HOST[:PORT]"}
 	}
 	words := []string{"ssh", "-T", "-oServerAliveInterval=15", "-oServerAliveCountMax=4"}

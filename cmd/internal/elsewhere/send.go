@@ -28,7 +28,8 @@ import (
 	"gpubuild/toolchain/install/tree"
 )
 
-// bootstrap gets a gpubuild onto the other side, where it is kept by its SHA-256, and becomes it. It needs sh, mkdir, head, mv, rm and uname.
+// bootstrap gets a gpubuild onto the other side, where it is kept by its SHA-256, and becomes it. It needs sh, mkdir, head, mv, rm and
+// uname.
 const bootstrap = `umask 077
 n=%s h=%s z=%d d=%s
 [ -n "$d" ] || d=${GPUBUILD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/gpubuild}/elsewhere
@@ -149,11 +150,13 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		case <-queue:
 			kill()
 			leave()
-			return proof.Proof{}, &Error{IDQueue, fmt.Sprintf("%s did not start the program within %s", p.Name, p.Queue), "wait longer: --queue-timeout"}
+			return proof.Proof{}, &Error{IDQueue, fmt.Sprintf("%s did not start the program within %s", p.Name, p.Queue),
+				"wait longer: --queue-timeout"}
 		case <-over:
 			leave()
 			cancelJob(ctx, m, p, c.started)
-			return proof.Proof{}, &Error{IDTimeout, fmt.Sprintf("%s sent no result within %s", p.Name, req.Task.Timeout+answerDelay), "look at that machine"}
+			return proof.Proof{}, &Error{IDTimeout, fmt.Sprintf("%s sent no result within %s", p.Name, req.Task.Timeout+answerDelay),
+				"look at that machine"}
 		case <-ctx.Done():
 			leave()
 			return proof.Proof{}, ctx.Err()
@@ -269,7 +272,8 @@ func (c *client) greet() error {
 		case len(words) == 4 && words[0] == greeting && words[1] == c.nonce:
 			c.greeted = true
 			if here, ok := machineName(c.self.from); ok && here != words[3] {
-				return &Error{IDRefused, fmt.Sprintf("%s is %s, and the program is for %s", c.place.Name, words[3], here), "build for that machine on one like it"}
+				return &Error{IDRefused, fmt.Sprintf("%s is %s, and the program is for %s", c.place.Name, words[3], here),
+					"build for that machine on one like it"}
 			}
 			if words[2] == "send" {
 				if err := c.copy(c.self, c.raw); err != nil {
@@ -359,7 +363,8 @@ func (c *client) lost(res buildenv.Result) error {
 	}
 	switch {
 	case c.started.Name != "":
-		return &Error{IDIncomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", c.started, ended), "--retry-lost 1 runs such programs again"}
+		return &Error{IDIncomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", c.started, ended),
+			"--retry-lost 1 runs such programs again"}
 	case c.greeted:
 		fix := "see whether there is room for files, and whether programs may be run from its cache directory"
 		if needs := bundle.Needs(c.self.from); needs != "" {
@@ -367,9 +372,11 @@ func (c *client) lost(res buildenv.Result) error {
 		}
 		return &Error{IDRefused, fmt.Sprintf("%s did not start gpubuild (%s)", c.place.Name, ended), fix}
 	case res.Code == 255 || res.Code < 0:
-		return &Error{IDUnreachable, fmt.Sprintf("%s cannot be reached (%s)", c.place.Name, ended), "try it by hand: " + buildenv.PosixWords(c.place.Command...)}
+		return &Error{IDUnreachable, fmt.Sprintf("%s cannot be reached (%s)", c.place.Name, ended),
+			"try it by hand: " + buildenv.PosixWords(c.place.Command...)}
 	}
-	return &Error{IDRefused, fmt.Sprintf("%s started nothing (%s)", c.place.Name, ended), "try it by hand: " + buildenv.PosixWords(c.place.Command...)}
+	return &Error{IDRefused, fmt.Sprintf("%s started nothing (%s)", c.place.Name, ended),
+		"try it by hand: " + buildenv.PosixWords(c.place.Command...)}
 }
 
 // tail passes on what a command says on stderr, and keeps its end for an error.

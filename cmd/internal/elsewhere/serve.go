@@ -44,7 +44,7 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 		return nil
 	}
 	if errors.Is(err, context.Canceled) {
-		err = &Error{IDIncomplete, "gpubuild was told to end there before the program had: a cancelled job, or its time limit", ""}
+		err = &Error{IDIncomplete, "gpubuild had to end there before the program did: a cancelled job, or its time limit", ""}
 	}
 	out := refusal{What: err.Error(), Fix: exit.Hint(err), Code: exit.Of(err)}
 	if e, is := errors.AsType[*Error](err); is {

@@ -216,8 +216,8 @@ func diffName(h buildenv.Host, p *manifest.Project, path string) string {
 	return strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/")
 }
 
-// write writes the edited manifests, beside and renamed; undo brings the old ones back, and Cargo.lock. A manifest that is no longer what
-// was judged is somebody else's: the error is a *cache.ChangedError. A dry run only keeps the texts.
+// write writes the edited manifests, each to a new file that is renamed; undo brings the old ones back, and Cargo.lock. A manifest that
+// is no longer what was judged is somebody else's: the error is a *cache.ChangedError. A dry run only keeps the texts.
 func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err error) {
 	h := s.Machine.Host
 	before, after, order := map[string][]byte{}, map[string][]byte{}, []string{}
@@ -300,7 +300,8 @@ func unhelpful(now Judged, f features.Finding) string {
 		})
 		for _, r := range now.Answer.Roots { // another feature of the crate may do the same
 			on = on || slices.ContainsFunc(r.Crates, func(c features.CrateState) bool {
-				return c.Name == l.Crate && c.Version == l.Version && (c.On && c.Role != "" && l.Feature != "cudnn" || slices.Contains(c.Features, l.Feature))
+				return c.Name == l.Crate && c.Version == l.Version &&
+					(c.On && c.Role != "" && l.Feature != "cudnn" || slices.Contains(c.Features, l.Feature))
 			})
 		}
 		if !on {

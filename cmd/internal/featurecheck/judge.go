@@ -137,7 +137,7 @@ func openWithout(ctx context.Context, s *session.Session) (Judged, error) {
 	return j, err
 }
 
-// WithMissingFeature adds to cargo's refusal what would mend it: the line of [features] that declares a GPU feature which no selected
+// WithMissingFeature adds to cargo's refusal what would correct it: the line of [features] that declares a GPU feature which no selected
 // package has, or the right spelling of an edge.
 func WithMissingFeature(ctx context.Context, s *session.Session, err error) error {
 	var refused *cargo.RefusedError

@@ -47,7 +47,8 @@ func (s *State) warnOfCode(o out) {
 		return
 	}
 	f := finding.Finding{ID: "stale.other-code", Severity: finding.Warning, Message: text,
-		Fix: "look in " + s.b.Machine.Shown(s.b.scriptFile(o.pkg.ScriptUnit)) + " for a fixed path, an architecture of its own, or kernels that come compiled"}
+		Fix: "look in " + s.b.Machine.Shown(s.b.scriptFile(o.pkg.ScriptUnit)) +
+			" for a fixed path, an architecture of its own, or kernels that come compiled"}
 	s.found = append(s.found, f)
 	s.b.Machine.Shell.Finding(f)
 }

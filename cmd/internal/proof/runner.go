@@ -93,12 +93,14 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 		}
 		s.Devices, s.Timeout = false, 0 // the limit is for a run
 	} else if s.On != nil && len(launcher) > 0 {
-		return &exit.UsageError{What: "a runner of cargo's (" + launcher[0] + ") cannot be used on another machine", Fix: "leave --gpu-on out"}
+		return &exit.UsageError{What: "a runner of cargo's (" + launcher[0] + ") cannot be used on another machine",
+			Fix: "leave --gpu-on out"}
 	} else if s.On != nil {
 		return s.sendProgram(ctx, m, binary, args, send)
 	}
 	if !s.Devices {
-		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out, Stderr: m.Shell.Err,
+		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out,
+			Stderr:  m.Shell.Err,
 			Timeout: time.Duration(s.Timeout), Grace: buildenv.ProgramGrace}
 		if len(launcher) > 0 {
 			c.Path, c.Args = launcher[0], append(append(launcher[1:len(launcher):len(launcher)], binary), args...)

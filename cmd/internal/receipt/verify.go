@@ -70,7 +70,8 @@ func Verify(whole Receipt, binary string, named bool, real Real) ([]string, Rece
 		if err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s, which ran the kernel with it, could not be looked at: %v", also.Path, err))
 		} else if now.SHA256 != also.SHA256 {
-			wrong = append(wrong, fmt.Sprintf("%s, which ran the kernel with it, is another one: SHA-256 %.16s…, the receipt is of %.16s…", also.Path,
+			wrong = append(wrong, fmt.Sprintf(
+				"%s, which ran the kernel with it, is another one: SHA-256 %.16s…, the receipt is of %.16s…", also.Path,
 				now.SHA256, also.SHA256))
 		}
 	}

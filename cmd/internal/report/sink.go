@@ -194,7 +194,7 @@ func (s *Sink) render(r Result, fields any, github bool) []error {
 
 // writeReceipts writes one file of what was found: the first receipt, the others behind it, and the result of the whole run.
 func (s *Sink) writeReceipts(list []receipt.Receipt, r Result) error {
-	if r.Origin != nil && r.Origin.Machine != "" { // a receipt is passed on: it tells machines apart, and names none
+	if r.Origin != nil && r.Origin.Machine != "" { // a receipt is passed on: it distinguishes machines, and names none
 		hashed := *r.Origin
 		hashed.Machine = receipt.Hidden([]string{hashed.Machine})[0]
 		r.Origin = &hashed

@@ -64,7 +64,8 @@ func LinkedLibraries(needs []features.NeedReason, files []string) (libraries []s
 }
 
 // scriptLinks is a library of the toolkit that a build script names to the linker. A static one is not needed to run.
-var scriptLinks = lazyregexp.New(`rustc-link-lib=(?:dylib(?::[^="]*)?=)?(cudart|cublas(?:Lt)?|cufft|curand|cusolver|cusparse|nvrtc|cudnn)\b`)
+var scriptLinks = lazyregexp.New(`rustc-link-lib=(?:dylib(?::[^="]*)?=)?(cudart|cublas(?:Lt)?|` +
+	`cufft|curand|cusolver|cusparse|nvrtc|cudnn)\b`)
 
 // RunNeeds lists what the programs need to run: what the feature check knows of crates, and what build scripts that the catalog does not
 // have link by name. The latter is read from their text and may be conditional, so that it is shown and refuses no build.

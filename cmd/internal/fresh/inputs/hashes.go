@@ -17,8 +17,8 @@ import (
 // hashKind names the entries of Hashes in the cache.
 const hashKind = "hash-2"
 
-// tick is longer than any file system's clock: of two changes that follow each other faster both may have the same time, so that the content
-// of a file that changed just now is part of its identity.
+// tick is longer than any file system's clock: of two changes that follow each other faster both may have the same time, so that the
+// content of a file that changed just now is part of its identity.
 const tick = 100 * time.Millisecond
 
 // Hashes remembers the content of files by their identity, so that nvcc and what it runs (300 MB) are read once, not in every build. The
@@ -75,7 +75,8 @@ func (h *Hashes) NamesNvcc(roots []string) []string {
 	}
 	text, err := h.known("names nvcc\n"+strings.Join(roots, "\n"), func() (string, error) {
 		r := source.NewReader(h.m.Host, "")
-		return strings.Join(slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return !source.NamesNvcc(r.Modules(root)) }), "\n"), nil
+		return strings.Join(slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return !source.NamesNvcc(r.Modules(root)) }),
+			"\n"), nil
 	})
 	if err != nil || text == "" {
 		return nil

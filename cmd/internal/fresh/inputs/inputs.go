@@ -223,7 +223,8 @@ func (n *collector) behind(ctx context.Context, path string) string {
 	})
 	if _, _, named := hostcc.Inputs(n.host, buildenv.Cmd{Path: path}); err == nil && (script == "true" || !named) {
 		words := []string{"-v", "-E", "-dM", "-x", "c++", "/dev/null"}
-		res, err := n.guard.Over(n.h.m.Runner).Run(ctx, buildenv.Cmd{Path: path, Args: words, Dir: n.u.Dir, Env: n.env.Set("LC_ALL", "C").Entries()})
+		res, err := n.guard.Over(n.h.m.Runner).Run(ctx,
+			buildenv.Cmd{Path: path, Args: words, Dir: n.u.Dir, Env: n.env.Set("LC_ALL", "C").Entries()})
 		n.h.run[key] = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, string(res.Stdout), string(res.Stderr), err)))[:32]
 	}
 	return n.h.run[key]
@@ -456,17 +457,21 @@ func managed(name string) bool {
 	return false
 }
 
-// ofCargo says whether cargo sets a variable for build scripts, reads it itself or watches it (cargo reference, "Environment Variables"), or
-// it says where and for whom something runs.
+// ofCargo says whether cargo sets a variable for build scripts, reads it itself or watches it (cargo reference, "Environment Variables"),
+// or it says where and for whom something runs.
 func ofCargo(name string) bool {
 	switch name {
 	case "CARGO", "OUT_DIR", "TARGET", "HOST", "NUM_JOBS", "OPT_LEVEL", "PROFILE", "DEBUG", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTDOCFLAGS",
-		"RUSTC_WRAPPER", "RUSTC_LINKER", "RUSTC_WORKSPACE_WRAPPER", "RUST_BACKTRACE", "RUST_LOG", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_HOME",
-		"CARGO_INCREMENTAL", "CARGO_MAKEFLAGS", "CARGO_LOG", "PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "HOME", "TERM", "LANG", "PWD", "OLDPWD",
-		"IFS", "SHELL", "SHLVL", "USER", "LOGNAME", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "MAKE", "MAKEFLAGS", "MFLAGS", "DISPLAY", "COLUMNS", "LINES":
+		"RUSTC_WRAPPER", "RUSTC_LINKER", "RUSTC_WORKSPACE_WRAPPER", "RUST_BACKTRACE", "RUST_LOG", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
+		"CARGO_HOME",
+		"CARGO_INCREMENTAL", "CARGO_MAKEFLAGS", "CARGO_LOG", "PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "HOME", "TERM", "LANG", "PWD",
+		"OLDPWD",
+		"IFS", "SHELL", "SHLVL", "USER", "LOGNAME", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "MAKE", "MAKEFLAGS", "MFLAGS", "DISPLAY",
+		"COLUMNS", "LINES":
 		return true
 	}
-	for _, prefix := range []string{"DEP_", "LC_", "GPUBUILD_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_ENCODED_",
+	for _, prefix := range []string{"DEP_", "LC_", "GPUBUILD_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_PKG_", "CARGO_MANIFEST_",
+		"CARGO_ENCODED_",
 		"CARGO_TARGET_", "CARGO_BUILD_", "CARGO_NET_", "CARGO_TERM_", "CARGO_PROFILE_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_UNSTABLE_",
 		"CARGO_RUSTC_", "CARGO_ALIAS_", "CARGO_CACHE_", "CARGO_BIN_", "SSH_", "XDG_"} {
 		if strings.HasPrefix(name, prefix) {
