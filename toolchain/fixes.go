@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
 )
@@ -17,10 +18,26 @@ const oneOfThose = "use one of those listed above, or: "
 
 // getHint is how the user gets the toolkit that they named, or any.
 func getHint(w Wish) string {
-	if IsVersion(w.CUDA) {
+	switch {
+	case unknownRelease(w.CUDA):
+		return "gpubuild can install no CUDA " + w.CUDA + "; `gpubuild toolchain list --available` lists what it can"
+	case IsVersion(w.CUDA):
 		return "gpubuild toolchain install " + w.CUDA
 	}
 	return fetchHint
+}
+
+// unknownRelease says whether a wish is a version that is not published: neither in the table nor one that may have come since.
+func unknownRelease(wish string) bool {
+	v, err := gpu.ParseVersion(wish)
+	known, unread := cuda.Releases()
+	if err != nil || unread != nil || len(known) == 0 {
+		return false
+	}
+	newest := known[len(known)-1].Version
+	return (v.Compare(newest) < 0 || v.Major > newest.Major+1) && !slices.ContainsFunc(known, func(r cuda.Release) bool {
+		return r.Version == v || r.Version.Major == v.Major && !strings.Contains(wish, ".")
+	})
 }
 
 // noToolkit words that there is no toolkit that can be used at all.
@@ -36,8 +53,8 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 			fix = oneOfThose + fix
 		}
 	}
-	if w.CUDAOrigin != "" {
-		fix = w.CUDAOrigin + " default forgets it; or " + fix
+	if w.CUDAOrigin == ByUse {
+		fix = ByUse + " default forgets it; or " + fix
 	}
 	return &MissingError{What: what, Losers: lost, Places: f.Places, Fix: fix, Part: PartToolkit}
 }

@@ -70,7 +70,7 @@ func (n Needs) floor(v gpu.Version) (highest Floor) {
 // Wish is what the user asked for.
 type Wish struct {
 	CUDA           string         // a version, a root, "fetch" or nothing
-	CUDAOrigin     string         // who said so, where that is easily forgotten: a setting for all projects
+	CUDAOrigin     string         // who said so
 	Arch           string         // such as 89, 8.9, sm_89, or nothing
 	ArchOrigin     string         // who said so
 	CCBin          string         // path of a host compiler

@@ -5,6 +5,9 @@ import (
 	"gpubuild/toolchain/cuda"
 )
 
+// ByUse is the origin of a wish in the user's own configuration.
+const ByUse = "gpubuild toolchain use"
+
 // IsVersion says whether a wish reads as a version, and so is not the name of a directory.
 func IsVersion(wish string) bool {
 	_, err := gpu.ParseVersion(wish)

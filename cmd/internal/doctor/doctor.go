@@ -190,14 +190,18 @@ func (f Facts) blame(checks []Check) []Check {
 			continue
 		}
 		says := strings.ReplaceAll(f.ChooseErr.Error(), "\n  ", "\n")
-		fix := strings.ReplaceAll(exit.Hint(f.ChooseErr), toolchain.Fetch, cmp.Or(f.Install, "gpubuild toolchain install"))
-		fix = strings.ReplaceAll(fix, "`--gpu-", "`"+cmp.Or(f.Command, "gpubuild build")+" --gpu-")
-		checks[i] = Check{ID: c.ID, State: Misfit, Says: says, Places: c.Places, Fix: fix, Breaks: "the build"}
+		checks[i] = Check{ID: c.ID, State: Misfit, Says: says, Places: c.Places, Fix: f.chooseFix(), Breaks: "the build"}
 		if _, ok := errors.AsType[*toolchain.MissingError](f.ChooseErr); ok {
 			checks[i].State = Missing
 		}
 	}
 	return checks
+}
+
+// chooseFix is the hint of the build, with commands that can be pasted.
+func (f Facts) chooseFix() string {
+	fix := strings.ReplaceAll(exit.Hint(f.ChooseErr), toolchain.Fetch, cmp.Or(f.Install, "gpubuild toolchain install"))
+	return strings.ReplaceAll(fix, "`--gpu-", "`"+cmp.Or(f.Command, "gpubuild build")+" --gpu-")
 }
 
 // onlyROCm leaves out what concerns NVIDIA's GPUs alone.
@@ -326,6 +330,10 @@ func checkToolkit(f Facts) Check {
 	case len(usable) == 0:
 		c.State, c.Says, c.Places = Missing, "no CUDA toolkit", toolkitPlaces(f)
 		c.Fix = f.Install
+		if missing, ok := errors.AsType[*toolchain.MissingError](f.ChooseErr); ok && missing.Part == toolchain.PartToolkit &&
+			missing.What != "CUDA toolkit" { // the one that was asked for
+			c.Says, c.Fix = "no "+missing.What, f.chooseFix()
+		}
 		for _, t := range f.Toolchain.Toolkits {
 			c.Says += "; " + t.Root + ": " + t.Problem
 		}

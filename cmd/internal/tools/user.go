@@ -20,7 +20,7 @@ import (
 
 const (
 	// byUse is the origin of the toolkit in the user's own configuration.
-	byUse = "gpubuild toolchain use"
+	byUse = toolchain.ByUse
 	// inCache is the origin of a toolkit in our cache.
 	inCache = "gpubuild's cache"
 )
@@ -109,9 +109,8 @@ func first(found []cuda.Toolkit, wish string) (cuda.Toolkit, error) {
 		return t, err
 	}
 	there := *missing
-	there.Fix = "gpubuild toolchain list"
-	if toolchain.IsVersion(wish) {
-		there.Fix = "gpubuild toolchain install " + wish
+	if !toolchain.IsVersion(wish) {
+		there.Fix = "gpubuild toolchain list"
 	}
 	return t, &there
 }

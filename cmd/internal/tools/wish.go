@@ -42,9 +42,10 @@ func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 		if err != nil {
 			return w, err
 		}
-		if w.CUDA = u.CUDA; w.CUDA != "" {
-			w.from, w.CUDAOrigin = byUse, byUse
-		}
+		w.CUDA, w.from = u.CUDA, byUse
+	}
+	if w.CUDA != "" {
+		w.CUDAOrigin = w.from
 	}
 	w.Backend, w.BackendOrigin = toolchain.BackendWish(o.Backend, o.Prefix+"backend", env)
 	w.Arch, w.ArchOrigin = toolchain.ArchWish(o.Arch, o.Prefix+"arch", env, s.Config.Arch.Value, s.Config.Arch.Origin)
@@ -59,7 +60,7 @@ func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 	w.installed = installed
 	for _, in := range w.installed {
 		origin := inCache
-		if w.CUDAOrigin != "" && w.CUDA == in.CUDA.String() {
+		if w.CUDAOrigin == byUse && w.CUDA == in.CUDA.String() {
 			origin += ", " + byUse
 		}
 		w.extra = append(w.extra, cuda.Candidate{Root: in.Root, Origin: origin})
