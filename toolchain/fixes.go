@@ -20,7 +20,7 @@ const oneOfThose = "use one of those listed above, or: "
 func getHint(w Wish) string {
 	switch {
 	case unknownRelease(w.CUDA):
-		return "gpubuild can install no CUDA " + w.CUDA + "; `gpubuild toolchain list --available` lists what it can"
+		return "no CUDA " + w.CUDA + " can be installed; `gpubuild toolchain list --available` lists what can"
 	case IsVersion(w.CUDA):
 		return "gpubuild toolchain install " + w.CUDA
 	}
