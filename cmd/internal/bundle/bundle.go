@@ -26,6 +26,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/loader"
@@ -297,7 +298,10 @@ func Open(h buildenv.Host, file string) (Opened, bool, error) {
 	if !h.IsDir(dir) {
 		dir, name = h.Dir(dir), h.Base(dir)
 	}
-	m := readManifest(h, dir)
+	m, err := readManifest(h, dir)
+	if err != nil {
+		return Opened{}, false, exit.Errorf(exit.Usage, "make the bundle again", "%w", err)
+	}
 	i := slices.Index(m.Start, name)
 	if name == "" && len(m.Start) == 1 {
 		i = 0
@@ -340,13 +344,48 @@ func elsewhere(what string) error {
 	return &exit.UsageError{What: what, Fix: "name another directory: -o DIR"}
 }
 
-// readManifest reads a bundle's; without one it is empty.
-func readManifest(h buildenv.Host, dir string) (m manifest) {
-	text, err := h.ReadFile(filepath.Join(dir, manifestName), maxManifest)
-	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != Schema || len(m.Start) == 0 || len(m.Start) != len(m.Programs) {
-		return manifest{}
+// readManifest reads a bundle's; where there is none it is empty.
+func readManifest(h buildenv.Host, dir string) (m manifest, err error) {
+	file := filepath.Join(dir, manifestName)
+	text, err := h.ReadFile(file, maxManifest)
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != Schema {
+		return manifest{}, nil
 	}
-	return m
+	m = manifest{}
+	if err = receipt.Strict(text, &m); err == nil {
+		err = m.fits(h)
+	}
+	if err != nil {
+		return manifest{}, fmt.Errorf("%s was changed since: %w", file, err)
+	}
+	return m, nil
+}
+
+// fits is an error where the manifest names what Make does not write: each start script is of the program of its name, and every program
+// and every file that proves is one of the bundle's files.
+func (m manifest) fits(h buildenv.Host) error {
+	if len(m.Start) == 0 || len(m.Start) != len(m.Programs) {
+		return errors.New("it has not one start script for each program")
+	}
+	named := slices.Clone(m.Programs)
+	for i, start := range m.Start {
+		place := "bin/" + start
+		if h.OS == buildenv.Windows {
+			place = start
+		}
+		if m.Programs[i] != place || strings.ContainsAny(start, `/\`) {
+			return fmt.Errorf("%s is not the program of %s", m.Programs[i], start)
+		}
+	}
+	if p := m.Prove; p != nil {
+		named = append(append(named, p.Probe, p.Control, p.Watch, p.CUPTI), p.Others...)
+	}
+	for _, name := range named {
+		if name != "" && !slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == name }) {
+			return fmt.Errorf("%s is none of its files", name)
+		}
+	}
+	return nil
 }
 
 // mayReplace is an error unless a directory does not exist, is empty, or holds a bundle of ours, unchanged, and nothing else.
@@ -358,7 +397,10 @@ func mayReplace(h buildenv.Host, dir string) error {
 	if err != nil {
 		return elsewhere(err.Error())
 	}
-	old := readManifest(h, dir)
+	old, err := readManifest(h, dir)
+	if err != nil {
+		return elsewhere(err.Error())
+	}
 	if old.Schema == "" {
 		return elsewhere(dir + " exists and is no bundle of gpubuild")
 	}

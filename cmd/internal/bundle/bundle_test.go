@@ -859,7 +859,10 @@ func TestManifestIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := readManifest(m.Host, out)
+	kept, err := readManifest(m.Host, out)
+	if err != nil {
+		t.Error(err)
+	}
 	for _, f := range kept.Files {
 		if f.SHA256 == "" || f.Size == 0 {
 			t.Errorf("%+v", f)
@@ -938,6 +941,48 @@ func TestSeveralPrograms(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %v", name, o, is, err)
 		}
 	}
+	kept, err := os.ReadFile(filepath.Join(out, manifestName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := func(text string) {
+		if err := os.WriteFile(filepath.Join(out, manifestName), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range []struct{ from, to, want string }{
+		{`    "bin/app",
+    "bin/second"
+`, `    "bin/second",
+    "bin/app"
+`, "bin/second is not the program of app"},
+		{`    "bin/app",
+    "bin/second"
+`, `    "../app",
+    "bin/second"
+`, "../app is not the program of app"},
+		{`    "app",
+    "second"
+`, `    "../app",
+    "second"
+`, "bin/app is not the program of ../app"},
+		{`    "app",
+    "second"
+`, `    "app"
+`, "not one start script for each program"},
+		{`"cupti": "prove`, `"cupti": "../prove`, "../prove/0/libmine.so.1 is none of its files"},
+		{`"programs":`, `"Programs":`, "gpubuild writes no field"},
+		{`"files":`, `"signed": true, "files":`, "unknown field"},
+		{`"programs":`, `"programs": [], "programs":`, `"programs" is there twice`},
+	} {
+		edited := strings.Replace(string(kept), e.from, e.to, 1)
+		edit(edited)
+		_, _, err := Open(m.Host, filepath.Join(out, "app"))
+		if edited == string(kept) || exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), e.want) {
+			t.Errorf("%s: %v, want %s", e.to, err, e.want)
+		}
+	}
+	edit(string(kept))
 	if _, _, err := Open(m.Host, out); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), "2 programs: app, second") {
 		t.Errorf("%v", err)
 	}

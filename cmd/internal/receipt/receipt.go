@@ -10,13 +10,11 @@
 package receipt
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -206,52 +204,11 @@ func Decode(data []byte) (Receipt, error) {
 	if head.Schema != Schema {
 		return Receipt{}, otherSchema(head.Schema)
 	}
-	in := json.NewDecoder(bytes.NewReader(data))
-	in.DisallowUnknownFields()
 	var r Receipt
-	if err := in.Decode(&r); err != nil {
+	if err := Strict(data, &r); err != nil {
 		return Receipt{}, damaged(err)
-	}
-	if _, err := in.Token(); err != io.EOF {
-		return Receipt{}, damaged(errors.New("something follows behind it"))
-	}
-	again, err := json.Marshal(r)
-	if err != nil {
-		return Receipt{}, damaged(err)
-	}
-	var has, knows any
-	if err := errors.Join(json.Unmarshal(data, &has), json.Unmarshal(again, &knows)); err != nil {
-		return Receipt{}, damaged(err)
-	}
-	if key := unknownKey(has, knows); key != "" {
-		return Receipt{}, damaged(fmt.Errorf("gpubuild writes no field %q there", key))
 	}
 	return r, nil
-}
-
-// unknownKey is a key of has that knows lacks: encoding/json takes a key in another case for the same, and of two the last.
-func unknownKey(has, knows any) string {
-	switch has := has.(type) {
-	case map[string]any:
-		known, _ := knows.(map[string]any)
-		for key, value := range has {
-			in, ok := known[key]
-			if !ok {
-				return key
-			}
-			if wrong := unknownKey(value, in); wrong != "" {
-				return wrong
-			}
-		}
-	case []any:
-		known, _ := knows.([]any)
-		for i := range min(len(has), len(known)) {
-			if wrong := unknownKey(has[i], known[i]); wrong != "" {
-				return wrong
-			}
-		}
-	}
-	return ""
 }
 
 // Of answers the receipt of the binary with that SHA-256 among those of a file, or the file's first.

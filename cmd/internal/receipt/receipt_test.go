@@ -172,6 +172,10 @@ func TestKeysAreExact(t *testing.T) {
 		{"another case", `"changed": true`, `"changed": true, "Changed": false`},
 		{"in place of the key", `"verdict": {`, `"Verdict": {`},
 		{"twice, the second empties it", `"changed": true`, `"changed": true, "changed": false`},
+		{"twice, the same", `"changed": true`, `"changed": true, "changed": true`},
+		{"twice, the key escaped", `"changed": true`, `"changed": true, "chan\u0067ed": true`},
+		{"twice, at the end of the file", `"sum": "`, `"sum": "abc", "sum": "`},
+		{"within a list, twice", `"recording": true`, `"recording": true, "recording": true`},
 		{"within a list", `"recording": true`, `"recording": true, "Recording": true`},
 	} {
 		changed := strings.Replace(data, tt.from, tt.to, 1)
