@@ -120,7 +120,8 @@ func remedy(e Evidence, s summary, v Verdict) string {
 	case e.Exit.TimedOut:
 		return "Give it more time with --timeout (--gpu-timeout on cargo's verbs), or less to do"
 	case e.Exit.Signal == "" && strings.Contains(why, ", expected was "):
-		return fmt.Sprintf("The exit code %d is the program's own, and no verdict. If it is to end so: --expect-exit %[1]d", e.Exit.Code)
+		return fmt.Sprintf("The exit code %d is the program's own, and no verdict. If it is to end so: "+
+			"--expect-exit %[1]d (--gpu-expect-exit on cargo's verbs)", e.Exit.Code)
 	}
 	for _, r := range remedies {
 		if strings.Contains(why, r.part) && (unrecorded || !r.unrecorded) {

@@ -148,6 +148,9 @@ func proofBackend(o *proof.Options, v string, besides ...string) error {
 func proofFlags(o *proof.Options) []*flag {
 	return in("Proof",
 		newFlag("kernel", cargo.Value, "REGEX", "the kernels that count, instead of the matmul patterns", func(v string) (err error) {
+			if v == "" {
+				return errors.New("an empty expression matches every kernel")
+			}
 			o.Kernel, err = regexp.Compile(v)
 			return err
 		}),

@@ -114,15 +114,12 @@ func (r Request) proveBuilt(ctx context.Context, p *cargorun.Program, args []str
 	if err != nil {
 		return Result{}, err
 	}
-	o.Args = args
+	o.Args, o.ExpectExit = args, r.expectExit()
 	if want := r.Session.Config.Prove.Value; want != nil {
 		if o.Kernel == nil && len(want.Kernel) > 0 {
 			if o.Kernel, err = regexp.Compile(want.Kernel.Expression()); err != nil {
 				return Result{}, err
 			}
-		}
-		if o.ExpectExit == 0 {
-			o.ExpectExit = want.ExpectExit
 		}
 		o.UntilProved = o.UntilProved || want.UntilProved && !o.ExpectCPU
 	}

@@ -174,7 +174,7 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, binary
 	if err != nil {
 		return err
 	}
-	o := Options{Kernel: kernel.Kernel, Device: s.Device, Child: s.Child,
+	o := Options{Kernel: kernel.Kernel, ExpectExit: s.Exit, Device: s.Device, Child: s.Child,
 		ExpectCPU: s.ExpectCPU, Receipt: s.Receipt, WithArgs: s.WithArgs, Timeout: time.Duration(s.Timeout)}
 	binary = m.Host.Abs(binary)
 	t := o.task(Runtime{Probe: s.Probe, CUPTI: s.CUPTI, Others: s.Others}, binary, args)

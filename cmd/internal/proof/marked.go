@@ -63,6 +63,15 @@ func (r Request) kernelAsked() string {
 	return ""
 }
 
+// expectExit is the exit code with which a program succeeds: the command line's, else but for tests the [prove] table's.
+func (r Request) expectExit() int {
+	verb, want := r.Session.Line.Verb, r.Session.Config.Prove.Value
+	if r.Options.ExpectExit == 0 && want != nil && verb != "test" && verb != "bench" {
+		return want.ExpectExit
+	}
+	return r.Options.ExpectExit
+}
+
 // untilProved reports whether a program that is started by cargo is stopped once it is proven: by the flag, or `run` by the configuration.
 func (r Request) untilProved() bool {
 	want := r.Session.Config.Prove.Value

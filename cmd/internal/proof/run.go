@@ -72,7 +72,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if errors.Is(ran, context.Canceled) {
 		return Result{}, ran
 	}
-	result, timedOut, judged := r.judge(dir, state, ran)
+	result, excused, judged := r.judge(dir, state, ran)
 	if len(result.Proofs) == 1 {
 		heard.NoteWords(m, result.Proofs[0].Verdict.Kind)
 	}
@@ -81,7 +81,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 		end.Program = m.Shown(r.Programs[0].Path)
 	}
 	var exited *buildenv.ExitError
-	if errors.As(ran, &exited) && !timedOut {
+	if errors.As(ran, &exited) && !excused {
 		end.Code = exited.Result.Code
 		if !state.Devices { // else the verdict names it
 			end.Signal = exited.Result.Signal
@@ -97,7 +97,7 @@ func (r Request) runnerState(dir string, user []string, found runtimes) runnerSt
 	return runnerState{
 		Dir: dir, User: user, Devices: found.devices, Probe: found.probe, CUPTI: found.cupti, Others: found.others,
 		Lib: found.directories, Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
-		Device: o.Device, Child: o.Child, ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs, Until: r.untilProved(),
+		Device: o.Device, Child: o.Child, Exit: r.expectExit(), ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs, Until: r.untilProved(),
 		Tests: verb == "test" || verb == "bench", On: r.place(dir),
 	}
 }
@@ -155,7 +155,8 @@ func (r Request) runtime(ctx context.Context, devices bool, path string) (Runtim
 }
 
 // judge says each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.
-func (r Request) judge(dir string, state runnerState, ran error) (result Result, timedOut bool, err error) {
+// excused: the run's exit code is no failure of the program's.
+func (r Request) judge(dir string, state runnerState, ran error) (result Result, excused bool, err error) {
 	m, o := r.Session.Machine, r.Options
 	// notRun is the end of a run of which nothing can be proven.
 	notRun := func() error {
@@ -217,15 +218,16 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		m.Shell.Loud("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
 	if slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" }) {
-		return result, timedOut, exit.Code(exit.Unproved)
+		return result, excused, exit.Code(exit.Unproved)
 	}
-	if exited, ok := ran.(*buildenv.ExitError); ok && endedForTime(proofs, exited.Result.Code) {
-		ran, timedOut = nil, true
+	exited, failed := ran.(*buildenv.ExitError)
+	if failed && (endedForTime(proofs, exited.Result.Code) || !state.Tests && endedAs(proofs, exited.Result.Code, state.Exit)) {
+		ran, excused = nil, true
 	}
 	if ran != nil {
-		return result, timedOut, ran
+		return result, excused, ran
 	}
-	return result, timedOut, outcome(worstOf(rows, wanted{
+	return result, excused, outcome(worstOf(rows, wanted{
 		cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
 		lenient: !r.asksForMatch() && !marked,
 	}))
@@ -243,6 +245,12 @@ func endedForTime(proofs []Proof, code int) bool {
 		over = over || exit.TimedOut && exit.Code == code
 	}
 	return over
+}
+
+// endedAs says whether `cargo run` ended as its program did, and as was expected. A test that ends otherwise than with 0 stays a failure,
+// as it is to cargo.
+func endedAs(proofs []Proof, code, expected int) bool {
+	return code == expected && len(proofs) == 1 && proofs[0].Evidence.Exit.Code == expected && proofs[0].Evidence.Exit.Signal == ""
 }
 
 // readProofs are the proofs that the runners of a run left.

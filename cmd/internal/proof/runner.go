@@ -38,6 +38,7 @@ type runnerState struct {
 
 	Device    string `json:"device,omitempty"`
 	Child     string `json:"child,omitempty"`
+	Exit      int    `json:"exit,omitempty"` // with which the program succeeds
 	ExpectCPU bool   `json:"expect_cpu,omitempty"`
 	Until     bool   `json:"until_proved,omitempty"`
 	WithArgs  bool   `json:"with_args,omitempty"`
@@ -170,7 +171,7 @@ func (s runnerState) options(env buildenv.Env, launcher []string, binary string,
 	o := verify.Options{
 		Launcher: launcher, Binary: binary, Args: args, Env: env, CUPTI: s.CUPTI, Others: s.Others, Probe: s.Probe,
 		Timeout: time.Duration(s.Timeout), RunDir: s.Dir,
-		Device: s.Device, Child: s.Child, UntilProved: s.Until,
+		Device: s.Device, Child: s.Child, ExpectExit: s.Exit, UntilProved: s.Until,
 	}
 	if s.Kernel == "" {
 		return o, nil
