@@ -20,9 +20,9 @@ func TestWineBuildAudit(t *testing.T) {
 		code        int
 		want        []string
 	}{
-		{"fails honestly", "gpu", 0, []string{"Honest no-library:", "Honest no-device:", "Honest launch-failure:"}},
-		{"falls back, silently", "may", 20, []string{"Fell back no-library:", "silent CPU fallback"}},
-		{"never asks", "cpu", 21, []string{"Not reached all 7 modes: it ended with 0 and never looked for the driver"}},
+		{"fails honestly", "gpu", 0, []string{"ok no-library:", "ok no-device:", "ok launch-failure:"}},
+		{"falls back, silently", "may", 20, []string{"FAIL no-library:", "silent CPU fallback"}},
+		{"never asks", "cpu", 21, []string{"not reached all 10 modes: it ended with 0 and never looked for the driver"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {

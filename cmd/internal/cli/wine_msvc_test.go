@@ -136,7 +136,8 @@ func TestWineVswhere(t *testing.T) {
 	}
 }
 
-// TestWineOddEnvironment lets nvcc.exe run where cmd.exe, by which it starts everything, hands on no PATH or is not found.
+// TestWineOddEnvironment lets nvcc.exe run where cmd.exe, by which it starts everything, hands on no PATH, of which gpubuild warns, or is
+// not found.
 func TestWineOddEnvironment(t *testing.T) {
 	w := newWine(t)
 	w.plant(map[string]string{"14.44.35207": "12.4"})
@@ -147,7 +148,9 @@ func TestWineOddEnvironment(t *testing.T) {
 	if err == nil || !strings.Contains(out, "cl.exe") {
 		t.Errorf("a PATH of %d characters: nvcc alone: %v\n%s", len(long), err, out)
 	}
-	w.compiles("14.44.35207", "WINEPATH="+long)
+	if out, err = w.exec([]string{"WINEPATH=" + long}, w.kernel()...); !strings.Contains(out, "hands on no more than 8191") {
+		t.Errorf("a PATH of %d characters: %v, and no word of it\n%s", len(long), err, out)
+	}
 
 	batch := "@set PATH=\r\n@set ComSpec=\r\n@set ProgramData=\r\n@set ProgramFiles=\r\n@set TEMP=\r\n@set TMP=\r\n@set PATHEXT=\r\n@" +
 		z(w.gpubuild) + " exec --toolkit=" + z(filepath.Join(w.dir, "toolkit")) + " -- " +
