@@ -82,6 +82,12 @@ func (e Evidence) tree() string {
 	for _, p := range e.Processes {
 		if !p.Forked {
 			launches[processID{p.Pid, p.Started}] += p.Launches()
+			for i, seen := range all { // the look may have been before it became this program
+				if seen.Pid == p.Pid && seen.Started == p.Started && seen.Exe != p.Exe && p.Exe != "" {
+					all[i].Exe, all[i].Script = p.Exe, ""
+					byPid[p.Pid] = all[i]
+				}
+			}
 			if _, met := byPid[p.Pid]; !met { // it lived too short to be looked at
 				all = append(all, Seen{Pid: p.Pid, Started: p.Started, Exe: p.Exe})
 			}

@@ -77,7 +77,7 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		// mingw's abort; no-binary is not reached
 		{"aborts", l.program, []string{"abort-without"}, 21, []string{"ok no-device: the driver sees no device (error 100): it " +
 			"looked for the driver and ended with 3"}},
-		{"crashes", l.program, []string{"crash-without"}, 21, []string{"Unsure no-device: the driver sees no device (error 100): it was " +
+		{"crashes", l.program, []string{"crash-without"}, 21, []string{"unsure no-device: the driver sees no device (error 100): it was " +
 			"ended by Windows: access violation (0xC0000005)"}},
 		{"imports the driver, and a function that no header has yet", linked, nil, 0, []string{"ok no-library: there is no CUDA " +
 			"driver: it looked for the driver and could not go on without a library (0xC0000142)",
@@ -117,7 +117,7 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		var said struct {
 			Modes []struct{ Mode, Kind, Why string }
 		}
-		if code(err) != 21 || json.Unmarshal(data, &said) != nil || len(said.Modes) != 8 || said.Modes[0].Mode != "baseline" ||
+		if code(err) != 21 || json.Unmarshal(data, &said) != nil || len(said.Modes) != 11 || said.Modes[0].Mode != "baseline" ||
 			said.Modes[1].Why != "it did not end in time" {
 			t.Errorf("%v\n%s\n%s", err, out, data)
 		}

@@ -787,6 +787,25 @@ func TestTwoChangesInOneTick(t *testing.T) {
 	}
 }
 
+// TestADirectoryWhereNoFileWas: nvcc looked for lib/x.h where there was no lib; a lib that appears is a change, and no error.
+func TestADirectoryWhereNoFileWas(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	path := filepath.Join(b.top, "lib")
+	before, err := inputs.NewHashes(b.s.b.Machine).Each(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if now, err := inputs.NewHashes(b.s.b.Machine).Each(path); err != nil || now[0] == before[0] {
+			t.Errorf("%v, %v; before: %v", now, err, before)
+		}
+	}
+}
+
 // fixedTime shows every file with the same times, as a file system with a coarse clock does.
 type fixedTime struct {
 	buildenv.Files

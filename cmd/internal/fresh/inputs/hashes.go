@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/session"
@@ -94,7 +95,7 @@ func (h *Hashes) About(what, path string, read func() (string, error)) (string, 
 }
 
 // Each hashes files one by one. One that is not there has its absence for a hash, one that may not be read (a program that may only be
-// run) its identity.
+// run) its identity, and what is no file, such as a directory, a word.
 func (h *Hashes) Each(paths ...string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -121,6 +122,8 @@ func (h *Hashes) Each(paths ...string) ([]string, error) {
 					return "", err
 				}
 				sum = "unread " + id.String()
+			case errors.Is(err, buildenv.ErrUnbounded): // a directory where nvcc looked for a file, or for a directory of files
+				sum = "no file"
 			case err != nil:
 				return "", err
 			default:
