@@ -111,7 +111,7 @@ func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 	}
 	lo, hi := t.MinArch.Capability, t.MaxArch.Capability
 	switch {
-	case !lo.IsZero() && c.Compare(lo) < 0:
+	case !lo.IsZero() && c.Compare(lo) < 0 && n.floor(t.Version).Arch.Compare(lo) <= 0: // else the crate's floor is the higher one
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and newer, not for %s", t.Version, t.MinArch, gpu.Arch{Capability: c}),
 			fix: olderFor(c, lo),

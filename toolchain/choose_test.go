@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
@@ -325,5 +326,16 @@ func TestArchWish(t *testing.T) {
 		if got := a + " " + o; got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
 		}
+	}
+}
+
+// TestFloorAboveTheToolkits: the lowest architecture that is suggested is one that the crates compile for, too.
+func TestFloorAboveTheToolkits(t *testing.T) {
+	n := toolchain.Needs{CUDA: true, NVCC: true, Floors: []toolchain.Floor{
+		{Crate: "candle-kernels", Arch: gpu.Capability{Major: 8}, Why: "bf16"},
+	}}
+	_, err := toolchain.Choose(toolchain.Facts{Toolkits: []cuda.Toolkit{kit("13.4", "7.5", "12.1")}}, n, toolchain.Wish{Arch: "35"})
+	if hint := exit.Hint(err); !strings.Contains(hint, "--gpu-arch=80") || strings.Contains(hint, "75") {
+		t.Error(hint)
 	}
 }

@@ -63,6 +63,10 @@ func checkCargo(o pipeline.Options, l cargo.Line, flags []*flag) error {
 	if l.Known() {
 		for _, w := range l.Unknown() {
 			name, _, _ := strings.Cut(w, "=")
+			if at := slices.Index(l.Args, w); name == "--device" && at >= 0 && (l.Verb == "run" || l.Verb == "test" || l.Verb == "bench") {
+				return usage("cargo has no flag `--device`; the program's own arguments follow --",
+					buildenv.PosixWords(slices.Concat([]string{"gpubuild", l.Verb}, l.Args[:at], []string{"--"}, l.Args[at:])...))
+			}
 			if f := findFlag(flags, name, "--"); f != nil {
 				return usage(fmt.Sprintf("cargo has no flag `%s`; did you mean `%s%s`?", name, prefix, f.Name), "")
 			}

@@ -152,6 +152,9 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 			return a.Shell.Data(pages().Complete(a.Machine, words[3:]))
 		}
 	case "cargo":
+		if len(words) == 1 {
+			words = append(words, "help") // as cargo without a word does; without one a line of ours is a build
+		}
 		l, _, err := cargo.Split(words[1:], nil)
 		if err != nil {
 			return err
