@@ -84,12 +84,12 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 		out = append(out,
 			"next: check that CUDA is enabled (gpubuild features) and that the program is asked to use it (such as -- --device cuda)")
 	case v.Kind == OtherKernels && s.elsewhere != "":
-		out = append(out, "if that device is right, ask for it, or for none: --device (--gpu-device on cargo's verbs)")
+		out = append(out, "if that device is right, ask for it, or for none: --gpu-device")
 	case v.Kind == OtherKernels:
 		out = append(
 			out,
 			"if "+first(s.kernels)+" is the kernel, name it: --kernel '"+nameIt(s.kernels)+"' (--gpu-kernel on cargo's verbs), "+
-				"or in gpubuild.toml, below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'",
+				"or for those in gpubuild.toml, below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'",
 		)
 	case v.Kind == NoDevice && e.Hidden != "":
 		out = append(out, "next: run it without that setting")

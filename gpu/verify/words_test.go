@@ -27,7 +27,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"another kernel", other, nil, Rules{}, []string{"ran: 3 launches of other kernels: relu", "if relu is the kernel, name it: --kernel '^relu$'", "below [prove], [test] or [bench]: kernel = '^relu$'"}, ""},
 		{"the product in a child", proven, func(e *Evidence) { e.Processes[0].Self = false }, Rules{},
 			[]string{"ran: 3 launches, of which none counts: matmul (in a child)", "let it count: --child app"}, "other kernels"},
-		{"the product on another device", proven, nil, Rules{Device: "1"}, []string{"ran: 3 launches, of which none counts: matmul", "ask for it, or for none: --device"}, "--kernel"},
+		{"the product on another device", proven, nil, Rules{Device: "1"}, []string{"ran: 3 launches, of which none counts: matmul", "ask for it, or for none: --gpu-device"}, "--kernel"},
 		{"_exit", other, func(e *Evidence) { e.Processes[0].End = nil }, Rules{}, []string{"Let it return from main or call exit"}, ""},
 		{"its status", proven, func(e *Evidence) { e.Exit.Code = 3 }, Rules{}, []string{"next: The exit code 3 is the program's own, and no verdict. If it is to end so: --expect-exit 3 (--gpu-expect-exit on cargo's verbs)"}, ""},
 		{"its status, and a child", proven, func(e *Evidence) { e.Exit.Code, e.Processes[0].Self = 3, false }, Rules{}, []string{"--expect-exit 3"}, "--child"},

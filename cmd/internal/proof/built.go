@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -82,7 +83,14 @@ func Built(ctx context.Context, r Request) (Result, error) {
 		why := whyNone(r.Programs, want)
 		m.Shell.Loud("Not proven:", "%s", why)
 		if !o.Wanted && !o.Required && want.Bin != "" {
-			return Result{NotProven: why}, nil // another member of the workspace was built
+			targets, err := cargorun.Targets(ctx, m, r.Tool, r.Session.Line)
+			if err != nil {
+				return Result{}, err
+			}
+			named := func(t cargorun.Target) bool { return t.Name == want.Bin && (t.Kind == "bin" || t.Kind == "example") }
+			if slices.ContainsFunc(targets, named) {
+				return Result{NotProven: why}, nil // another member of the workspace was built
+			}
 		}
 		// A proof was asked for and there is none: that must not end as success does.
 		return Result{NotProven: why}, exit.Code(exit.Unproved)
