@@ -128,8 +128,13 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			return nil, fmt.Sprintf("the manifest of %s is not on this machine", k.name(way[x]))
 		}
 		d, ok := k.DepFor(p, k.depTo(way[x], to))
+		if at := slices.IndexFunc(p.Dependencies, func(d manifest.Dependency) bool {
+			return d.Kind == manifest.Dev && d.Package == k.Nodes[to].Name
+		}); !ok && x == 0 && at >= 0 {
+			d, ok = p.Dependencies[at], true
+		}
 		if !ok {
-			return nil, fmt.Sprintf("%s uses %s in another way than as a dependency", p.Name, k.name(to))
+			return nil, fmt.Sprintf("%s is no dependency in the manifest of %s", k.name(to), p.Name)
 		}
 		leading := k.leading(way[x], p, to, wants, asked)
 		if x > 0 && leading != "" {

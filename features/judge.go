@@ -115,6 +115,7 @@ func (j *judge) root(r *graph.Root) {
 			continue
 		}
 		if st, listed := j.state(i, j.Crate(i), out.Asked, i == r.Node); listed {
+			st.Anyway = st.On && i != r.Node && !k.turnedOn(i)
 			out.Crates = append(out.Crates, st)
 		}
 		out.Reached = out.Reached || j.CUDAOn(i)

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,8 +12,9 @@ import (
 	"gpubuild/features/source"
 )
 
-// withOwn adds to what the catalog knows the user's own packages whose build scripts compile kernels, and those that gpubuild.toml names:
-// one whose script tests GPU features is on by these, any other by being linked.
+// withOwn adds to what the catalog knows the user's own packages whose build scripts compile kernels, those that gpubuild.toml names, and
+// those of others that have a GPU feature and compile kernels with it: one whose script tests GPU features is on by these, any other by
+// being linked.
 func (v *view) withOwn(in Input) {
 	if in.Catalog == nil {
 		return
@@ -21,8 +23,11 @@ func (v *view) withOwn(in Input) {
 		if v.Catalog.Crate(name) != nil {
 			return
 		}
-		c := catalog.Crate{Name: name, Backend: "cuda", Role: catalog.Carrier}
+		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier}
 		if p != nil {
+			if !slices.Contains(in.Named, name) && !v.compilesKernels(p) {
+				c.Backend = manifest.ROCm
+			}
 			c.CUDAFeatures, c.Backends = v.kernelFeatures(p, in.Request.GPUFeatures)
 		}
 		if len(c.CUDAFeatures) > 0 {
@@ -39,20 +44,31 @@ func (v *view) withOwn(in Input) {
 	if in.Project != nil {
 		for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
 			local[p.Name] = true
-			if slices.Contains(in.Named, p.Name) || v.compilesKernels(p) {
+			if slices.Contains(in.Named, p.Name) || v.compilesAny(p) {
 				add(p.Name, p)
 			}
 		}
 	}
+	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: in.Request.GPUFeatures})
 	for i := range v.Nodes { // among them what cargo takes from a directory by [patch] or `paths`, which no dependency entry shows
 		n := &v.Nodes[i]
 		named := slices.Contains(in.Named, n.Name)
-		if local[n.Name] || !named && !n.Local {
+		wanted := n.Local || slices.ContainsFunc(n.Features, asked.IsBackend)
+		if local[n.Name] || v.Catalog.Crate(n.Name) != nil || !named && !wanted {
 			continue
 		}
-		if p := v.ManifestOf(i); named || p != nil && v.compilesKernels(p) {
-			add(n.Name, p)
+		p := v.ManifestOf(i)
+		if !named && (p == nil || !v.compilesAny(p)) {
+			continue
 		}
+		if !named && !n.Local { // what others leave off is not missed
+			cuda, backends := v.kernelFeatures(p, in.Request.GPUFeatures)
+			gate := slices.AppendSeq(cuda, maps.Keys(backends))
+			if len(gate) > 0 && !catalog.Overlap(gate, n.Features) {
+				continue
+			}
+		}
+		add(n.Name, p)
 	}
 }
 
@@ -132,6 +148,11 @@ func (v *view) compilesKernels(p *manifest.Package) bool {
 		return true
 	}
 	return runsNvcc(v.src.TextOf(v.manifestScript(p), p.Dir).All)
+}
+
+// compilesAny says the same of nvcc or of ROCm's hipcc.
+func (v *view) compilesAny(p *manifest.Package) bool {
+	return v.compilesKernels(p) || p.BuildScript != "" && source.NamesHipcc(v.src.TextOf(v.manifestScript(p), p.Dir).All)
 }
 
 func (v *view) ownScript(p *manifest.Package) string {

@@ -154,6 +154,7 @@ type CrateState struct {
 	Also   []string        `json:"also,omitempty"`   // GPUs that are on besides backend: wgpu, rocm, vulkan, metal
 	Wanted map[string]bool `json:"wanted,omitempty"` // each GPU feature asked for that the crate declares, and whether it is on
 	Note   string          `json:"note,omitempty"`
+	Anyway bool            `json:"-"` // on, but not by what was requested
 }
 
 // Needs is what the linked crates and their build scripts ask of the machine.

@@ -327,6 +327,16 @@ func (k *rootJudge) byRequest(c gpuCrate) bool {
 	return slices.ContainsFunc(c.gate, func(f string) bool { return k.request.Has(graph.Feature{Node: c.node, Name: f}) })
 }
 
+// turnedOn reports the same of a linked node for any backend, or, where it is no GPU crate, of anything in it.
+func (k *rootJudge) turnedOn(i int) bool {
+	for _, b := range []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal} {
+		if c, is := k.crate(i, b); is && c.on && k.byRequest(c) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(k.request.Features(), func(f graph.Feature) bool { return f.Node == i && k.Crate(i) == nil })
+}
+
 func (k *rootJudge) backend(backend string) {
 	asked := k.by[backend]
 	var req, anyway, off []gpuCrate
@@ -379,7 +389,7 @@ func (k *rootJudge) backend(backend string) {
 func (k *rootJudge) compiles(i int) bool {
 	p := k.ManifestOf(i)
 	c := k.Crate(i)
-	return p != nil && k.compilesKernels(p) || c != nil && c.Role == catalog.Carrier
+	return p != nil && k.compilesAny(p) || c != nil && c.Role == catalog.Carrier
 }
 
 // unreached is rule 3: GPU crates are linked, and the request turns none of them on.

@@ -23,9 +23,16 @@ var backendWords = map[string]string{
 }
 
 // supportWords may stand next to a backend's name without changing what it means.
-var supportWords = []string{"use", "with", "enable", "support", "backend", "acceleration", "static", "dynamic"}
+var supportWords = []string{"use", "with", "enable", "support", "backend", "acceleration", "static", "dynamic", "nvidia"}
 
 var versionWord = lazyregexp.New(`^[0-9]+(\.[0-9]+)*$`)
+
+// backendWord is the backend that a word names, a version behind it or not: cuda, cuda12.
+func backendWord(w string) string {
+	return cmp.Or(backendWords[w], backendWords[strings.TrimRight(w, "0123456789.")])
+}
+
+func supports(w string) bool { return slices.Contains(supportWords, w) || versionWord.MatchString(w) }
 
 // BackendOf reports which backend a feature means by its name. A name that has other words in it (gpu-stats, cuda-tests, barracuda),
 // or that begins with an underscore, is loose: it may mean anything. known reports whether a word is the name of a package of the build,
@@ -35,10 +42,10 @@ func (a *Asked) BackendOf(feature string, known func(word string) bool) (backend
 	words := strings.FieldsFunc(name, func(c rune) bool { return c == '-' || c == '_' })
 	other := false
 	for _, w := range words {
-		switch b := backendWords[w]; {
+		switch b := backendWord(w); {
 		case b != "" && (backend == "" || backend == AnyGPU || b == CUDA):
 			backend = b
-		case b == "" && !slices.Contains(supportWords, w) && !versionWord.MatchString(w):
+		case b == "" && !supports(w):
 			other = true
 		}
 	}
@@ -54,7 +61,7 @@ func (a *Asked) BackendOf(feature string, known func(word string) bool) (backend
 	}
 	if known != nil { // without the words of backends and of support the rest is a package's name
 		rest := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
-			return backendWords[w] != "" || slices.Contains(supportWords, w) || versionWord.MatchString(w)
+			return backendWord(w) != "" || supports(w)
 		})
 		if all := strings.Join(rest, "-"); len(all) > 3 && (known(all) || known(strings.ReplaceAll(all, "-", "_")) || known(all+"-rs")) {
 			return backend, false

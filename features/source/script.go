@@ -388,8 +388,14 @@ func (r *Reader) ownPrograms() map[string]string {
 
 func CompilesByCC(text string) bool { return strings.Contains(text, "cuda(true)") } // cc::Build::cuda
 
+// NamesNvcc says whether a text names the compiler of CUDA.
 func NamesNvcc(text string) bool {
 	return strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC")
+}
+
+// NamesHipcc says the same of ROCm's compiler.
+func NamesHipcc(text string) bool {
+	return strings.Contains(text, "hipcc") || strings.Contains(text, "HIPCC")
 }
 
 // LeadsOn says whether a build script may have other files run. It is asked of every script of a build, so that it is no expression.

@@ -17,7 +17,8 @@ func FeaturesOf(a *features.Reach, asked []string) *Features {
 	}
 	f := &Features{Asked: askedFeatures(a, asked), Via: a.Via, Stops: a.Stops, Roots: []Root{}}
 	for _, r := range a.Roots {
-		on, off := onOff(r, false)
+		on, anyway, off := onOff(r, false)
+		on = slices.Sorted(slices.Values(slices.Concat(on, anyway)))
 		f.Roots = append(f.Roots, Root{
 			Package: r.Package, Target: r.Target, Kind: r.Kind, Reached: r.Reached, On: append([]string{}, on...),
 			Off: append([]string{}, off...), Backends: r.Backends(),
@@ -76,9 +77,9 @@ func ReachLines(a *features.Reach, source bool) []string {
 	return lines
 }
 
-// onOff lists the GPU crates of a root, those that are on and those that are linked without their GPU code. backends adds to those that are
-// on for which GPU.
-func onOff(r features.Root, backends bool) (on, off []string) {
+// onOff lists the GPU crates of a root: those that the request turns on, those that are on without it, and those that are linked without
+// their GPU code. backends adds to those that are on for which GPU.
+func onOff(r features.Root, backends bool) (on, anyway, off []string) {
 	for _, c := range r.Crates {
 		name := c.Name + " " + c.Version
 		switch {
@@ -87,41 +88,47 @@ func onOff(r features.Root, backends bool) (on, off []string) {
 			if backends && c.Backend != "unknown" {
 				name += " (" + strings.Join(append(strings.Split(c.Backend, ","), c.Also...), ", ") + ")"
 			}
-			on = append(on, name)
+			if c.Anyway {
+				anyway = append(anyway, name)
+			} else {
+				on = append(on, name)
+			}
 		case !c.On && (c.Backend != "none" || len(c.Wanted) > 0):
 			off = append(off, name)
 		}
 	}
 	slices.Sort(on)
+	slices.Sort(anyway)
 	slices.Sort(off)
-	return on, off
+	return on, anyway, off
 }
 
 func reachLine(r features.Root) string {
 	backends := r.Backends()
 	others := slices.ContainsFunc(backends, func(b string) bool { return b != "cuda" && b != "cpu" })
-	on, off := onOff(r, others)
+	on, anyway, off := onOff(r, others)
 	list := slices.DeleteFunc(slices.Clone(r.Asked), func(f string) bool { return slices.Contains(r.Idle, f) })
-	idle := len(list) == 0
-	if idle {
+	if len(list) == 0 {
 		list = r.Asked
 	}
-	asked, enable, nothing := strings.Join(list, ", "), "enables", "switches on nothing"
+	asked, enable, nothing := strings.Join(list, ", "), "enables", "enables no GPU crate"
 	if len(list) > 1 {
-		enable, nothing = "enable", "switch on nothing"
+		enable, nothing = "enable", "enable no GPU crate"
 	}
 	var line string
 	switch {
-	case len(r.Asked) == 0 && len(on) > 0:
-		line = "no GPU feature is requested; linked with GPU code: " + some(on)
+	case len(r.Asked) == 0 && len(on)+len(anyway) > 0:
+		line = "no GPU feature is requested; linked with GPU code: " + some(slices.Sorted(slices.Values(slices.Concat(on, anyway))))
+		anyway = nil
 	case len(r.Asked) == 0:
 		line = "no GPU feature is requested"
-	case idle && len(on) > 0:
-		line = asked + " " + nothing + "; also linked with GPU code: " + some(on)
 	case len(on) > 0:
 		line = asked + " " + enable + " " + some(on)
 	default:
 		line = asked + " " + nothing
+	}
+	if len(anyway) > 0 {
+		line += "; also linked with GPU code: " + some(anyway)
 	}
 	if others && !slices.Contains(backends, "cuda") && strings.Contains(asked, "cud") {
 		line += ", and no CUDA"
