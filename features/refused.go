@@ -22,13 +22,16 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 				why, instead = fmt.Sprintf("%s has no feature `%s`", to.Name, e.Feature), nearest(e, to.FeatureNames())
 			} else if why != "" && instead == "" {
 				instead = nearestEdge(member, e)
+				if to := notOptional(p, member, e); to != nil && to.Declares(feature) {
+					instead = e.Dep + "/" + feature
+				}
 			}
 			if why == "" {
 				continue
 			}
 			f := newFinding(IDRefused, "`%s` of %s enables `%s`, and %s", feature, member.Name, e.Text, why)
 			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
-			if instead != "" {
+			if instead != "" && instead != e.Text {
 				f.Edits = []edit.Edit{{Manifest: member.Manifest, Feature: feature, Add: []string{instead}, Instead: e.Text}}
 				list := slices.Clone(member.Features[feature])
 				list[slices.Index(list, e.Text)] = instead
@@ -38,6 +41,16 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 		}
 	}
 	return out
+}
+
+// notOptional is the dependency that `dep:` names although it is not optional; nil where it does not.
+func notOptional(p *manifest.Project, member *manifest.Package, e manifest.Edge) *manifest.Package {
+	for _, d := range member.Dependencies {
+		if e.Feature == "" && d.Key == e.Dep && !d.Optional {
+			return p.Declaring(d)
+		}
+	}
+	return nil
 }
 
 // missingIn is the dependency that has no such feature as an edge names; nil where it has one, or is not on this machine.

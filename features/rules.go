@@ -557,6 +557,13 @@ func (k *rootJudge) without(backend string, asked []string) {
 		k.find(k.finding(IDUndecided, f, "%s of %s "+format, append([]any{quoted(asked), k.label}, a...)...))
 	}
 	closure := k.request
+	if !strings.Contains(f, "/") { // not what the other features turn on
+		var start []graph.Feature
+		for _, f := range asked {
+			start = append(start, graph.Feature{Node: k.r.Node, Name: f})
+		}
+		closure = k.Closure(k.r, start...)
+	}
 	if k.pkg != nil {
 		if dev := k.devOnly(asked); dev != "" {
 			note("%s in tests, benchmarks and examples only: %s is a dev-dependency", verb(asked, "counts", "count"), dev)
@@ -577,6 +584,9 @@ func (k *rootJudge) without(backend string, asked []string) {
 		}
 	}
 	if what := k.turnsOn(closure, asked, backend); what != "" {
+		if off := k.staysOff(backend); off != "" {
+			what += "; " + off
+		}
 		note("%s %s; no GPU crate for %s is linked", verb(asked, "enables", "enable"), what, title(backend))
 		return
 	}
@@ -584,7 +594,7 @@ func (k *rootJudge) without(backend string, asked []string) {
 	if why := k.deadEnd(closure); why != "" {
 		nothing.Message += ": " + why
 	} else if k.pkg != nil && !k.canReach(k.pkg, backend) {
-		nothing.Message += ": no dependency of it can use " + title(backend)
+		nothing.Message += ": " + cmp.Or(k.staysOff(backend), "no dependency of it can use "+title(backend))
 	}
 	k.fixNothing(&nothing, backend, asked)
 	if k.in.Lint && k.conditional(closure) {
@@ -594,6 +604,23 @@ func (k *rootJudge) without(backend string, asked []string) {
 		nothing.become(IDUndecided)
 	}
 	k.idle = append(k.idle, idleRoot{finding: nothing, platform: k.Nodes[k.r.Node].Platform})
+}
+
+// staysOff names a feature for a backend that a direct dependency declares and that is off, though nothing shows what it compiles; empty
+// where there is none.
+func (k *rootJudge) staysOff(backend string) string {
+	for _, d := range k.Nodes[k.r.Node].Deps {
+		c, p := k.Crate(d.To), k.ManifestOf(d.To)
+		if p == nil || !k.r.Set[d.To] || c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Monitor || c.Role == catalog.Helper) {
+			continue
+		}
+		for _, f := range p.FeatureNames() {
+			if b, loose := k.ask.BackendOf(f, nil); b == backend && !loose && !slices.Contains(k.Nodes[d.To].Features, f) {
+				return fmt.Sprintf("`%s` of %s stays off", f, k.name(d.To))
+			}
+		}
+	}
+	return ""
 }
 
 // activates reports whether a closure brings any package in.

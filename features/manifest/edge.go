@@ -127,6 +127,8 @@ func (p *Package) Refused(e Edge) (why, instead string) {
 		return fmt.Sprintf("`%s` is a dependency that is not optional", e.Feature), ""
 	case e.Dep == "":
 		return fmt.Sprintf("%s has no feature `%s`", p.Name, e.Feature), ""
+	case e.Feature == "" && strings.Contains(e.Dep, "/"):
+		return fmt.Sprintf("`%s` has both `dep:` and `/`", e.Text), e.Dep
 	case !any:
 		return fmt.Sprintf("%s has no dependency `%s`", p.Name, e.Dep), ""
 	case p.Optional(e.Dep):

@@ -57,6 +57,11 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 		return out, err
 	}
 	out.Session = s
+	for _, doubt := range s.Project.Doubts {
+		if strings.Contains(doubt, "path dependency") {
+			m.Shell.Warning("cargo refuses the workspace: %s", doubt)
+		}
+	}
 	in, err := s.Input(session.Graph{}, o.Strict)
 	if err != nil {
 		return out, err
