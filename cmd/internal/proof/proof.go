@@ -197,6 +197,9 @@ func File(ctx context.Context, m *session.Machine, o Options, binary string, std
 	p, err := o.prove(ctx, m, asked)
 	heard.End(m.Host)
 	if err != nil {
+		if p.Program != "" { // it was judged, and has no receipt
+			printVerdict(m, p)
+		}
 		return FileResult{}, err
 	}
 	if trace.Len() > 0 {
