@@ -17,6 +17,7 @@ type RefusedError struct {
 	Code   int
 	Stderr []byte // cargo's own words, colours included
 	Fix    string // empty unless we know more than cargo says
+	NoLock bool   // only because our own question writes no Cargo.lock, and there is none yet
 	Err    error
 }
 

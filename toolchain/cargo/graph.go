@@ -146,7 +146,7 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 	switch {
 	case strings.Contains(text, "--locked was passed") && strings.Contains(text, "cannot create the lock file"):
 		r.Fix = "cargo generate-lockfile"
-		if ours {
+		if r.NoLock = ours; ours {
 			r.Stderr = []byte("error: there is no Cargo.lock, which says what versions would be built\n")
 		}
 	case strings.Contains(text, "--locked was passed"):

@@ -61,6 +61,7 @@ type Facts struct {
 	Target       string // what rustc builds for: --target, else the host's triple
 	Host         buildenv.Host
 	Project      string // the manifest; empty without one
+	NoLock       bool   // there is no Cargo.lock yet: the project is judged by its manifests
 	Stops        *Stop  // nil: a build with these features is not stopped
 	NoProject    Lack
 	ProjectBad   bool   // there is one, and it could not be looked at
@@ -285,6 +286,10 @@ func checkProject(f Facts) Check {
 	if f.Assumed != "" {
 		c.Says += ", checked as with `--features " + f.Assumed + "`"
 	}
+	if f.NoLock {
+		c.State = Info
+		c.Says += "; it has no Cargo.lock yet, which the first build writes: checked as far as the manifests show"
+	}
 	if f.Stops != nil {
 		c.State, c.Breaks, c.Fix = Misfit, "every build with these features", f.Stops.Fix
 		c.Says += fmt.Sprintf(": %s [%s]", f.Stops.Message, f.Stops.ID)
@@ -404,6 +409,8 @@ func checkSet(f Facts) Check {
 	switch {
 	case f.ChooseErr != nil:
 		c.State, c.Says = Info, f.notChosen()
+	case f.NVCCBroken != "":
+		c.State, c.Says = Info, "not judged: nvcc does not start (see cuda.toolkit)"
 	case len(f.Chosen.Notes) > 0:
 		c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
 	}

@@ -45,20 +45,23 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	f.NoProject.Why = "there is no cargo to ask"
 	if f.Cargo != "" {
-		opened, err := featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true})
+		opened, err := f.open(ctx, m, l)
 		if own := ownFeature(ctx, m, l); own != "" && (err != nil || !opened.Answer.Needs.CUDA) {
 			if l, err = l.Change(cargo.Change{Features: []string{own}}); err != nil {
 				return f, err
 			}
 			f.Assumed = own
-			opened, err = featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true})
+			opened, err = f.open(ctx, m, l)
 		}
 		if errors.Is(err, context.Canceled) {
 			return f, err
 		}
 		if err == nil {
 			p = opened
-			f.Project, f.Needs = m.Shown(p.Session.Project.Manifest), tools.NeedsOf(p.Answer)
+			f.Project = m.Shown(p.Session.Project.Manifest)
+			if !f.NoLock || !namesGPU(p) {
+				f.Needs = tools.NeedsOf(p.Answer)
+			}
 			if p.Answer.Stops {
 				at := slices.IndexFunc(p.Answer.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
 				f.Stops = &Stop{p.Answer.Findings[max(at, 0)].Finding, "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)}
@@ -113,6 +116,23 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	return f, nil
 }
 
+// open opens the project, which need not have a Cargo.lock yet: its first build writes one.
+func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (featurecheck.Judged, error) {
+	opened, err := featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true})
+	refused, ok := errors.AsType[*cargo.RefusedError](err)
+	if f.NoLock = ok && refused.NoLock; f.NoLock {
+		return featurecheck.OpenUnlocked(ctx, m, l)
+	}
+	return opened, err
+}
+
+// namesGPU says whether a member names a GPU crate. Without a Cargo.lock nobody knows what that needs: it is taken to compile kernels.
+func namesGPU(p featurecheck.Judged) bool {
+	return slices.ContainsFunc(p.Session.Project.Members, func(m *manifest.Package) bool {
+		return slices.ContainsFunc(m.Dependencies, func(d manifest.Dependency) bool { return p.Input.Catalog.Crate(d.Package).CUDA() })
+	})
+}
+
 // startNVCC starts the chosen nvcc once: a file of that name may be of another processor, or only half there. It returns what went wrong.
 func startNVCC(ctx context.Context, m *session.Machine, guard *tools.Guard, set toolchain.Set) string {
 	if set.Toolkit == nil || set.Toolkit.NVCC == "" {
@@ -121,7 +141,7 @@ func startNVCC(ctx context.Context, m *session.Machine, guard *tools.Guard, set 
 	res, err := guard.Over(m.Runner).Run(ctx, buildenv.Cmd{Path: set.Toolkit.NVCC, Args: []string{"--version"}, Env: m.Host.Env.Entries()})
 	switch {
 	case err != nil:
-		return err.Error()
+		return strings.TrimRight(err.Error(), ": \n")
 	case res.Code != 0 || !strings.Contains(string(res.Stdout), "release"):
 		return fmt.Sprintf("`nvcc --version` ends with %d and names no release", res.Code)
 	}

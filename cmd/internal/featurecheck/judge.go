@@ -119,7 +119,20 @@ func openWithout(ctx context.Context, s *session.Session) (Judged, error) {
 	if j, err := Open(ctx, s.Quiet().Machine, line, Options{missing: missing}); err == nil {
 		return j, nil
 	}
-	j := Judged{Session: s} // without a Cargo.lock, say: the manifests show as much
+	return fromManifests(s, missing) // without a Cargo.lock, say
+}
+
+// OpenUnlocked is Open for a project without a Cargo.lock, which cargo would write if it was asked: it judges as much as the manifests show.
+func OpenUnlocked(ctx context.Context, m *session.Machine, line cargo.Line) (Judged, error) {
+	s, err := session.OpenOrRefuse(ctx, m, line)
+	if err != nil {
+		return Judged{}, err
+	}
+	return fromManifests(s, nil)
+}
+
+func fromManifests(s *session.Session, missing []string) (j Judged, err error) {
+	j.Session = s
 	r := s.Request()
 	selected, known := s.Project.Selection(r)
 	if !known || len(selected) == 0 {
