@@ -229,6 +229,8 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 	n, behind := len(l.Positional), takesTrailing && !strings.HasSuffix(trailing, "]") // a command must stand behind --
 	fix := v.instead
 	switch {
+	case n > most && l.Positional[most] == "help":
+		fix = "gpubuild " + called + " --help"
 	case n > most && called == "env" && slices.Contains(buildenv.Shells(), l.Positional[most]):
 		fix = "gpubuild env --shell " + l.Positional[most]
 	case n > most && called == "init" && strings.Contains(ci.ProviderNames(" "), l.Positional[most]):
