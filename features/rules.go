@@ -611,7 +611,8 @@ func (k *rootJudge) without(backend string, asked []string) {
 func (k *rootJudge) staysOff(backend string) string {
 	for _, d := range k.Nodes[k.r.Node].Deps {
 		c, p := k.Crate(d.To), k.ManifestOf(d.To)
-		if p == nil || !k.r.Set[d.To] || c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Monitor || c.Role == catalog.Helper) {
+		if p == nil || !k.r.Set[d.To] ||
+			c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Monitor || c.Role == catalog.Helper) {
 			continue
 		}
 		for _, f := range p.FeatureNames() {

@@ -77,7 +77,6 @@ type Facts struct {
 	NVCCBroken   string // what the chosen nvcc said when it was started for its version; empty: it works
 	Prove        bool   // judged for proving, not only for building
 	CUPTI        string
-	StubsOn      []string // directories of stubs on the loader's path
 	Linked       []string // libraries that the project's programs are linked with
 	Run          RunTime
 	WSL          bool
@@ -100,6 +99,7 @@ type Stop struct {
 type RunTime struct {
 	Libraries []RunLibrary
 	Dirs      []string
+	Stubs     []string // directories of link stubs on the loader's path
 }
 
 // Lack is why something is not to be had, and what to do about it.
@@ -575,13 +575,13 @@ func checkProbe(f Facts) Check {
 }
 
 func checkStubs(f Facts) Check {
-	if len(f.StubsOn) == 0 {
+	if len(f.Run.Stubs) == 0 {
 		return Check{ID: "loader.stubs", State: OK, Says: "no link stub is on the loader's path"}
 	}
 	return Check{
 		ID:    "loader.stubs",
 		State: Misfit,
-		Says:  "link stubs are on the loader's path: " + strings.Join(f.StubsOn, ", "),
+		Says:  "link stubs are on the loader's path: " + strings.Join(f.Run.Stubs, ", "),
 		Fix: "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): " +
 			"stubs are for linking only",
 		Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)",

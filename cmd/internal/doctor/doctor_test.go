@@ -103,7 +103,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"whose set is then not said to fit", func(f *doctor.Facts) { f.NVCCBroken = "exec format error" }, "cuda.set", doctor.Info,
 			doctor.Misfit},
 		{"a project without a lock is no fault", func(f *doctor.Facts) { f.NoLock = true }, "project", doctor.Info, doctor.OK},
-		{"a stub on the loader's path", func(f *doctor.Facts) { f.StubsOn = []string{"/usr/local/cuda/lib64/stubs"} }, "loader.stubs",
+		{"a stub on the loader's path", func(f *doctor.Facts) { f.Run.Stubs = []string{"/usr/local/cuda/lib64/stubs"} }, "loader.stubs",
 			doctor.Misfit, doctor.Misfit},
 		{"a doubt of the choice", func(f *doctor.Facts) { f.Chosen.Notes = []string{"the variables differ"} }, "cuda.set", doctor.Warning,
 			doctor.Warning},

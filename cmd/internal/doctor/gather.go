@@ -110,7 +110,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 			f.Compiler = c.Path
 		}
 	}
-	f.StubsOn = stubsOnPath(m)
+	f.Run.Stubs = stubsOnPath(m)
 	f.Vulkan = lookAtVulkan(ctx, m, p.Answer)
 	f.Linked = tools.LinkedLibraries(needed, p.Answer.Needs.Files)
 	return f, nil

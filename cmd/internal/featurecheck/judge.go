@@ -122,7 +122,8 @@ func openWithout(ctx context.Context, s *session.Session) (Judged, error) {
 	return fromManifests(s, missing) // without a Cargo.lock, say
 }
 
-// OpenUnlocked is Open for a project without a Cargo.lock, which cargo would write if it was asked: it judges as much as the manifests show.
+// OpenUnlocked is Open for a project without a Cargo.lock, which cargo would write if it was asked: it judges as much as the
+// manifests show.
 func OpenUnlocked(ctx context.Context, m *session.Machine, line cargo.Line) (Judged, error) {
 	s, err := session.OpenOrRefuse(ctx, m, line)
 	if err != nil {
