@@ -266,8 +266,8 @@ func carriedIn(in fs.ReadDirFS, backend Backend) map[string][]byte {
 }
 
 func build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler, backend Backend,
-	carried map[string][]byte) (
-	Probe, error) {
+	carried map[string][]byte,
+) (Probe, error) {
 	if carried == nil && (!canBuild(h.OS, h.Arch, backend) || compiler.Path == "") {
 		return Probe{}, noCompiler(h.OS, h.Arch, backend)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,10 +147,7 @@ func proofBackend(o *proof.Options, v string, besides ...string) error {
 func proofFlags(o *proof.Options) []*flag {
 	return in("Proof",
 		newFlag("kernel", cargo.Value, "REGEX", "the kernels that count, instead of the matmul patterns", func(v string) (err error) {
-			if v == "" {
-				return errors.New("an empty expression matches every kernel")
-			}
-			o.Kernel, err = regexp.Compile(v)
+			o.Kernel, err = config.KernelPattern(v)
 			return err
 		}),
 		newFlag("expect-exit", cargo.Value, "N", "the exit code with which the program succeeds (0)", func(v string) error {

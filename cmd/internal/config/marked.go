@@ -54,14 +54,23 @@ func (k Kernels) Expression() string {
 	return strings.Join(parts, "|")
 }
 
+// KernelPattern compiles an expression for the kernels that count. One that matches the empty text, such as `x|`, which a shell makes of
+// "x|$UNSET", would match every kernel: it is an error.
+func KernelPattern(text string) (*regexp.Regexp, error) {
+	r, err := regexp.Compile(text)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.MatchString(""):
+		return nil, fmt.Errorf("%q matches an empty name, and so every kernel", text)
+	}
+	return r, nil
+}
+
 func (s Source) checkKernels(table string, k Kernels) error {
 	for _, one := range k {
-		if _, err := regexp.Compile(one); err != nil || one == "" {
-			problem := `an empty expression matches every kernel`
-			if err != nil {
-				problem = err.Error()
-			}
-			return s.wrong(table+".kernel: "+problem, "write a regular expression as Go's regexp/syntax has it, or a list of them",
+		if _, err := KernelPattern(one); err != nil {
+			return s.wrong(table+".kernel: "+err.Error(), "write a regular expression as Go's regexp/syntax has it, or a list of them",
 				table, "kernel")
 		}
 	}

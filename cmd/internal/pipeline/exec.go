@@ -44,8 +44,7 @@ func BuildCommand(ctx context.Context, m *session.Machine, o tools.Options, c bu
 		m.Shell.Warning("stale artifacts are not looked for: %v", err)
 	case slices.Contains([]string{"cargo install", "cargo make", "cargo nextest", "cargo tauri", "cargo xtask", "maturin", "tauri",
 		"cargo-tauri", "trunk", "cross", "wasm-pack", "just", "make", "sh", "bash", "dash", "zsh", "fish", "nu", "cmd", "pwsh",
-		"powershell",
-		"env"}, name):
+		"powershell", "env"}, name):
 		m.Shell.Note("what %s builds is not checked for stale artifacts; `gpubuild stale --clean` with the same features does that", name)
 	}
 	return c, nil

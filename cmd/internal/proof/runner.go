@@ -101,8 +101,7 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 	}
 	if !s.Devices {
 		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out,
-			Stderr:  m.Shell.Err,
-			Timeout: time.Duration(s.Timeout), Grace: buildenv.ProgramGrace}
+			Stderr: m.Shell.Err, Timeout: time.Duration(s.Timeout), Grace: buildenv.ProgramGrace}
 		if len(launcher) > 0 {
 			c.Path, c.Args = launcher[0], append(append(launcher[1:len(launcher):len(launcher)], binary), args...)
 		}
