@@ -5,6 +5,6 @@
 // that a second run sends only what changed. Serve is the gpubuild there.
 //
 // Format: after two lines of text, frames of one byte (kind), four bytes (length, big-endian) and the content; those that come back end
-// with a line feed, because srun passes on whole lines. It decides no verdict: proof does, there.
+// with a line feed, because srun passes on whole lines. What came back is judged here, as a program of this machine is.
 // Limits: the place has the architecture of this machine, and passes on bytes unchanged (no terminal, no labels).
 package elsewhere

@@ -243,7 +243,7 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 			if err := json.Unmarshal(content, &kept); err != nil {
 				return none, &Error{IDIncomplete, c.place.Name + " sent a result that cannot be read: " + err.Error(), ""}
 			}
-			return kept.Whole(), nil
+			return judged(c.shell, c.req, c.started, kept)
 		case frameRefusal:
 			var r refusal
 			if err := json.Unmarshal(content, &r); err != nil {

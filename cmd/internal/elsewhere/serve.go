@@ -102,8 +102,6 @@ func (s *server) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kept.Host = at.String()
-	kept.Verdict.Lines = append(kept.Verdict.Lines, "on: "+kept.Host)
 	if err := s.to.sendJSON(frameResult, kept); err != nil {
 		return err
 	}

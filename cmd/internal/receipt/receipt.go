@@ -51,6 +51,7 @@ type Binary struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 	Code   string `json:"code,omitempty"` // what device code it holds, in a line
+	Host   string `json:"host,omitempty"` // the other machine that the file is on, with --on: it was not sent there
 }
 
 // Asked is what was asked of the run, as plain data.

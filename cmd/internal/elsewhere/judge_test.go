@@ -1,0 +1,110 @@
+//go:build linux
+
+package elsewhere
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+)
+
+// TestJudgedHere: what comes back counts by its evidence, whatever verdict came with it. A receipt binds the files of this side that were
+// sent; what only the other machine has is named as such.
+func TestJudgedHere(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const uuid, there = "GPU-11111111-2222-3333-4444-555555555555", "/home/u/.cache/gpubuild/elsewhere/runs/run-1"
+	app, script := filepath.Join(t.TempDir(), "app"), filepath.Join(t.TempDir(), "train.py")
+	for _, name := range []string{app, script} {
+		if err := os.WriteFile(name, []byte("x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	req := request{Files: []file{{Name: "bin/app", SHA256: sumOf("x"), Size: 1, from: app}, {Name: "work/train.py", SHA256: sumOf("x"), Size: 1, from: script}},
+		Task: proof.Task{Binary: "bin/app", Args: []string{"-n", "1"}, Asked: receipt.Asked{Expect: "gpu", Child: "python3"}}}
+	driver := verify.Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06",
+		Nodes: []string{"/dev/nvidia0"}}
+	proven := func() proof.Kept {
+		e := verify.Evidence{
+			Schema: 1, Binary: there + "/bin/app", Args: receipt.Hidden(req.Task.Args), Ran: true,
+			Control: verify.Control{Outcome: verify.ControlRecorded, Device: "H200", UUID: uuid, Loaded: driver, Real: true},
+			Watch: verify.Watch{Pid: 7, Started: 99, Looked: true, Complete: true,
+				Seen: []verify.Seen{{Pid: 7, Started: 99, Exe: there + "/bin/app", Script: there + "/work/train.py"}}},
+			Processes: []verify.Process{{Self: true, Real: true, Loaded: driver, Process: probe.Process{
+				Identity: probe.Identity{Pid: 7, Started: 99, Exe: there + "/bin/app"}, Recording: true, LibCUDA: driver.LibCUDA,
+				Devices: []probe.Device{{UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
+				Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000, Waited: 3}},
+				End:     &probe.End{Kernels: 3, Accepted: 3},
+			}}},
+		}
+		r := receipt.Receipt{Environment: map[string]string{"CUDA_VISIBLE_DEVICES": "0"},
+			Also: []receipt.Binary{{Path: there + "/work/train.py", SHA256: sumOf("x"), Size: 1}, {Path: "/usr/bin/python3", SHA256: sumOf("p"), Size: 9}}}
+		return proof.Kept{Proof: proof.Proof{Verdict: verify.Verdict{Kind: verify.Proved}, Evidence: e}, Receipt: &r}
+	}
+	for _, tt := range []struct {
+		story  string
+		change func(*proof.Kept)
+		want   verify.Kind
+		err    string
+	}{
+		{"as it ran", func(*proof.Kept) {}, verify.Proved, ""},
+		{"a verdict without evidence", func(k *proof.Kept) { k.Evidence.Processes[0].Kernels = nil }, verify.Unproved, ""},
+		{"no control", func(k *proof.Kept) { k.Evidence.Control = verify.Control{} }, verify.Unproved, ""},
+		{"a driver that says itself that it is real", func(k *proof.Kept) { k.Evidence.Processes[0].Loaded.Module = "999.1" }, verify.Unproved, ""},
+		{"another program", func(k *proof.Kept) { k.Evidence.Binary = "/usr/bin/other" }, verify.Unproved, "another command"},
+		{"other arguments", func(k *proof.Kept) { k.Evidence.Args = nil }, verify.Unproved, "another command"},
+		{"another script", func(k *proof.Kept) { k.Receipt.Also[0].SHA256 = sumOf("y") }, verify.Unproved, "was changed there"},
+	} {
+		came := proven()
+		tt.change(&came)
+		m := &session.Machine{Host: h, Real: verify.RealDriver}
+		p, err := judged(m, req, host{Name: "node1"}, came)
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%s: %v", tt.story, err)
+			}
+			continue
+		}
+		if err != nil || p.Verdict.Kind != tt.want || p.Program != app || p.Host != "node1" {
+			t.Errorf("%s: %v, %+v", tt.story, err, p.Verdict)
+			continue
+		}
+		if p.Verdict.Kind != verify.Proved {
+			continue
+		}
+		real := func(verify.Evidence) func(verify.Loaded) (bool, string) { return verify.RealDriver(m.Host) }
+		data, err := p.Receipt.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := receipt.Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) > 0 || r.Environment["CUDA_VISIBLE_DEVICES"] != "0" {
+			t.Errorf("the receipt does not hold here: %q", wrong)
+		}
+		if i := slices.IndexFunc(r.Also, func(b receipt.Binary) bool { return b.Host == "node1" }); len(r.Also) != 2 || i != 1 || r.Also[0].Path != script {
+			t.Errorf("also: %+v", r.Also)
+		}
+		if err := os.WriteFile(script, []byte("y"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 1 {
+			t.Errorf("the script was changed: %q", wrong)
+		}
+	}
+}
