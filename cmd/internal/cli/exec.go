@@ -30,11 +30,18 @@ func execVerb() verb {
 			Name: "exec", Args: "-- COMMAND", Usage: "run any command in the environment of the build", Project: true,
 			Examples: []string{"gpubuild exec -- maturin build --release",
 				"gpubuild exec --features cuda -p app -- cargo publish --dry-run"},
-			Text: "Sets the variables that any CUDA crate needs, and those for the crates that the selection flags enable. In a " +
-				"project, uses [toolchain] of gpubuild.toml.",
+			Text: "`gpubuild exec -- cargo build` is `gpubuild build`. Any other command gets the variables that any CUDA crate needs, and " +
+				"those for the crates that the selection flags enable. In a project, uses [toolchain] of gpubuild.toml.",
 		},
 		flags: append(toolFlags(&o.Tools, "--")[:3], jsonFlag(&o.JSON)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
+			c, builds, err := pipeline.CargoOf(a.Machine, l.Trailing, o.Tools, report.Files{JSON: o.JSON})
+			switch c.Args = a.words; {
+			case err != nil:
+				return err
+			case builds:
+				return pipeline.Dispatch(ctx, c)
+			}
 			return runExec(ctx, a.Machine, o, l)
 		},
 	}
@@ -46,9 +53,6 @@ func runExec(ctx context.Context, m *session.Machine, o execOptions, l cargo.Lin
 	chosen, err := pipeline.AnyTools(ctx, m, o.Tools, l)
 	if err != nil {
 		return err
-	}
-	if t := chosen.Set.Toolkit; t != nil { // the build is checked for what it is given
-		o.Tools.Toolkit = t.Root
 	}
 	host := m.Host
 	host.Env = chosen.Env // nvcc itself may be the command
@@ -68,14 +72,7 @@ func runExec(ctx context.Context, m *session.Machine, o execOptions, l cargo.Lin
 	}
 	c := buildenv.Cmd{Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: out, Stderr: m.Shell.Err,
 		Grace: buildenv.ProgramGrace}
-	c, err = pipeline.BuildCommand(ctx, m, o.Tools, c)
-	var failed *buildenv.ExitError
-	if err != nil && !errors.As(err, &failed) {
-		return err
-	}
-	if err == nil && c.Path != "" {
-		_, err = m.Runner.Run(ctx, c)
-	}
+	_, err = m.Runner.Run(ctx, c)
 	if errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -402,7 +402,7 @@ func TestExecLeavesStamps(t *testing.T) {
 	writeFiles(t, s.dir, map[string]string{"src/main.rs": "mistake"})
 	out, err := s.command(nil, binary(t), "exec", "--toolkit="+s.a, "--arch=sm_90", "--json", "--",
 		"cargo", "build", "--features", "cuda").Output()
-	if code(err) != 101 || !strings.Contains(string(out), `"code": 101`) {
+	if code(err) != 101 || !strings.Contains(string(out), `"exit_code": 101`) {
 		t.Errorf("a mistake ends with %d\n%s", code(err), out)
 	}
 	writeFiles(t, s.dir, map[string]string{"src/main.rs": kern("app")["src/main.rs"]})
