@@ -70,7 +70,7 @@ func TestJudgedHere(t *testing.T) {
 	} {
 		came := proven()
 		tt.change(&came)
-		m := &session.Machine{Host: h, Real: verify.RealDriver}
+		m := &session.Machine{Host: h, Real: verify.RealDriver, CacheDir: t.TempDir()}
 		p, err := judged(m, req, host{Name: "node1"}, came)
 		if tt.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.err) {
