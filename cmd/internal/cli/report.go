@@ -15,8 +15,6 @@ import (
 type reportOptions struct {
 	HTML    string
 	History string
-	SARIF   string
-	SkipBad bool
 	Expect  []string
 	JSON    *string
 }
@@ -36,9 +34,7 @@ func reportVerb() verb {
 		flags: []*flag{
 			text("html", "FILE", "write a page instead of printing a table", &o.HTML),
 			text("history", "DIR", "read earlier results from here, too, and keep the newest 50 of each row here", &o.History),
-			text("sarif", "FILE", "write the findings of every row as one SARIF file", &o.SARIF),
 			list("expect", "ROW", "exit with 21 if no file has a result of this row", &o.Expect),
-			toggle("skip-bad", "leave out files that are not results, instead of stopping", &o.SkipBad),
 			jsonFlag(&o.JSON),
 		},
 		run: with(&o, runReport),
@@ -51,33 +47,22 @@ func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) 
 	if o.History != "" && a.Host.IsDir(a.Host.Abs(o.History)) { // the first run has none
 		names = append(names[:len(names):len(names)], o.History)
 	}
-	found, err := report.Collect(a.Machine, names, a.real())
+	found, files, err := report.Collect(a.Machine, names, a.real())
 	if err != nil {
 		return err
 	}
-	if len(found.Bad) > 0 && (!o.SkipBad || len(found.Observations) == 0) {
-		return found.Refusal()
-	}
-	for _, f := range found.Bad {
-		a.Shell.Warning("%s: %s; left out", f.File, f.Why)
-	}
-	if len(found.Observations) == 0 && len(o.Expect) == 0 {
+	if len(found) == 0 && len(o.Expect) == 0 {
 		return usage("there is no result in "+strings.Join(l.Positional, ", "),
 			"give the files that --gpu-receipt, --gpu-json and `prove --receipt` wrote, or their directory")
 	}
-	rows := report.Join(found.Observations, o.Expect)
+	rows := report.Join(found, o.Expect)
 	if o.History != "" {
 		if err := report.WriteHistory(a.Machine, o.History, rows); err != nil {
 			return err
 		}
 	}
-	if o.SARIF != "" {
-		if err := report.WriteSARIF(a.Machine, o.SARIF, rows); err != nil {
-			return err
-		}
-	}
 	if o.HTML != "" {
-		page, err := report.HTML(rows, found.Files-len(found.Bad), version.Number())
+		page, err := report.HTML(rows, files, version.Number())
 		if err != nil {
 			return err
 		}
@@ -86,7 +71,7 @@ func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) 
 		}
 		a.Shell.Status("Reported", "%s, in %s", report.Summary(rows), a.Shown(a.Host.Abs(o.HTML)))
 	}
-	if err := a.answer(o.JSON, "report", true, nil, report.Joined{Rows: rows, Bad: found.Bad}); err != nil {
+	if err := a.answer(o.JSON, "report", true, nil, report.Joined{Rows: rows}); err != nil {
 		return err
 	}
 	if o.HTML == "" && o.JSON == nil {

@@ -41,6 +41,9 @@ func Replacement(old string) string {
 		"prove --counterfactual": onCPU, "--gpu-counterfactual": onCPU,
 		"prove --min": counts, "--gpu-min": counts,
 		"--gpu-timings": "cargo's own --timings",
+
+		"report --skip-bad": "name the files that are results",
+		"report --sarif":    "each job uploads its own: gpubuild build --gpu-sarif FILE",
 	}[old]
 }
 

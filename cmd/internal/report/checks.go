@@ -136,6 +136,9 @@ func (s Stages) message(id, state string) string {
 	return ""
 }
 
+// fact is one thing that is known, with its name.
+type fact struct{ name, value string }
+
 // words are the facts that are known, each behind its name.
 func words(facts []fact) []string {
 	var out []string

@@ -20,45 +20,28 @@ import (
 // resultLimit is the size up to which a result is read.
 const resultLimit = receipt.Limit
 
-// Collected is what the files of results say.
-type Collected struct {
-	Files        int
-	Observations []Observation
-	Bad          []BadFile
-}
-
-// BadFile is one that is no result.
-type BadFile struct {
-	File string `json:"file"`
-	Why  string `json:"why"`
-}
-
-// Refusal lists what cannot be joined, so that one run names all of it.
-func (c Collected) Refusal() error {
-	var b strings.Builder
-	for _, f := range c.Bad {
-		fmt.Fprintf(&b, "\n  %s: %s", f.File, f.Why)
-	}
-	return exit.Errorf(exit.Usage, "remove them from the command line, or use --skip-bad, which lists them and joins the others",
-		"%d of %s cannot be joined:%s", len(c.Bad), Count(c.Files, "file"), &b)
-}
-
-// Collect reads the files of results that a command line names; of a directory every .json below it.
-func Collect(m *session.Machine, names []string, real receipt.Real) (Collected, error) {
-	files, err := resultFiles(m, names)
+// Collect reads the files of results that a command line names; of a directory every .json below it. One error names all that is no result.
+func Collect(m *session.Machine, names []string, real receipt.Real) (found []Observation, files int, err error) {
+	list, err := resultFiles(m, names)
 	if err != nil {
-		return Collected{}, err
+		return nil, 0, err
 	}
-	out := Collected{Files: len(files), Observations: []Observation{}, Bad: []BadFile{}}
-	for _, f := range files {
-		list, err := observe(m, f, real)
+	var bad strings.Builder
+	wrong := 0
+	for _, f := range list {
+		o, err := observe(m, f, real)
 		if err != nil {
-			out.Bad = append(out.Bad, BadFile{f, err.Error()})
+			fmt.Fprintf(&bad, "\n  %s: %s", f, err)
+			wrong++
 			continue
 		}
-		out.Observations = append(out.Observations, list...)
+		found = append(found, o...)
 	}
-	return out, nil
+	if wrong > 0 {
+		return nil, 0, exit.Errorf(exit.Usage, "remove them from the command line", "%d of %s cannot be joined:%s", wrong,
+			Count(len(list), "file"), &bad)
+	}
+	return found, len(list), nil
 }
 
 func resultFiles(m *session.Machine, names []string) ([]string, error) {
@@ -114,12 +97,12 @@ func observe(m *session.Machine, file string, real receipt.Real) ([]Observation,
 	if err != nil {
 		return nil, err
 	}
-	weight := ByAnswer
+	isReceipt := false
 	list, err := Read(data, func(schema string, data []byte) ([]Result, bool, error) {
 		if !strings.HasPrefix(schema, receipt.Family) {
 			return nil, false, nil
 		}
-		weight = ByReceipt
+		isReceipt = true
 		r, err := receipt.Decode(data)
 		if err != nil {
 			return nil, true, err
@@ -132,7 +115,7 @@ func observe(m *session.Machine, file string, real receipt.Real) ([]Observation,
 	}
 	out := make([]Observation, 0, len(list))
 	for _, r := range list {
-		out = append(out, Observation{File: file, Weight: weight, Result: r})
+		out = append(out, Observation{File: file, Receipt: isReceipt, Result: r})
 	}
 	return out, nil
 }

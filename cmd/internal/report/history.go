@@ -2,9 +2,7 @@ package report
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/session"
@@ -69,42 +67,4 @@ func WriteHistory(m *session.Machine, dir string, rows []Row) error {
 		return err
 	}
 	return m.WriteFile(m.Host.Join(dir, historyFile), append(data, '\n'), 0o644)
-}
-
-// WriteSARIF writes the findings of every row's newest result as one run: GitHub refuses an upload with more than twenty. A finding of
-// several
-// rows stands there once, with their names.
-func WriteSARIF(m *session.Machine, file string, rows []Row) error {
-	part := Begin(m, []string{"report"}, "report", nil)
-	var order []string
-	found, of := map[string]finding.Finding{}, map[string][]string{}
-	for _, r := range rows {
-		for _, f := range r.latest.Findings {
-			key := fingerprintOf(f)
-			if _, known := found[key]; !known {
-				order = append(order, key)
-			}
-			found[key] = f
-			if names := of[key]; !slices.Contains(names, r.ID) {
-				of[key] = append(names, r.ID)
-			}
-		}
-	}
-	for _, key := range order {
-		f, names := found[key], of[key]
-		const shown = 5
-		rest := ""
-		if len(names) > shown {
-			rest = fmt.Sprintf(" and %d more", len(names)-shown)
-			names = names[:shown]
-		}
-		f.Message += "\nin " + strings.Join(names, ", ") + rest
-		part.Findings = append(part.Findings, f)
-	}
-	rooted, place := NewSink(m, nil, Files{}).rooted(part)
-	data, err := rooted.SARIF(place)
-	if err != nil {
-		return err
-	}
-	return m.WriteFile(file, data, 0o644)
 }

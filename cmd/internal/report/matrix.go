@@ -10,18 +10,12 @@ import (
 
 // Observation is one result and the file that it stood in.
 type Observation struct {
-	File   string
-	Weight int // of two files about one run the heavier is looked at: a receipt, then JSON
-	Result Result
+	File    string
+	Receipt bool // the file is a receipt: of two files about one run it is the one that is looked at
+	Result  Result
 }
 
-// Weights of observations.
-const (
-	ByAnswer = iota
-	ByReceipt
-)
-
-// Status is what a row, or one side of it, comes to.
+// Status is what a row comes to.
 type Status string
 
 // Statuses, the gravest first: in this order rows are shown.
@@ -36,83 +30,63 @@ const (
 	StatusProven   Status = "proven"
 )
 
-var statuses = []Status{StatusFailed, StatusCPU, StatusOther, StatusUnproved, StatusNone, StatusChecked, StatusCompiled, StatusProven}
+// statuses are all of them in order, with the words and the mark for people; the mark does not rest on colour.
+var statuses = []struct {
+	Status
+	words, sign string
+}{
+	{StatusFailed, "failed", "✗"}, {StatusCPU, "ran on CPU", "⚠"}, {StatusOther, "other kernels", "⚠"}, {StatusUnproved, "not proven", "?"},
+	{StatusNone, "no result", "–"}, {StatusChecked, "checked", "●"}, {StatusCompiled, "compiled", "●"}, {StatusProven, "proven", "✓"},
+}
 
-// bad says whether somebody has to look at it.
-func (s Status) bad() bool { return slices.Index(statuses, s) < slices.Index(statuses, StatusNone) }
+func (s Status) rank() int {
+	for i, known := range statuses {
+		if known.Status == s {
+			return i
+		}
+	}
+	return len(statuses)
+}
+
+// bad reports whether somebody has to look at it.
+func (s Status) bad() bool { return s.rank() < StatusNone.rank() }
 
 // Words is the status for people.
-func (s Status) Words() string {
-	switch s {
-	case StatusCPU:
-		return "ran on CPU"
-	case StatusOther:
-		return "other kernels"
-	case StatusUnproved:
-		return "not proven"
-	case StatusNone:
-		return "no result"
-	}
-	return string(s)
-}
+func (s Status) Words() string { return statuses[s.rank()].words }
 
-// Sign is the status' mark, which does not rest on colour.
-func (s Status) Sign() string {
-	switch s {
-	case StatusFailed:
-		return "✗"
-	case StatusCPU, StatusOther:
-		return "⚠"
-	case StatusUnproved:
-		return "?"
-	case StatusCompiled, StatusChecked:
-		return "●"
-	case StatusProven:
-		return "✓"
-	}
-	return "–"
-}
-
-// Side is what is known of a row's build or of its proof.
-type Side struct {
-	Status Status    `json:"status"`
-	Why    string    `json:"why,omitempty"`
-	At     time.Time `json:"at"`    // of the newest result that says it
-	Since  time.Time `json:"since"` // of the oldest one since which it has been so without a break
-	File   string    `json:"file,omitempty"`
-	// Commits: the last one with another status, and the first one with this. Between them something changed.
-	Before string `json:"before,omitempty"`
-	First  string `json:"first,omitempty"`
-}
+// Sign is the status' mark.
+func (s Status) Sign() string { return statuses[s.rank()].sign }
 
 // Row is everything that the files say of one row of a matrix.
 type Row struct {
-	ID       string   `json:"id"`
-	Status   Status   `json:"status"`
-	Build    Side     `json:"build"`
-	Proof    Side     `json:"proof"`
+	ID     string    `json:"id"`
+	Status Status    `json:"status"` // of the newest run
+	Why    string    `json:"why,omitempty"`
+	At     time.Time `json:"at"`    // of the result that says it
+	Since  time.Time `json:"since"` // of the oldest one since which it has been so without a break
+	File   string    `json:"file,omitempty"`
+	// Commits: the last one with another status, and the first one with this. Between them something changed.
+	Before   string   `json:"before,omitempty"`
+	First    string   `json:"first,omitempty"`
+	Machine  string   `json:"machine,omitempty"` // that the result was made on
+	Device   string   `json:"device,omitempty"`  // of its proof
+	UUID     string   `json:"uuid,omitempty"`
+	Receipt  bool     `json:"receipt"` // the proof has one, and it holds by its own evidence
 	Features []string `json:"features,omitempty"`
 	Set      Set      `json:"set"`
-	Device   string   `json:"device,omitempty"` // that the newest proof was made on
-	UUID     string   `json:"uuid,omitempty"`
-	Receipt  bool     `json:"receipt"` // the newest proof has one, and it holds by its own evidence
-	Changed  []string `json:"changed"` // against the result before; empty: nothing, or there is none
 	Results  int      `json:"results"`
-	Machine  string   `json:"machine,omitempty"` // of the result that decides the status
 	// Of the last runs, at most thirty, so many failed. Flaky: failures and successes alternated.
 	Runs   int  `json:"runs"`
 	Failed int  `json:"failed"`
 	Flaky  bool `json:"flaky"`
 
-	at      time.Time
 	latest  Result
 	results []Observation // the newest first
 }
 
 // Joined is the answer of `report`.
 type Joined struct {
-	Rows []Row     `json:"rows"`
-	Bad  []BadFile `json:"bad"`
+	Rows []Row `json:"rows"`
 }
 
 // WithoutResult lists the expected rows of which there is no result.
@@ -138,42 +112,71 @@ func Join(list []Observation, expected []string) []Row {
 	for _, id := range expected {
 		if _, ok := byRow[id]; !ok {
 			byRow[id] = nil
-			none := Side{Status: StatusNone}
-			rows = append(rows, Row{ID: id, Status: StatusNone, Build: none, Proof: none, Changed: []string{}})
+			rows = append(rows, Row{ID: id, Status: StatusNone})
 		}
 	}
-	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(slices.Index(statuses, a.Status)-slices.Index(statuses, b.Status), strings.Compare(a.ID, b.ID))
-	})
+	order := func(r Row) int { // one that comes and goes is behind those that are red now
+		if r.Flaky && !r.Status.bad() {
+			return StatusUnproved.rank()
+		}
+		return r.Status.rank()
+	}
+	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(order(a)-order(b), strings.Compare(a.ID, b.ID)) })
 	return rows
 }
 
-// newestFirst orders results by time; of several files about one run it keeps the heaviest.
+// newestFirst orders results by time; of a receipt and another file about one run it keeps the receipt.
 func newestFirst(results []Observation) []Observation {
-	slices.SortStableFunc(results, func(a, b Observation) int {
-		return cmp.Or(b.Result.At.Compare(a.Result.At), b.Weight-a.Weight, strings.Compare(a.File, b.File))
-	})
-	type run struct {
-		verb string
-		at   int64
-	}
-	seen := map[run]bool{}
-	out := results[:0:0]
-	for _, o := range results {
-		key := run{o.Result.Verb, o.Result.At.Unix()}
-		if !o.Result.At.IsZero() && seen[key] {
-			continue
+	receipt := func(o Observation) int {
+		if o.Receipt {
+			return 0
 		}
-		seen[key] = true
-		out = append(out, o)
+		return 1
 	}
-	return out
+	slices.SortStableFunc(results, func(a, b Observation) int {
+		return cmp.Or(b.Result.At.Compare(a.Result.At), receipt(a)-receipt(b), strings.Compare(a.File, b.File))
+	})
+	return slices.CompactFunc(results, func(a, b Observation) bool {
+		return !a.Result.At.IsZero() && a.Result.Verb == b.Result.Verb && a.Result.At.Equal(b.Result.At)
+	})
 }
 
+// steadyRuns is how many runs count for whether a row comes and goes.
+const steadyRuns = 30
+
+// row is what results come to, the newest first. A row that changed to and fro is flaky, even if a change of the sources explains it.
 func row(id string, results []Observation) Row {
-	r := Row{ID: id, Results: len(results), results: results, at: results[0].Result.At, latest: results[0].Result, Changed: []string{}}
-	r.Build = side(results, buildOf)
-	r.Proof = side(results, proofOf)
+	r := Row{ID: id, Status: StatusNone, Results: len(results), results: results, latest: results[0].Result}
+	last, turns, broken := StatusNone, 0, false
+	for _, run := range runsOf(results) {
+		o, s, why := decisive(run)
+		switch {
+		case s == StatusNone:
+			continue
+		case r.Status == StatusNone:
+			r.Status, r.Why, r.At, r.File, r.Machine = s, why, o.Result.At, o.File, o.Result.machine()
+			if p := theProof(o.Result); p != nil {
+				r.Device, r.UUID, r.Receipt = p.Device, p.UUID, o.Receipt
+			}
+		case s != r.Status && !broken:
+			broken, r.Before = true, commitOf(o.Result)
+		}
+		if !broken {
+			r.Since, r.First = o.Result.At, commitOf(o.Result)
+		}
+		if r.Runs == steadyRuns {
+			continue
+		}
+		r.Runs++
+		if s.bad() {
+			r.Failed++
+		}
+		if last != StatusNone && s.bad() != last.bad() {
+			turns++
+		}
+		last = s
+	}
+	r.Flaky = turns > 1
 	for _, o := range results {
 		if r.Features == nil && o.Result.Features != nil {
 			r.Features = o.Result.Features.Asked
@@ -181,25 +184,7 @@ func row(id string, results []Observation) Row {
 		if r.Set.empty() && o.Result.Set != nil {
 			r.Set = *o.Result.Set
 		}
-		if p := theProof(o.Result); p != nil && r.Device == "" && r.UUID == "" {
-			if s, _ := proofOf(o.Result); s == r.Proof.Status && o.Result.At.Equal(r.Proof.At) {
-				r.Device, r.UUID, r.Receipt = p.Device, p.UUID, o.Weight == ByReceipt
-			}
-		}
 	}
-	r.Changed = slices.Concat(r.Changed, changes(results, buildOf, buildFacts), changes(results, proofOf, proofFacts))
-	r.Status = r.Build.Status
-	// A build that fails now says more than a proof of what was built before it did.
-	if r.Proof.Status != StatusNone && (r.Build.Status != StatusFailed || r.Proof.At.After(r.Build.At)) {
-		r.Status = r.Proof.Status
-	}
-	decides := r.deciding().At
-	for _, o := range slices.Backward(results) {
-		if !o.Result.At.After(decides) {
-			r.Machine = cmp.Or(o.Result.machine(), r.Machine)
-		}
-	}
-	r.Runs, r.Failed, r.Flaky = steadiness(results)
 	return r
 }
 
@@ -209,6 +194,14 @@ func (r Result) machine() string {
 		return ""
 	}
 	return r.Origin.Machine
+}
+
+// commitOf is the commit that a result is of.
+func commitOf(r Result) string {
+	if r.Origin == nil {
+		return ""
+	}
+	return r.Origin.Commit
 }
 
 // runsOf puts results of one run of CI together, the newest run first. Elsewhere each result is a run of its own.
@@ -228,92 +221,34 @@ func runsOf(results []Observation) (runs [][]Observation) {
 }
 
 // decisive is the result that says what a run came to: of each command the last one counts, a failure before anything else.
-func decisive(run []Observation, of func(Result) (Status, string)) (at Observation, status Status, why string) {
+func decisive(run []Observation) (at Observation, status Status, why string) {
 	status = StatusNone
 	seen := map[string]bool{}
 	for _, o := range run {
-		s, text := of(o.Result)
-		verb := o.Result.Verb + " " + strings.Join(o.Result.Command, " ")
-		if s == StatusNone || seen[verb] {
+		s, text := statusOf(o.Result)
+		command := o.Result.Verb + " " + strings.Join(o.Result.Command, " ")
+		if s == StatusNone || seen[command] {
 			continue
 		}
-		seen[verb] = true
-		rank, best := slices.Index(statuses, s), slices.Index(statuses, status)
-		if status == StatusNone || s.bad() && rank < best || !s.bad() && !status.bad() && rank > best {
+		seen[command] = true
+		if status == StatusNone || s.bad() && s.rank() < status.rank() || !s.bad() && !status.bad() && s.rank() > status.rank() {
 			at, status, why = o, s, text
 		}
 	}
 	return at, status, why
 }
 
-// steadyRuns is how many runs count for whether a row comes and goes.
-const steadyRuns = 30
-
-// steadiness counts the runs that failed. A row that changed to and fro is flaky, even if a change of the sources explains it.
-func steadiness(results []Observation) (runs, failed int, flaky bool) {
-	turns, last := 0, Status("")
-	for _, run := range runsOf(results) {
-		_, s, _ := decisive(run, func(r Result) (Status, string) { return statusOf(r), "" })
-		if s == StatusNone || runs == steadyRuns {
-			continue
-		}
-		runs++
-		if s.bad() {
-			failed++
-		}
-		if last != "" && s.bad() != last.bad() {
-			turns++
-		}
-		last = s
-	}
-	return runs, failed, turns > 1
-}
-
-// statusOf is what one result comes to.
-func statusOf(r Result) Status {
-	if s, _ := proofOf(r); s != StatusNone {
-		if built, _ := buildOf(r); built != StatusFailed {
-			return s
-		}
-	}
-	s, _ := buildOf(r)
-	return s
-}
-
 func (s Set) empty() bool {
 	return s.Toolkit == "" && s.Arch == "" && s.Driver == "" && s.Compiler == ""
 }
 
-// side finds the newest run that says something, and since when it has been so. That checks passed says less than that something was built.
-func side(results []Observation, of func(Result) (Status, string)) Side {
-	out := sideOf(results, func(r Result) (Status, string) {
-		if s, why := of(r); s != StatusChecked {
-			return s, why
-		}
-		return StatusNone, ""
-	})
-	if out.Status == StatusNone {
-		return sideOf(results, of)
+// statusOf is what one result comes to, and why: its proof says more than its build, except where that failed.
+func statusOf(r Result) (Status, string) {
+	built, why := buildOf(r)
+	if proven, because := proofOf(r); proven != StatusNone && built != StatusFailed {
+		return proven, because
 	}
-	return out
-}
-
-func sideOf(results []Observation, of func(Result) (Status, string)) Side {
-	out := Side{Status: StatusNone}
-	for _, run := range runsOf(results) {
-		o, s, why := decisive(run, of)
-		switch {
-		case s == StatusNone:
-			continue
-		case out.Status == StatusNone:
-			out = Side{Status: s, Why: why, At: o.Result.At, File: o.File}
-		case s != out.Status:
-			out.Before = commitOf(o.Result)
-			return out
-		}
-		out.Since, out.First = o.Result.At, commitOf(o.Result)
-	}
-	return out
+	return built, why
 }
 
 // buildOf says what a result says of the build, or of what was checked before or instead of one: nothing, where none was tried.
@@ -383,62 +318,6 @@ func theProof(r Result) *Proof {
 	return worst
 }
 
-// fact is one thing that may change from one result to the next.
-type fact struct{ name, value string }
-
-func buildFacts(r Result) []fact {
-	status, _ := buildOf(r)
-	out := []fact{{"build", status.Words()}}
-	if r.Features != nil {
-		out = append(out, fact{"features", strings.Join(r.Features.Asked, ",")})
-	}
-	if r.Set != nil {
-		out = append(out, fact{"toolkit", r.Set.Toolkit}, fact{"host compiler", r.Set.Compiler}, fact{"cuDNN", r.Set.CUDNN},
-			fact{"arch", r.Set.Arch})
-	}
-	return out
-}
-
-func proofFacts(r Result) []fact {
-	status, _ := proofOf(r)
-	out := []fact{{"proof", status.Words()}}
-	if p := theProof(r); p != nil {
-		for _, f := range []fact{{"device", p.Device}, {"driver", p.Driver}, {"adapter", p.Adapter}} {
-			if f.value != "" { // that there is none is what the status says
-				out = append(out, f)
-			}
-		}
-	}
-	return out
-}
-
-// changes compares the newest result that says something with the one before.
-func changes(results []Observation, of func(Result) (Status, string), facts func(Result) []fact) []string {
-	var pair []Result
-	for _, o := range results {
-		if s, _ := of(o.Result); s != StatusNone && s != StatusChecked {
-			pair = append(pair, o.Result)
-		}
-		if len(pair) == 2 {
-			break
-		}
-	}
-	if len(pair) < 2 {
-		return nil
-	}
-	was := map[string]string{}
-	for _, f := range facts(pair[1]) {
-		was[f.name] = f.value
-	}
-	var out []string
-	for _, f := range facts(pair[0]) {
-		if old, ok := was[f.name]; ok && old != f.value {
-			out = append(out, fmt.Sprintf("%s %s → %s", f.name, cmp.Or(old, "none"), cmp.Or(f.value, "none")))
-		}
-	}
-	return out
-}
-
 // Table is the rows as text, for a terminal.
 func Table(rows []Row) string {
 	var b strings.Builder
@@ -451,45 +330,43 @@ func Table(rows []Row) string {
 		if r.Device != "" {
 			b.WriteString(" on " + Plain(r.Device))
 		}
-		side := r.deciding()
-		if !side.Since.IsZero() {
-			b.WriteString(" since " + stamp(side.Since))
+		if !r.Since.IsZero() {
+			b.WriteString(" since " + stamp(r.Since))
 		}
-		if where := strings.Join(r.place(), ", "); where != "" {
-			b.WriteString(" (" + where + ")")
+		var where []string
+		if r.Status.bad() && r.Commits() != "" {
+			where = append(where, r.Commits())
 		}
-		if side.Why != "" {
-			b.WriteString(": " + Plain(side.Why))
+		if r.Status.bad() && r.Machine != "" {
+			where = append(where, "on "+Plain(r.Machine))
+		}
+		if r.Flaky {
+			where = append(where, r.Unsteady())
+		}
+		if len(where) > 0 {
+			b.WriteString(" (" + strings.Join(where, ", ") + ")")
+		}
+		if r.Why != "" {
+			b.WriteString(": " + Plain(r.Why))
 		}
 		b.WriteByte('\n')
-		for _, c := range r.Changed {
-			fmt.Fprintf(&b, "  %-*s  changed: %s\n", width, "", Plain(c))
-		}
 	}
 	return b.String()
 }
 
-// place says between which commits a row changed, on which machine it was made, and whether it comes and goes.
-func (r Row) place() (out []string) {
-	if between := r.deciding().commits(); between != "" && r.Status.bad() {
-		out = append(out, between)
+// Unsteady says how often a row failed.
+func (r Row) Unsteady() string { return fmt.Sprintf("failed %d of the last %d", r.Failed, r.Runs) }
+
+// Commits is the range in which the status changed: GOOD..BAD; with one commit only that.
+func (r Row) Commits() string {
+	if r.Before == "" || r.First == "" {
+		return shortCommit(cmp.Or(r.First, r.Before))
 	}
-	if r.Machine != "" && r.Status.bad() {
-		out = append(out, "on "+Plain(r.Machine))
-	}
-	if r.Flaky {
-		out = append(out, fmt.Sprintf("failed %d of the last %d", r.Failed, r.Runs))
-	}
-	return out
+	return shortCommit(r.Before) + ".." + shortCommit(r.First)
 }
 
-// commits is the range in which the status changed: GOOD..BAD; with one commit only that.
-func (s Side) commits() string {
-	if s.Before == "" || s.First == "" {
-		return shortCommit(cmp.Or(s.First, s.Before))
-	}
-	return shortCommit(s.Before) + ".." + shortCommit(s.First)
-}
+// shortCommit is enough of a commit to know it by.
+func shortCommit(commit string) string { return Plain(commit[:min(len(commit), 9)]) }
 
 // Summary is the rows in one line: "12 rows: 9 proven, 2 compiled, 1 failed".
 func Summary(rows []Row) string {
@@ -498,21 +375,12 @@ func Summary(rows []Row) string {
 		count[r.Status]++
 	}
 	var parts []string
-	for _, s := range []Status{StatusProven, StatusCompiled, StatusChecked, StatusUnproved, StatusOther, StatusCPU, StatusFailed,
-		StatusNone} {
-		if n := count[s]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s.Words()))
+	for _, s := range slices.Backward(statuses) {
+		if n := count[s.Status]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s.words))
 		}
 	}
 	return Count(len(rows), "row") + ": " + strings.Join(parts, ", ")
-}
-
-// deciding is the side that a row's status is of.
-func (r Row) deciding() Side {
-	if r.Proof.Status == r.Status && r.Status != StatusNone {
-		return r.Proof
-	}
-	return r.Build
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
