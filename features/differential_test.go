@@ -455,6 +455,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	for _, root := range truth.Roots {
 		linked = linked || root.Reached
 	}
+	req.Scripts = Scripts(h, p)
 	switch work, why := p.GPUWork(req); {
 	case work && linked:
 		note("yes, CUDA is linked")

@@ -57,6 +57,9 @@ func Judge(h buildenv.Host, in Input) (*Reach, error) {
 		j.units()
 		j.cudarc()
 	}
+	j.out.requested = j.ask.RequestsGPU() || slices.ContainsFunc(j.out.Roots, func(r Root) bool {
+		return slices.ContainsFunc(r.Asked, j.ask.IsCUDA)
+	})
 	j.out.Findings = OneOfACause(j.out.Findings)
 	j.out.Stops = slices.ContainsFunc(j.out.Findings, func(f Finding) bool {
 		return f.Severity == Error || in.Strict && f.Severity == Warning

@@ -106,31 +106,42 @@ func (v *view) optionalHelper(p *manifest.Package) string {
 	return ""
 }
 
-// Scripts reads build scripts for the look before a build. One that tests GPU features compiles kernels where one of these is on.
-func Scripts(h buildenv.Host, p *manifest.Project, gpu []string) manifest.Scripts {
+// Scripts reads build scripts for the look before a build.
+func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
 	v := &view{graph.NewView(h, p, nil, nil), NewSources(h, p)}
-	compile := func(pkg *manifest.Package, on map[string]bool) bool {
-		if v.Catalog.Crate(pkg.Name) != nil || !v.compilesKernels(pkg) {
-			return false
-		}
-		tests := func(f string) bool { return testsFeature(v.ownScript(pkg), f) }
-		is := func(f string) bool { return on[f] && tests(f) }
-		return on == nil || slices.ContainsFunc(gpuFeatures(gpu), is) || !slices.ContainsFunc(gpuFeatures(gpu), tests)
-	}
-	return manifest.Scripts{Compile: compile, Locked: func() []string {
+	return manifest.Scripts{Compile: v.usesToolkit, Locked: func() []string {
 		var out []string
 		for i := range p.Lock {
-			if v.Catalog.Crate(p.Lock[i].Name) != nil {
-				continue
-			}
 			// cargo checks every repository out before it builds: one that is not here yet may hold anything
 			pkg := p.LockedManifest(&p.Lock[i])
-			if pkg != nil && compile(pkg, nil) || pkg == nil && strings.HasPrefix(p.Lock[i].Source, "git+") {
-				out = append(out, p.Lock[i].Key())
+			if pkg != nil && v.compilesAny(pkg) || pkg == nil && strings.HasPrefix(p.Lock[i].Source, "git+") {
+				out = append(out, p.Lock[i].Name)
 			}
 		}
 		return out
 	}}
+}
+
+// Leads reports whether a member brings CUDA code into a build with these features, by manifests alone.
+func Leads(h buildenv.Host, p *manifest.Project, member *manifest.Package, noDefault bool, with ...string) bool {
+	known, err := catalog.Default()
+	if err != nil {
+		return false
+	}
+	r := manifest.Request{NoDefault: noDefault, Features: with}
+	asked := manifest.ParseRequest(r)
+	v := newView(h, Input{Project: p, Catalog: known, Alone: graph.FromManifests(h, p, known, []*manifest.Package{member}, r)})
+	for i := range v.Nodes {
+		if c := v.Crate(i); v.CUDAOn(i) || c != nil && c.Role == catalog.ByFile {
+			return true
+		}
+	}
+	return slices.ContainsFunc(with, asked.IsCUDA)
+}
+
+// usesToolkit reports whether a package's build script compiles kernels, or links libraries of CUDA.
+func (v *view) usesToolkit(p *manifest.Package) bool {
+	return v.compilesAny(p) || p.BuildScript != "" && source.LinksCUDA(v.src.TextOf(v.manifestScript(p), p.Dir).All)
 }
 
 // compilesKernels says whether a package's build script runs nvcc, as far as manifests and its text show it.
@@ -153,10 +164,6 @@ func (v *view) compilesKernels(p *manifest.Package) bool {
 // compilesAny says the same of nvcc or of ROCm's hipcc.
 func (v *view) compilesAny(p *manifest.Package) bool {
 	return v.compilesKernels(p) || p.BuildScript != "" && source.NamesHipcc(v.src.TextOf(v.manifestScript(p), p.Dir).All)
-}
-
-func (v *view) ownScript(p *manifest.Package) string {
-	return v.src.TextOf(source.Script{Source: p.BuildScript}, p.Dir).Own
 }
 
 // gpuFeatures are those that a build script may test.

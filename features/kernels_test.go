@@ -28,11 +28,14 @@ func TestScriptsAreGPUWork(t *testing.T) {
 		want  string
 	}{
 		{"its own script", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": nvcc}, nil, "app"},
-		{"its own, for a feature that is off", map[string]string{"/w/Cargo.toml": pkg("app", "[features]\ncuda = []\n"), "/w/build.rs": gated}, nil, ""},
+		{"its own, for a feature that is off", map[string]string{"/w/Cargo.toml": pkg("app", "[features]\ncuda = []\n"), "/w/build.rs": gated}, nil, "cuda"},
 		{"a script without nvcc", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": "fn main() {}"}, nil, ""},
-		{"a path dependency that is off", map[string]string{
+		{"a path dependency that is off: cargo's graph shows that", map[string]string{
 			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc,
-		}, nil, ""},
+		}, nil, "kern"},
+		{"a script that only links", map[string]string{
+			"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": "fn main() { println!(\"cargo:rustc-link-lib=cudart\") }",
+		}, nil, "app"},
 		{"one that a feature turns on", map[string]string{
 			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc,
 		}, []string{"accel"}, "kern"},
@@ -81,7 +84,7 @@ func TestScriptsAreGPUWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		work, why := p.GPUWork(manifest.Request{Features: tt.ask, Scripts: Scripts(h, p, nil)})
+		work, why := p.GPUWork(manifest.Request{Features: tt.ask, Scripts: Scripts(h, p)})
 		if work != (tt.want != "") || work && !strings.Contains(why, tt.want) {
 			t.Errorf("%s: %v: %s, want %q", tt.story, work, why, tt.want)
 		}

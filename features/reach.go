@@ -90,6 +90,13 @@ type Reach struct {
 	// version that a feature sets for a cudarc which links the toolkit's libraries;
 	// zero: none. One that opens them at run time may have any toolkit
 	Pin gpu.Version `json:"pin"`
+
+	requested bool // a GPU feature is asked for, or a default
+}
+
+// GPUWork reports whether a judged build has anything to do with CUDA, or with the GPU that its command line asks for.
+func (a *Reach) GPUWork() bool {
+	return a.requested || a.Stops || a.Unknown != "" || len(a.Units) > 0 || a.Needs.CUDA || a.Needs.LibTorch
 }
 
 // UsesVulkan says whether the programs link wgpu or ash, and nothing of CUDA that is on or was asked for.

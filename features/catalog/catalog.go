@@ -271,6 +271,11 @@ func (c *Crate) CUDA() bool {
 	return c != nil && c.Backend == "cuda" && (c.Role == Carrier || c.Role == Gated)
 }
 
+// BringsCUDA reports whether a program with the crate may use CUDA, by its features or by a file.
+func (c *Crate) BringsCUDA() bool {
+	return c.CUDA() || c != nil && (c.Role == ByFile || c.Role == Helper && c.Needs("nvcc"))
+}
+
 // On says whether the crate has CUDA code with these features.
 func (c *Crate) On(features []string) bool {
 	switch c.Role {

@@ -321,121 +321,38 @@ func lock(entries ...string) string {
 	return text
 }
 
-// The shapes' tests know path dependencies; these know registries.
-func TestGPUWorkWithLock(t *testing.T) {
-	wrapper := "/home/u/.cargo/registry/src/registry.example-1/wrapper-1.0.0/Cargo.toml"
-	manifest := "[package]\nname = \"wrapper\"\nversion = \"1.0.0\"\n[features]\nfast = [\"candle-core/cuda\"]\n[dependencies.candle-core]\nversion = \"1\"\n"
-	candle := lock("app: wrapper", "wrapper: candle-core", "candle-core: cudarc", "cudarc", "serde")
-	tests := []struct {
-		story, deps, lock, unpacked string
-		request                     Request
-		want                        bool
-		why                         string
+// TestGPUWork: names in manifests, in Cargo.lock and in the command line are looked at, and nothing else.
+func TestGPUWork(t *testing.T) {
+	for _, tt := range []struct {
+		story, deps, lock, why string // why: empty is no
+		request                Request
 	}{
-		{story: "candle without cuda", deps: `candle-core = "1"`, lock: lock("app: candle-core", "candle-core: cudarc", "cudarc")},
-		{
-			story: "candle with cuda",
-			deps:  `candle-core = { version = "1", features = ["cuda"] }`,
-			lock:  lock("app: candle-core"),
-			want:  true,
-			why:   "app turns on candle-core",
-		},
-		{story: "a carrier", deps: `cudarc = "1"`, lock: lock("app: cudarc", "cudarc"), want: true, why: "app turns on cudarc"},
-		{story: "no GPU crate in the lock", deps: `serde = "1"`, lock: lock("app: serde", "serde")},
-		{story: "no lock", deps: `serde = "1"`, want: true, why: "there is no Cargo.lock: what serde leads to is not known"},
-		{story: "no lock and only crates that are known", deps: `candle-core = "1"`},
-		{
-			story: "an unknown crate before candle, not unpacked",
-			deps:  `wrapper = "1"`,
-			lock:  candle,
-			want:  true,
-			why:   "app depends on wrapper, which may lead to a GPU crate",
-		},
-		{story: "an unknown crate before candle, unpacked and plain", deps: `wrapper = "1"`, lock: candle, unpacked: manifest},
-		{
-			story:    "an unknown crate before candle, unpacked and fast",
-			deps:     `wrapper = { version = "1", features = ["fast"] }`,
-			lock:     candle,
-			unpacked: manifest,
-			want:     true,
-			why:      "wrapper turns on candle-core",
-		},
-		{
-			story:   "a named feature",
-			deps:    `serde = "1"`,
-			lock:    lock("app: serde", "serde"),
-			request: Request{Features: []string{"x fast"}, GPUFeatures: []string{"fast"}},
-			want:    true,
-			why:     "feature `fast` is requested",
-		},
-		{
-			story:   "a name that contains cuda",
-			deps:    `serde = "1"`,
-			lock:    lock("app: serde", "serde"),
-			request: Request{Features: []string{"whisper-cuda"}},
-			want:    true,
-			why:     "feature `whisper-cuda` is requested",
-		},
-		{
-			story:   "a name that only selects a version",
-			deps:    `serde = "1"`,
-			lock:    lock("app: serde", "serde"),
-			request: Request{Features: []string{"cuda-12080"}},
-		},
-		{
-			story:   "gpu next to a crate that can use CUDA",
-			deps:    `candle-core = "1"`,
-			lock:    lock("app: candle-core", "candle-core: cudarc", "cudarc"),
-			request: Request{Features: []string{"gpu"}},
-			want:    true,
-			why:     "feature `gpu` of app is on",
-		},
-		{
-			story:   "gpu in a project without any",
-			deps:    `serde = "1"`,
-			lock:    lock("app: serde", "serde"),
-			request: Request{Features: []string{"gpu"}},
-		},
-		{
-			story:   "the name of another GPU",
-			deps:    `candle-core = "1"`,
-			lock:    lock("app: candle-core", "candle-core: cudarc", "cudarc"),
-			request: Request{Features: []string{"gpu-metal"}},
-		},
-		{story: "libtorch decides", deps: `tch = "1"`, lock: lock("app: tch", "tch"), want: true, why: "app depends on tch"},
-		{
-			story:   "a package nobody knows",
-			request: Request{Packages: []string{"nobody"}},
-			want:    true,
-			why:     "the packages asked for are not among the manifests",
-		},
-		{
-			story: "a platform's table, which may not apply",
-			deps:  "[target.'cfg(windows)'.dependencies]\ncudarc = \"1\"",
-			lock:  lock("app: cudarc", "cudarc"),
-			want:  true,
-			why:   "app turns on cudarc",
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.story, func(t *testing.T) {
-			files := map[string]string{
-				"/w/Cargo.toml": pkg("app", "[features]\nfast = []\ngpu = []\ngpu-metal = []\n[dependencies]\n"+tt.deps+"\n"),
-			}
-			if tt.lock != "" {
-				files["/w/Cargo.lock"] = tt.lock
-			}
-			if tt.unpacked != "" {
-				files[wrapper] = tt.unpacked
-			}
-			p, err := Load(hosttest.Memory(files), "/w/Cargo.toml")
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, why := p.GPUWork(tt.request)
-			if got != tt.want || tt.want && why != tt.why {
-				t.Errorf("%v: %s", got, why)
-			}
-		})
+		{"no GPU crate", `serde = "1"`, lock("app: serde", "serde"), "", Request{}},
+		{"one in the manifest", `candle-core = "1"`, lock("app: serde", "serde"), "app depends on candle-core", Request{}},
+		{"one in the lock", `wrapper = "1"`, lock("app: wrapper", "wrapper: cudarc", "cudarc"), "Cargo.lock has cudarc", Request{}},
+		{"no lock", `serde = "1"`, "", "there is no Cargo.lock: what serde leads to is not known", Request{}},
+		{"no lock, and nothing of others", "", "", "", Request{}},
+		{"a named feature", `serde = "1"`, lock("app: serde", "serde"), "a GPU feature is requested",
+			Request{Features: []string{"x fast"}, GPUFeatures: []string{"fast"}}},
+		{"a feature that is declared", "[features]\nuse-cuda = []", lock("app"), "app has the feature `use-cuda`", Request{}},
+		{"a name that contains cuda", "", lock("app"), "a GPU feature is requested", Request{Features: []string{"whisper-cuda"}}},
+		{"a name that only selects a version", "", lock("app"), "", Request{Features: []string{"cuda-12080"}}},
+		{"the feature of a dependency", "", lock("app"), "a GPU feature is requested", Request{Features: []string{"x/cuda"}}},
+		{"libtorch decides", `tch = "1"`, lock("app: tch", "tch"), "app depends on tch", Request{}},
+		{"a package nobody knows", "", lock("app"), "the packages asked for are not among the manifests", Request{Packages: []string{"nobody"}}},
+		{"a platform's table, which may not apply", "[target.'cfg(windows)'.dependencies]\ncudarc = \"1\"", lock("app"),
+			"app depends on cudarc", Request{}},
+	} {
+		files := map[string]string{"/w/Cargo.toml": pkg("app", "[dependencies]\n"+tt.deps+"\n")}
+		if tt.lock != "" {
+			files["/w/Cargo.lock"] = tt.lock
+		}
+		p, err := Load(hosttest.Memory(files), "/w/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, why := p.GPUWork(tt.request); got != (tt.why != "") || got && why != tt.why {
+			t.Errorf("%s: %v: %s", tt.story, got, why)
+		}
 	}
 }

@@ -1,9 +1,12 @@
 package manifest
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
+
+	"gpubuild/features/catalog"
 )
 
 // Request is the part of a cargo command line that chooses packages and features.
@@ -20,10 +23,10 @@ type Request struct {
 	Scripts     Scripts  // what is known of build scripts, for GPUWork
 }
 
-// Scripts says which build scripts compile kernels. The zero value knows none.
+// Scripts says which build scripts compile kernels, with whatever features. The zero value knows none.
 type Scripts struct {
-	Compile func(p *Package, on map[string]bool) bool // with the features that are on; nil features: with any
-	Locked  func() []string                           // packages of Cargo.lock, as LockPackage.Key names them
+	Compile func(p *Package) bool
+	Locked  func() []string // packages of Cargo.lock
 }
 
 // Names says whether a feature is asked for, by its own name or with a package in front.
@@ -47,27 +50,16 @@ type Asked struct {
 	named []string // features that the configuration calls GPU features
 }
 
-// IsGPU says whether a feature asks for GPU work by its name: the configuration names it, or the name contains cuda, cudnn or the word gpu.
+// IsGPU reports whether a feature asks for CUDA, ROCm or Vulkan by its name. One that is only called gpu may mean any kind of GPU.
 func (a *Asked) IsGPU(feature string) bool {
-	return a.IsCUDA(feature) || namesGPU(feature)
+	backend, loose := a.BackendOf(feature, nil)
+	return a.IsCUDA(feature) || !loose && (backend == ROCm || backend == Vulkan)
 }
 
-// IsCUDA is IsGPU without features that are only called gpu: in a crate of others that may be any kind of GPU.
+// IsCUDA reports whether the configuration calls a feature a GPU feature, or its name has cuda or cudnn in it and does not say no.
 func (a *Asked) IsCUDA(feature string) bool {
-	return slices.Contains(a.named, feature) || namesCUDA(feature)
-}
-
-// namesCUDA leaves out names such as no-cuda and cuda-12080.
-func namesCUDA(feature string) bool {
-	return (strings.Contains(feature, "cuda") || strings.Contains(feature, "cudnn")) && !negated(feature)
-}
-
-// namesGPU says whether a name has the word gpu and names no other kind of GPU than NVIDIA's: gpu-metal, wgpu.
-func namesGPU(feature string) bool {
-	words := strings.FieldsFunc(feature, func(c rune) bool { return c == '-' || c == '_' })
-	return slices.Contains(words, "gpu") && !negated(feature) && !slices.ContainsFunc(words, func(w string) bool {
-		return slices.Contains([]string{"metal", "vulkan", "wgpu", "webgpu", "rocm", "hip", "opencl", "amd", "intel", "apple"}, w)
-	})
+	return slices.Contains(a.named, feature) ||
+		(strings.Contains(feature, "cuda") || strings.Contains(feature, "cudnn")) && !negated(feature)
 }
 
 func negated(feature string) bool {
@@ -76,14 +68,6 @@ func negated(feature string) bool {
 		return true
 	}
 	return slices.Contains([]string{"no", "non", "without", "disable", "disabled", "skip"}, word)
-}
-
-// Meaning is what a GPU feature of the user's asks of the crates below: cudnn, or cuda whatever else it is called.
-func Meaning(feature string) string {
-	if strings.Contains(feature, "cudnn") {
-		return "cudnn"
-	}
-	return "cuda"
 }
 
 func ParseRequest(r Request) Asked {
@@ -101,17 +85,22 @@ func ParseRequest(r Request) Asked {
 	return a
 }
 
-// ForGPU says whether any GPU feature was asked for, of whichever package.
-func (a *Asked) ForGPU() bool {
-	if slices.ContainsFunc(a.Plain, a.IsGPU) {
-		return true
-	}
-	for _, list := range a.Qualified {
-		if slices.ContainsFunc(list, a.IsGPU) {
+// RequestsGPU reports whether the command line names a feature that IsGPU knows, of whichever package.
+func (a *Asked) RequestsGPU() bool {
+	known, _ := catalog.Default()
+	for pkg, list := range a.Qualified {
+		if c := known.Crate(pkg); slices.ContainsFunc(list, a.IsGPU) && (c == nil || c.Role != catalog.FalseFriend) {
 			return true
 		}
 	}
-	return a.All
+	return slices.ContainsFunc(a.Plain, a.IsGPU)
+}
+
+// ForGPU says whether any GPU feature was asked for, of whichever package.
+func (a *Asked) ForGPU() bool {
+	is := func(f string) bool { return a.IsGPU(f) || a.IsBackend(f) }
+	return a.All || slices.ContainsFunc(a.Plain, is) ||
+		slices.ContainsFunc(slices.Collect(maps.Values(a.Qualified)), func(list []string) bool { return slices.ContainsFunc(list, is) })
 }
 
 // Of lists the features of a selected package that the command line turns on.

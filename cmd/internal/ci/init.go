@@ -14,6 +14,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/features/manifest"
 )
 
@@ -67,7 +68,7 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 		w.Dir = strings.ReplaceAll(w.Dir, `\`, "/")
 	}
 	w.Dir = strings.Trim(w.Dir, "/")
-	w.Rows, w.NoDefault = rows(s.Project)
+	w.Rows, w.NoDefault = rows(h, s.Project)
 	if len(w.Rows) == 0 {
 		return Init{}, &exit.UsageError{What: "no feature of this workspace leads to a GPU crate, so there is nothing to build for a GPU",
 			Fix: "gpubuild features shows what each feature switches on"}
@@ -80,21 +81,17 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 
 // rows are the builds of a project: one without features for the packages that always use a GPU, and one for each feature that leads some
 // package to it. needed reports whether the default features lead to CUDA.
-func rows(p *manifest.Project) (out []Row, needed bool) {
+func rows(h buildenv.Host, p *manifest.Project) (out []Row, needed bool) {
 	packages := map[string][]string{} // by feature; "" is no feature
 	declared := map[string]bool{}
 	for _, m := range p.Members {
-		leads := func(noDefault bool, features ...string) bool {
-			work, _ := p.GPUWork(manifest.Request{Packages: []string{m.Name}, NoDefault: noDefault, Features: features})
-			return work
-		}
-		always := leads(true)
-		if leads(false) {
+		always := features.Leads(h, p, m, true)
+		if features.Leads(h, p, m, false) {
 			packages[""] = append(packages[""], m.Name)
 			needed = needed || !always
 		}
 		for f := range m.Features {
-			if f == "default" || f != "cuda" && f != "cudnn" && (always || !leads(true, f)) {
+			if f == "default" || f != "cuda" && f != "cudnn" && (always || !features.Leads(h, p, m, true, f)) {
 				continue
 			}
 			declared[f] = true

@@ -186,7 +186,7 @@ func ownFeature(ctx context.Context, m *session.Machine, l cargo.Line) string {
 	asked := manifest.ParseRequest(s.Request())
 	for _, want := range []func(string) bool{
 		func(f string) bool { return f == "cuda" },
-		func(f string) bool { return manifest.Meaning(f) == "cuda" && asked.IsCUDA(f) },
+		func(f string) bool { return !strings.Contains(f, "cudnn") && asked.IsCUDA(f) },
 	} {
 		for _, pkg := range selected {
 			for _, f := range slices.Sorted(maps.Keys(pkg.Features)) {

@@ -17,6 +17,7 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -43,7 +44,7 @@ func Write(path, text string, force bool) error {
 // Text is the file; providers are the CI services that a workflow can be written for. A line that begins with "# " and a key is an example
 // that may be used as it stands.
 func Text(ctx context.Context, s *session.Session, tool cargo.Tool, providers string) string {
-	extra, leading := gpuFeatures(s.Project)
+	extra, leading := gpuFeatures(s.Machine.Host, s.Project)
 	bins := programNames(ctx, s, tool)
 	version := "13.4"
 	if found := proof.Toolkits(s.Machine, nil); len(found) > 0 && !found[0].Version.IsZero() {
@@ -76,18 +77,15 @@ var soundsLikeGPU = lazyregexp.New(`(?i)(^|[-_])(gpu|cuda|cudnn|nvidia|cublas|te
 // gpuFeatures returns two kinds of features of a project's members: those whose names sound like GPU work but that enable no GPU crate,
 // and those that enable one under another name than cuda or cudnn, which need not be listed. If a member always needs a GPU crate, no
 // feature counts as enabling it.
-func gpuFeatures(p *manifest.Project) (extra, leading []string) {
-	kinds := map[string]bool{}
+func gpuFeatures(h buildenv.Host, p *manifest.Project) (extra, leading []string) {
+	kinds, asked := map[string]bool{}, manifest.Asked{}
 	for _, m := range p.Members {
-		always, _ := p.GPUWork(manifest.Request{Packages: []string{m.Name}, NoDefault: true})
+		always := features.Leads(h, p, m, true)
 		for f := range m.Features {
 			if f == "default" || f == "cuda" || f == "cudnn" {
 				continue
 			}
-			leads := false
-			if !always {
-				leads, _ = p.GPUWork(manifest.Request{Packages: []string{m.Name}, NoDefault: true, Features: []string{f}})
-			}
+			leads := !always && (asked.IsBackend(f) || features.Leads(h, p, m, true, f))
 			if leads || soundsLikeGPU.MatchString(f) {
 				kinds[f] = kinds[f] || leads
 			}

@@ -269,7 +269,14 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		}
 		return enabled(c, s, graph)
 	})
-	if r.Features.Answer != nil {
+	asked := manifest.ParseRequest(s.Request())
+	_, refused := errors.AsType[*cargo.RefusedError](err)
+	switch a := r.Features.Answer; {
+	case a == nil && refused && !asked.RequestsGPU() && len(s.Config.GPUPackages.Value) == 0: // cargo says so itself
+		return noGPUWork(ctx, c, s, "cargo refuses the build")
+	case a != nil && c.withoutGPU(a):
+		return noGPUWork(ctx, c, s, "no GPU crate is linked")
+	case a != nil:
 		r.Findings = r.Features.Findings()
 	}
 	if err != nil {

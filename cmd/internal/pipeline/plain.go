@@ -69,28 +69,33 @@ func environment(ctx context.Context, c Command) (t chosen, ok bool, err error) 
 		}
 		s = s.With(line)
 	}
-	t, err = buildEnvironment(ctx, c, s)
+	t, ok, err = buildEnvironment(ctx, c, s)
+	asked := manifest.ParseRequest(s.Request())
 	var wrong *exit.UsageError
 	switch {
 	case errors.As(err, &wrong):
 		return t, false, err
+	case err != nil && !asked.RequestsGPU(): // nobody misses it
+		return t, false, nil
 	case err != nil:
 		c.Machine.Shell.Warning("runs in your own environment: %v", err)
 		return t, false, nil
 	}
-	return t, true, nil
+	return t, ok, nil
 }
 
-func buildEnvironment(ctx context.Context, c Command, s *session.Session) (chosen, error) {
+// buildEnvironment is not ok where cargo's graph shows no GPU work.
+func buildEnvironment(ctx context.Context, c Command, s *session.Session) (t chosen, ok bool, err error) {
 	graph, err := s.Graph(ctx, c.Tool, session.Question{Places: true})
 	if err != nil {
-		return chosen{}, err
+		return chosen{}, false, err
 	}
 	judged, err := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
-	if err != nil {
-		return chosen{}, err
+	if err != nil || c.withoutGPU(judged.Answer) {
+		return chosen{}, false, err
 	}
-	return c.choose(ctx, s, judged)
+	t, err = c.choose(ctx, s, judged)
+	return t, err == nil, err
 }
 
 // asBuild is the `cargo build` that needs what a subcommand that builds nothing by itself would need.

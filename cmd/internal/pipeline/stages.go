@@ -14,6 +14,7 @@ import (
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
@@ -121,6 +122,11 @@ func explainProgram(ctx context.Context, c Command, s *session.Session, r Result
 	return diagnose.Program(ctx, c.Machine, *r.Proof.Ending, diagnosis(c, s, r).Here)
 }
 
+// withoutGPU reports whether the graph shows that a build, for which the quick look could not rule it out, has no GPU work.
+func (c Command) withoutGPU(a *features.Reach) bool {
+	return !a.GPUWork() && c.Options.Tools.Requested() == "" && !c.asksForVulkan() && c.Options.Proof.On.Name == ""
+}
+
 // enabled says whether the features enable the GPU crates, and stops where they do not.
 func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, error) {
 	shell := c.Machine.Shell
@@ -129,6 +135,9 @@ func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.J
 		return judged, err
 	}
 	answer := judged.Answer
+	if c.withoutGPU(answer) {
+		return judged, nil
+	}
 	for _, line := range report.ReachLines(answer, shell.Verbose) {
 		shell.Status("Resolving", "%s", line)
 	}

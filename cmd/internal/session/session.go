@@ -149,7 +149,7 @@ func (s *Session) GPUWork() (bool, string) {
 		return true, named.Origin + " names GPU packages"
 	}
 	r := s.Request()
-	r.Scripts = features.Scripts(s.Machine.Host, s.Project, r.GPUFeatures)
+	r.Scripts = features.Scripts(s.Machine.Host, s.Project)
 	r.Scripts.Locked = s.remembered(r.Scripts.Locked)
 	return s.Project.GPUWork(r)
 }
