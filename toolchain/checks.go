@@ -137,11 +137,7 @@ func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 
 // olderFor names the newest release that still compiles for a capability, or without any the lowest that the toolkit compiles for.
 func olderFor(c, lowest gpu.Capability) string {
-	known, err := cuda.Releases()
-	if err != nil {
-		return "use an older toolkit that compiles for " + gpu.Arch{Capability: c}.String()
-	}
-	for _, r := range slices.Backward(known) {
+	for _, r := range slices.Backward(cuda.Releases()) {
 		if r.SM[0] > 0 && r.SM[0] <= c.Major*10+c.Minor && c.Major*10+c.Minor <= r.SM[1] {
 			return fmt.Sprintf(
 				"for a GPU of sm_%s or newer: `--gpu-arch=%[1]s`; for %s CUDA %s is the newest (`gpubuild toolchain install %[3]s`)",

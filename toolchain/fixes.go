@@ -30,8 +30,8 @@ func getHint(w Wish) string {
 // unknownRelease says whether a wish is a version that is not published: neither in the table nor one that may have come since.
 func unknownRelease(wish string) bool {
 	v, err := gpu.ParseVersion(wish)
-	known, unread := cuda.Releases()
-	if err != nil || unread != nil || len(known) == 0 {
+	known := cuda.Releases()
+	if err != nil || len(known) == 0 {
 		return false
 	}
 	newest := known[len(known)-1].Version

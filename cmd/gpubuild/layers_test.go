@@ -21,8 +21,8 @@ var layers = [][]string{
 		"buildenv/stale"},
 	{"buildenv/memo", "features/manifest", "toolchain/explain"},
 	{"features/edit", "features/graph", "features/libtorch", "gpu/", "toolchain/"},
-	// toolchain/nvcc imports toolchain/loader, the other two toolchain/install/tree.
-	{"features/source", "toolchain/nvcc", "toolchain/install/redist", "toolchain/install/wheel"},
+	// toolchain/nvcc imports toolchain/loader, toolchain/msvc toolchain/cuda, the other two toolchain/install/tree.
+	{"features/source", "toolchain/nvcc", "toolchain/msvc", "toolchain/install/redist", "toolchain/install/wheel"},
 	{"features", "gpu/verify", "toolchain", "toolchain/install"},
 	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/origin", "cmd/internal/version"},
 	{"cmd/internal/audit", "cmd/internal/receipt", "cmd/internal/session"},

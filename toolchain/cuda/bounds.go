@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,9 +49,6 @@ func (b Bounds) Fits(kind string, major int) (bool, string) {
 	default:
 		return true, ""
 	}
-	if b.File == PublishedBy {
-		return false, fmt.Sprintf("%s only, by %s", limit, b.File)
-	}
 	return false, fmt.Sprintf("%s only: `%s` in %s, line %d", limit, q.Text, b.File, q.Line)
 }
 
@@ -62,26 +60,29 @@ type frame struct {
 	other      bool // a block for another compiler than plain gcc, clang or cl; or one around it
 }
 
-// below fills in what the blocks around it say.
-func (f frame) below(open []frame) frame {
-	f.other = otherOne.MatchString(f.cond)
-	if n := len(open); n > 0 {
-		f.off, f.other = f.off || open[n-1].off, f.other || open[n-1].other
-	}
-	return f
-}
-
 var (
-	gccRule   = lazyregexp.New(`\b__GNUC__\s*(>=|>|<=|<)\s*(\d{1,6})`)
-	clangRule = lazyregexp.New(`\b__clang_major__\s*(>=|>|<=|<)\s*(\d{1,6})`)
-	mscRule   = lazyregexp.New(`\b_MSC_VER\s*(>=|>|<=|<)\s*(\d{1,6})`)
+	rule      = lazyregexp.New(`\b(__GNUC__|__clang_major__|_MSC_VER)\s*(>=|>|<=|<)\s*(\d{1,6})`)
 	noCheck   = lazyregexp.New(`^#\s*define\s+__NV_NO_HOST_COMPILER_CHECK\b\s*(\S*)`)
 	directive = lazyregexp.New(`^#\s*([a-z]+)\s*(.*)$`)
 	otherOne  = lazyregexp.New(
 		`(^|[^!\s])\s*\bdefined\s*\(?\s*(__HORIZON__|__GRCO_CLANG_COMPILER__|__ICC|__ibmxl_vrm__|__PGIC__|` +
-			`__APPLE__|__powerpc__|__INTEL_CLANG_COMPILER)\b`,
+			`__APPLE__|__powerpc__|__INTEL_CLANG_COMPILER)\b|__GRCO_CLANG_COMPILER__\s*==`,
 	)
+	comment = lazyregexp.New(`(?s)"(?:\\.|[^"\\\n])*"?|//[^\n]*|/\*.*?(?:\*/|\z)`)
 )
+
+// Uncommented puts a blank in the place of each comment of C++; lines keep their numbers.
+func Uncommented(source string) string {
+	return comment.ReplaceAllStringFunc(source, func(m string) string {
+		if m[0] == '"' {
+			return m
+		}
+		return " " + strings.Repeat("\n", strings.Count(m, "\n"))
+	})
+}
+
+// longest is how much of one line is read: no condition of a compiler's version is as long.
+const longest = 4096
 
 // ParseHostConfig reads the limits out of a crt/host_config.h. A limit counts only if its block holds an #error: people edit this header,
 // and a condition that stops nothing is none. Blocks for other compilers (Grace and HOS clang, xlC) have other numbers and are left out.
@@ -90,52 +91,50 @@ func ParseHostConfig(data []byte) Bounds {
 	var b Bounds
 	var open []frame
 	unchecked := false
-	for n, line := range logicalLines(string(data)) {
-		if line == "" || line[0] != '#' {
+	lines := strings.Split(Uncommented(string(data)), "\n")
+	for n := 0; n < len(lines); n++ {
+		number, line := n+1, strings.TrimSpace(lines[n])
+		for strings.HasSuffix(line, `\`) && n+1 < len(lines) && len(line) < longest {
+			n++
+			line = strings.TrimSuffix(line, `\`) + " " + strings.TrimSpace(lines[n])
+		}
+		line = line[:min(len(line), longest)]
+		if m := noCheck.FindStringSubmatch(line); m != nil {
+			unchecked = unchecked || m[1] != "0" && (len(open) == 0 || !open[len(open)-1].off)
 			continue
 		}
-		if m := noCheck.FindStringSubmatch(line[:min(len(line), longest)]); m != nil {
-			unchecked = unchecked || m[1] != "0" && live(open)
-			continue
-		}
-		m := directive.FindStringSubmatch(line[:min(len(line), longest)])
+		m := directive.FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}
-		switch word, rest := m[1], strings.TrimSpace(m[2]); word {
-		case "if", "ifdef", "ifndef":
-			cond := rest
-			if word != "if" {
-				cond = "defined(" + rest + ")"
-			}
-			if word == "ifndef" {
-				cond = "!" + cond
-			}
-			off := cond == "0" || unchecked && strings.Contains(cond, "__NV_NO_HOST_COMPILER_CHECK")
-			open = append(open, frame{cond: cond, text: line[:min(len(line), longest)], line: n + 1, off: off}.below(open))
-		case "elif", "else":
-			if top := len(open) - 1; top >= 0 {
-				next := frame{
-					cond: rest,
-					text: line[:min(len(line), longest)],
-					line: n + 1,
-					off:  word == "elif" && rest == "0",
-				}
-				open[top] = next.below(open[:top])
-			}
+		word, cond := m[1], strings.TrimSpace(m[2])
+		around := open
+		switch word {
+		case "error":
+			b.note(open, cond)
+			continue
 		case "endif":
 			open = open[:max(0, len(open)-1)]
-		case "error":
-			b.note(open, strings.TrimSpace(rest))
+			continue
+		case "ifdef":
+			cond = "defined(" + cond + ")"
+		case "ifndef":
+			cond = "!defined(" + cond + ")"
+		case "elif", "else":
+			around = open[:max(0, len(open)-1)]
+		case "if":
+		default:
+			continue
 		}
+		f := frame{cond: cond, text: line, line: number, other: otherOne.MatchString(cond),
+			off: cond == "0" || unchecked && strings.Contains(cond, "__NV_NO_HOST_COMPILER_CHECK")}
+		if len(around) > 0 {
+			f.off, f.other = f.off || around[len(around)-1].off, f.other || around[len(around)-1].other
+		}
+		open = append(around, f)
 	}
 	return b
 }
-
-// longest is how much of one line is read: no condition of a compiler's version is as long.
-const longest = 4096
-
-func live(open []frame) bool { return len(open) == 0 || !open[len(open)-1].off }
 
 // near is how many blocks around an #error are looked at: in NVIDIA's headers the limit stands in the innermost.
 const near = 8
@@ -145,37 +144,38 @@ func (b *Bounds) note(open []frame, text string) {
 	if len(open) == 0 || open[len(open)-1].off || open[len(open)-1].other {
 		return
 	}
-	for i := len(open) - 1; i >= max(0, len(open)-near); i-- {
-		f := open[i]
+	for _, f := range slices.Backward(open[max(0, len(open)-near):]) {
+		macro, lo, hi := limits(f.cond)
 		q := Quote{Text: f.text, Error: text, Line: f.line}
-		switch {
-		case clangRule.MatchString(f.cond):
-			if strings.Contains(f.cond, "__GRCO_CLANG_COMPILER__") {
-				return
-			}
-			lo, hi := limits(clangRule, f.cond)
+		switch macro {
+		case "__clang_major__":
 			b.ClangMin, b.ClangMax, b.Clang = lo, max(hi-1, 0), q
-			return
-		case gccRule.MatchString(f.cond):
-			lo, hi := limits(gccRule, f.cond)
+		case "__GNUC__":
 			b.GCCMin, b.GCCMax, b.GCC = lo, max(hi-1, 0), q
-			return
-		case mscRule.MatchString(f.cond):
-			b.MSCMin, b.MSCMax = limits(mscRule, f.cond)
-			b.MSC = q
-			return
+		case "_MSC_VER":
+			b.MSCMin, b.MSCMax, b.MSC = lo, hi, q
+		default:
+			continue
 		}
+		return
 	}
 }
 
-// limits reads a condition that refuses: the lowest number that is taken and the first that is refused above it.
-func limits(rule *lazyregexp.Regexp, cond string) (lo, hi int) {
-	for _, m := range rule.FindAllStringSubmatch(cond, -1) {
-		n, err := strconv.Atoi(m[2])
-		if err != nil {
+// limits reads a condition that refuses: the lowest number that is taken and the first that is refused above it. Of a condition on several
+// compilers clang's counts before gcc's, whose macro clang defines, too.
+func limits(cond string) (macro string, lo, hi int) {
+	all := rule.FindAllStringSubmatch(cond, -1)
+	for _, m := range all {
+		if macro == "" || m[1] == "__clang_major__" {
+			macro = m[1]
+		}
+	}
+	for _, m := range all {
+		n, err := strconv.Atoi(m[3])
+		if err != nil || m[1] != macro {
 			continue
 		}
-		switch m[1] {
+		switch m[2] {
 		case ">=":
 			hi = n
 		case ">":
@@ -186,46 +186,5 @@ func limits(rule *lazyregexp.Regexp, cond string) (lo, hi int) {
 			lo = n + 1
 		}
 	}
-	return lo, hi
-}
-
-// logicalLines takes comments out and joins lines that end with a backslash; a line keeps its number, and those joined to it are empty.
-func logicalLines(s string) []string {
-	var out []string
-	var line strings.Builder
-	comment, joined := false, 0 // lines that were joined to the one being built
-	for _, raw := range strings.Split(s, "\n") {
-		raw = strings.TrimRight(raw, " \t\r")
-	chars:
-		for i := 0; i < len(raw); i++ {
-			next := raw[i:min(i+2, len(raw))]
-			switch {
-			case comment:
-				if next == "*/" {
-					comment = false
-					i++
-				}
-			case next == "/*":
-				line.WriteByte(' ') // a comment counts as a blank
-				comment = true
-				i++
-			case next == "//":
-				break chars
-			case raw[i] == '\\' && i == len(raw)-1:
-			default:
-				line.WriteByte(raw[i])
-			}
-		}
-		if strings.HasSuffix(raw, `\`) {
-			line.WriteByte(' ')
-			joined++
-			continue
-		}
-		out = append(out, strings.TrimSpace(line.String()))
-		for ; joined > 0; joined-- {
-			out = append(out, "")
-		}
-		line.Reset()
-	}
-	return out
+	return macro, lo, hi
 }

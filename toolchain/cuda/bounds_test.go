@@ -1,6 +1,9 @@
 package cuda
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // today is the shape of the header of CUDA 13: the blocks of other compilers stand around those of gcc and clang, with other numbers.
 const today = `/* check host compiler version  */
@@ -122,6 +125,9 @@ func FuzzParseHostConfig(f *testing.F) {
 	f.Add([]byte("#if __GNUC__ > 9 \\\n && 1\n#else\n#error\n#endif\n#endif\n#endif /*"))
 	f.Add([]byte("#elif __GNUC__ > 999999\n#error\n/"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if got := Uncommented(string(data)); strings.Count(got, "\n") != strings.Count(string(data), "\n") {
+			t.Errorf("comments moved lines: %q", got)
+		}
 		b := ParseHostConfig(data)
 		for _, n := range []int{b.GCCMin, b.GCCMax, b.ClangMin, b.ClangMax, b.MSCMin, b.MSCMax} {
 			if n < 0 || n > 1_000_001 {

@@ -5,7 +5,7 @@
 // the answer with a Problem, so that a user sees why it lost.
 //
 // It reads releases.toml, which it owns: what each published CUDA release compiles for. The installed crt/host_config.h is the authority on
-// compilers (ParseHostConfig); the table only explains.
+// compilers (ParseHostConfig).
 //
 // Limits: Nix's split outputs and Spack's prefixes are found only where a variable or PATH names them. CUDA 12 wheels have no nvcc and no
 // root of their own, so they are no toolkit here.

@@ -31,8 +31,7 @@ type place struct {
 // several names is listed once, with all its sources. The order is that of the sources: variables, the active environment, PATH, usual
 // places; within one sort the newest first.
 func Find(h buildenv.Host, extra []Candidate) []Toolkit {
-	known, _ := Releases() // embedded: a test reads it; without it no arch is known
-	l := looker{h: h, releases: known}
+	l := looker{h}
 	var found []Toolkit
 	for _, p := range l.places(extra) {
 		t, ok := l.at(p)

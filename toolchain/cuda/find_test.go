@@ -180,19 +180,19 @@ func TestWindowsCUPTI(t *testing.T) {
 }
 
 func TestReleases(t *testing.T) {
-	all, err := Releases()
-	if err != nil {
-		t.Fatal(err)
+	all := Releases()
+	if len(all) == 0 {
+		t.Fatal("releases.toml cannot be read")
 	}
 	for i, r := range all {
-		if i > 0 && r.Version.Compare(all[i-1].Version) <= 0 || r.SM[0] == 0 || r.SM[0] > r.SM[1] || r.Driver == "" {
+		if i > 0 && r.Version.Compare(all[i-1].Version) <= 0 || r.SM[0] == 0 || r.SM[0] > r.SM[1] {
 			t.Errorf("entry %d: %+v", i, r)
 		}
 	}
 	for v, want := range map[gpu.Version]string{
 		{Major: 13, Minor: 4}: "sm_75 sm_121", {Major: 12, Minor: 0}: "sm_50 sm_90", {Major: 13, Minor: 9}: "sm_75 sm_00", {Major: 14}: "sm_00 sm_00",
 	} {
-		lo, hi := archs(all, v)
+		lo, hi := archs(v)
 		if got := lo.String() + " " + hi.String(); got != want {
 			t.Errorf("%s: got %s, want %s", v, got, want)
 		}

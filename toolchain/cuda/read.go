@@ -15,11 +15,8 @@ import (
 	"gpubuild/gpu"
 )
 
-// looker looks at one machine; it remembers the releases, so that they are read once.
-type looker struct {
-	h        buildenv.Host
-	releases []Release
-}
+// looker looks at one machine.
+type looker struct{ h buildenv.Host }
 
 // targets lists the names under targets/ for the host's processor. arm64 servers are "sbsa", Jetsons "aarch64".
 func (l looker) targets() []string {
@@ -161,7 +158,7 @@ func (l looker) parts(t *Toolkit) {
 		}
 		t.Bounds.File = config
 	}
-	t.MinArch, t.MaxArch = archs(l.releases, t.Version)
+	t.MinArch, t.MaxArch = archs(t.Version)
 	for _, d := range append([]string{t.Lib}, l.libs(t.Root)...) {
 		if s := h.Join(d, "stubs"); d != "" && t.Stubs == "" && h.IsFile(h.Join(s, "libcuda.so")) {
 			t.Stubs = s

@@ -345,18 +345,6 @@ func (f *finder) cudaMajor(i *Install) {
 	}
 }
 
-// Published is a cuDNN of a version that is not here, for a CUDA major, as far as its release is published.
-func Published(version string, cudaMajor int) (Install, error) {
-	have := gpu.Numbers(version)
-	if have == nil {
-		return Install{}, fmt.Errorf("%q is no version of cuDNN", version)
-	}
-	root := "cuDNN " + version
-	i := Install{Root: root, Real: root, Version: version, Major: have[0], CUDAMajor: cudaMajor, Link: true, Origin: "published"}
-	i.known()
-	return i, nil
-}
-
 // known adds what is published of the release.
 func (i *Install) known() {
 	var file struct {

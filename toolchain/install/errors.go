@@ -61,15 +61,6 @@ func (e *NoFitError) Hint() string {
 	return "ask for one of the versions listed"
 }
 
-// Why is the reason without the list of what there is instead: a person who reads a hundred rows needs it short.
-func (e *NoFitError) Why() string {
-	if !e.Exact.IsZero() && e.Exact.Major < 13 {
-		return fmt.Sprintf("a matrix pins no CUDA %s: NVIDIA's wheels of CUDA 12 and older hold no nvcc, "+
-			"and its archives are not pinned; name an image or `toolkit = \"runner\"`", e.Exact)
-	}
-	return fmt.Sprintf("gpubuild fetches no CUDA %s for %s; name an image or `toolkit = \"runner\"`", e.Exact, e.Platform)
-}
-
 // DamagedError says that nothing can be added to a toolkit before it is repaired.
 type DamagedError struct {
 	Root    string

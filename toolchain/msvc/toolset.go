@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/cuda"
 )
 
 // Toolset is one version of Microsoft's compiler, its linker, headers and libraries.
@@ -64,7 +65,7 @@ var stl1002 = lazyregexp.New(`^STL1002\b[^"]{0,200}"[^"]{0,200}\bCUDA (\d{1,3}\.
 // version, expected CUDA 12.4 or newer.");`. Of several the highest counts.
 func parseSTL(data []byte) STL {
 	var s STL
-	text := uncommented(string(data))
+	text := cuda.Uncommented(string(data))
 	const code = "STL1002"
 	for at := strings.Index(text, code); at >= 0; {
 		if m := stl1002.FindStringSubmatch(text[at:min(at+512, len(text))]); m != nil {
@@ -83,38 +84,6 @@ func parseSTL(data []byte) STL {
 		at += len(code) + next
 	}
 	return s
-}
-
-// uncommented puts blanks in the place of comments; lines stay where they are.
-func uncommented(s string) string {
-	out := []byte(s)
-	for i := 0; i < len(out); i++ {
-		switch {
-		case out[i] == '"':
-			for i++; i < len(out) && out[i] != '"' && out[i] != '\n'; i++ {
-				if out[i] == '\\' {
-					i++
-				}
-			}
-		case i+1 < len(out) && out[i] == '/' && out[i+1] == '/':
-			for ; i < len(out) && out[i] != '\n'; i++ {
-				out[i] = ' '
-			}
-		case i+1 < len(out) && out[i] == '/' && out[i+1] == '*':
-			end := strings.Index(s[i+2:], "*/")
-			stop := len(out)
-			if end >= 0 {
-				stop = i + 2 + end + 2
-			}
-			for ; i < stop; i++ {
-				if out[i] != '\n' {
-					out[i] = ' '
-				}
-			}
-			i--
-		}
-	}
-	return string(out)
 }
 
 var toolsetName = lazyregexp.New(`^14\.\d{2}\.\d{1,6}$`)
