@@ -173,7 +173,7 @@ func TestWhatCouldNotBeReadIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := windows(h)
-			found := msvc.Find(t.Context(), other, "amd64", nil)
+			found := msvc.Find(other, "amd64")
 			f.MSVC, f.Compilers = &found, toolchain.Compilers(other, found)
 			for what, n := range map[string]toolchain.Needs{"a kernel": kernels, "C++ alone": {HostCompiler: true}} {
 				_, err = toolchain.Choose(f, n, toolchain.Wish{})

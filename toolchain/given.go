@@ -16,7 +16,7 @@ import (
 func Steers(h buildenv.Host, name string) bool {
 	all := slices.Concat(cuda.RootVariables(), cudnn.Variables(), hostcc.Words(), hostcc.FlagVariables(), []string{
 		"NVCC", "CUDACXX", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS", "CMAKE_GENERATOR",
-		"LIBRARY_PATH", "INCLUDE", "EXTERNAL_INCLUDE", "LIB", "LIBPATH",
+		"LIBRARY_PATH", "INCLUDE", "LIB",
 		toolsVersion, "VCToolsInstallDir", "VCINSTALLDIR", "VSINSTALLDIR", "VisualStudioVersion",
 		"VSCMD_VER", "VSCMD_ARG_TGT_ARCH", "VSCMD_ARG_HOST_ARCH", "WindowsSdkDir", "WindowsSDKVersion",
 	})

@@ -251,13 +251,7 @@ func (e *writer) visual(n Needs) {
 	}
 	name := fmt.Sprintf("MSVC %s of %s, Windows SDK %s", v.Toolset.Version, v.Toolset.Product, v.SDK.Version)
 	length := len(h.Env.Get("PATH"))
-	front := s.Path
-	for _, d := range s.Comfort {
-		if length += len(d) + 1; length < most {
-			front = append(slices.Clip(front), d)
-		}
-	}
-	for _, d := range slices.Backward(front) {
+	for _, d := range slices.Backward(s.Path) {
 		e.d.Add(buildenv.Prepend, "PATH", d, name)
 	}
 	for _, d := range s.Last {
@@ -266,11 +260,7 @@ func (e *writer) visual(n Needs) {
 		}
 	}
 	e.list("INCLUDE", s.Include, name)
-	if s.External {
-		e.list("EXTERNAL_INCLUDE", s.Include, name)
-	}
 	e.list("LIB", s.Lib, name)
-	e.list("LIBPATH", s.LibPath, name)
 	for _, one := range s.Scalars {
 		old, set := h.Env.Lookup(one.Name)
 		reason := name

@@ -1,7 +1,6 @@
 package toolchain_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,7 +16,7 @@ import (
 
 // windows gathers what is found on a stored Windows machine.
 func windows(h buildenv.Host) toolchain.Facts {
-	found := msvc.Find(context.Background(), h, h.Arch, nil)
+	found := msvc.Find(h, h.Arch)
 	f := toolchain.Facts{Toolkits: cuda.Find(h, nil), Places: cuda.UsualPlaces(h), MSVC: &found, Compilers: toolchain.Compilers(h, found)}
 	var roots []string
 	for _, t := range f.Toolkits {

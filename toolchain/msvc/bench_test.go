@@ -1,7 +1,6 @@
 package msvc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -63,7 +62,7 @@ func BenchmarkLargeMachine(b *testing.B) {
 		Registry: d, Cwd: `C:\src`}
 	b.ResetTimer()
 	for range b.N {
-		f := Find(context.Background(), h, "amd64", nil)
+		f := Find(h, "amd64")
 		sdk, ucrt := Best(f.SDKs), Best(f.UCRTs)
 		if len(f.Instances) != 3 || len(f.Toolsets) != 20 || len(f.SDKs) != 10 || sdk == nil || ucrt == nil {
 			b.Fatalf("%d instances, %d toolsets, %d SDKs", len(f.Instances), len(f.Toolsets), len(f.SDKs))

@@ -2,7 +2,6 @@ package msvc
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,7 +37,7 @@ func TestFind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.host, func(t *testing.T) {
 			h := hosttest.Load(t, tt.host)
-			f := Find(context.Background(), h, h.Arch, nil)
+			f := Find(h, h.Arch)
 			var got []string
 			for _, s := range f.Toolsets {
 				line := fmt.Sprintf("%s %s→%s", s.Version, s.Host, s.Target)
@@ -90,7 +89,7 @@ func TestIncomplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, s := range Find(context.Background(), h, "amd64", nil).Toolsets {
+	for _, s := range Find(h, "amd64").Toolsets {
 		got = append(got, s.Version+" "+s.Host+" "+s.Problem)
 	}
 	want := []string{"14.41.1 x86 ", "14.11.25503 x64 ", "14.44.1  it has no cl.exe that runs here and builds for x64",
@@ -217,7 +216,7 @@ func TestBadInput(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.Env = h.Env.Set("PATH", strings.Repeat(`C:\x;`, 16<<10))
-			f := Find(context.Background(), h, "amd64", nil)
+			f := Find(h, "amd64")
 			var got []string
 			for _, i := range f.Instances {
 				got = append(got, i.Path)
@@ -250,7 +249,7 @@ func BenchmarkFind(b *testing.B) {
 		b.Fatal(err)
 	}
 	for range b.N {
-		f := Find(context.Background(), h, "amd64", nil)
+		f := Find(h, "amd64")
 		if len(f.Toolsets) != 60 || len(f.SDKs) != 20 {
 			b.Fatalf("%d toolsets, %d SDKs", len(f.Toolsets), len(f.SDKs))
 		}
@@ -298,7 +297,7 @@ func TestWhatIsNoInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := Find(context.Background(), h, "amd64", nil)
+	found := Find(h, "amd64")
 	all := strings.Join(found.Problems, "\n")
 	if len(found.Instances) > 0 || !strings.Contains(all, "Visual Studio 2015 and older are not supported") ||
 		!strings.Contains(all, `D:\tools\cl.exe belongs to no Visual Studio`) {

@@ -1,7 +1,6 @@
 package msvc
 
 import (
-	"context"
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
@@ -32,7 +31,7 @@ func TestUnpacked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := Find(context.Background(), h, "amd64", nil)
+			f := Find(h, "amd64")
 			sdk, ucrt := Best(f.SDKs), Best(f.UCRTs)
 			if len(f.Toolsets) != 1 || f.Toolsets[0].Problem != "" || f.Toolsets[0].Install != root || sdk == nil || ucrt == nil ||
 				sdk.Root != kits || ucrt.Root != kits {

@@ -1,7 +1,6 @@
 package msvc
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -184,28 +183,18 @@ type Found struct {
 	Places    []string   `json:"-"`        // where instances were looked for
 }
 
-// all looks into every instance, the newest first, and lists the toolsets of all.
-func (f *finder) all() (all []Toolset) {
-	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
-	for n := range f.instances {
-		f.instances[n].Toolsets = f.toolsets(f.instances[n])
-		all = append(all, f.instances[n].Toolsets...)
-	}
-	return all
-}
-
-// Find lists every Visual Studio, toolset and SDK of a Windows machine, for building for a processor as Go names it. Where the machine's
-// own files show no toolset that can be used, Microsoft's vswhere.exe is asked; run may be nil: then nothing is run.
-func Find(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
+// Find lists every Visual Studio, toolset and SDK of a Windows machine, for building for a processor as Go names it.
+func Find(h buildenv.Host, arch string) Found {
 	f := finder{h: h, target: Target(arch)}
 	f.states()
 	f.registered()
 	f.prompt()
 	f.usual()
-	all := f.all()
-	if run != nil && !slices.ContainsFunc(all, func(t Toolset) bool { return t.Problem == "" }) {
-		f.vswhere(ctx, run)
-		all = f.all()
+	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
+	var all []Toolset
+	for n := range f.instances {
+		f.instances[n].Toolsets = f.toolsets(f.instances[n])
+		all = append(all, f.instances[n].Toolsets...)
 	}
 	f.alone()
 	slices.SortStableFunc(all, func(a, b Toolset) int {

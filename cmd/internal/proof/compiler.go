@@ -14,7 +14,7 @@ import (
 // first gcc or clang. What nvcc thinks of it does not matter: the probe is plain C.
 func ProbeCompiler(ctx context.Context, m *session.Machine) probe.Compiler {
 	if m.Host.OS == buildenv.Windows {
-		if c, ok := VisualCompiler(m.Host, msvc.Find(ctx, m.Host, m.Host.Arch, nil)); ok {
+		if c, ok := VisualCompiler(m.Host, msvc.Find(m.Host, m.Host.Arch)); ok {
 			return c
 		}
 	}

@@ -25,7 +25,7 @@ func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run ses
 	if h.OS != buildenv.Windows {
 		return hostcc.Find(ctx, h, run, asked...), nil
 	}
-	found := msvc.Find(ctx, h, h.Arch, run)
+	found := msvc.Find(h, h.Arch)
 	for _, p := range found.Problems {
 		m.Shell.Detail("%s", p)
 	}
