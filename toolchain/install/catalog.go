@@ -37,7 +37,6 @@ type Part struct {
 	Package string `toml:"package"` // on the package index
 	Group   string `toml:"group"`   // build, cupti, run, cudnn
 	Licence string `toml:"licence"` // key of Catalog.Licences
-	OS      string `toml:"os"`      // empty: NVIDIA publishes it for every system
 	Holds   string `toml:"holds"`
 }
 
@@ -87,6 +86,19 @@ func (c *Catalog) part(name string) Part {
 // Default is what is fetched when nothing else is asked for: enough to compile kernels and to prove that they ran.
 func Default() []string { return []string{"build", "cupti"} }
 
+// offers reports whether any set has a wheel of a part for a platform; of a platform without sets nothing is known.
+func (c *Catalog) offers(platform, part string) bool {
+	known := false
+	for _, s := range c.Sets {
+		wheels, has := s.Platform[platform]
+		if wheels[part].File != "" {
+			return true
+		}
+		known = known || has
+	}
+	return !known
+}
+
 // expand turns names of groups and parts into parts, in the catalog's order. "all" means every part that is there for the platform.
 func (c *Catalog) expand(platform string, names []string, also ...string) ([]string, error) {
 	if len(names) == 0 {
@@ -97,7 +109,7 @@ func (c *Catalog) expand(platform string, names []string, also ...string) ([]str
 	for _, n := range names {
 		found := false
 		for _, p := range c.Parts {
-			if n == p.Name || (n == "all" || n == p.Group) && strings.HasPrefix(platform, p.OS) {
+			if n == p.Name || (n == "all" || n == p.Group) && c.offers(platform, p.Name) {
 				wanted[p.Name], found = true, true
 			}
 		}

@@ -33,15 +33,25 @@ func TestPinsAreWhole(t *testing.T) {
 		}
 	}
 	for _, s := range c.Sets {
-		if s.CUDA.IsZero() || !plain.MatchString(s.Release) || len(s.Platform) != 2 {
+		platforms := []string{"linux-x86_64", "windows-x86_64"}
+		if s.CUDA.Compare(gpu.Version{Major: 13, Minor: 4}) >= 0 {
+			platforms = append(platforms, "linux-aarch64", "windows-aarch64")
+		}
+		if s.CUDA.IsZero() || !plain.MatchString(s.Release) || len(s.Platform) != len(platforms) {
 			t.Errorf("set %q lacks its version or a platform", s.Release)
 		}
-		for _, platform := range []string{"linux-x86_64", "windows-x86_64"} {
+		for _, platform := range platforms {
 			wheels := s.Platform[platform]
 			for _, p := range c.Parts {
-				if has := wheels[p.Name].File != ""; has != strings.HasPrefix(platform, p.OS) {
+				none := p.Name == "culibos" && strings.HasPrefix(platform, "windows-") || p.Name == "cudnn" && platform == "windows-aarch64"
+				if has := wheels[p.Name].File != ""; has == none {
 					t.Errorf("CUDA %s for %s and its part %s: %v", s.Release, platform, p.Name, has)
 				}
+			}
+			tag := map[string]string{"linux-x86_64": "_x86_64.whl", "linux-aarch64": "_aarch64.whl", "windows-x86_64": "-win_amd64.whl",
+				"windows-aarch64": "-win_arm64.whl"}[platform]
+			if nvcc, nvvm := wheels["nvcc"].Version, wheels["nvvm"].Version; nvcc != nvvm {
+				t.Errorf("CUDA %s: nvcc %s and nvvm %s do not belong together", s.Release, nvcc, nvvm)
 			}
 			for name, w := range wheels {
 				switch {
@@ -51,13 +61,10 @@ func TestPinsAreWhole(t *testing.T) {
 					t.Errorf("%s: sha256 %q, sizes %d and %d", w, w.SHA256, w.Size, w.Unpacked)
 				case !file.MatchString(w.File) || !plain.MatchString(w.Version) || !strings.Contains(w.File, "-"+w.Version+"-"):
 					t.Errorf("%s: file %s", w, w.File)
-				case platform == "linux-x86_64" && !strings.HasSuffix(w.File, "_x86_64.whl"):
-					t.Errorf("%s is not for Linux on x86-64", w.File)
+				case !strings.HasSuffix(w.File, tag):
+					t.Errorf("%s is not for %s", w.File, platform)
 				}
 			}
-		}
-		if nvcc, nvvm := s.Platform["linux-x86_64"]["nvcc"].Version, s.Platform["linux-x86_64"]["nvvm"].Version; nvcc != nvvm {
-			t.Errorf("CUDA %s: nvcc %s and nvvm %s do not belong together", s.Release, nvcc, nvvm)
 		}
 	}
 	if _, err := ParseCatalog([]byte("mirror = 1")); err == nil || !strings.Contains(err.Error(), "unknown key mirror") {
@@ -79,13 +86,13 @@ func TestMakePlan(t *testing.T) {
 		err   string
 		hint  string
 	}{
-		{story: "nothing known of driver and crates: the newest", cuda: v(13, 4), parts: 6},
+		{story: "nothing known of driver and crates: the newest", cuda: v(13, 5), parts: 6},
 		{story: "the driver supports 13.0", want: Want{MaxVersion: v(13, 0)}, cuda: v(13, 0), parts: 6},
 		{story: "the locked cudarc stops at 13.2", want: Want{MaxVersion: v(13, 2)}, cuda: v(13, 2), parts: 6},
-		{story: "the driver is newer than every set", want: Want{MaxVersion: v(14, 1)}, cuda: v(13, 4), parts: 6},
+		{story: "the driver is newer than every set", want: Want{MaxVersion: v(14, 1)}, cuda: v(13, 5), parts: 6},
 		{story: "a version was asked for", want: Want{Exact: v(13, 1), MaxVersion: v(13, 4)}, cuda: v(13, 1), parts: 6},
-		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 4), parts: 11},
-		{story: "one part and a group that holds it", want: Want{Parts: []string{"cublas", "run"}}, cuda: v(13, 4), parts: 3},
+		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 5), parts: 11},
+		{story: "one part and a group that holds it", want: Want{Parts: []string{"cublas", "run"}}, cuda: v(13, 5), parts: 3},
 		{story: "a driver of CUDA 12", want: Want{MaxVersion: v(12, 4)}, err: "CUDA 13.0 is newer than 12.4", hint: "redistributable archives"},
 		{story: "asked for more than the driver has", want: Want{Exact: v(13, 4), MaxVersion: v(13, 0)}, err: "no CUDA 13.4 to fetch", hint: "ask for CUDA 13.0 or older"},
 		{story: "a version that nobody pinned", want: Want{Exact: v(12, 8)}, err: "no CUDA 12.8 to fetch", hint: "gpubuild toolchain install 13."},
@@ -116,6 +123,10 @@ func TestMakePlan(t *testing.T) {
 	if _, err := MakePlan(c, windows, `C:\c`, Want{Parts: []string{"culibos"}}); err == nil || !strings.Contains(err.Error(), "has no culibos") {
 		t.Errorf("culibos for Windows: %v", err)
 	}
+	arm := buildenv.Host{OS: buildenv.Windows, Arch: "arm64", Files: diskFiles{}}
+	if p, err := MakePlan(c, arm, `C:\c`, Want{Parts: []string{"all"}}); err != nil || len(p.Items) != 9 {
+		t.Errorf("everything for Windows on ARM, where there is no cuDNN either: %d parts, %v", len(p.Items), err)
+	}
 	if _, err := MakePlan(c, buildenv.Host{OS: "darwin", Arch: "arm64", Files: diskFiles{}}, "/c", Want{}); err == nil {
 		t.Error("there is no CUDA for macOS")
 	}
@@ -143,6 +154,7 @@ func TestPlanLines(t *testing.T) {
 		"licence: NVIDIA CUDA Toolkit End User License Agreement, https://docs.nvidia.com/cuda/eula/",
 		"licence: NVIDIA cuDNN Software License Agreement, https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/eula.html",
 		"into " + p.Root,
+		"not taken: CUDA 13.5 is newer than 13.3 (the locked cudarc knows no newer one)",
 		"not taken: CUDA 13.4 is newer than 13.3 (the locked cudarc knows no newer one)",
 	}
 	if got := p.Lines(); !reflect.DeepEqual(got, want) {
