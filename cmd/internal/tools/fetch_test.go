@@ -57,7 +57,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 		release  string // "": an error
 		says     string
 	}{
-		"wheels, by pip":                    {true, install.Want{}, "", shop, "13.4.3", ""},
+		"wheels, by pip":                    {true, install.Want{}, "", shop, "13.5.0", ""},
 		"12 by name":                        {true, install.Want{Exact: v(12, 8)}, "", shop, "12.8.1", "no wheel of CUDA 12 holds nvcc"},
 		"the locked cudarc knows only 12.3": {true, install.Want{MaxVersion: v(12, 3)}, "", shop, "12.3.2", "no wheel of CUDA 12"},
 		"a feature fixes cudarc to 12.3":    {true, install.Want{Pin: v(12, 3)}, "", shop, "12.8.1", "no wheel of CUDA 12"},
