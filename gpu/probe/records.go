@@ -159,6 +159,8 @@ type Identity struct {
 	ExeInode  uint64 `json:"exe_inode"`
 	Caller    string `json:"caller,omitempty"` // the file whose code called the probe: the driver
 	Forked    bool   `json:"forked,omitempty"` // a fork of a recorded process: CUDA does not work there
+	// pid and start time of those who started it, up to the first process, as it was when the probe began
+	Ancestors [][2]uint64 `json:"ancestors,omitempty"`
 }
 
 // Process is what one program recorded; a process that became another program by exec is two of them.

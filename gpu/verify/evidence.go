@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"gpubuild/gpu"
@@ -57,7 +58,8 @@ type Control struct {
 // Process is one recorded process of the program's tree and what gpubuild found out about it.
 type Process struct {
 	probe.Process
-	Self     bool   `json:"self"` // its executable is the binary itself
+	Self     bool   `json:"self"`           // its executable is the binary itself
+	Tree     bool   `json:"tree,omitempty"` // the program started it, or a child did: the watcher is above it, or saw it
 	Loaded   Loaded `json:"loaded"`
 	Real     bool   `json:"real"`                // its driver is a real one
 	RealNote string `json:"real_note,omitempty"` // why not, or what to say of it
@@ -114,6 +116,8 @@ var exceptions = map[uint32]string{
 type Seen struct {
 	Pid         int    `json:"pid"`
 	Started     uint64 `json:"started"`
+	Inner       int    `json:"inner,omitempty"`     // its pid in a PID namespace of its own, Namespace
+	Namespace   uint64 `json:"namespace,omitempty"` // 0: that of the program
 	Parent      int    `json:"parent,omitempty"`
 	Exe         string `json:"exe,omitempty"`
 	Script      string `json:"script,omitempty"`       // what an interpreter runs
@@ -127,21 +131,37 @@ type Seen struct {
 
 // Watch is what is known of the processes that the program started, and of the devices.
 type Watch struct {
-	Pid       int      `json:"pid,omitempty"` // the program itself
-	Started   uint64   `json:"started,omitempty"`
-	Namespace uint64   `json:"namespace,omitempty"` // inode of its PID namespace; 0: not known
-	Looked    bool     `json:"looked"`              // /proc could be looked at while it ran
-	Complete  bool     `json:"complete"`            // the watcher saw the program's end as its parent
-	Children  bool     `json:"children,omitempty"`  // it waited for at least one child
-	Ignored   bool     `json:"ignored,omitempty"`   // it ignored SIGCHLD: children may have vanished unseen
-	Name      string   `json:"name,omitempty"`      // at its end, where it is plain text
-	Renamed   bool     `json:"renamed,omitempty"`   // at its end it had another name than its file: it may have become another program
-	Left      bool     `json:"left,omitempty"`      // it left a running process behind
-	Opened    int      `json:"opened,omitempty"`    // of version 1: read, and not obeyed
-	Watched   int      `json:"watched,omitempty"`   // how many device nodes were watched; -1: they could not be
-	Nodes     []string `json:"nodes,omitempty"`     // those that were opened meanwhile, by whomever
-	Orphans   int      `json:"orphans,omitempty"`   // processes that it left behind and that have ended
-	Seen      []Seen   `json:"seen,omitempty"`
+	Pid       int    `json:"pid,omitempty"` // the program itself
+	Started   uint64 `json:"started,omitempty"`
+	Namespace uint64 `json:"namespace,omitempty"` // inode of its PID namespace; 0: not known
+	// pid and start time of gpubuild's watcher, which started it and inherits what it leaves behind
+	Watcher  [2]uint64 `json:"watcher,omitzero"`
+	Looked   bool      `json:"looked"`             // /proc could be looked at while it ran
+	Complete bool      `json:"complete"`           // the watcher saw the program's end as its parent
+	Children bool      `json:"children,omitempty"` // it waited for at least one child
+	Ignored  bool      `json:"ignored,omitempty"`  // it ignored SIGCHLD: children may have vanished unseen
+	Name     string    `json:"name,omitempty"`     // at its end, where it is plain text
+	Renamed  bool      `json:"renamed,omitempty"`  // at its end it had another name than its file: it may have become another program
+	Left     bool      `json:"left,omitempty"`     // it left a running process behind
+	Opened   int       `json:"opened,omitempty"`   // of version 1: read, and not obeyed
+	Watched  int       `json:"watched,omitempty"`  // how many device nodes were watched; -1: they could not be
+	Nodes    []string  `json:"nodes,omitempty"`    // those that were opened meanwhile, by whomever
+	Orphans  int       `json:"orphans,omitempty"`  // processes that it left behind and that have ended
+	Seen     []Seen    `json:"seen,omitempty"`
+}
+
+// holds reports whether a recorded process is one of the program's tree: the watcher is above it, or saw it there. A daemon that was started
+// long ago may start one with the probe's variables, too.
+func (w Watch) holds(p probe.Process) bool {
+	if w.Pid == 0 || p.Pid == w.Pid && p.Started == w.Started && p.Namespace == w.Namespace {
+		return w.Pid != 0
+	}
+	return p.Namespace == w.Namespace && slices.Contains(p.Ancestors, w.Watcher) || slices.ContainsFunc(w.Seen, func(s Seen) bool {
+		if s.Namespace == 0 {
+			return s.Started == p.Started && s.Pid == p.Pid && p.Namespace == w.Namespace
+		}
+		return s.Started == p.Started && s.Inner == p.Pid && s.Namespace == p.Namespace
+	})
 }
 
 // Conflict is something in the program's surroundings that speaks against trusting the run, or should be known.

@@ -473,7 +473,7 @@ func survey(e Evidence, r Rules) summary {
 		where := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
 		program := e.isProgram(p)
 		// A child's real end is known to its parent alone. A launcher, and children that are asked for, are taken at their word.
-		counts := p.Self && (program || e.Launcher) || r.asksFor(p)
+		counts := (p.Self && (program || e.Launcher) || r.asksFor(p)) && (p.Tree || program)
 		if counts && !p.Self && p.Launches() > 0 {
 			s.notes = append(s.notes, "kernels of a child count, "+where)
 		}
@@ -662,6 +662,8 @@ func survey(e Evidence, r Rules) summary {
 // usedBy says which process used the GPU, where its launches do not count.
 func (e Evidence) usedBy(p Process, program bool, where string) string {
 	switch {
+	case !p.Tree && !program:
+		return "the GPU was used by " + where + ", which was started neither by the program nor by a child of it (by a daemon?)"
 	case p.Self:
 		return "the GPU was used by a child, " + where + ": how that process ended is not known"
 	case program:

@@ -235,7 +235,7 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, id cache.Identit
 	for _, p := range records.Processes {
 		// By the file, not by its name: in another root the same name is another file, and cargo links one file under two names.
 		self := p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
-		q := Process{Process: p, Self: self, Loaded: complete(h, o.loaded(p))}
+		q := Process{Process: p, Self: self, Tree: e.Watch.holds(p), Loaded: complete(h, o.loaded(p))}
 		q.Real, q.RealNote = judged(o.Real, q.Loaded)
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
@@ -259,8 +259,7 @@ func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, 
 		}
 		began, now := time.Now(), e
 		w, err := readWatch(h, watchFile)
-		if err == nil && now.read(h, o, dir, id) == nil {
-			now.Watch = w.merge(&sampler{})
+		if now.Watch = w.merge(&sampler{}); err == nil && now.read(h, o, dir, id) == nil {
 			if Judge(now, o.Rules()).Kind == Proved {
 				close(proved)
 				return

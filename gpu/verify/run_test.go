@@ -415,3 +415,38 @@ func TestTouchesItsOwnFile(t *testing.T) {
 		}
 	}
 }
+
+// TestOutsideOfTheTree: a program that a daemon starts for the one that is proven has the probe's variables, and records. Nobody watches how it
+// ends, and the daemon may serve another: it does not count, whoever is asked for. One of the tree does.
+func TestOutsideOfTheTree(t *testing.T) {
+	l := newLab(t)
+	z := newZooKeeper(t, l).in(t)
+	dir, worker := t.TempDir(), z.get("gpu")
+	script := filepath.Join(dir, "asks")
+	text := "#!/bin/sh\ncd " + dir + "\nenv >asked.new && mv asked.new asked\nwhile [ ! -e done ]; do sleep 0.02; done\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { // the daemon
+		var env []byte
+		var err error
+		for env, err = os.ReadFile(filepath.Join(dir, "asked")); err != nil && t.Context().Err() == nil; env, err = os.ReadFile(filepath.Join(dir, "asked")) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		c := exec.Command(worker)
+		c.Env = strings.Split(strings.TrimSpace(string(env)), "\n")
+		served <- errors.Join(c.Run(), os.WriteFile(filepath.Join(dir, "done"), nil, 0o644))
+	}()
+	o := l.options(t)
+	o.Binary, o.Child, o.Args, o.Nodes = script, "gpu", nil, z.nodes
+	o.Env = o.Env.Set("LD_LIBRARY_PATH", z.libs)
+	e, err := Run(t.Context(), l.host, proc.Runner{Grace: time.Second}, o)
+	if err = errors.Join(err, <-served); err != nil {
+		t.Fatal(err)
+	}
+	v := Judge(e, o.Rules())
+	if v.Kind != Unproved || !strings.Contains(v.Why, "started neither by the program nor by a child of it") || len(e.Processes) != 1 {
+		t.Errorf("%s: %s\n%+v", v.Kind, v.Why, e)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/gpu/probe"
 )
 
@@ -32,6 +33,7 @@ type sampler struct {
 	dir    string // value of the record directory's variable
 	seen   map[processID]*Seen
 	partly map[processID]image // those whose environment could not be read whole at the last close look, and what they ran then
+	in     uint64              // our own PID namespace
 	placed bool                // the kernel reports where a process's environment is
 	looked bool
 	full   bool // more processes than are kept
@@ -48,7 +50,23 @@ func newSampler(h buildenv.Host, dir string) *sampler {
 		own, ok := parseStat(string(data))
 		s.placed = ok && own.image.there()
 	}
+	if in, err := cache.Identify("/proc/self/ns/pid"); err == nil {
+		s.in = in.Inode
+	}
 	return s
+}
+
+// inner is a process's pid as its own namespace has it: the last of NSpid (proc(5)).
+func (s *sampler) inner(proc string) int {
+	status, _ := s.h.ReadFile(proc+"/status", 64<<10) // without it the number is 0, which none has
+	_, rest, _ := strings.Cut(string(status), "\nNSpid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	all := strings.Fields(line)
+	if len(all) == 0 {
+		return 0
+	}
+	n, _ := strconv.Atoi(all[len(all)-1])
+	return n
 }
 
 // follow looks until stop is closed. The watcher's first line says which process is the program.
@@ -123,6 +141,9 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err == nil {
 			p.Driver, p.API = mapped(maps, s.of.IsLoader), cmp.Or(p.API, mapped(maps, s.of.IsOtherAPI))
 		}
+	}
+	if in, err := cache.Identify(proc + "/ns/pid"); err == nil && s.in != 0 && in.Inode != s.in {
+		p.Namespace, p.Inner = in.Inode, s.inner(proc)
 	}
 	for _, own := range []string{"root", "ns/mnt"} { // links: what they lead to differs where it has another
 		ours, err1 := s.h.Files.Stat("/proc/self/" + own)
@@ -291,31 +312,33 @@ type watched struct {
 	pid     int
 	started uint64
 	in      uint64 // its PID namespace
+	watcher [2]uint64
 	ended   *watchLine
 	refused int    // errno of an exec that failed
 	seen    []Seen // by the watcher itself: on Windows
 }
 
 type watchLine struct {
-	Event    string   `json:"event"`
-	Pid      int      `json:"pid"`
-	Started  uint64   `json:"started"`
-	In       uint64   `json:"namespace"`
-	Known    bool     `json:"known"`
-	Children bool     `json:"children"`
-	Ignored  bool     `json:"ignored"`
-	Orphans  int      `json:"orphans"`
-	Running  bool     `json:"running"`
-	Renamed  bool     `json:"renamed"`
-	Name     string   `json:"name"`
-	Watched  int      `json:"watched"`
-	Nodes    []string `json:"nodes"`
-	Errno    int      `json:"errno"`
-	Exe      string   `json:"exe"`
-	Driver   string   `json:"driver"`
-	Lost     bool     `json:"lost"`
-	Closed   bool     `json:"closed"`
-	Root     bool     `json:"root"`
+	Event    string    `json:"event"`
+	Pid      int       `json:"pid"`
+	Started  uint64    `json:"started"`
+	In       uint64    `json:"namespace"`
+	Watcher  [2]uint64 `json:"watcher"`
+	Known    bool      `json:"known"`
+	Children bool      `json:"children"`
+	Ignored  bool      `json:"ignored"`
+	Orphans  int       `json:"orphans"`
+	Running  bool      `json:"running"`
+	Renamed  bool      `json:"renamed"`
+	Name     string    `json:"name"`
+	Watched  int       `json:"watched"`
+	Nodes    []string  `json:"nodes"`
+	Errno    int       `json:"errno"`
+	Exe      string    `json:"exe"`
+	Driver   string    `json:"driver"`
+	Lost     bool      `json:"lost"`
+	Closed   bool      `json:"closed"`
+	Root     bool      `json:"root"`
 }
 
 // readWatch reads the watcher's lines; a file that is not there yet is nothing read.
@@ -337,7 +360,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 		}
 		switch {
 		case l.Event == "launched" && w.pid == 0:
-			w.pid, w.started, w.in = l.Pid, l.Started, l.In
+			w.pid, w.started, w.in, w.watcher = l.Pid, l.Started, l.In, l.Watcher
 		case l.Event == "exec-failed" && l.Pid == w.pid:
 			w.refused = l.Errno
 		case l.Event == "seen" && len(w.seen) < maxSeen:
@@ -353,7 +376,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 
 // merge joins what the watcher and the sampler know. Only the watcher can make it complete.
 func (w watched) merge(s *sampler) Watch {
-	out := Watch{Pid: w.pid, Started: w.started, Namespace: w.in, Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
+	out := Watch{Pid: w.pid, Started: w.started, Namespace: w.in, Watcher: w.watcher, Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
 	if e := w.ended; e != nil {
 		out.Watched, out.Nodes, out.Renamed, out.Name = e.Watched, e.Nodes, e.Renamed, e.Name
 		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans

@@ -182,7 +182,7 @@ func (z *zooKeeper) get(name string) string {
 			z.made[name] = path
 		}
 		return path
-	case "plugin_lib", "fake_cuda", "fake_cupti":
+	case "plugin_lib", "fake_cuda", "fake_cupti", "preload_wait", "preload_device", "preload_memory", "preload_variable":
 		return z.build(name+".so", "cc", append(strict, "-shared", "-fPIC", source(name))...)
 	case "child_too":
 		return z.build(name, "cc", append(strict, source("child"))...)

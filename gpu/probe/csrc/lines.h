@@ -81,5 +81,14 @@ static void heartbeat(int forked, const char *caller) {   /* under the lock, or 
     if (program_file(&device, &inode)) { field_n("exe_device", device); field_n("exe_inode", inode); }
     if (caller) field_s("caller", caller);
     if (forked) text(",\"forked\":true");
+    else {                          /* the watcher is among them, if the program or a child of it started us */
+        uint64_t pid, parent = parent_id(), started; int n = 0;
+        field("ancestors"); text("[");
+        for (; n < 64 && (pid = parent) > 0 && ancestor(pid, &started, &parent); n++) {
+            if (n) text(",");
+            text("["); number(pid); text(","); number(started); text("]");
+        }
+        text("]");
+    }
     close_line(1);
 }

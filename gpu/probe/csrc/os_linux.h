@@ -42,19 +42,23 @@ static void copy_text(char *to, size_t size, const char *from) { snprintf(to, si
 static uint64_t process_id(void) { return (uint64_t)getpid(); }
 static uint64_t parent_id(void) { return (uint64_t)getppid(); }
 
-/* Start time in clock ticks since boot: with the pid it names a process for good. Source: proc(5), field 22. */
-static uint64_t start_time(void) {
-    char b[1024], *p; ssize_t n; uint64_t t = 0; int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return 0;
+/* A process's parent and its start time in clock ticks since boot, which with the pid names it for good. Source: proc(5), fields 4 and 22. */
+static int ancestor(uint64_t pid, uint64_t *started, uint64_t *parent) {
+    char b[1024], *p; ssize_t n; int fd;
+    snprintf(b, sizeof b, "/proc/%llu/stat", (unsigned long long)pid);
+    if ((fd = open(pid ? b : "/proc/self/stat", O_RDONLY | O_CLOEXEC)) < 0) return 0;
     n = read(fd, b, sizeof b - 1);
     close(fd);
-    if (n <= 0) return 0;
-    b[n] = 0;
+    b[n > 0 ? n : 0] = 0;
     if (!(p = strrchr(b, ')'))) return 0;
-    for (int i = 2; i < 22 && p; i++) p = strchr(p + 1, ' ');
-    if (p) t = strtoull(p + 1, NULL, 10);
-    return t;
+    for (int i = 2; i < 22 && p; i++) {
+        p = strchr(p + 1, ' ');
+        if (i == 3 && p) *parent = strtoull(p + 1, NULL, 10);
+    }
+    if (p) *started = strtoull(p + 1, NULL, 10);
+    return p != NULL;
 }
+static uint64_t start_time(void) { uint64_t started = 0, parent = 0; return ancestor(0, &started, &parent) ? started : 0; }
 
 static uint64_t nanoseconds(void) {
     struct timespec t;
@@ -270,6 +274,35 @@ static void each_node(void (*report)(const char *)) {
     }
 }
 
+/* Every function that the driver offers: the loader has its table of symbols, which the chains of DT_GNU_HASH lead through, or DT_HASH counts. */
+static void each_function(void *driver, void (*each)(const char *)) {
+    struct link_map *at = NULL; const ElfW(Sym) *symbols = NULL; const char *names = NULL; const uint32_t *gnu = NULL, *hash = NULL, *buckets, *chain; uint32_t i;
+    if (dlinfo(driver, RTLD_DI_LINKMAP, &at) != 0 || !at) return;
+    for (const ElfW(Dyn) *d = at->l_ld; d && d->d_tag != DT_NULL; d++) {
+        const void *to = (const void *)(d->d_un.d_ptr < at->l_addr ? d->d_un.d_ptr + at->l_addr : d->d_un.d_ptr);  /* not every C library has added its place */
+        if (d->d_tag == DT_SYMTAB) symbols = to;
+        else if (d->d_tag == DT_STRTAB) names = to;
+        else if (d->d_tag == DT_GNU_HASH) gnu = to;
+        else if (d->d_tag == DT_HASH) hash = to;
+    }
+    if (!symbols || !names) return;
+#define EACH(s) if (ELF64_ST_TYPE((s)->st_info) == STT_FUNC && (s)->st_shndx != SHN_UNDEF && starts(names + (s)->st_name, "cu")) each(names + (s)->st_name)
+    if (!gnu) { for (i = 0; hash && i < hash[1]; i++) EACH(&symbols[i]); return; }
+    buckets = gnu + 4 + gnu[2] * (sizeof(ElfW(Addr)) / sizeof *gnu); chain = buckets + gnu[0];
+    for (uint32_t b = 0; b < gnu[0]; b++)
+        if ((i = buckets[b]) >= gnu[1]) do EACH(&symbols[i]); while (!(chain[i++ - gnu[1]] & 1));
+#undef EACH
+}
+
+/* musl has none */
+extern int dladdr1(const void *, Dl_info *, void **, int) __attribute__((weak));
+/* a variable of that name, such as a pointer that the program keeps the driver's function in, replaces nothing */
+static int is_function(const void *address, Dl_info *at) {
+    ElfW(Sym) *s = NULL;
+    if (!dladdr1) return dladdr(address, at);
+    return dladdr1(address, at, (void **)&s, RTLD_DL_SYMENT) && (!s || ELF64_ST_TYPE(s->st_info) != STT_OBJECT);
+}
+
 /* Does the program reach this function elsewhere than in the driver, and in what file? The function that finds the others counts, too. */
 static int interposed(void *cuda, const char *name, char *by, size_t size) {
     Dl_info own, met;
@@ -279,7 +312,7 @@ static int interposed(void *cuda, const char *name, char *by, size_t size) {
             starts(base + 1, "libc") || starts(base + 1, "libdl") || starts(base + 1, "ld-")) return 0;
     } else {
         void *a = dlsym(cuda, name), *b = dlsym(RTLD_DEFAULT, name);
-        if (!a || !b || a == b || !dladdr(a, &own) || !dladdr(b, &met) || own.dli_fbase == met.dli_fbase) return 0;
+        if (!a || !b || a == b || !dladdr(a, &own) || !is_function(b, &met) || own.dli_fbase == met.dli_fbase) return 0;
     }
     copy_text(by, size, met.dli_fname);
     return 1;

@@ -71,6 +71,8 @@ static uint64_t parent_id(void) {
     return query && query(GetCurrentProcess(), 0, &basic, sizeof basic, NULL) >= 0 ? basic.parent : 0;
 }
 
+static int ancestor(uint64_t pid, uint64_t *started, uint64_t *parent) { (void)pid; (void)started; (void)parent; return 0; }    /* the watcher's job knows */
+
 static uint64_t ticks(FILETIME t) { return (uint64_t)t.dwHighDateTime << 32 | t.dwLowDateTime; }
 
 /* in 100 ns since 1601: with the pid it names a process for good */
@@ -234,6 +236,16 @@ static void each_driver(void (*report)(const char *)) {
 static void each_node(void (*report)(const char *)) { (void)report; }   /* Windows has no device nodes */
 static void each_api(void (*report)(const char *)) { (void)report; }   /* of Linux only */
 static void each_profiler(void (*report)(const char *)) { (void)report; }   /* they are not recognised there yet */
+
+/* Every function that the driver offers, by its table of exports (PE format, ".edata"). */
+static void each_function(void *driver, void (*each)(const char *)) {
+    const char *at = driver; const IMAGE_NT_HEADERS *nt = (const void *)(at + ((const IMAGE_DOS_HEADER *)driver)->e_lfanew);
+    const IMAGE_DATA_DIRECTORY *where = &nt->OptionalHeader.DataDirectory[IMAGE_DIRECTORY_ENTRY_EXPORT];
+    const IMAGE_EXPORT_DIRECTORY *exports = (const void *)(at + where->VirtualAddress); const DWORD *names; DWORD i;
+    if (!where->VirtualAddress) return;
+    names = (const void *)(at + exports->AddressOfNames);
+    for (i = 0; i < exports->NumberOfNames; i++) if (at[names[i]] == 'c' && at[names[i] + 1] == 'u') each(at + names[i]);
+}
 
 /* Does the driver's own table lead to a function that lies elsewhere? NVIDIA's nvcuda.dll may hand on to the nvcuda64.dll that it brought. */
 static int interposed(void *cuda, const char *name, char *by, size_t size) {

@@ -26,6 +26,7 @@ enum {
     NAMES = 64,           /* names summed up at once */
     LAST_MS = 5000,       /* how long the last flush is waited for */
     WAIT_MS = 2000,       /* how long the devices are waited for, once */
+    MOST_INTERPOSERS = 16, /* that are named */
     PERIOD_MS = 100       /* how often completed buffers are asked for: what a kill can lose */
 };
 
@@ -126,14 +127,17 @@ static void in_child(void) {
 }
 #endif
 
-/* a function of the driver's that the program reaches elsewhere than in the driver was put there to change or to count its calls */
-static void look_for_interposers(void) {
-    static const char *const names[] = { "dlsym", "cuInit", "cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuMemcpyDtoH_v2", "cuGetProcAddress_v2" };
+/* A function of the driver's that the program reaches elsewhere than in the driver was put there to change or to count its calls. */
+static counter interposers;
+static void look_at_function(const char *name) {
     static char by[4096];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!interposed(cuda, names[i], by, sizeof by)) continue;
-        begin("interposed"); field_s("symbol", names[i]); field_s("by", by); finish(1);
-    }
+    if (GET(interposers) >= MOST_INTERPOSERS || !interposed(cuda, name, by, sizeof by)) return;
+    ADD(interposers, 1);
+    begin("interposed"); field_s("symbol", name); field_s("by", by); finish(1);
+}
+static void look_for_interposers(void) {
+    look_at_function("dlsym");
+    each_function(cuda, look_at_function);
 }
 
 /* Devices are asked for only when something was launched (cuInit is over then), and never from inside a callback of CUPTI's. */

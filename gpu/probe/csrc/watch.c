@@ -80,7 +80,7 @@ static void read_openings(int in) {
 
 int main(int argc, char **argv) {
     int out, failed[2], status = 0, e = 0, orphans = 0, running = 0; pid_t pid; sigset_t all, old; siginfo_t info;
-    char file[64], b[8192], name[16] = "", *p; unsigned long long children = 0; int known = 0, ignored = 0, other = 0;
+    char file[64], b[8192], name[16] = "", *p; unsigned long long children = 0, own; int known = 0, ignored = 0, other = 0;
     struct stat in_pids = { 0 };
     struct sigaction plain = { .sa_handler = SIG_DFL }, inherited;
     if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD NODES PROGRAM [ARGUMENT...]\n"); return 2; }
@@ -108,11 +108,13 @@ int main(int argc, char **argv) {
     /* The terminal and gpubuild send their signals to the whole tree: the program decides, and we end when it does. */
     for (size_t i = 0; i < 4; i++) { static const int s[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP }; signal(s[i], SIG_IGN); }
     sigprocmask(SIG_SETMASK, &old, NULL);
+    slurp("/proc/self/stat", b, sizeof b);
+    own = stat_field(b, 22);
     snprintf(file, sizeof file, "/proc/%d/stat", (int)pid);
     slurp(file, b, sizeof b);
     stat("/proc/self/ns/pid", &in_pids);        /* the program's, too; 0 where it is not known */
-    dprintf(out, "{\"event\":\"launched\",\"pid\":%d,\"started\":%llu,\"namespace\":%llu}\n", (int)pid, stat_field(b, 22),
-            (unsigned long long)in_pids.st_ino);
+    dprintf(out, "{\"event\":\"launched\",\"pid\":%d,\"started\":%llu,\"namespace\":%llu,\"watcher\":[%d,%llu]}\n", (int)pid, stat_field(b, 22),
+            (unsigned long long)in_pids.st_ino, (int)getpid(), own);
     if (read(failed[0], &e, sizeof e) == (ssize_t)sizeof e) {
         waitpid(pid, NULL, 0);
         dprintf(out, "{\"event\":\"exec-failed\",\"pid\":%d,\"errno\":%d}\n", (int)pid, e);
