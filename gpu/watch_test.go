@@ -37,9 +37,7 @@ func TestAlerts(t *testing.T) {
 		"narrow link asleep":   {samples: repeat(with(func(s *Sample) { s.PCIeWidth, s.Utilisation = 8, new(int) }), 5)},
 		"ECC before":           {samples: repeat(with(func(s *Sample) { s.ECC = new(uint64(5)) }), 3)},
 		"ECC now":              {samples: []Sample{well, with(func(s *Sample) { s.ECC = new(uint64(1)) })}, want: "ecc@1"},
-		"Xid":                  {samples: []Sample{well, with(func(s *Sample) { s.Xid = []uint64{79, 31} })}, want: "xid@1 xid@1"},
 		"ECC, counter reset":   {samples: []Sample{with(func(s *Sample) { s.ECC = new(uint64(5)) }), well, with(func(s *Sample) { s.ECC = new(uint64(1)) })}, want: "ecc@2"},
-		"lost with an Xid":     {samples: []Sample{well, with(func(s *Sample) { s.Lost, s.Xid = true, []uint64{79} })}, want: "lost@1 xid@1"},
 		"lost":                 {samples: []Sample{well, with(func(s *Sample) { s.Lost = true }), with(func(s *Sample) { s.Lost = true })}, want: "lost@1"},
 		"idle":                 {samples: repeat(with(func(s *Sample) { s.Utilisation = new(int) }), 13), program: true, want: "idle@10"},
 		"idle, no program":     {samples: repeat(with(func(s *Sample) { s.Utilisation = new(int) }), 13)},
@@ -151,7 +149,7 @@ func TestUnseen(t *testing.T) {
 		"long gap":          {round: []Sample{all}, to: 20, without: [2]float64{5, 11}, want: every},
 		"nothing":           {round: []Sample{{}}, to: 9, want: every},
 		"nothing, briefly":  {round: []Sample{{}}, to: 0.5, want: every},
-		"memory only":       {round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1, XidUnknown: true}}, to: 9, want: "temperature throttle ecc xid pcie idle"},
+		"memory only":       {round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1}}, to: 9, want: "temperature throttle ecc pcie idle"},
 		"memory only, alone": {
 			round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1}}, to: 9, alone: true, want: "temperature throttle ecc pcie",
 		},
@@ -166,7 +164,7 @@ func TestUnseen(t *testing.T) {
 		"narrow, never busy":      {round: with(func(s *Sample) { s.PCIeWidth = 8 }), to: 9, want: "pcie"},
 		"narrow, busy":            {round: with(func(s *Sample) { s.PCIeWidth, s.Utilisation = 8, new(90) }), to: 9},
 		"narrow with MIG":         {round: with(func(s *Sample) { s.PCIeWidth, s.Utilisation = 8, nil }), to: 9, want: "idle"},
-		"lost":                    {round: with(func(s *Sample) { s.Lost = true }), to: 9, want: "temperature throttle memory ecc xid pcie idle"},
+		"lost":                    {round: with(func(s *Sample) { s.Lost = true }), to: 9, want: "temperature throttle memory ecc pcie idle"},
 		"only another reports it": {round: append(with(func(s *Sample) { s.Index, s.ECC = 1, nil }), all), to: 9, want: "ecc"},
 		"idle next to a GPU of which it is unknown": {round: append(with(func(s *Sample) { s.Index, s.Utilisation = 1, nil }), all), to: 9, want: "idle"},
 		"busy next to a GPU of which it is unknown": {

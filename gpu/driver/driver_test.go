@@ -110,7 +110,7 @@ func TestSupports(t *testing.T) {
 func TestNoDriverStartsNoProcess(t *testing.T) {
 	for _, os := range []string{"linux", "windows", "darwin"} {
 		s := &script{t: t}
-		d, devices, notes := driver.Inventory(context.Background(), machine(os, []string{"PATH=/usr/bin", `SystemRoot=C:\Windows`}, nil), s, "/x/gpubuild")
+		d, devices, notes := driver.Inventory(context.Background(), machine(os, []string{"PATH=/usr/bin", `SystemRoot=C:\Windows`}, nil), s)
 		if d != (gpu.Driver{}) || devices != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "no NVIDIA driver here") || len(s.asked) != 0 {
 			t.Errorf("%s: %v %v %q %q", os, d, devices, notes, s.asked)
 		}
@@ -154,7 +154,7 @@ func TestNvidiaSMI(t *testing.T) {
 		t.Run(tt.story, func(t *testing.T) {
 			h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": ""})
 			s := &script{t: t, answers: tt.replies}
-			d, devices, notes := driver.Inventory(context.Background(), h, s, "")
+			d, devices, notes := driver.Inventory(context.Background(), h, s)
 			if got := describe(devices); !slices.Equal(got, tt.want) {
 				t.Errorf("devices: got %q, want %q", got, tt.want)
 			}
@@ -176,7 +176,7 @@ func TestNvidiaSMI(t *testing.T) {
 
 func TestKernelAndLibraryOfTwoVersions(t *testing.T) {
 	h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": "", "/sys/module/nvidia/version": "580.65.06\n"})
-	_, devices, notes := driver.Inventory(context.Background(), h, &script{t: t, answers: map[string]reply{"compute_cap": {out: l4}}}, "")
+	_, devices, notes := driver.Inventory(context.Background(), h, &script{t: t, answers: map[string]reply{"compute_cap": {out: l4}}})
 	if len(devices) != 1 || !strings.Contains(strings.Join(notes, "\n"), "the kernel has loaded driver 580.65.06 (/sys/module/nvidia/version), nvidia-smi speaks of 550.54.15") {
 		t.Errorf("%v %q", devices, notes)
 	}
@@ -185,7 +185,7 @@ func TestKernelAndLibraryOfTwoVersions(t *testing.T) {
 func TestWindowsAsksNvidiaSMIInSystem32(t *testing.T) {
 	h := machine("windows", []string{`PATH=C:\x`, `SystemRoot=C:\Windows`}, map[string]string{`C:\Windows\System32\nvidia-smi.exe`: ""})
 	s := &script{t: t, answers: map[string]reply{`C:\Windows\System32\nvidia-smi.exe --query-gpu`: {out: "0, GPU-a, NVIDIA GeForce RTX 4090, 8.9, 24564, 576.02\r\n"}}}
-	d, devices, _ := driver.Inventory(context.Background(), h, s, "")
+	d, devices, _ := driver.Inventory(context.Background(), h, s)
 	if len(devices) != 1 || d.CUDA.String() != "12.9" {
 		t.Errorf("%v %v", d, devices)
 	}
@@ -195,17 +195,9 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": ""})
-	_, devices, notes := driver.Inventory(ctx, h, &script{t: t, answers: map[string]reply{"compute_cap": {err: context.Canceled}}}, "")
+	_, devices, notes := driver.Inventory(ctx, h, &script{t: t, answers: map[string]reply{"compute_cap": {err: context.Canceled}}})
 	if devices != nil || !strings.HasSuffix(notes[len(notes)-1], "interrupted") {
 		t.Errorf("%v %q", devices, notes)
-	}
-}
-
-func TestChildCmd(t *testing.T) {
-	h := machine("linux", []string{"LD_LIBRARY_PATH=/a", "X=1"}, nil)
-	c := driver.ChildCmd(h, "/x/gpubuild", "/usr/lib/wsl/lib")
-	if c.String() != "/x/gpubuild __gpubuild-nvml" || !slices.Equal(c.Env, []string{"LD_LIBRARY_PATH=/a:/usr/lib/wsl/lib", "X=1"}) || c.Timeout != driver.Timeout {
-		t.Errorf("%+v", c)
 	}
 }
 

@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -18,181 +17,95 @@ type runner interface {
 	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
 }
 
-// Timeout is how long NVML, and then nvidia-smi, may take. A driver that has to wake its GPUs takes about a second for each.
+// Timeout is how long nvidia-smi may take. A driver that has to wake its GPUs takes about a second for each.
 const Timeout = 5 * time.Second
 
-const library = "libnvidia-ml.so.1"
-
-// standardDirs are searched by the loader itself or hold nothing but the driver's libraries; the latter are added for the child.
-var standardDirs = []struct {
-	dir   string
-	extra bool
-}{
-	{"/usr/lib/x86_64-linux-gnu", false},
-	{"/usr/lib/aarch64-linux-gnu", false},
-	{"/usr/lib64", false},
-	{"/usr/lib", false},
-	{wslDir, true},
-	{"/usr/local/nvidia/lib64", true},                  // container runtimes
-	{"/usr/local/nvidia/lib", true},                    //
-	{"/run/opengl-driver/lib", true},                   // NixOS
-	{"/usr/lib/x86_64-linux-gnu/nvidia/current", true}, // Debian
-	{"/usr/lib64/nvidia", true},
-	{"/usr/lib/nvidia", true},
-}
-
-// traces is what of a driver can be seen without a process.
-type traces struct {
-	any bool
-	lib string // directory of libnvidia-ml, if the loader may not find it
-	smi string // path of nvidia-smi
-}
-
-func look(h buildenv.Host) traces {
-	var t traces
-	if h.OS == buildenv.Darwin {
-		return t
-	}
-	if smi, err := h.LookPath("nvidia-smi"); err == nil {
-		t.smi = smi
-	}
-	if h.OS == buildenv.Windows {
+// findSMI is the path of nvidia-smi, which every driver brings; empty: it is not here. any: there is a trace of a driver all the same.
+func findSMI(h buildenv.Host) (smi string, anything bool) {
+	var at, traces []string
+	switch h.OS {
+	case buildenv.Darwin:
+		return "", false
+	case buildenv.Windows:
 		root := h.Env.Get("SystemRoot")
 		if !h.IsAbs(root) {
 			root = `C:\Windows`
 		}
-		if p := h.Join(root, "System32", "nvidia-smi.exe"); t.smi == "" && h.IsFile(p) {
-			t.smi = p
-		}
-		t.any = t.smi != "" || h.IsFile(h.Join(root, "System32", "nvml.dll"))
-		return t
+		at, traces = []string{h.Join(root, "System32", "nvidia-smi.exe")}, []string{h.Join(root, "System32", "nvml.dll")}
+	default:
+		at, traces = []string{h.Join(wslDir, "nvidia-smi")}, []string{moduleDir, procDir}
 	}
-	if p := h.Join(wslDir, "nvidia-smi"); t.smi == "" && h.IsFile(p) {
-		t.smi = p
+	if smi, err := h.LookPath("nvidia-smi"); err == nil {
+		return smi, true
 	}
-	t.any = t.smi != "" || h.IsDir(moduleDir) || h.IsDir(procDir)
-	for _, dir := range h.SplitList(h.Env.Get("LD_LIBRARY_PATH")) {
-		if h.IsAbs(dir) && h.IsFile(h.Join(dir, library)) {
-			t.any = true
-			return t
+	for _, p := range at {
+		if h.IsFile(p) {
+			return p, true
 		}
 	}
-	for _, d := range standardDirs {
-		if h.IsFile(h.Join(d.dir, library)) {
-			t.any = true
-			if d.extra {
-				t.lib = d.dir
-			}
-			break
-		}
+	for _, p := range traces {
+		anything = anything || h.IsFile(p) || h.IsDir(p)
 	}
-	return t
+	return "", anything
 }
 
 func noDriver(h buildenv.Host) string {
 	if h.OS == buildenv.Windows {
 		return "no NVIDIA driver here: neither nvml.dll nor nvidia-smi.exe in System32"
 	}
-	return "no NVIDIA driver here: no kernel module, no " + library + ", no nvidia-smi"
+	return "no NVIDIA driver here: no kernel module, no nvidia-smi"
 }
 
-// Inventory answers the driver and its GPUs, and in words how it was asked and what did not answer. self is the path of the running
-// program, which calls ChildMain when its first argument is ChildArg.
-func Inventory(ctx context.Context, h buildenv.Host, run runner, self string) (gpu.Driver, []gpu.Device, []string) {
-	t := look(h)
-	if !t.any {
+// Inventory answers the driver and its GPUs, and in words how it was asked and what did not answer.
+func Inventory(ctx context.Context, h buildenv.Host, run runner) (gpu.Driver, []gpu.Device, []string) {
+	const name = "nvidia-smi"
+	smi, anything := findSMI(h)
+	if !anything {
 		return gpu.Driver{}, nil, []string{noDriver(h)}
 	}
 	kernel := Version(h)
+	if smi == "" {
+		return kernel, nil, []string{name + ": not on PATH", "no GPU could be asked"}
+	}
+	a, err := askSMI(ctx, h, run, smi)
+	switch {
+	case ctx.Err() != nil:
+		return kernel, nil, []string{name + ": interrupted"}
+	case err != nil:
+		return kernel, nil, []string{name + ": " + reason(err), "no GPU could be asked"}
+	}
+	d := gpu.Driver{Version: a.driver, CUDA: Supports(h.OS, a.driver), Origin: name}
+	if d.Version == "" {
+		d = kernel
+	}
 	var notes []string
-	type source struct {
-		name string
-		ask  func() (answer, error)
+	if kernel.Version != "" && kernel.Version != d.Version {
+		notes = append(notes, fmt.Sprintf("the kernel has loaded driver %s (%s), %s speaks of %s: after an update, reboot",
+			kernel.Version, kernel.Origin, name, d.Version))
 	}
-	var sources []source
-	if builtIn && self != "" {
-		sources = append(sources, source{"NVML", func() (answer, error) { return askChild(ctx, run, ChildCmd(h, self, t.lib)) }})
-	} else {
-		notes = append(notes, "NVML: not asked, this gpubuild was built without cgo")
-	}
-	if t.smi != "" {
-		sources = append(sources, source{"nvidia-smi", func() (answer, error) { return askSMI(ctx, h, run, t.smi) }})
-	} else {
-		notes = append(notes, "nvidia-smi: not on PATH")
-	}
-	for _, s := range sources {
-		a, err := s.ask()
-		if ctx.Err() != nil {
-			return kernel, nil, append(notes, s.name+": interrupted")
-		}
-		if err != nil {
-			notes = append(notes, s.name+": "+reason(err))
-			continue
-		}
-		d := gpu.Driver{Version: a.Driver, CUDA: gpu.VersionOf(a.CUDA), Origin: s.name}
-		if d.CUDA.IsZero() {
-			d.CUDA = Supports(h.OS, d.Version)
-		}
-		if d.Version == "" {
-			d = kernel
-		}
-		if kernel.Version != "" && kernel.Version != d.Version {
-			notes = append(notes, fmt.Sprintf("the kernel has loaded driver %s (%s), %s speaks of %s: after an update, reboot",
-				kernel.Version, kernel.Origin, s.name, d.Version))
-		}
-		notes = append(notes, fmt.Sprintf("%s: driver %s, %d GPU(s)", s.name, cmp.Or(d.Version, "of an unknown version"), len(a.Devices)))
-		return d, a.devices(), append(notes, a.Notes...)
-	}
-	return kernel, nil, append(notes, "no GPU could be asked")
+	notes = append(notes, fmt.Sprintf("%s: driver %s, %d GPU(s)", name, cmp.Or(d.Version, "of an unknown version"), len(a.devices)))
+	return d, a.devices, append(notes, a.notes...)
 }
 
-// reason words an error in one line: what a child wrote before it ended, or how it ended.
+// reason words an error in one line.
 func reason(err error) string {
-	var exit *buildenv.ExitError
-	if errors.As(err, &exit) && exit.Result.TimedOut {
+	if exit, ok := errors.AsType[*buildenv.ExitError](err); ok && exit.Result.TimedOut {
 		return fmt.Sprintf("no answer in %s", exit.Cmd.Timeout)
-	}
-	if exit != nil {
-		// Go's run time in our child says first what happened and then a screen of registers. Source: runtime/signal_unix.go, sighandler.
-		if m := crash.FindSubmatch(exit.Result.Stderr); m != nil {
-			return "the driver's library crashed: " + string(m[1])
-		}
 	}
 	return firstLine(err.Error(), 300)
 }
 
-var crash = lazyregexp.New(`(?m)^(SIG[A-Z]{2,6}(?:: [\w ]+)?|fatal error: [^\n]{1,200})$`)
-
-// answer is what the child prints and what nvidia-smi's answer is turned into.
-type answer struct {
-	Schema  string        `json:"schema"`
-	Driver  string        `json:"driver,omitempty"`
-	CUDA    int           `json:"cuda,omitempty"` // major*1000 + minor*10
-	Devices []childDevice `json:"devices,omitempty"`
-	Notes   []string      `json:"notes,omitempty"`
-	Error   string        `json:"error,omitempty"`
-}
-
-type childDevice struct {
-	Index  int    `json:"index"`
-	UUID   string `json:"uuid,omitempty"`
-	Name   string `json:"name,omitempty"`
-	Major  int    `json:"major,omitempty"`
-	Minor  int    `json:"minor,omitempty"`
-	Memory uint64 `json:"memory,omitempty"`
-}
-
-func (a answer) devices() []gpu.Device {
-	var out []gpu.Device
-	for _, d := range a.Devices {
-		out = append(out, gpu.Device{
-			Index:      d.Index,
-			UUID:       d.UUID,
-			Name:       d.Name,
-			Memory:     d.Memory,
-			Capability: gpu.Capability{Major: d.Major, Minor: d.Minor},
-		})
+func firstLine(s string, limit int) string {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexAny(s, "\r\n"); i >= 0 {
+		first, rest := s[:i], strings.TrimSpace(s[i:])
+		if strings.HasSuffix(strings.TrimSpace(first), ":") { // "nvidia-smi: exit status 9:" and what it said
+			first += " " + firstLine(rest, limit)
+		}
+		s = first
 	}
-	slices.SortStableFunc(out, func(a, b gpu.Device) int { return a.Index - b.Index })
-	return out
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,9 @@ import (
 )
 
 const (
+	answerLimit = 1 << 20
+	maxDevices  = 1024
+
 	smiFields    = "index,uuid,name,compute_cap,memory.total,driver_version"
 	smiOldFields = "index,uuid,name,memory.total,driver_version" // compute_cap came with R510
 )
@@ -20,8 +24,15 @@ const (
 func SMICmd(h buildenv.Host, smi, fields string) buildenv.Cmd {
 	return buildenv.Cmd{
 		Path: smi, Args: []string{"--query-gpu=" + fields, "--format=csv,noheader,nounits"},
-		Env: h.Env.Entries(), Timeout: Timeout, Limit: childLimit,
+		Env: h.Env.Entries(), Timeout: Timeout, Limit: answerLimit,
 	}
+}
+
+// answer is what nvidia-smi says.
+type answer struct {
+	driver  string
+	devices []gpu.Device
+	notes   []string
 }
 
 func askSMI(ctx context.Context, h buildenv.Host, run runner, smi string) (answer, error) {
@@ -66,18 +77,18 @@ func parseSMI(out string, old bool) (answer, error) {
 			continue
 		}
 		tail := f[len(f)-(n-3):]
-		d := childDevice{UUID: f[1], Name: strings.Join(f[2:len(f)-(n-3)], ", ")}
+		d := gpu.Device{UUID: f[1], Name: strings.Join(f[2:len(f)-(n-3)], ", ")}
 		index, err := strconv.Atoi(f[0])
-		if err != nil || index < 0 || len(a.Devices) >= maxDevices {
+		if err != nil || index < 0 || len(a.devices) >= maxDevices {
 			bad = line
 			continue
 		}
 		d.Index = index
 		if !old {
 			if c, err := gpu.ParseCapability(tail[0]); err == nil && strings.Contains(tail[0], ".") {
-				d.Major, d.Minor = c.Major, c.Minor
+				d.Capability = c
 			} else {
-				a.Notes = append(a.Notes, fmt.Sprintf("GPU %d: nvidia-smi reports no compute capability", index))
+				a.notes = append(a.notes, fmt.Sprintf("GPU %d: nvidia-smi reports no compute capability", index))
 			}
 			tail = tail[1:]
 		}
@@ -85,18 +96,19 @@ func parseSMI(out string, old bool) (answer, error) {
 			d.Memory = mib << 20
 		}
 		if gpu.Numbers(tail[1]) != nil {
-			a.Driver = tail[1]
+			a.driver = tail[1]
 		}
-		a.Devices = append(a.Devices, d)
+		a.devices = append(a.devices, d)
 	}
-	if old && len(a.Devices) > 0 {
-		a.Notes = append(a.Notes, "this nvidia-smi is too old to report compute capabilities")
+	slices.SortStableFunc(a.devices, func(a, b gpu.Device) int { return a.Index - b.Index })
+	if old && len(a.devices) > 0 {
+		a.notes = append(a.notes, "this nvidia-smi is too old to report compute capabilities")
 	}
 	if bad != "" {
-		if len(a.Devices) == 0 {
+		if len(a.devices) == 0 {
 			return answer{}, fmt.Errorf("an answer of another form: %s", firstLine(bad, 200))
 		}
-		a.Notes = append(a.Notes, "nvidia-smi: a line of another form: "+firstLine(bad, 200))
+		a.notes = append(a.notes, "nvidia-smi: a line of another form: "+firstLine(bad, 200))
 	}
 	return a, nil
 }

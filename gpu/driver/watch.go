@@ -3,7 +3,6 @@ package driver
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,11 +12,9 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
-
-// WatchArg is the only argument of the re-executed child that writes samples until it is stopped.
-const WatchArg = "__gpubuild-nvml-watch"
 
 // Period is the time between two samples of a GPU.
 const Period = 500 * time.Millisecond
@@ -26,58 +23,82 @@ const Period = 500 * time.Millisecond
 // Timeout.
 const StartTimeout = 10 * time.Second
 
-// round is one line of the child: a sample of every GPU.
-type round struct {
-	Schema  string       `json:"schema"`
-	Samples []gpu.Sample `json:"samples,omitempty"`
-	Error   string       `json:"error,omitempty"`
-}
-
-const roundSchema = "gpubuild/nvml-samples/1"
-
-// Watch calls each with samples of every GPU, twice a second, until ctx ends. It asks NVML in a child, and nvidia-smi where that does not
-// answer or stops answering for Timeout. A GPU that the driver no longer lists is lost. It answers in words what could not be asked;
-// without any answer an error is returned.
-func Watch(ctx context.Context, h buildenv.Host, run runner, self string, each func(gpu.Sample)) (notes []string, err error) {
-	t := look(h)
-	if !t.any {
+// Watch calls each with samples of every GPU, twice a second, until ctx ends or nvidia-smi stops answering for Timeout. A GPU that the driver
+// no longer lists is lost. It answers in words what could not be asked; without any answer an error is returned.
+func Watch(ctx context.Context, h buildenv.Host, run runner, each func(gpu.Sample)) (notes []string, err error) {
+	smi, anything := findSMI(h)
+	if !anything {
 		return nil, errors.New("there is " + noDriver(h))
 	}
-	type source struct {
-		name  string
-		cmd   buildenv.Cmd
-		parse func(line []byte) ([]gpu.Sample, error)
+	if smi == "" {
+		return nil, errors.New("no GPU could be watched: nvidia-smi is not on PATH")
 	}
-	var sources []source
-	if builtIn && self != "" {
-		c := ChildCmd(h, self, t.lib)
-		c.Args, c.Timeout = []string{WatchArg}, 0
-		sources = append(sources, source{"NVML", c, parseRound})
-	}
-	if t.smi != "" {
-		sources = append(sources, source{"nvidia-smi", smiWatchCmd(h, t.smi), parseSMISample})
-	}
-	seen := false
-	listed := &list{each: each, round: map[int]bool{}}
-	for _, s := range sources {
-		answered, why := stream(ctx, run, s.cmd, s.parse, listed)
-		seen = seen || answered
-		if ctx.Err() != nil {
-			break
+	limits := slowdowns(ctx, h, run, smi)
+	answered, why := stream(ctx, run, smiWatchCmd(h, smi), parseSMISample, &list{round: map[int]bool{}, each: func(s gpu.Sample) {
+		if s.Index < len(limits) {
+			s.Slowdown = limits[s.Index]
 		}
-		notes = append(notes, s.name+": "+why)
+		each(s)
+	}})
+	if ctx.Err() == nil {
+		notes = append(notes, "nvidia-smi: "+why)
 	}
-	if !seen {
-		why := strings.Join(notes, "; ")
-		switch {
-		case why == "" && len(sources) > 0:
-			why = "the watch ended before the driver answered"
-		case why == "":
-			why = "neither NVML nor nvidia-smi can be asked by this gpubuild"
+	switch {
+	case answered:
+		return notes, nil
+	case len(notes) == 0:
+		return nil, errors.New("no GPU could be watched: the watch ended before the driver answered")
+	}
+	return notes, errors.New("no GPU could be watched: " + notes[0])
+}
+
+// In nvidia-smi -q -d TEMPERATURE a GPU has the temperature at which it slows down, or since Ada Lovelace how far it is from its limit, and how
+// far it is then.
+var (
+	ofGPU       = lazyregexp.New(`(?m)^GPU [0-9A-Fa-f:.]+\s*$`)
+	slowdownAt  = lazyregexp.New(`GPU Slowdown Temp\s*: (\d+) C`)
+	temperature = lazyregexp.New(`GPU Current Temp\s*: (\d+) C`)
+	margin      = lazyregexp.New(`GPU T\.Limit Temp\s*: (-?\d+) C`)
+	slowdownOf  = lazyregexp.New(`GPU Slowdown T\.Limit Temp\s*: (-?\d+) C`)
+)
+
+// slowdowns are the temperatures at which the GPUs slow down by themselves, by index; 0: not reported.
+func slowdowns(ctx context.Context, h buildenv.Host, run runner, smi string) []int {
+	c := SMICmd(h, smi, "")
+	c.Args = []string{"-q", "-d", "TEMPERATURE"}
+	r, err := run.Run(ctx, c)
+	if err != nil {
+		return nil // the samples say what is wrong
+	}
+	return ParseSlowdowns(string(r.Stdout))
+}
+
+// ParseSlowdowns reads nvidia-smi -q -d TEMPERATURE.
+func ParseSlowdowns(text string) (out []int) {
+	at := ofGPU.FindAllStringIndex(text, maxDevices)
+	for i, from := range at {
+		end := len(text)
+		if i+1 < len(at) {
+			end = at[i+1][0]
 		}
-		return notes, errors.New("no GPU could be watched: " + why)
+		number := func(of *lazyregexp.Regexp) (int, bool) {
+			m := of.FindStringSubmatch(text[from[0]:end])
+			if m == nil {
+				return 0, false
+			}
+			n, err := strconv.Atoi(m[1])
+			return n, err == nil
+		}
+		limit, _ := number(slowdownAt)
+		now, has1 := number(temperature)
+		left, has2 := number(margin)
+		then, has3 := number(slowdownOf)
+		if limit == 0 && has1 && has2 && has3 {
+			limit = now + left - then
+		}
+		out = append(out, limit)
 	}
-	return notes, nil
+	return out
 }
 
 // errNoGPU says that the driver answers, and has no GPU.
@@ -105,7 +126,7 @@ func (l *list) take(s gpu.Sample) {
 func (l *list) end() {
 	for _, k := range l.known {
 		if !l.round[k.Index] {
-			l.each(gpu.Sample{Time: time.Now(), Index: k.Index, UUID: k.UUID, Name: k.Name, XidUnknown: true, Lost: true})
+			l.each(gpu.Sample{Time: time.Now(), Index: k.Index, UUID: k.UUID, Name: k.Name, Lost: true})
 		}
 	}
 	clear(l.round)
@@ -174,22 +195,10 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 		w.line(w.rest[:i])
 		w.rest = w.rest[i+1:]
 	}
-	if len(w.rest) > childLimit {
+	if len(w.rest) > answerLimit {
 		w.rest = nil // no line of ours is so long
 	}
 	return len(p), nil
-}
-
-// parseRound reads a line of the child; a line of another form is the library's own and is passed over.
-func parseRound(line []byte) ([]gpu.Sample, error) {
-	var r round
-	if err := json.Unmarshal(line, &r); err != nil || r.Schema != roundSchema {
-		return nil, nil
-	}
-	if r.Error != "" {
-		return nil, errors.New(r.Error)
-	}
-	return r.Samples, nil
 }
 
 // smiWatchFields are asked in this order; the name is last, because it may have commas.
@@ -245,6 +254,6 @@ func parseSMISample(line []byte) ([]gpu.Sample, error) {
 		PowerMW: int(1000 * number(7)), PowerLimit: int(1000 * number(8)),
 		Throttle: whole(strings.TrimPrefix(f[9], "0x"), 16), ECC: whole(f[10], 10),
 		PCIeWidth: int(number(11)), PCIeMax: int(number(12)), MIG: f[13] == "Enabled", Lost: strings.Contains(text, "GPU is lost"),
-		XidUnknown: true, Denied: strings.Contains(text, "[Insufficient Permissions]"),
+		Denied: strings.Contains(text, "[Insufficient Permissions]"),
 	}}, nil
 }

@@ -663,7 +663,7 @@ func survey(e Evidence, r Rules) summary {
 func (e Evidence) usedBy(p Process, program bool, where string) string {
 	switch {
 	case !p.Tree && !program:
-		return "the GPU was used by " + where + ", which was started neither by the program nor by a child of it (by a daemon?)"
+		return "the GPU was used by " + where + ", which neither the program nor one of its children started"
 	case p.Self:
 		return "the GPU was used by a child, " + where + ": how that process ended is not known"
 	case program:

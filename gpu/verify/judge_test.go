@@ -50,7 +50,7 @@ func idle() Evidence {
 func fork(status int) func() Evidence {
 	return func() Evidence {
 		e := proven()
-		e.Launcher, e.Processes[0].Pid, e.Processes[0].End.Status, e.Processes[0].End.Exited = true, 8, &status, true
+		e.Launcher, e.Processes[0].Tree, e.Processes[0].Pid, e.Processes[0].End.Status, e.Processes[0].End.Exited = true, true, 8, &status, true
 		return e
 	}
 }
@@ -310,7 +310,7 @@ func TestRulesBesideTheName(t *testing.T) {
 		p.Kernels = append(p.Kernels, probe.Kernel{Name: "fill", Count: 1, Total: 5})
 	}
 	inChild := func(e *Evidence) {
-		e.Processes[0].Self, e.Processes[0].Exe, e.Processes[0].Pid = false, "/venv/bin/python3.11", 8
+		e.Processes[0].Self, e.Processes[0].Tree, e.Processes[0].Exe, e.Processes[0].Pid = false, true, "/venv/bin/python3.11", 8
 		e.Processes[0].End.Status, e.Processes[0].End.Exited = new(int), true
 	}
 	tests := []struct {

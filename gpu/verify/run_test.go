@@ -446,7 +446,7 @@ func TestOutsideOfTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := Judge(e, o.Rules())
-	if v.Kind != Unproved || !strings.Contains(v.Why, "started neither by the program nor by a child of it") || len(e.Processes) != 1 {
+	if v.Kind != Unproved || !strings.Contains(v.Why, "which neither the program nor one of its children started") || len(e.Processes) != 1 {
 		t.Errorf("%s: %s\n%+v", v.Kind, v.Why, e)
 	}
 }

@@ -150,6 +150,7 @@ var remedies = []struct {
 	{"(45)", "Prove on Windows or Linux itself, or update WSL2 and the Windows driver", true},
 	{"NOT_INITIALIZED", "This CUPTI may be newer than the driver: use an older one", true},
 	{"became another program", "Prove that program, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
+	{"children started", "Prove that program itself: how one ends that a daemon started is not seen", false},
 	{"by a child", "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
 	{lostRecords, "Make room, or set GPUBUILD_CACHE to a directory on another disk", false},
 	{"kernel names are kept", "Let it launch the kernel that counts among the first, or less in one run", false},

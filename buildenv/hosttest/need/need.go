@@ -51,7 +51,6 @@ var unasked = map[string]thing{
 	"amd64":    {how: "an x86-64 processor"},
 	"terminal": {how: "/dev/ptmx"},
 	"links":    {how: "a file system with symbolic links"},
-	"nvml":     {how: "a build with cgo"},
 	"mount":    {how: "root, who may mount file systems"},
 	"user":     {how: "a user who is not root"},
 	"root":     {how: "root, who may give files to other users"},

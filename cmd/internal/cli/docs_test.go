@@ -31,7 +31,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\b\d+ files, [0-9.]+ [KM]i?B`), "6 files, 4.2 MiB"},
 	{regexp.MustCompile(`(ELF x86_64,|(?m:^)) +\d+ [kM]B\b`), "$1 4 MB"},
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d`), "2026-11-22 12:00"},
-	{regexp.MustCompile(`\(go1\..*\)`), "(go1.26.8, linux/amd64, GPU inventory by NVML, else nvidia-smi)"},
+	{regexp.MustCompile(`\(go1\..*\)`), "(go1.26.8, linux/amd64)"},
 	{regexp.MustCompile(`0x[0-9a-f]{8,}`), "0x000000a092"},
 	{regexp.MustCompile(`/[a-z0-9/_-]*/(libgcc_s|libc|libdl|ld-linux-x86-64)\.so`), "/lib/x86_64-linux-gnu/$1.so"},
 	{regexp.MustCompile(`/[a-z0-9/]+/gcc\)`), "/usr/bin/gcc)"},
@@ -259,7 +259,7 @@ func (d *demo) gpu() {
 	bin := filepath.Join(d.home, "bin")
 	writeFiles(d.t, bin, map[string]string{"gpubuild": "#!/bin/sh\nexec gpubuild-standin \"$@\"\n"})
 	driver := filepath.Join(d.home, "standin")
-	for lib, to := range map[string]string{"libcuda.so.1": driver, "libnvidia-ml.so.1": driver,
+	for lib, to := range map[string]string{"libcuda.so.1": driver, "nvidia-smi": bin,
 		"libcupti.so.13": filepath.Join(d.home, "cuda", "extras", "CUPTI", "lib64")} {
 		data, err := os.ReadFile(filepath.Join(dir, lib))
 		if err != nil {

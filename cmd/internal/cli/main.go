@@ -22,14 +22,10 @@ import (
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
-	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/nvcc"
 )
-
-// nvmlChild is a word that gpubuild starts itself with; it is no part of the command line.
-const nvmlChild = "__gpubuild-nvml"
 
 // Main runs gpubuild on the real machine and answers its exit code. args begin with the program's own name.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -46,12 +42,6 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 			code = internalError(shell, p)
 		}
 	}()
-	if len(args) > 1 && args[1] == nvmlChild {
-		return driver.ChildMain(stdout)
-	}
-	if len(args) > 1 && args[1] == driver.WatchArg {
-		return driver.WatchMain(stdout)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), proc.Signals...)
 	defer stop()
 	if nvcc.Named(args[0]) {

@@ -24,7 +24,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/cli"
-	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/nvcc"
 )
@@ -237,8 +236,6 @@ func TestScripts(t *testing.T) {
 				return exists("/dev/nvidia0"), nil
 			case "exists":
 				return exists(arg), nil
-			case "nvml":
-				return strings.HasPrefix(driver.Means(), "NVML"), nil
 			case "root":
 				return os.Geteuid() == 0, nil
 			}
@@ -274,8 +271,6 @@ func needs(ts *testscript.TestScript, neg bool, args []string) {
 			reason = need.Reason("crates", "cargo fetch --locked --manifest-path testdata/"+arg+"/Cargo.toml")
 		case name == "no-gpu" && exists("/dev/nvidia0"):
 			reason = need.Reason("no-gpu", "the tests with the tag gpu are for this machine")
-		case name == "nvml" && !strings.HasPrefix(driver.Means(), "NVML"):
-			reason = need.Reason("nvml", "this gpubuild was built without NVML, by which the stand-in device would be seen")
 		case name == "unix" && runtime.GOOS == "windows":
 			reason = need.Reason("unix", "this is Windows")
 		case name == "linux" && runtime.GOOS != "linux":
@@ -383,16 +378,19 @@ var standin struct {
 	err error
 }
 
-// standinLibraries compiles the stand-in driver, CUPTI and NVML, once.
+// standinLibraries compiles the stand-in driver, CUPTI and nvidia-smi, once.
 func standinLibraries() (string, error) {
 	standin.Do(func() {
 		if standin.dir, standin.err = os.MkdirTemp("", "standin"); standin.err != nil {
 			return
 		}
 		src := filepath.Join(repository, "testdata", "standin")
-		for file, lib := range map[string]string{"cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13", "nvml.c": "libnvidia-ml.so.1"} {
-			c := exec.Command("gcc", "-O2", "-shared", "-fPIC", "-pthread", "-Wl,-soname,"+lib,
-				filepath.Join(src, file), "-o", filepath.Join(standin.dir, lib), "-ldl")
+		for file, out := range map[string]string{"cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13", "smi.c": "nvidia-smi"} {
+			args := []string{"-O2", "-pthread", filepath.Join(src, file), "-o", filepath.Join(standin.dir, out), "-ldl"}
+			if file != "smi.c" {
+				args = append(args, "-shared", "-fPIC", "-Wl,-soname,"+out)
+			}
+			c := exec.Command("gcc", args...)
 			if out, err := c.CombinedOutput(); err != nil {
 				standin.err = fmt.Errorf("%v: %s", err, out)
 				return
@@ -402,11 +400,11 @@ func standinLibraries() (string, error) {
 	return standin.dir, standin.err
 }
 
-// buildStandin puts the stand-in driver and CUPTI into ./standin, and the stand-in NVML into ./standin-nvml.
+// buildStandin puts the stand-in driver and CUPTI into ./standin, and the stand-in nvidia-smi into ./standin-smi.
 func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
 	from, err := standinLibraries()
 	ts.Check(err)
-	for lib, dir := range map[string]string{"libcuda.so.1": "standin", "libcupti.so.13": "standin", "libnvidia-ml.so.1": "standin-nvml"} {
+	for lib, dir := range map[string]string{"libcuda.so.1": "standin", "libcupti.so.13": "standin", "nvidia-smi": "standin-smi"} {
 		ts.Check(os.MkdirAll(ts.MkAbs(dir), 0o755))
 		data, err := os.ReadFile(filepath.Join(from, lib))
 		ts.Check(err)

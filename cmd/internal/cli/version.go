@@ -10,7 +10,6 @@ import (
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/version"
-	"gpubuild/gpu/driver"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
@@ -24,7 +23,6 @@ type versionAnswer struct {
 	OS        string            `json:"os"`
 	Arch      string            `json:"arch"`
 	CGO       bool              `json:"cgo"`
-	NVML      string            `json:"nvml"` // by what means GPUs are listed
 	Probe     string            `json:"probe_sources"`
 	Schemas   map[string]string `json:"schemas"` // of the files, without the envelopes gpubuild/<verb>/1
 	Libraries map[string]string `json:"libraries"`
@@ -35,7 +33,7 @@ func versionOf(a *invocation) versionAnswer {
 	v := versionAnswer{
 		Version: version.Number(), Commit: version.Commit(), Modified: version.Setting(info, "vcs.modified") == "true",
 		OS: a.Host.OS, Arch: a.Host.Arch,
-		CGO: version.Setting(info, "CGO_ENABLED") == "1", NVML: driver.Means(), Probe: probe.SourceHash(),
+		CGO: version.Setting(info, "CGO_ENABLED") == "1", Probe: probe.SourceHash(),
 		Schemas:   map[string]string{"receipt": receipt.Schema, "stale-record": fmt.Sprint(stale.Schema)},
 		Libraries: map[string]string{},
 	}
@@ -68,5 +66,5 @@ func showVersion(a *invocation, json *string) error {
 	if v.Commit != "" && !strings.Contains(v.Version, v.Commit[:min(12, len(v.Commit))]) {
 		commit = " " + v.Commit[:min(12, len(v.Commit))]
 	}
-	return a.Shell.Print(fmt.Sprintf("gpubuild %s%s (%s, %s/%s, GPU inventory by %s)\n", v.Version, commit, v.Go, v.OS, v.Arch, v.NVML))
+	return a.Shell.Print(fmt.Sprintf("gpubuild %s%s (%s, %s/%s)\n", v.Version, commit, v.Go, v.OS, v.Arch))
 }

@@ -38,7 +38,7 @@ func watchVerb() verb {
 			Text: "Reads twice a second: utilisation, memory, temperature, clocks, power, throttling, errors. Says when a GPU is hot, " +
 				"slowed down, full, failing, or idle while the program runs; the thresholds are in [watch] of gpubuild.toml.\n" +
 				"Exits with the program's code if it failed. Otherwise --fail-on exits with 23 after one of these alerts, and with 21 if " +
-				"one was not possible all the time. The program starts when the driver has answered, after at most 20 seconds.\n" +
+				"one was not possible all the time. The program starts when the driver has answered, after at most 10 seconds.\n" +
 				"--json writes a line for each sample, then the summary; --json=FILE writes the summary only.",
 		},
 		flags: append([]*flag{

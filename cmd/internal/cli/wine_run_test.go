@@ -21,13 +21,22 @@ func newCargoLab(t *testing.T) *cargoLab {
 	for out, args := range map[string][]string{
 		filepath.Join(l.bin, "answers", "program.exe"): {"-std=gnu11", "-DROOM", "-static", filepath.Join(root, "gpu", "verify", "testdata",
 			"program_windows.c")},
-		l.path(`C:\windows\system32\nvml.dll`): {"-shared", filepath.Join(root, "testdata", "standin", "nvml.c")},
 	} {
 		if text, err := exec.Command("x86_64-w64-mingw32-gcc", append(args, "-O1", "-o", out)...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", out, err, text)
 		}
 	}
+	buildSMI(t, l.path(`C:\windows\system32\nvidia-smi.exe`))
 	return l
+}
+
+// buildSMI compiles the stand-in nvidia-smi for Windows.
+func buildSMI(t *testing.T, to string) {
+	t.Helper()
+	from := filepath.Join("..", "..", "..", "testdata", "standin", "smi.c")
+	if text, err := exec.Command("x86_64-w64-mingw32-gcc", "-O1", "-static", "-o", to, from).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
 }
 
 // runs is `gpubuild VERB` in the project, with our flags and the program's words behind --.
@@ -103,7 +112,7 @@ func TestWineRun(t *testing.T) {
 	}
 	t.Run("no device", func(t *testing.T) {
 		l.t = t
-		if err := os.Remove(l.path(`C:\windows\system32\nvml.dll`)); err != nil {
+		if err := os.Remove(l.path(`C:\windows\system32\nvidia-smi.exe`)); err != nil {
 			t.Fatal(err)
 		}
 		for _, tt := range []struct {

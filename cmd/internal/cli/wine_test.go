@@ -368,57 +368,46 @@ func TestWine(t *testing.T) {
 		}
 	})
 
-	t.Run("the driver, asked through nvml.dll", func(t *testing.T) {
-		dll := w.path(`C:\windows\system32\nvml.dll`)
+	t.Run("the driver, asked by nvidia-smi.exe", func(t *testing.T) {
+		smi := w.path(`C:\windows\system32\nvidia-smi.exe`)
 		t.Cleanup(func() {
-			if err := os.RemoveAll(dll); err != nil {
+			if err := os.RemoveAll(smi); err != nil {
 				t.Error(err)
 			}
 		})
-		tell := func(script string, flags ...string) string {
+		buildSMI(t, smi)
+		path := filepath.Join(w.work, "smi.script")
+		tell := func(script string) string {
 			t.Helper()
-			args := append(flags, "-O1", "-shared", "-o", dll, filepath.Join("..", "..", "..", "testdata", "standin", "nvml.c"))
-			if out, err := exec.Command("x86_64-w64-mingw32-gcc", args...).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			path := filepath.Join(w.work, "nvml.script")
 			if err := os.WriteFile(path, []byte(script), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			// ends 11: there is no cargo
-			out, _ := w.run([]string{"NVML_STANDIN=" + z(path)}, z(w.gpubuild), "doctor", "--toolkit="+z(filepath.Join(w.dir, "toolkit")))
+			out, _ := w.run([]string{"SMI_STANDIN=" + z(path)}, z(w.gpubuild), "doctor", "--toolkit="+z(filepath.Join(w.dir, "toolkit")))
 			return out
 		}
-		for _, tt := range []struct {
-			script string
-			flags  []string
-			want   []string
-		}{
-			{"driver 581.29\ncuda 13000\ngpu 0 name=NVIDIA+L4 uuid=GPU-00000000-0000-0000-0000-000000000007 cc=8.9 memory=24152899584\n",
-				nil,
-				[]string{"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", " long.paths ", "581.29, CUDA 13.0 (NVML)",
-					"NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89, the GPU, NVIDIA L4"}},
-			{"driver 350.12\ngpu 0 name=Old\n", []string{"-DANCIENT"}, []string{"350.12", "looked at: GPU 0: this driver is too old to " +
-				"report its compute capability"}},
-			{"error 18\n", nil, []string{"NVML: Driver/library version mismatch"}},
-			{"crash\n", nil, []string{"; NVML: "}},
-			{"hang\n", nil, []string{"NVML: no answer in 5s"}},
+		for script, wanted := range map[string][]string{
+			"driver 580.29\ngpu 0 name=NVIDIA+L4 uuid=GPU-00000000-0000-0000-0000-000000000007 cc=8.9 memory=24152899584\n": {
+				"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", " long.paths ", "580.29, CUDA 13.0 (nvidia-smi)",
+				"NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89, the GPU, NVIDIA L4"},
+			"error 18\n": {"Driver/library version mismatch"},
+			"hang\n":     {"nvidia-smi: no answer in 5s"},
 		} {
-			out := tell(tt.script, tt.flags...)
-			for _, want := range tt.want {
+			out := tell(script)
+			for _, want := range wanted {
 				if !strings.Contains(out, want) {
-					t.Errorf("%q: no %q in\n%s", tt.script, want, out)
+					t.Errorf("%q: no %q in\n%s", script, want, out)
 				}
 			}
 		}
 		tell("gpu 0 name=NVIDIA+L4 memory=24152899584\nat 0 0 util=98\nat 0 0 temp=86\nat 0 0 throttle=0x44\nat 0 0 used=8e9\nat 0 0 " +
 			"ecc=2\nat 0 0 width=8\n" +
 			"at 0 0 mig=1\nat 1200 0 lost=1\n")
-		out, err := w.run([]string{"NVML_STANDIN=" + z(filepath.Join(w.work, "nvml.script"))}, z(w.gpubuild), "watch", "--for=4s", "--json",
+		out, err := w.run([]string{"SMI_STANDIN=" + z(path)}, z(w.gpubuild), "watch", "--for=4s", "--json",
 			"--fail-on=lost")
-		for _, want := range []string{`"name":"NVIDIA L4","utilisation_percent":98,"memory_used_bytes":8000000000,"memory_total_bytes":24152899584,` +
+		for _, want := range []string{`"name":"NVIDIA L4","utilisation_percent":98,"memory_used_bytes":7999586304,"memory_total_bytes":24152899584,` +
 			`"temperature_celsius":86,"slowdown_celsius":87,"sm_clock_mhz":1980,"power_milliwatts":75000,"power_limit_milliwatts":700000,` +
-			`"throttle_reasons":68,"ecc_uncorrected":2,"xid_unknown":true,"pcie_width":8,"pcie_width_maximum":16,"mig":true`, `"lost":true`} {
+			`"throttle_reasons":68,"ecc_uncorrected":2,"pcie_width":8,"pcie_width_maximum":16,"mig":true`, `"lost":true`} {
 			if !strings.Contains(out, want) {
 				t.Errorf("watch: no %s in\n%s", want, out)
 			}

@@ -19,8 +19,8 @@ type Watch struct {
 	Hold string `toml:"hold"`
 	// How long the GPUs that a program may use may be idle while it runs. Default: 30s.
 	Idle string `toml:"idle"`
-	// Alerts after which `gpubuild watch`, or a command with --gpu-watch, exits with 23: temperature, throttle, memory, ecc, xid, pcie,
-	// idle, lost.
+	// Alerts after which `gpubuild watch`, or a command with --gpu-watch, exits with 23: temperature, throttle, memory, ecc, pcie, idle,
+	// lost.
 	FailOn []string `toml:"fail-on"`
 }
 

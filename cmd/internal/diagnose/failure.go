@@ -88,7 +88,7 @@ func uncovered(ctx context.Context, m *session.Machine, path string) string {
 	if err != nil || len(r.Images) == 0 {
 		return ""
 	}
-	d, devices, _ := driver.Inventory(ctx, m.Host, m.Runner, m.Self)
+	d, devices, _ := driver.Inventory(ctx, m.Host, m.Runner)
 	why := ""
 	for _, dev := range devices {
 		c := fatbin.Coverage(r.Images, dev.Capability, d.CUDA)

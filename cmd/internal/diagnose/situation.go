@@ -306,7 +306,7 @@ func (st Stages) Here(ctx context.Context, found []explain.Found) Situation {
 		}
 	}
 	if asks(found, explain.GPU, explain.GPUArch) && len(s.facts.Devices) == 0 {
-		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner, m.Self)
+		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner)
 	}
 	return s
 }
@@ -344,7 +344,7 @@ func LookAround(ctx context.Context, m *session.Machine, found []explain.Found) 
 		s.facts.CUDNN = cudnn.Find(m.Host, roots, nil)
 	}
 	if asks(found, explain.GPU, explain.GPUArch) {
-		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner, m.Self)
+		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner)
 	}
 	// The toolkit that a build would take; where none can be chosen, the first that is there is still worth naming.
 	needs := toolchain.Needs{NVCC: true, CUDA: true, HostCompiler: len(s.facts.Compilers) > 0}

@@ -236,13 +236,13 @@ func BuildProbe(ctx context.Context, m *session.Machine, backend probe.Backend) 
 	return getProbe(ctx, m, Options{Backend: backend})
 }
 
-// hasDevice says whether this machine has a device of the backend; without one, nothing is run to be proven. NVML and nvidia-smi can be
-// missing where CUDA works, so where they know of none and there is a device node the control is asked. Of Vulkan only the control knows.
+// hasDevice says whether this machine has a device of the backend; without one, nothing is run to be proven. nvidia-smi can be
+// missing where CUDA works, so where it knows of none and there is a device node the control is asked. Of Vulkan only the control knows.
 func hasDevice(ctx context.Context, m *session.Machine, o Options) bool {
 	if o.Backend == probe.Vulkan {
 		return controlFindsDevice(ctx, m, o)
 	}
-	if _, devices, _ := driver.Inventory(ctx, m.Host, m.Runner, m.Self); len(devices) > 0 {
+	if _, devices, _ := driver.Inventory(ctx, m.Host, m.Runner); len(devices) > 0 {
 		return true
 	}
 	return verify.HasNode(m.Host) && controlFindsDevice(ctx, m, o)

@@ -37,7 +37,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	f.Driver = driver.Version(h)
 	f.LibCUDA = toolchain.DriverLibrary(h)
 	if d.everything || d.wish.Arch == "" && d.wish.Previous.IsZero() && (d.needs.NVCC || d.needs.Libraries) {
-		f.Driver, f.Devices, driverNotes = driver.Inventory(ctx, h, m.Runner, m.Self)
+		f.Driver, f.Devices, driverNotes = driver.Inventory(ctx, h, m.Runner)
 		for _, n := range driverNotes {
 			m.Shell.Detail("%s", n)
 		}

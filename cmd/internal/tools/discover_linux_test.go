@@ -88,9 +88,8 @@ func BenchmarkDiscovery(b *testing.B) {
 	})
 	b.Run("driver", func(b *testing.B) {
 		m := machine(b, dir, b.TempDir())
-		self, _ := proc.Self()
 		for range b.N {
-			driver.Inventory(context.Background(), m.Host, m.Runner, self)
+			driver.Inventory(context.Background(), m.Host, m.Runner)
 		}
 	})
 }

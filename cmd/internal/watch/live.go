@@ -44,7 +44,7 @@ func liveView(ctx context.Context, m *session.Machine, o Options) (gpu.Summary, 
 	var notes []string
 	go func() {
 		var err error
-		notes, err = driver.Watch(watching, m.Host, m.Runner, m.Self, func(s gpu.Sample) {
+		notes, err = driver.Watch(watching, m.Host, m.Runner, func(s gpu.Sample) {
 			select {
 			case samples <- s:
 			case <-watching.Done():

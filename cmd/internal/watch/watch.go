@@ -61,8 +61,8 @@ type Watcher struct {
 	err    error
 }
 
-// firstSample is how long the beginning of a watch waits for the driver: NVML, and then nvidia-smi.
-const firstSample = 2 * driver.StartTimeout
+// firstSample is how long the beginning of a watch waits for the driver.
+const firstSample = driver.StartTimeout
 
 // Start begins to watch, with the first sample: what a program did before could not be seen. Alerts are printed as they come.
 func Start(ctx context.Context, m *session.Machine, o Options) *Watcher {
@@ -74,7 +74,7 @@ func Start(ctx context.Context, m *session.Machine, o Options) *Watcher {
 		w.status = newStatusLine(m)
 	}
 	go func() {
-		w.notes, w.err = driver.Watch(ctx, m.Host, m.Runner, m.Self, w.take)
+		w.notes, w.err = driver.Watch(ctx, m.Host, m.Runner, w.take)
 		w.status.end()
 		close(w.done)
 	}()
@@ -130,8 +130,8 @@ func (w *Watcher) take(s gpu.Sample) {
 // Done is closed when nothing can be watched any more.
 func (w *Watcher) Done() <-chan struct{} { return w.done }
 
-// lastSample is how long the end of a watch waits for one more sample: it shows that the driver answered to the end. Starting NVML can take
-// a second or more.
+// lastSample is how long the end of a watch waits for one more sample: it shows that the driver answered to the end. Starting nvidia-smi can
+// take a second or more.
 const lastSample = 3 * time.Second
 
 // Stop ends the watch and answers what it came to. The error says that no GPU could be watched.

@@ -81,10 +81,10 @@ func TestVerdict(t *testing.T) {
 		want    error
 	}{
 		{summary: gpu.Summary{Alerts: hot}},
-		{summary: gpu.Summary{Alerts: hot, FailOn: []string{"xid", "temperature"}}, want: exit.Code(exit.Alert)},
-		{summary: gpu.Summary{Alerts: hot, Unseen: []string{"xid"}, FailOn: []string{"xid", "temperature"}}, want: exit.Code(exit.Alert)},
-		{summary: gpu.Summary{Unseen: []string{"xid"}, FailOn: []string{"xid"}}, want: exit.Code(exit.Unproved)},
-		{summary: gpu.Summary{Unseen: []string{"xid"}, FailOn: []string{"lost"}}},
+		{summary: gpu.Summary{Alerts: hot, FailOn: []string{"ecc", "temperature"}}, want: exit.Code(exit.Alert)},
+		{summary: gpu.Summary{Alerts: hot, Unseen: []string{"ecc"}, FailOn: []string{"ecc", "temperature"}}, want: exit.Code(exit.Alert)},
+		{summary: gpu.Summary{Unseen: []string{"ecc"}, FailOn: []string{"ecc"}}, want: exit.Code(exit.Unproved)},
+		{summary: gpu.Summary{Unseen: []string{"ecc"}, FailOn: []string{"lost"}}},
 	} {
 		if got := Verdict(tt.summary); got != tt.want {
 			t.Errorf("%+v: got %v, want %v", tt, got, tt.want)
