@@ -1,8 +1,9 @@
 // Package bundle puts programs, the libraries that they load and what proves them into one directory, which starts on a machine without
-// CUDA. The directory is what --on sends: bin, lib, prove, and for people a start script, licences and a manifest.
+// CUDA. The directory is what --on sends: bin, lib, prove, and for people a start script, the names of NVIDIA's licences and a manifest.
 //
 // It copies what the loader would load here, except the C library and the driver's, which every machine must have itself, and of NVIDIA's
-// libraries only those that its licences let you ship (libraries.toml). It changes nothing that it copies.
+// libraries only those that its licences let you ship (libraries.toml). It changes nothing that it copies, and writes into no directory
+// that is there.
 // A library of NVIDIA's that a file loads by name is found by that name or by a function that its users look up.
 // Limits: a name that the program makes itself (a library other than NVIDIA's, UTF-16 on Windows) is not seen; --with adds the library.
 package bundle
@@ -35,11 +36,11 @@ import (
 // Schema names the form of the manifest.
 const Schema = "gpubuild/bundle-manifest/1"
 
-// manifestName is the manifest's file in a bundle, of which maxManifest bytes are read.
+// manifestName is the manifest's file in a bundle, of which maxManifest bytes are read; licenceName is that of the licences.
 const (
 	manifestName = "gpubuild-bundle.json"
 	maxManifest  = 16 << 20
-	maxLicence   = 4 << 20
+	licenceName  = "NVIDIA-licences.txt"
 )
 
 // Options say what is bundled and where to.
@@ -49,22 +50,20 @@ type Options struct {
 	With     []string      // further libraries by file name, which a program loads by a name that it makes itself
 	Without  []string      // libraries by file name that the other machine has itself
 	Toolkit  *cuda.Toolkit // the one that a build would take, whose libraries come first; nil: none in particular
-	DryRun   bool          // nothing is written
 	Own      bool          // for a machine of the user's own: no licence is asked for, and what is missing is left to that machine
 	Prove    proof.Runtime // what proves the programs there: the probe and every CUPTI; none: nothing
 }
 
 // File is one file of a bundle.
 type File struct {
-	Name    string `json:"name"`                   // in the bundle, with slashes: lib/libcublas.so.13
-	From    string `json:"from,omitempty"`         // the file that was copied; not in the manifest, and empty of what gpubuild wrote itself
-	By      string `json:"by,omitempty"`           // the file that loads it; empty for a program
-	ByName  bool   `json:"by_name,omitempty"`      // while it runs: By does not link it
-	Link    string `json:"link,omitempty"`         // a symbolic link to it in the bundle: lib/libcublas.so, which cudarc asks for
-	Licence string `json:"licence,omitempty"`      // that lets it be shipped; empty where gpubuild knows none: it is not NVIDIA's
-	Text    string `json:"licence_text,omitempty"` // the file of the bundle that has that licence's text
-	Size    int64  `json:"size"`                   // bytes
-	SHA256  string `json:"sha256,omitempty"`       // as it is in the bundle; empty of a dry run
+	Name    string `json:"name"`              // in the bundle, with slashes: lib/libcublas.so.13
+	From    string `json:"from,omitempty"`    // the file that was copied; not in the manifest, and empty of what gpubuild wrote itself
+	By      string `json:"by,omitempty"`      // the file that loads it; empty for a program
+	ByName  bool   `json:"by_name,omitempty"` // while it runs: By does not link it
+	Link    string `json:"link,omitempty"`    // a symbolic link to it in the bundle: lib/libcublas.so, which cudarc asks for
+	Licence string `json:"licence,omitempty"` // that lets it be shipped; empty where gpubuild knows none: it is not NVIDIA's
+	Size    int64  `json:"size"`              // bytes
+	SHA256  string `json:"sha256,omitempty"`  // as it is in the bundle
 }
 
 // Need is what the other machine must have itself.
@@ -92,13 +91,11 @@ type manifest struct {
 // Bundle is what was made.
 type Bundle struct {
 	Version  string   `json:"gpubuild"`
-	Start    []string `json:"start"` // what to start, in the bundle: one for each of Programs
-	Programs []string `json:"programs"`
+	Programs []string `json:"programs"` // in the bundle; the start script of bin/app is app
 	Files    []File   `json:"files"`
 	Needs    []Need   `json:"needs"`
 	Glibc    string   `json:"glibc,omitempty"` // the oldest version of the C library with which the programs and libraries load
 	Prove    *Prove   `json:"prove,omitempty"`
-	Licences []string `json:"licences"` // files of licence texts, in the bundle
 }
 
 // Size is what the files take, in bytes.
@@ -120,44 +117,30 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
 		return Bundle{}, &exit.UsageError{What: "bundle works on Linux and Windows", Fix: "run it on the system that the program is for"}
 	}
-	b, err := Collect(m, o)
-	if err != nil {
-		return b, err
-	}
 	dir := m.Host.Abs(o.Dir)
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real // a link of the user's stays as it is
-	} else if _, none := os.Lstat(dir); none == nil {
-		return b, elsewhere(dir + " is a link that leads to no directory: " + err.Error())
+	if _, err := os.Lstat(dir); err == nil {
+		return Bundle{}, &exit.UsageError{What: o.Dir + " exists", Fix: "remove it, or name a new directory: -o DIR"}
 	}
-	if err := mayReplace(m.Host, dir); err != nil {
+	b, err := Collect(ctx, m, o)
+	if err != nil {
 		return b, err
 	}
 	parent := filepath.Dir(dir)
 	for _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != filepath.Dir(parent); _, err = os.Stat(parent) {
 		parent = filepath.Dir(parent) // those below it are made in the end
 	}
-	if o.DryRun {
-		parent = "" // the system's for temporary files, for what gpubuild writes itself
-	}
 	made, remove, err := m.Temp.MkdirTemp(parent, ".gpubuild-bundle-")
 	if err != nil {
 		return b, err
 	}
 	defer remove() // its own directory, and nothing but copies in it
-	if err := b.write(ctx, m, made, o.DryRun); err != nil {
+	if err := b.write(ctx, made); err != nil {
 		return b, fmt.Errorf("the bundle %s is not made: %w", o.Dir, err)
 	}
-	if o.DryRun {
-		return b, nil
-	}
-	if err := b.check(m, made); err != nil {
+	if err := b.check(ctx, m, made); err != nil {
 		return b, err
 	}
-	if err := mayReplace(m.Host, dir); err != nil { // copying takes long enough to put something there
-		return b, err
-	}
-	return b, replace(dir, made)
+	return b, errors.Join(os.Chmod(made, 0o755), os.MkdirAll(filepath.Dir(dir), 0o755), os.Rename(made, dir))
 }
 
 // launcher is the same for every program, whose name it takes from its own, so that no name can be read as a part of it. It needs readlink
@@ -175,30 +158,19 @@ esac
 LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$here/bin/${self##*/}" "$@"
 `
 
-// write puts the bundle into a directory; a dry run only what gpubuild makes itself, whose sizes nobody knows before.
-func (b *Bundle) write(ctx context.Context, m *session.Machine, dir string, dry bool) error {
-	for i, start := range b.Start {
-		if start != b.Programs[i] {
-			if err := b.writeText(dir, start, []byte(launcher), 0o755); err != nil {
+// write puts the bundle into a directory.
+func (b *Bundle) write(ctx context.Context, dir string) error {
+	for _, program := range b.Programs {
+		if start := path.Base(program); start != program {
+			if err := b.writeText(dir, start, launcher, 0o755); err != nil {
 				return err
 			}
 		}
 	}
-	for i, f := range b.Files {
-		if f.Licence == "" {
-			continue
+	if text := licenceText(b.Files); text != "" {
+		if err := b.writeText(dir, licenceName, text, 0o644); err != nil {
+			return err
 		}
-		text, name := licenceText(m.Host, f)
-		b.Files[i].Text = "licenses/" + name
-		if !slices.Contains(b.Licences, b.Files[i].Text) {
-			b.Licences = append(b.Licences, b.Files[i].Text)
-			if err := b.writeText(dir, b.Files[i].Text, text, 0o644); err != nil {
-				return err
-			}
-		}
-	}
-	if dry {
-		return nil
 	}
 	for i, f := range b.Files {
 		if err := ctx.Err(); err != nil {
@@ -237,13 +209,26 @@ func (b *Bundle) write(ctx context.Context, m *session.Machine, dir string, dry 
 }
 
 // writeText adds a file that gpubuild writes itself.
-func (b *Bundle) writeText(dir, name string, text []byte, mode fs.FileMode) error {
-	b.Files = append(b.Files, File{Name: name, Size: int64(len(text))})
-	to := filepath.Join(dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
+func (b *Bundle) writeText(dir, name, text string, mode fs.FileMode) error {
+	b.Files = append(b.Files, File{Name: name})
+	return os.WriteFile(filepath.Join(dir, name), []byte(text), mode)
+}
+
+// licenceText names the licences that let files be shipped, each with its address and what it is for.
+func licenceText(files []File) string {
+	var out strings.Builder
+	for _, l := range known().Licence {
+		var names []string
+		for _, f := range files {
+			if f.Licence == l.Title {
+				names = append(names, path.Base(f.Name))
+			}
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(&out, "%s\n%s\n%s\n\n", l.Title, l.Address, strings.Join(names, ", "))
+		}
 	}
-	return os.WriteFile(to, text, mode)
+	return out.String()
 }
 
 // copyFile copies a file that everybody may read, and run if it is to be started.
@@ -259,7 +244,7 @@ func copyFile(from, to string, started bool) error {
 
 // check asks the loader what the programs would load on a machine without CUDA: everything but the system's and what that machine must
 // have, from the bundle. A search path that is linked into a program (RPATH, not RUNPATH) comes before the start script's.
-func (b Bundle) check(m *session.Machine, dir string) error {
+func (b Bundle) check(ctx context.Context, m *session.Machine, dir string) error {
 	h := m.Host
 	h.Env = h.Env.Set("LD_LIBRARY_PATH", filepath.Join(dir, "lib"))
 	if h.OS == buildenv.Windows {
@@ -272,7 +257,7 @@ func (b Bundle) check(m *session.Machine, dir string) error {
 		}
 		for _, l := range libs {
 			name := h.Base(l.Name)
-			if !system(h, name, l.Path) && !h.Below(l.Path, dir) &&
+			if h.Below(l.By, dir) && !system(h, name, l.Path) && !h.Below(l.Path, dir) && // what the system's own load is theirs
 				!slices.ContainsFunc(b.Needs, func(n Need) bool { return n.Name == name }) {
 				return libraryError(exit.Missing, name, h.Base(l.By),
 					"would not be taken from the bundle but from "+cmp.Or(l.Path, "nowhere"),
@@ -293,29 +278,30 @@ type Opened struct {
 }
 
 // Open opens the bundle that a path names: its directory, or one of its start scripts. false: it is none.
-func Open(h buildenv.Host, file string) (Opened, bool, error) {
+func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 	dir, name := h.Real(file), ""
 	if !h.IsDir(dir) {
 		dir, name = h.Dir(dir), h.Base(dir)
 	}
-	m, err := readManifest(h, dir)
-	if err != nil {
-		return Opened{}, false, exit.Errorf(exit.Usage, "make the bundle again", "%w", err)
+	text, err := h.ReadFile(h.Join(dir, manifestName), maxManifest)
+	var m manifest
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != Schema || len(m.Programs) == 0 {
+		return o, false, nil
 	}
-	i := slices.Index(m.Start, name)
-	if name == "" && len(m.Start) == 1 {
-		i = 0
-	}
+	i := slices.IndexFunc(m.Programs, func(program string) bool { return path.Base(program) == name })
 	switch {
-	case m.Schema == "" || name != "" && i < 0:
-		return Opened{}, false, nil
-	case i < 0:
-		return Opened{}, false, &exit.UsageError{What: fmt.Sprintf("%s has %d programs: %s", file, len(m.Start),
-			strings.Join(m.Start, ", ")),
-			Fix: "name one: gpubuild prove " + buildenv.PosixWords(h.Join(file, m.Start[0]))}
+	case name != "" && i < 0:
+		return o, false, nil
+	case name == "" && len(m.Programs) > 1:
+		return o, false, &exit.UsageError{What: fmt.Sprintf("%s has %d programs: %s", file, len(m.Programs), strings.Join(m.Programs, ", ")),
+			Fix: "name one: gpubuild prove " + buildenv.PosixWords(h.Join(file, path.Base(m.Programs[0])))}
 	}
-	if err := unchanged(dir, m); err != nil {
-		return Opened{}, false, exit.Errorf(exit.Usage, "make the bundle again", "%w", err)
+	m = manifest{}
+	if err = receipt.Strict(text, &m); err == nil {
+		err = unchanged(dir, m)
+	}
+	if err != nil {
+		return o, false, exit.Errorf(exit.Usage, "make the bundle again", "%s was changed since it was made: %w", dir, err)
 	}
 	in := func(name string) string {
 		if name == "" {
@@ -323,8 +309,9 @@ func Open(h buildenv.Host, file string) (Opened, bool, error) {
 		}
 		return h.Join(dir, filepath.FromSlash(name))
 	}
-	o := Opened{Program: in(m.Programs[i]), Env: h.Env}
-	needs := Glibc{Version: m.Glibc, By: m.Programs[i]}
+	program := m.Programs[max(i, 0)]
+	o.Program, o.Env = in(program), h.Env
+	needs := Glibc{Version: m.Glibc, By: program}
 	if p := m.Prove; p != nil {
 		o.Probe, o.CUPTI, needs = in(p.Probe), in(p.CUPTI), p.Glibc
 		for _, other := range p.Others {
@@ -332,7 +319,7 @@ func Open(h buildenv.Host, file string) (Opened, bool, error) {
 		}
 	}
 	if why := needs.TooOld(h, "this machine"); why != "" {
-		return Opened{}, false, exit.Errorf(exit.Misfit, "build on a system as old as this one", "%s", why)
+		return o, false, exit.Errorf(exit.Misfit, "build on a system as old as this one", "%s", why)
 	}
 	if h.OS != buildenv.Windows {
 		o.Env = h.Env.Set("LD_LIBRARY_PATH", strings.TrimSuffix(in("lib")+":"+h.Env.Get("LD_LIBRARY_PATH"), ":"))
@@ -340,81 +327,21 @@ func Open(h buildenv.Host, file string) (Opened, bool, error) {
 	return o, true, nil
 }
 
-func elsewhere(what string) error {
-	return &exit.UsageError{What: what, Fix: "name another directory: -o DIR"}
-}
-
-// readManifest reads a bundle's; where there is none it is empty.
-func readManifest(h buildenv.Host, dir string) (m manifest, err error) {
-	file := filepath.Join(dir, manifestName)
-	text, err := h.ReadFile(file, maxManifest)
-	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != Schema {
-		return manifest{}, nil
-	}
-	m = manifest{}
-	if err = receipt.Strict(text, &m); err == nil {
-		err = m.fits(h)
-	}
-	if err != nil {
-		return manifest{}, fmt.Errorf("%s was changed since: %w", file, err)
-	}
-	return m, nil
-}
-
-// fits is an error where the manifest names what Make does not write: each start script is of the program of its name, and every program
-// and every file that proves is one of the bundle's files.
-func (m manifest) fits(h buildenv.Host) error {
-	if len(m.Start) == 0 || len(m.Start) != len(m.Programs) {
-		return errors.New("it has not one start script for each program")
-	}
-	named := slices.Clone(m.Programs)
-	for i, start := range m.Start {
-		place := "bin/" + start
-		if h.OS == buildenv.Windows {
-			place = start
-		}
-		if m.Programs[i] != place || strings.ContainsAny(start, `/\`) {
-			return fmt.Errorf("%s is not the program of %s", m.Programs[i], start)
-		}
-	}
-	if p := m.Prove; p != nil {
-		named = append(append(named, p.Probe, p.Control, p.Watch, p.CUPTI), p.Others...)
-	}
-	for _, name := range named {
-		if name != "" && !slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == name }) {
-			return fmt.Errorf("%s is none of its files", name)
-		}
-	}
-	return nil
-}
-
-// mayReplace is an error unless a directory does not exist, is empty, or holds a bundle of ours, unchanged, and nothing else.
-func mayReplace(h buildenv.Host, dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
-	}
-	if err != nil {
-		return elsewhere(err.Error())
-	}
-	old, err := readManifest(h, dir)
-	if err != nil {
-		return elsewhere(err.Error())
-	}
-	if old.Schema == "" {
-		return elsewhere(dir + " exists and is no bundle of gpubuild")
-	}
-	if err := unchanged(dir, old); err != nil {
-		return elsewhere(err.Error())
-	}
-	return nil
-}
-
-// unchanged is an error where a bundle's directory holds a file that is not the manifest's, or lacks one.
+// unchanged is an error where a bundle's directory holds a file that is not the manifest's, or lacks one, or where a program or what proves
+// it is none of its files.
 func unchanged(dir string, m manifest) error {
 	left, links := map[string]string{}, map[string]string{}
 	for _, f := range m.Files {
 		left[f.Name], links[f.Link] = f.SHA256, path.Base(f.Name)
+	}
+	named := slices.Clone(m.Programs)
+	if p := m.Prove; p != nil {
+		named = append(append(named, p.Probe, p.Control, p.Watch, p.CUPTI), p.Others...)
+	}
+	for _, name := range named {
+		if _, is := left[name]; name != "" && !is {
+			return fmt.Errorf("%s is none of its files", name)
+		}
 	}
 	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -440,28 +367,12 @@ func unchanged(dir string, m manifest) error {
 			ours = name == manifestName && d.Type().IsRegular()
 		}
 		if !ours {
-			return fmt.Errorf("%s holds %s, which is not part of the bundle there or was changed since", dir, rel)
+			return fmt.Errorf("%s is not part of it, or is another one", rel)
 		}
 		return nil
 	})
 	for name := range left {
-		err = cmp.Or(err, fmt.Errorf("%s lacks %s, which is part of the bundle there", dir, name))
+		err = cmp.Or(err, fmt.Errorf("it lacks %s", name))
 	}
 	return err
-}
-
-// replace puts a finished directory in the place of an older bundle.
-func replace(dir, made string) error {
-	if err := errors.Join(os.Chmod(made, 0o755), os.MkdirAll(filepath.Dir(dir), 0o755)); err != nil {
-		return err
-	}
-	old := made + "-old"
-	err := os.Rename(dir, old)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(made, dir); err != nil {
-		return errors.Join(err, os.Rename(old, dir))
-	}
-	return os.RemoveAll(old) // mayReplace saw that it holds nothing but a bundle
 }

@@ -5,16 +5,12 @@ import (
 	"cmp"
 	"debug/buildinfo"
 	"debug/elf"
-	"debug/pe"
 	_ "embed"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -22,6 +18,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/gpu"
 )
 
 //go:embed libraries.toml
@@ -37,20 +34,9 @@ type licence struct {
 
 // table is libraries.toml.
 type table struct {
-	Licence []licence
-	Opens   []struct {
-		Library string
-		Names   []string
-		Read    string
-	}
-	Parts []struct {
-		Of     []string // file names as path.Match takes them
-		Needed []string
-		Read   string
-	}
+	Licence   []licence
+	Opens     map[string][]string // what a library loads by name, as path.Match takes it
 	Functions map[string]string
-	Static    map[string]string
-	Packages  map[string]string
 }
 
 // known is the table; a mistake in it is one in this program.
@@ -70,26 +56,6 @@ func (t table) permission(name string) (licence, bool) {
 		}
 	}
 	return licence{}, false
-}
-
-// opens are the libraries that another one loads by name.
-func (t table) opens(name string) []string {
-	for _, o := range t.Opens {
-		if o.Library == name {
-			return o.Names
-		}
-	}
-	return nil
-}
-
-// parts are those of a library's file without which it does not work.
-func (t table) parts(file string) []string {
-	for _, p := range t.Parts {
-		if matches(p.Of, file) {
-			return p.Needed
-		}
-	}
-	return nil
 }
 
 func matches(patterns []string, name string) bool {
@@ -135,61 +101,8 @@ var driver = lazyregexp.New(`^(cuda|nvcuda|nvidia-.*|.+_nvidia|nvml|cudadebugger
 // graphics says whether a library is a vendor-neutral part of OpenGL, EGL or Vulkan, which must be the one that the driver there fits.
 var graphics = lazyregexp.New(`^(GL|GLX|OpenGL|EGL|GLdispatch|GLESv1_CM|GLESv2|vulkan)$`).MatchString
 
-// What files hold; nvcc, ptxas, cicc and their like of CUDA 13.4 have a copyright line with this form of a year. Each pattern starts with
-// plain text, without which a search through a large library takes seconds.
-var (
-	nvidiaProgram = lazyregexp.New(`%s NVIDIA Corporation`)
-	driverName    = map[bool]*lazyregexp.Regexp{false: lazyregexp.New(`libcuda\.so`), true: lazyregexp.New(`nvcuda\.dll`)} // on Windows?
-	builtinsName  = lazyregexp.New(`nvrtc-builtins(\.so\.[\d.]+|64_\d+\.dll)\x00`)
-)
-
-// find is the first match of a pattern in a file of any size; a match has at most 64 bytes.
-func find(file string, pattern *lazyregexp.Regexp) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	buf, kept := make([]byte, 1<<20), 0
-	for {
-		n, err := io.ReadFull(f, buf[kept:])
-		text := buf[:kept+n]
-		if m := pattern.FindIndex(text); m != nil {
-			return string(text[m[0]:m[1]]), nil
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		kept = copy(buf, text[len(text)-64:])
-	}
-}
-
-// isGpubuild reports whether a program is a gpubuild, which holds the names and texts by which others are known.
-func isGpubuild(file string) bool {
-	info, err := buildinfo.ReadFile(file)
-	return err == nil && info.Path == "gpubuild/cmd/gpubuild"
-}
-
-// isLibrary says whether a file is a shared library and no program: one without a mark as a program (PIE) and without the loader's name, or
-// with a name of its own, as the C library, which prints its version if it is started.
-func isLibrary(file string) bool {
-	if p, err := pe.Open(file); err == nil {
-		defer p.Close()
-		return p.Characteristics&pe.IMAGE_FILE_DLL != 0
-	}
-	e, err := elf.Open(file)
-	if err != nil {
-		return false
-	}
-	defer e.Close()
-	flags, _ := e.DynValue(elf.DT_FLAGS_1) // none: it has no sections
-	pie := slices.ContainsFunc(flags, func(f uint64) bool { return f&uint64(elf.DF_1_PIE) != 0 })
-	started := slices.ContainsFunc(e.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
-	return e.Type == elf.ET_DYN && !pie && (!started || soname(file) != "")
-}
+// builtinsName is what NVRTC loads, as its own file has it.
+var builtinsName = lazyregexp.New(`nvrtc-builtins(\.so\.[\d.]+|64_\d+\.dll)\x00`)
 
 // systemLibrary are the parts of the C library and its loader, which every system has and which fit nothing but each other.
 var systemLibrary = lazyregexp.New(
@@ -203,15 +116,19 @@ func system(h buildenv.Host, name, file string) bool {
 	return systemLibrary(name)
 }
 
-// asked lists the libraries of NVIDIA's that a file names, each with the names of files that it holds: "libcudart.so.13"; "" is the name of
-// one of its functions, which a program looks up that loads the library itself.
+// asked lists the libraries of NVIDIA's that a file names, the driver's included, each with the names of files that it holds:
+// "libcudart.so.13"; "" is the name of one of its functions, which a program looks up that loads the library itself.
 func (t table) asked(file string, windows bool) (map[string][]string, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	parts := []io.Reader{f}
+	found := map[string][]string{}
+	if info, err := buildinfo.Read(f); err == nil && info.Path == "gpubuild/cmd/gpubuild" { // it knows all of them, and loads none
+		return found, nil
+	}
+	parts := []io.Reader{io.NewSectionReader(f, 0, 1<<40)}
 	defined := map[string]bool{}
 	if e, err := elf.NewFile(f); err == nil { // no name in debug information or a symbol table is looked up
 		parts = nil
@@ -225,7 +142,6 @@ func (t table) asked(file string, windows bool) (map[string][]string, error) {
 			defined[s.Name] = defined[s.Name] || s.Section != elf.SHN_UNDEF // linked statically
 		}
 	}
-	found, static := map[string][]string{}, map[string]bool{}
 	add := func(library, file string) {
 		if !slices.Contains(found[library], file) {
 			found[library] = append(found[library], file)
@@ -241,18 +157,12 @@ func (t table) asked(file string, windows bool) (map[string][]string, error) {
 				add(library, "")
 			}
 		}
-		for library, mark := range t.Static {
-			static[library] = static[library] || bytes.Contains(text, []byte(mark))
-		}
 		for _, name := range fileNames(text, windows) {
-			if library := nameOf(name); nvidia(library) && !driver(library) {
-				add(library, name)
+			if nvidia(nameOf(name)) {
+				add(nameOf(name), name)
 			}
 		}
 	}
-	maps.DeleteFunc(found, func(library string, names []string) bool {
-		return static[library] && len(names) == 1 && names[0] == ""
-	})
 	return found, nil
 }
 
@@ -283,14 +193,6 @@ func fileNames(text []byte, windows bool) (out []string) {
 		}
 		text = after
 	}
-}
-
-func numbers(version string) (out []int) {
-	for part := range strings.SplitSeq(version, ".") {
-		n, _ := strconv.Atoi(part) // GLIBC_PRIVATE is before all
-		out = append(out, n)
-	}
-	return out
 }
 
 // newest is the newest version of the C library in a list.
@@ -346,7 +248,9 @@ func provides(file string) string {
 }
 
 // Older reports whether a version of the C library comes before another.
-func Older(version, than string) bool { return slices.Compare(numbers(version), numbers(than)) < 0 }
+func Older(version, than string) bool {
+	return slices.Compare(gpu.Numbers(version), gpu.Numbers(than)) < 0
+}
 
 // Glibc is the oldest C library that every file takes, and the file that takes none older.
 type Glibc struct {
@@ -373,19 +277,14 @@ func (g Glibc) TooOld(h buildenv.Host, name string) string {
 	return ""
 }
 
-// dynamic are the texts of a tag in an ELF file's dynamic section.
-func dynamic(file string, tag elf.DynTag) ([]string, error) {
-	f, err := elf.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return f.DynString(tag)
-}
-
 // soname is the name by which an ELF library is loaded; empty where it has none.
 func soname(file string) string {
-	if names, err := dynamic(file, elf.DT_SONAME); err == nil && len(names) > 0 {
+	f, err := elf.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if names, err := f.DynString(elf.DT_SONAME); err == nil && len(names) > 0 {
 		return names[0]
 	}
 	return ""

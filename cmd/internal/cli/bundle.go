@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -26,8 +27,8 @@ func bundleVerb() verb {
 			Name: "bundle", Args: "PROGRAM...", Usage: "put programs and the CUDA libraries that they load into one directory",
 			Examples: []string{"gpubuild bundle target/release/app -o dist", "dist/prove/gpubuild prove dist"},
 			Text: "The directory starts on a machine that has NVIDIA's driver and no CUDA. gpubuild copies " +
-				"every library that the loader takes, except the C library and the driver's, and adds a start script, NVIDIA's licence " +
-				"texts and a manifest of hashes. What proves the programs there goes to `prove`, gpubuild included: " +
+				"every library that the loader takes, except the C library and the driver's, and adds a start script, the names of " +
+				"NVIDIA's licences and a manifest of hashes. What proves the programs there goes to `prove`, gpubuild included: " +
 				"`gpubuild prove DIR` needs no compiler.\n" +
 				"Exits with 11 if a library is missing, damaged or a link stub, with 12 if NVIDIA's licence forbids shipping one. " +
 				"After an error no new directory is left.",
@@ -42,7 +43,6 @@ func bundleVerb() verb {
 			list("with", "LIBRARY", "a further library, by its name or path", &o.With),
 			list("without", "LIBRARY", "leave out a library that the other machine has", &o.Without),
 			text("toolkit", "VERSION|ROOT", "the CUDA toolkit whose libraries come first (the one that a build would use)", &toolkit),
-			toggle("dry-run", "list what would be copied, and its size", &o.DryRun),
 			jsonFlag(&json),
 		},
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
@@ -108,19 +108,15 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 			}
 		}
 		fmt.Fprintf(&out, "%10s  prove  (gpubuild, and what it records with; to prove there: %s)\n", tree.Size(size),
-			buildenv.PosixWords(a.Host.Join(o.Dir, "prove", "gpubuild"), "prove", a.Host.Join(o.Dir, b.Start[0])))
+			buildenv.PosixWords(a.Host.Join(o.Dir, "prove", "gpubuild"), "prove", a.Host.Join(o.Dir, path.Base(b.Programs[0]))))
 		if bundle.Older(b.Glibc, p.Glibc.Version) {
 			fmt.Fprintf(&out, "to prove there: needs glibc %s or newer (%s)\n", p.Glibc.Version, p.Glibc.By)
 		}
 	}
-	done := "bundled in " + o.Dir
-	if o.DryRun {
-		done = "would bundle in " + o.Dir
-	}
 	var start []string
-	for _, name := range b.Start {
-		start = append(start, a.Host.Join(o.Dir, name))
+	for _, program := range b.Programs {
+		start = append(start, a.Host.Join(o.Dir, path.Base(program)))
 	}
-	fmt.Fprintf(&out, "%s: %s, %s; run %s\n", done, report.Count(len(b.Files), "file"), tree.Size(b.Size()), strings.Join(start, ", "))
+	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, report.Count(len(b.Files), "file"), tree.Size(b.Size()), strings.Join(start, ", "))
 	return a.Shell.Print(out.String())
 }

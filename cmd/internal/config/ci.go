@@ -42,6 +42,7 @@ func Replacement(old string) string {
 		"prove --min": counts, "--gpu-min": counts,
 		"--gpu-timings": "cargo's own --timings",
 
+		"bundle --dry-run":  "make the bundle in a new directory, and look at it",
 		"report --skip-bad": "name the files that are results",
 		"report --sarif":    "each job uploads its own: gpubuild build --gpu-sarif FILE",
 	}[old]

@@ -1,6 +1,7 @@
 package elsewhere
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 )
 
 // collect lists the program, first, and the libraries that it loads here, with what proves it.
-func collect(m *session.Machine, p proof.Place, t proof.Task) (b bundle.Bundle, err error) {
+func collect(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task) (b bundle.Bundle, err error) {
 	note := ""
 	if p.Memo != "" { // of this run: nextest starts a program once for each of its tests
 		note = filepath.Join(p.Memo, "elsewhere-"+cache.Name(t.Binary)+".json")
@@ -20,7 +21,7 @@ func collect(m *session.Machine, p proof.Place, t proof.Task) (b bundle.Bundle, 
 			return b, nil
 		}
 	}
-	b, err = bundle.Collect(m, bundle.Options{Programs: []string{t.Binary}, Toolkit: p.Toolkit, Own: true,
+	b, err = bundle.Collect(ctx, m, bundle.Options{Programs: []string{t.Binary}, Toolkit: p.Toolkit, Own: true,
 		Prove: proof.Runtime{Probe: t.Probe, CUPTI: t.CUPTI, Others: t.Others}})
 	if err != nil || note == "" {
 		return b, err

@@ -53,7 +53,7 @@ const answerDelay = time.Minute
 
 // Send runs a task at a place. A program that ran has a proof, whatever it shows; an *Error is why there is none.
 func Send(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task, s proof.Streams) (proof.Proof, error) {
-	req, err := prepare(m, p, t)
+	req, err := prepare(ctx, m, p, t)
 	if err != nil {
 		return proof.Proof{}, err
 	}
@@ -397,13 +397,13 @@ func (t *tail) last() string {
 }
 
 // prepare lists what a task needs there: a bundle, and what the user sends.
-func prepare(m *session.Machine, p proof.Place, t proof.Task) (request, error) {
+func prepare(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task) (request, error) {
 	h := m.Host
 	limit, err := config.ParseSize(p.Limit)
 	if err != nil {
 		return request{}, err
 	}
-	b, err := collect(m, p, t)
+	b, err := collect(ctx, m, p, t)
 	if err != nil {
 		return request{}, err
 	}
