@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -140,17 +139,9 @@ func unstable(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) 
 		return "", false, err
 	}
 	if set {
-		return fmt.Sprintf("cargo's configuration has [unstable] settings (%s) that the unit graph would wake", short(value)), false, nil
+		return fmt.Sprintf("cargo's configuration has [unstable] settings (%.80s) that the unit graph would wake", value), false, nil
 	}
 	return "", false, nil
-}
-
-func short(v []byte) string {
-	s := strings.TrimSpace(string(v))
-	if len(s) > 80 {
-		s = s[:80] + "…"
-	}
-	return s
 }
 
 // configValue runs a configGet with JSON; unset is no error.
@@ -204,7 +195,7 @@ func Alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, own
 // UsersConfig reports whether a configuration file is the user's own, below CARGO_HOME, and not of a repository. What cargo unpacked there
 // is not the user's.
 func UsersConfig(h buildenv.Host, t Tool, path string) bool {
-	home := h.Real(h.Abs(cmp.Or(t.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))))
+	home := h.Real(h.Abs(cargoHome(h, t)))
 	path = h.Real(path)
 	return h.Below(path, home) && !h.Below(path, h.Join(home, "registry")) && !h.Below(path, h.Join(home, "git"))
 }
@@ -227,21 +218,11 @@ func foreignAlias(h buildenv.Host, t Tool, l Line) error {
 		}
 		for _, w := range strings.Fields(fmt.Sprint(doc.Alias[l.VerbWord])) {
 			if flag, _, _ := strings.Cut(strings.Trim(w, "[]"), "="); strings.HasPrefix(flag, ownPrefix) {
-				return &AliasError{Path: path, Line: aliasLine(string(data), l.VerbWord, flag), Alias: l.VerbWord, Flag: flag}
+				return &AliasError{Path: path, Alias: l.VerbWord, Flag: flag}
 			}
 		}
 	}
 	return nil
-}
-
-// aliasLine is the line of a flag behind the name of its alias; 0 where the text is written in another way.
-func aliasLine(text, name, flag string) int {
-	key := regexp.MustCompile(`(?m)^\s*(alias\.)?["']?` + regexp.QuoteMeta(name) + `["']?\s*=`).FindStringIndex(text)
-	if key == nil {
-		return 0
-	}
-	at := strings.Index(text[key[1]:], flag)
-	return strings.Count(text[:key[1]+max(at, 0)], "\n") + 1
 }
 
 func alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) ([]string, error) {
@@ -274,19 +255,16 @@ func alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) ([]
 	return nil, nil
 }
 
-// Commands lists what cargo knows: its own commands, aliases, and the cargo-X on PATH.
-func Commands(ctx context.Context, run runner, t Tool, l Line) ([]string, error) {
-	res, err := run.Run(ctx, t.cmd(t.question(), l.prefixed("--list")))
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, line := range strings.Split(string(res.Stdout), "\n") {
-		if name := strings.Fields(line); len(name) > 0 && strings.HasPrefix(line, " ") {
-			out = append(out, name[0])
-		}
-	}
-	return out, nil
+// Plugin reports whether there is a cargo-X for a command, where cargo looks for one.
+func Plugin(h buildenv.Host, t Tool, command string) bool {
+	h.Env = t.Env
+	_, err := h.LookPath("cargo-" + command)
+	return err == nil || h.ProgramIn(h.Join(cargoHome(h, t), "bin"), "cargo-"+command) != ""
+}
+
+// cargoHome is where cargo keeps what is the user's.
+func cargoHome(h buildenv.Host, t Tool) string {
+	return cmp.Or(t.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))
 }
 
 // OwnCommands lists the commands that come with cargo, without asking it.

@@ -1,7 +1,6 @@
 package cargo
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 
@@ -28,13 +27,9 @@ const maxDiagnostics = 10
 type Diagnostics struct {
 	Found []Diagnostic
 
-	line    []byte
-	skip    bool // of a line that is too long the rest
 	message string
 	open    bool // the lines that show the place of the last one follow
 }
-
-const maxDiagnosticLine = 4096
 
 var (
 	colour       = lazyregexp.New("\x1b\\[[0-9;]*[A-Za-z]")
@@ -44,36 +39,10 @@ var (
 	caretLine = lazyregexp.New(`^\s*\|[ \-]*?(\^+)(?: (.*))?$`)
 )
 
-// Write never fails.
-func (d *Diagnostics) Write(p []byte) (int, error) {
-	n := len(p)
-	for len(p) > 0 {
-		end := bytes.IndexByte(p, '\n')
-		part := p
-		if end >= 0 {
-			part = p[:end]
-		}
-		if room := maxDiagnosticLine - len(d.line); len(part) > room {
-			part, d.skip = part[:room], true
-		}
-		d.line = append(d.line, part...)
-		if end < 0 {
-			break
-		}
-		if !d.skip {
-			d.read()
-		}
-		d.line, d.skip, p = d.line[:0], false, p[end+1:]
-	}
-	return n, nil
-}
-
-func (d *Diagnostics) read() {
-	line := d.line
-	if i := bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r'); i >= 0 {
-		line = line[i+1:] // what a progress bar wrote before it
-	}
-	text := strings.TrimRight(colour.ReplaceAllString(string(line), ""), "\r ")
+// Line reads one line.
+func (d *Diagnostics) Line(line []byte) {
+	text := strings.TrimRight(colour.ReplaceAllString(string(line), ""), "\r\n ")
+	text = text[strings.LastIndexByte(text, '\r')+1:] // before it stands what a progress bar wrote
 	if d.open {
 		last := &d.Found[len(d.Found)-1]
 		if m := caretLine.FindStringSubmatch(text); m != nil {

@@ -29,9 +29,10 @@ func TestDiagnostics(t *testing.T) {
 	}
 	for _, size := range []int{1, 7, len(text)} {
 		var d Diagnostics
+		lines := &Lines{Each: d.Line}
 		for rest := text; rest != ""; {
 			n := min(size, len(rest))
-			if m, err := d.Write([]byte(rest[:n])); m != n || err != nil {
+			if m, err := lines.Write([]byte(rest[:n])); m != n || err != nil {
 				t.Fatal(m, err)
 			}
 			rest = rest[n:]
@@ -41,8 +42,10 @@ func TestDiagnostics(t *testing.T) {
 		}
 	}
 	var d Diagnostics
-	_, _ = d.Write([]byte("error: " + strings.Repeat("x", 1<<20) + "\n --> a.rs:1:1\n"))
-	_, _ = d.Write([]byte(strings.Repeat("error: a\n --> a.rs:1:1\n", 100)))
+	lines := &Lines{Each: d.Line}
+	_, _ = lines.Write([]byte("error: " + strings.Repeat("x", 1<<21)))
+	_, _ = lines.Write([]byte("\n --> a.rs:1:1\n"))
+	_, _ = lines.Write([]byte(strings.Repeat("error: a\n --> a.rs:1:1\n", 100)))
 	if len(d.Found) != maxDiagnostics || d.Found[0].Message != "error: a" {
 		t.Errorf("got %d, first %.50q", len(d.Found), d.Found[0].Message)
 	}

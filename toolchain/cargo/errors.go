@@ -50,17 +50,12 @@ func FirstLine(err error) string {
 // write a file, with a command line that shows none of it.
 type AliasError struct {
 	Path  string
-	Line  int // 0: not known
 	Alias string
 	Flag  string // empty: not known
 }
 
 func (e *AliasError) Error() string {
-	place := e.Path
-	if e.Line > 0 {
-		place = fmt.Sprintf("%s:%d", e.Path, e.Line)
-	}
-	return fmt.Sprintf("%s: the alias `%s` has %s: a repository may not give flags to gpubuild", place, e.Alias,
+	return fmt.Sprintf("%s: the alias `%s` has %s: a repository may not give flags to gpubuild", e.Path, e.Alias,
 		cmp.Or(e.Flag, "a flag of gpubuild's"))
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -83,7 +82,7 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 	if why := graphRefused(refused.Stderr); why != "" {
 		return GraphAnswer{Reason: why, Stderr: refused.Stderr}, nil
 	}
-	return GraphAnswer{}, inRunsWords(ctx, run, cmd, q, refused)
+	return GraphAnswer{}, refused
 }
 
 // forgotten removes what cargo keeps of rustc's answers in the private directory, and reports whether to ask again: where that file is
@@ -97,27 +96,13 @@ func forgotten(h buildenv.Host, q Request, err error) bool {
 	return os.Remove(h.Join(q.Asking.Private.Root, "graph", "build", ".rustc_info.json")) == nil
 }
 
-// inRunsWords asks once more as `run` where a build was asked for in its place: cargo words some errors by the verb.
-func inRunsWords(ctx context.Context, run runner, cmd buildenv.Cmd, q Request, refused *RefusedError) error {
-	if q.Line.Verb != "run" {
-		return refused
-	}
-	cmd.Args = slices.Clone(cmd.Args)
-	cmd.Args[len(q.Line.before())] = "run"
-	res, err := ask(ctx, run, cmd, q)
-	var own *RefusedError
-	if errors.As(err, &own) && len(res.Stdout) == 0 {
-		return own
-	}
-	return refused
-}
-
 // ask runs a question. A status other than 0 becomes a *RefusedError.
 func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.Result, error) {
 	w := &stderrWatch{notice: q.Notice, status: q.Status}
-	c.Stderr = w
+	lines := &Lines{Each: w.line}
+	c.Stderr = lines
 	res, err := run.Run(ctx, c)
-	w.line(w.rest)
+	lines.End()
 	res.Stderr = unusedKey.ReplaceAll(w.text.Bytes(), nil)
 	if err == nil {
 		return res, nil
@@ -166,23 +151,7 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 // question downloads every package, as the build would, and another cargo's lock can hold it up for long.
 type stderrWatch struct {
 	text           bytes.Buffer
-	rest           []byte // a line that has no end yet
 	notice, status func(string)
-}
-
-func (w *stderrWatch) Write(p []byte) (int, error) {
-	n := len(p)
-	for {
-		i := bytes.IndexByte(p, '\n')
-		if i < 0 {
-			w.rest = append(w.rest, p...)
-			return n, nil
-		}
-		w.rest = append(w.rest, p[:i+1]...)
-		w.line(w.rest)
-		w.rest = w.rest[:0]
-		p = p[i+1:]
-	}
 }
 
 func (w *stderrWatch) line(b []byte) {

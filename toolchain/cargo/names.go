@@ -3,6 +3,7 @@ package cargo
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Name is one of cargo's flags as a shell completes it.
@@ -14,31 +15,36 @@ type Name struct {
 	Attached bool
 }
 
-// narrow names the verbs that know a flag of buildFlags; the others are known to all that build. Cargo 1.95's own help says so.
-var narrow = map[string][]string{
-	"doc": {"test", "clean"}, "no-run": {"test", "bench"}, "no-fail-fast": {"test", "bench"},
-	"print": {"rustc"}, "crate-type": {"rustc"}, "output-format": {"rustdoc"},
-	"open": {"doc", "rustdoc"}, "no-deps": {"doc", "metadata"}, "document-private-items": {"doc"},
-	"edition": {"fix"}, "edition-idioms": {"fix"}, "broken-code": {"fix"},
-	"allow-no-vcs": {"fix"}, "allow-dirty": {"fix"}, "allow-staged": {"fix"},
-	// deprecated, or of nightly cargo only
-	"all": {}, "out-dir": {}, "artifact-dir": {}, "unit-graph": {}, "build-plan": {},
-	"compile-time-deps": {}, "lockfile-path": {}, "no-indent": {}, "prefix-depth": {},
-	"keep-going": {"build", "check", "run", "doc", "fix", "rustc", "rustdoc", "clippy"},
+// knownBy says which verbs know a flag of buildFlags, where that is not every verb that builds: "fix": only fix, "-run": not run, "+tree":
+// tree as well, which builds nothing, and "nightly": no verb of a stable cargo, or deprecated. Cargo 1.95's own help says so.
+var knownBy = map[string]string{
+	"package": "+clean +tree", "workspace": "-run -rustc -rustdoc +clean +tree", "exclude": "-run -rustc -rustdoc +tree",
+	"lib": "-run", "bins": "-run", "examples": "-run", "tests": "-run -doc", "test": "-run -doc", "benches": "-run -doc",
+	"bench": "-run -doc", "all-targets": "-run -doc", "future-incompat-report": "-run -doc -bench -rustdoc -fix",
+	"release": "-bench +clean", "profile": "+clean", "target": "+clean +tree", "target-dir": "+clean",
+	"manifest-path": "+clean +tree +metadata", "keep-going": "-test -bench",
+	"features": "+tree +metadata", "all-features": "+tree +metadata", "no-default-features": "+tree +metadata",
+	"doc": "test +clean", "no-run": "test bench", "no-fail-fast": "test bench", "print": "rustc", "crate-type": "rustc",
+	"output-format": "rustdoc", "open": "doc rustdoc", "no-deps": "doc +metadata", "document-private-items": "doc",
+	"edition": "fix", "edition-idioms": "fix", "broken-code": "fix", "allow-no-vcs": "fix", "allow-dirty": "fix", "allow-staged": "fix",
+	"all": "nightly", "out-dir": "nightly", "artifact-dir": "nightly", "unit-graph": "nightly", "build-plan": "nightly",
+	"compile-time-deps": "nightly", "lockfile-path": "nightly", "no-indent": "nightly", "prefix-depth": "nightly",
 }
 
-// lacking names flags of buildFlags that a verb does not know although it builds.
-var lacking = map[string][]string{
-	"run": {
-		"workspace", "exclude", "lib", "bins", "examples", "tests", "test", "benches", "bench", "all-targets",
-		"future-incompat-report",
-	},
-	"doc":     {"tests", "test", "benches", "bench", "all-targets", "future-incompat-report"},
-	"rustc":   {"workspace", "exclude"},
-	"bench":   {"release", "future-incompat-report"},
-	"rustdoc": {"workspace", "exclude", "future-incompat-report"},
-	"fix":     {"future-incompat-report"},
-	"clippy":  {},
+// knows reports whether a verb knows a flag of buildFlags.
+func knows(verb, flag string) bool {
+	known := verb != "clean" && verb != "tree" && verb != "metadata"
+	for _, w := range strings.Fields(knownBy[flag]) {
+		switch {
+		case strings.TrimPrefix(w, "+") == verb:
+			return true
+		case w == "-"+verb:
+			return false
+		case w[0] != '+' && w[0] != '-':
+			known = false
+		}
+	}
+	return known
 }
 
 // Names lists the flags that a verb of cargo knows, for completion and the manual: those of the splitter's own table. Verbs that the
@@ -48,41 +54,25 @@ func Names(verb string) []Name {
 		verb = long
 	}
 	var out []Name
-	add := func(list []flagSpec) {
-		for _, f := range list {
-			if only, limited := narrow[f.long]; limited && !slices.Contains(only, verb) || slices.Contains(lacking[verb], f.long) {
-				continue
-			}
-			out = append(out, Name{f.long, f.short, f.arity != none, f.arity == attached})
-		}
+	add := func(f flagSpec) { out = append(out, Name{f.long, f.short, f.arity != none, f.arity == attached}) }
+	for _, f := range globalFlags {
+		add(f)
 	}
-	add(globalFlags)
 	if spec, ok := verbs[verb]; ok {
-		switch verb {
-		case "clean", "tree", "metadata":
-			add(selectionOf(verb))
-		default:
-			add(buildFlags)
+		for _, f := range buildFlags {
+			if knows(verb, f.long) {
+				add(f)
+			}
 		}
-		add(spec.flags)
+		for _, f := range spec.flags {
+			if knownBy[f.long] != "nightly" {
+				add(f)
+			}
+		}
 	}
 	if verb == "" {
-		add(topFlags)
-	}
-	return out
-}
-
-// selectionOf is the part of buildFlags that a verb knows which builds nothing.
-func selectionOf(verb string) []flagSpec {
-	known := map[string][]string{
-		"clean":    {"package", "workspace", "doc", "release", "profile", "target", "target-dir", "manifest-path"},
-		"tree":     {"package", "workspace", "exclude", "features", "all-features", "no-default-features", "target", "manifest-path"},
-		"metadata": {"features", "all-features", "no-default-features", "no-deps", "manifest-path"},
-	}[verb]
-	var out []flagSpec
-	for _, f := range buildFlags {
-		if slices.Contains(known, f.long) {
-			out = append(out, f)
+		for _, f := range topFlags {
+			add(f)
 		}
 	}
 	return out

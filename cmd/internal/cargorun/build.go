@@ -74,7 +74,7 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 	ran, err := m.Runner.Run(ctx, c)
 	_ = messages.Close()
 	built.Interrupted = ctx.Err() != nil || ran.Signal != ""
-	built.CompileErrors, built.Waited = watch.errors.Found, watch.waits.seen
+	built.CompileErrors, built.Waited = watch.errors.Found, watch.waited
 	if err != nil && ctx.Err() == nil {
 		if rules, unusable := explain.Default(); unusable != nil {
 			m.Shell.Detail("failures will not be explained: %v", unusable)

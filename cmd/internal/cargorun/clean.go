@@ -18,7 +18,8 @@ import (
 func Clean(
 	ctx context.Context, m *session.Machine, c buildenv.Cmd, places cargo.Places, stdout io.Writer,
 ) (waited bool, err error) {
-	waiting := &waitFilter{waits: func(what string) {
+	var kept bytes.Buffer
+	lines := waitFilter(&kept, func(what string) {
 		if strings.Contains(what, "package cache") {
 			m.Shell.Status("Blocking", "%s, which another cargo holds", what)
 			return
@@ -26,44 +27,27 @@ func Clean(
 		waited = true
 		m.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what,
 			places.BuildDirectory)
-	}}
-	c.Stdout, c.Stderr = stdout, waiting
+	})
+	c.Stdout, c.Stderr = stdout, lines
 	_, err = m.Runner.Run(ctx, c)
-	if said := waiting.rest(); err != nil && said != "" && ctx.Err() == nil {
+	lines.End()
+	if said := strings.TrimSpace(kept.String()); err != nil && said != "" && ctx.Err() == nil {
 		err = cleanFailed(said, places.BuildDirectory)
 	}
 	return waited, err
 }
 
-// waitFilter passes on "Blocking waiting for file lock on …" as it comes and keeps everything else.
-type waitFilter struct {
-	waits func(what string)
-	line  []byte
-	kept  bytes.Buffer
-}
-
 var blocking = lazyregexp.New(`Blocking(?:\x1b\[[0-9;]*m)* (waiting for .*)`)
 
-func (w *waitFilter) Write(p []byte) (int, error) {
-	for _, b := range p {
-		if b != '\n' {
-			w.line = append(w.line, b)
-			continue
-		}
-		if m := blocking.FindSubmatch(w.line); m != nil {
-			w.waits(strings.TrimRight(string(m[1]), "\r"))
+// waitFilter reports "Blocking waiting for file lock on …" as it comes and keeps everything else.
+func waitFilter(kept *bytes.Buffer, waits func(what string)) *cargo.Lines {
+	return &cargo.Lines{Each: func(line []byte) {
+		if m := blocking.FindSubmatch(line); m != nil {
+			waits(strings.TrimSpace(string(m[1])))
 		} else {
-			w.kept.Write(append(w.line, '\n'))
+			kept.Write(line)
 		}
-		w.line = w.line[:0]
-	}
-	return len(p), nil
-}
-
-func (w *waitFilter) rest() string {
-	w.kept.Write(w.line)
-	w.line = nil
-	return strings.TrimSpace(w.kept.String())
+	}}
 }
 
 // cleanFailed is cargo's own message about why it could not remove something, with what to do about the commonest reasons. What it has not

@@ -1,6 +1,7 @@
 package cargorun
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -8,7 +9,8 @@ import (
 // TestWaitFilter: what cargo waits for is reported at once; its other words are kept for an error.
 func TestWaitFilter(t *testing.T) {
 	var reported []string
-	w := &waitFilter{waits: func(s string) { reported = append(reported, s) }}
+	var kept bytes.Buffer
+	w := waitFilter(&kept, func(s string) { reported = append(reported, s) })
 	for _, piece := range []string{"    Block", "ing waiting for file lock on artifact directory\n", "    Blocking waiting for file lock on package cache\nwarning: a\n",
 		"\x1b[1m\x1b[36m    Blocking\x1b[0m waiting for file lock on build directory\r\n", "error: b"} {
 		if _, err := w.Write([]byte(piece)); err != nil {
@@ -21,7 +23,8 @@ func TestWaitFilter(t *testing.T) {
 	if got := strings.Join(reported, "|"); got != "waiting for file lock on artifact directory|waiting for file lock on package cache|waiting for file lock on build directory" {
 		t.Errorf("reported %q", got)
 	}
-	if got := w.rest(); got != "warning: a\nerror: b" {
+	w.End()
+	if got := kept.String(); got != "warning: a\nerror: b" {
 		t.Errorf("kept %q", got)
 	}
 }

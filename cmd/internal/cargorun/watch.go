@@ -19,10 +19,11 @@ import (
 type watch struct {
 	listener explain.Tail
 	errors   cargo.Diagnostics
-	waits    waitsForLock
-	stderr   io.Writer // what cargo gets
-	sees     bool      // cargo's stderr passes through
-	width    int       // of the terminal where it ends; 0: none
+	lines    cargo.Lines // feeds errors, and sees waited
+	waited   bool        // another cargo holds the lock of the build directory
+	stderr   io.Writer   // what cargo gets
+	sees     bool        // cargo's stderr passes through
+	width    int         // of the terminal where it ends; 0: none
 }
 
 // readAlong is the variable with which a user keeps cargo on the real terminal.
@@ -30,33 +31,21 @@ const readAlong = "GPUBUILD_READ_ALONG"
 
 func newWatch(m *session.Machine) *watch {
 	w := &watch{stderr: m.Shell.Err}
-	read := io.MultiWriter(&w.errors, &w.waits, &w.listener)
+	w.lines.Each = func(line []byte) {
+		w.errors.Line(line)
+		w.waited = w.waited || lockHeld.Match(line)
+	}
 	if f, ok := m.Shell.Err.(*os.File); ok && local.Terminal(f) {
 		if w.width = local.Width(f); w.width == 0 || m.Host.Env.Get(readAlong) == "never" {
 			w.width = 0
 			return w
 		}
 	}
-	w.sees, w.stderr = true, io.MultiWriter(m.Shell.Err, read)
+	w.sees, w.stderr = true, io.MultiWriter(m.Shell.Err, &w.lines, &w.listener)
 	return w
 }
 
-// waitsForLock sees whether cargo said that another cargo holds the lock of its build directory.
-type waitsForLock struct {
-	tail []byte
-	seen bool
-}
-
 var lockHeld = lazyregexp.New(`Blocking\S* waiting for file lock on (?:build|artifact)`)
-
-func (w *waitsForLock) Write(p []byte) (int, error) {
-	if !w.seen {
-		text := append(w.tail, p...)
-		w.seen = lockHeld.Match(text)
-		w.tail = append([]byte(nil), text[max(0, len(text)-200):]...) // it may come in pieces
-	}
-	return len(p), nil
-}
 
 // message reads a JSON message that the user asked for; a linker's error is in one.
 func (w *watch) message(raw []byte) {
@@ -64,7 +53,7 @@ func (w *watch) message(raw []byte) {
 		Message struct{ Level, Rendered string }
 	}
 	if bytes.Contains(raw, []byte(`"reason":"compiler-message"`)) && json.Unmarshal(raw, &m) == nil && m.Message.Level == "error" {
-		_, _ = w.errors.Write([]byte(m.Message.Rendered + "\n"))
+		_, _ = w.lines.Write([]byte(m.Message.Rendered + "\n"))
 	}
 	_, _ = w.listener.Write(append(raw[:len(raw):len(raw)], '\n')) // never fails
 }

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/install"
@@ -69,7 +69,7 @@ func showUse(a *invocation, json *string) error {
 	}
 	text := fmt.Sprintf("%s\nkernels: hits %d, misses %d, not cached %d, %.1f MB, saved %s\n", a.CacheDir, use.Hits, use.Misses,
 		use.Uncached,
-		float64(use.Size)/1e6, pipeline.Spoken(use.Saved))
+		float64(use.Size)/1e6, use.Saved.Round(100*time.Millisecond))
 	for _, reason := range use.MostFrequent() {
 		text += fmt.Sprintf("  not cached %d: %s\n", use.Reasons[reason], reason)
 	}

@@ -41,7 +41,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err := checkCargo(o, line, flags); err != nil {
 		return err
 	}
-	if err := a.misspelled(ctx, tool, line); err != nil {
+	if err := a.misspelled(tool, line); err != nil {
 		return err
 	}
 	if line.Has("--help") && (pipeline.Judged(line.Verb) || line.Verb == "doc") {
@@ -90,25 +90,12 @@ func checkCargo(o pipeline.Options, l cargo.Line, flags []*flag) error {
 	return nil
 }
 
-// synonyms are what other programs call our commands.
-var synonyms = map[string]string{
-	"list": "gpubuild toolchain list", "lint": "gpubuild clippy", "verify": "gpubuild receipt verify RECEIPT", "graph": "gpubuild features",
-	"toolkit": "gpubuild toolchain list", "why": "gpubuild features", "setup": "gpubuild doctor", "check-gpu": "gpubuild doctor",
-}
-
-// misspelled is the error for a subcommand that neither cargo nor gpubuild has and that is close to one that they have.
-func (a *invocation) misspelled(ctx context.Context, tool cargo.Tool, l cargo.Line) error {
-	if l.Known() || l.VerbWord == "" ||
-		synonyms[l.VerbWord] == "" && exit.Nearest(l.VerbWord, append(cargo.OwnCommands(), VerbNames()...)) == "" {
+// misspelled is the error for a subcommand that cargo does not have and that is, or is close to, one of gpubuild's. What is closer to one
+// of cargo's is left to cargo, which says so.
+func (a *invocation) misspelled(tool cargo.Tool, l cargo.Line) error {
+	near := exit.Nearest(l.VerbWord, append(cargo.OwnCommands(), VerbNames()...))
+	if l.Known() || !slices.Contains(VerbNames(), near) || cargo.Plugin(a.Host, tool, l.VerbWord) {
 		return nil
-	}
-	theirs, err := cargo.Commands(ctx, a.Runner, tool, l)
-	if err != nil || slices.Contains(theirs, l.VerbWord) {
-		return err
-	}
-	near := exit.Nearest(l.VerbWord, append(theirs, VerbNames()...))
-	if command := synonyms[l.VerbWord]; command != "" && near != l.VerbWord {
-		return usage(fmt.Sprintf("unknown command `%s`", l.VerbWord), command)
 	}
 	if near == l.VerbWord && l.Dir != "" {
 		return usage("-C is cargo's flag, and no flag of gpubuild's own commands",

@@ -267,22 +267,6 @@ func short(letter string, f *flag) *flag {
 	return f
 }
 
-// inFull writes our flags' letters out: -o DIR is --out DIR.
-func inFull(flags []*flag, words []string) []string {
-	words = slices.Clone(words)
-	for i, w := range words {
-		if w == "--" {
-			break
-		}
-		for _, f := range flags {
-			if f.Short != "" && w == "-"+f.Short {
-				words[i] = "--" + f.Name
-			}
-		}
-	}
-	return words
-}
-
 // choice is a flag whose value is one of a few.
 func choice(name, holder, meaning string, to *string, all ...string) *flag {
 	return newFlag(name, cargo.Value, holder, meaning, func(v string) error {

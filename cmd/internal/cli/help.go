@@ -70,7 +70,7 @@ func (a *invocation) helpOfCargo(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.misspelled(ctx, tool, line); err != nil {
+	if err := a.misspelled(tool, line); err != nil {
 		return err
 	}
 	if line, _, err = cargo.Split(append([]string{"help"}, words...), nil); err != nil {

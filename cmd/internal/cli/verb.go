@@ -106,7 +106,12 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 			own[long], bare[long] = own[name], name
 		}
 	}
-	line := append([]string{"build"}, inFull(v.flags, words)...)
+	for _, f := range v.flags {
+		if letter := "-" + f.Short; f.Short != "" {
+			own[letter], bare[letter] = f.Kind, "--"+f.Name
+		}
+	}
+	line := append([]string{"build"}, words...)
 	if v.Project && len(words) > 0 && strings.HasPrefix(words[0], "+") { // rustup's word stands before cargo's verb
 		line[0], line[1] = words[0], "build"
 	}

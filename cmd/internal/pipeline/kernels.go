@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"gpubuild/buildenv"
@@ -101,27 +100,8 @@ func (k kernels) end(m *session.Machine) {
 		}
 	}
 	if all := use.Hits + use.Misses + use.Uncached; use.Hits > 0 {
-		m.Shell.Status("Reused", "%d of %d kernels (saved %s)", use.Hits, all, Spoken(use.Saved))
+		m.Shell.Status("Reused", "%d of %d kernels (saved %s)", use.Hits, all, use.Saved.Round(100*time.Millisecond))
 	} else if all > 0 {
 		m.Shell.Detail("kernel cache: %d compiled, %d not cached", use.Misses, use.Uncached)
 	}
-}
-
-// Spoken is a duration as one says it: 3 min 20 s.
-func Spoken(d time.Duration) string {
-	s := int(d.Round(time.Second).Seconds())
-	var parts []string
-	for _, unit := range []struct {
-		name string
-		size int
-	}{{"h", 3600}, {"min", 60}, {"s", 1}} {
-		if n := s / unit.size; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, unit.name))
-		}
-		s %= unit.size
-	}
-	if parts == nil {
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return strings.Join(parts[:min(2, len(parts))], " ")
 }

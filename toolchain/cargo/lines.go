@@ -1,0 +1,38 @@
+package cargo
+
+import (
+	"bytes"
+	"sync"
+)
+
+// maxHeld is how much of a line is kept before its end has come; a longer one is given out in pieces.
+const maxHeld = 1 << 20
+
+// Lines gives what is written to it to Each, line by line with their ends. Of two writers at once
+// a line may begin with the other's beginning.
+type Lines struct {
+	Each func(line []byte)
+	held []byte
+	mu   sync.Mutex
+}
+
+// Write never fails.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range bytes.SplitAfterSeq(p, []byte("\n")) {
+		l.held = append(l.held, line...)
+		if bytes.HasSuffix(line, []byte("\n")) || len(l.held) > maxHeld {
+			l.End()
+		}
+	}
+	return len(p), nil
+}
+
+// End gives out a last line that has no end.
+func (l *Lines) End() {
+	if len(l.held) > 0 {
+		l.Each(l.held)
+		l.held = l.held[:0]
+	}
+}
