@@ -3,6 +3,7 @@ package features
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -93,30 +94,19 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 
 // cudarc records which CUDA versions each cudarc of the graph knows, those of build scripts included.
 func (j *judge) cudarc() {
-	seen := map[string]bool{}
-	linked := map[int]bool{}
-	for _, i := range j.linkedAnywhere() {
-		linked[i] = true
-	}
-	defer j.pinsOpened(linked)
+	seen, pins := map[string]bool{}, map[string]string{}
+	linked := j.linkedAnywhere()
+	_, set := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
-		if n.Name != "cudarc" || j.Graph != nil && j.Graph.Units[i].Mode == "run-custom-build" {
-			continue
-		}
-		if j.Graph != nil && slices.Contains(j.Graph.Units[i].Target.Kind, "custom-build") {
-			continue
-		}
 		key := n.Version + "\x00" + strings.Join(n.Features, ",")
-		if seen[key] {
+		if n.Name != "cudarc" || seen[key] || j.Graph != nil && (j.Graph.Units[i].Mode == "run-custom-build" ||
+			slices.Contains(j.Graph.Units[i].Target.Kind, "custom-build")) {
 			continue
 		}
 		seen[key] = true
 		c := catalog.CudarcOf(n.Features)
-		if _, set := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); set {
-			c.Asks = false
-		}
-		c.Version = n.Version
+		c.Asks, c.Version = c.Asks && !set, n.Version
 		// build.rs 0.17.8 and 0.19.10: the roots' variables are read by link_searches, for the two kinds of linking, and by find_header,
 		// for a version from a header. With a version by feature nothing else is left that asks the machine for anything. Of other versions
 		// it was not read.
@@ -129,68 +119,31 @@ func (j *judge) cudarc() {
 			}
 		}
 		j.out.Cudarc = append(j.out.Cudarc, c)
-		if linked[i] && len(c.Pins) > 1 {
+		if c.Asks && !c.Max.IsZero() {
+			j.limit(c.Max, i)
+		}
+		j.versionless(i, c)
+		j.pinAgainstVariable(i, c)
+		if c.Pin.IsZero() || !slices.Contains(linked, i) {
+			continue
+		}
+		if len(c.Pins) > 1 {
 			// Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080 ends with E0428, "CUDA_VERSION is defined multiple times".
 			f := newFinding(IDPins, "cudarc %s has several CUDA versions turned on, and its sources take one: %s", n.Version,
 				strings.Join(c.Pins, ", "))
 			f.Fix = "leave one of these features on, where cudarc is depended on"
 			j.find(f)
 		}
-		if c.Asks && !c.Max.IsZero() {
-			j.limit(c.Max, i)
-		}
-		j.versionless(i, c)
-		j.pinAgainstVariable(i, c)
-		if !c.Pin.IsZero() && linked[i] && c.Linking != "dynamic-loading" {
-			if !j.out.Pin.IsZero() && j.out.Pin != c.Pin {
-				newer := j.out.Pin
-				if c.Pin.Compare(newer) > 0 {
-					newer = c.Pin
-				}
-				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on
-				// as well as the feature, and the sources then define everything twice.
-				fix := fmt.Sprintf("give both the feature cuda-%02d0%d0, where they are depended on", newer.Major, newer.Minor)
-				f := newFinding(IDMixed, "features give two cudarc of this build different CUDA versions: %s and %s", j.out.Pin, c.Pin)
-				f.Fix = fix
-				j.find(f)
-			}
-			if c.Pin.Compare(j.out.Pin) > 0 {
-				j.out.Pin = c.Pin
-			}
+		pins[c.Pin.String()] = fmt.Sprintf("cudarc %s for CUDA %s", n.Version, c.Pin)
+		if c.Linking != "dynamic-loading" && c.Pin.Compare(j.out.Pin) > 0 {
+			j.out.Pin = c.Pin
 		}
 	}
-}
-
-// pinsOpened reports cudarcs that open the toolkit's libraries at run time and got different versions: no build stops at it.
-func (j *judge) pinsOpened(linked map[int]bool) {
-	type pinned struct{ crate, version string }
-	var list []pinned
-	pins := map[gpu.Version]bool{}
-	opens := false
-	for i := range j.Nodes {
-		n := &j.Nodes[i]
-		if n.Name != "cudarc" || !linked[i] {
-			continue
-		}
-		c := catalog.CudarcOf(n.Features)
-		if c.Pin.IsZero() {
-			continue
-		}
-		opens = opens || c.Linking == "dynamic-loading"
-		if !pins[c.Pin] {
-			pins[c.Pin] = true
-			list = append(list, pinned{n.Version, c.Pin.String()})
-		}
+	if len(pins) > 1 { // no build stops at it: CUDARC_CUDA_VERSION is no remedy, it turns a second version on in both
+		f := newFinding(IDMixed, "%s are in one program", strings.Join(slices.Sorted(maps.Values(pins)), " and "))
+		f.Fix = "give both the same feature cuda-*, where they are depended on"
+		j.find(f)
 	}
-	if len(list) < 2 || !opens {
-		return
-	}
-	var words []string
-	for _, t := range list {
-		words = append(words, fmt.Sprintf("cudarc %s for CUDA %s", t.crate, t.version))
-	}
-	j.find(newFinding(IDMixed, "%s are in one program: what opens the libraries when it runs takes those of any version, "+
-		"and panics where one lacks a function of the newer", strings.Join(words, " and ")))
 }
 
 // pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on,

@@ -276,7 +276,7 @@ func turning(p *manifest.Package, dep string) string {
 func (k *rootJudge) engines(p *manifest.Package, feature, backend string, depth int) map[string][]edge {
 	out := map[string][]edge{}
 	for _, d := range p.Dependencies {
-		if d.Kind != manifest.Normal || d.Artifact || d.Target != "" && !k.mayApply(d.Target) || depth > 5 {
+		if d.Kind != manifest.Normal || d.Target != "" && !k.mayApply(d.Target) || depth > 5 {
 			continue
 		}
 		if c := k.Catalog.Crate(d.Package); c != nil {

@@ -55,8 +55,8 @@ func Judge(h buildenv.Host, in Input) (*Reach, error) {
 	if in.Alone == nil || unknown {
 		j.needs()
 		j.units()
-		j.cudarc()
 	}
+	j.cudarc()
 	j.out.requested = j.ask.RequestsGPU() || slices.ContainsFunc(j.out.Roots, func(r Root) bool {
 		return slices.ContainsFunc(r.Asked, j.ask.IsCUDA)
 	})

@@ -25,15 +25,19 @@ func (v *view) withOwn(in Input) {
 		}
 		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier}
 		if p != nil {
-			if !slices.Contains(in.Named, name) && !v.compilesKernels(p) {
+			if !slices.Contains(in.Named, name) && source.NamesHipcc(v.src.TextOf(v.manifestScript(p), p.Dir).All) && !v.compilesKernels(p) {
 				c.Backend = manifest.ROCm
 			}
 			c.CUDAFeatures, c.Backends = v.kernelFeatures(p, in.Request.GPUFeatures)
 		}
 		if len(c.CUDAFeatures) > 0 {
 			c.Role, c.Lost = catalog.Gated, map[string]string{}
+			lost := "its kernels are not compiled"
+			if !slices.Contains(in.Named, name) && !v.compilesAny(p) {
+				lost = "it does not link CUDA"
+			}
 			for _, f := range c.CUDAFeatures {
-				c.Lost[f] = "its kernels are not compiled"
+				c.Lost[f] = lost
 			}
 		} else if len(c.Backends) > 0 {
 			c.Backend, c.Role = "", catalog.Gated // its kernels are for another GPU
@@ -44,7 +48,7 @@ func (v *view) withOwn(in Input) {
 	if in.Project != nil {
 		for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
 			local[p.Name] = true
-			if slices.Contains(in.Named, p.Name) || v.compilesAny(p) {
+			if slices.Contains(in.Named, p.Name) || v.usesToolkit(p) {
 				add(p.Name, p)
 			}
 		}
@@ -58,7 +62,7 @@ func (v *view) withOwn(in Input) {
 			continue
 		}
 		p := v.ManifestOf(i)
-		if !named && (p == nil || !v.compilesAny(p)) {
+		if !named && (p == nil || !v.compilesAny(p) && !(n.Local && v.usesToolkit(p))) {
 			continue
 		}
 		if !named && !n.Local { // what others leave off is not missed

@@ -2,10 +2,12 @@ package features
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/xrash/smetrics"
 
+	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
 )
@@ -18,8 +20,8 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 		edges, _ := member.Edges(feature)
 		for _, e := range edges {
 			why, instead := member.Refused(e)
-			if to := missingIn(p, member, e); why == "" && to != nil {
-				why, instead = fmt.Sprintf("%s has no feature `%s`", to.Name, e.Feature), nearest(e, to.FeatureNames())
+			if to, names := missingIn(p, member, e); why == "" && to != "" {
+				why, instead = fmt.Sprintf("%s has no feature `%s`", to, e.Feature), nearest(e, names)
 			} else if why != "" && instead == "" {
 				instead = nearestEdge(member, e)
 				if to := notOptional(p, member, e); to != nil && to.Declares(feature) {
@@ -35,7 +37,7 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 				f.Edits = []edit.Edit{{Manifest: member.Manifest, Feature: feature, Add: []string{instead}, Instead: e.Text}}
 				list := slices.Clone(member.Features[feature])
 				list[slices.Index(list, e.Text)] = instead
-				f.Fix = edit.FeatureLine(feature, list)
+				f.Fix = edit.FeatureLine(feature, manifest.Union(list))
 			}
 			out = append(out, f)
 		}
@@ -53,17 +55,26 @@ func notOptional(p *manifest.Project, member *manifest.Package, e manifest.Edge)
 	return nil
 }
 
-// missingIn is the dependency that has no such feature as an edge names; nil where it has one, or is not on this machine.
-func missingIn(p *manifest.Project, member *manifest.Package, e manifest.Edge) *manifest.Package {
+// missingIn is the dependency that has no such feature as an edge names, and the features that it has; empty where it has one. Of a crate
+// that is not on this machine the catalog knows some features: a name within two letters of one of these is a misspelt one.
+func missingIn(p *manifest.Project, member *manifest.Package, e manifest.Edge) (name string, has []string) {
+	known, _ := catalog.Default()
 	for _, d := range member.Dependencies {
 		if d.Key != e.Dep || e.Dep == "" || e.Feature == "" || e.Feature == "default" {
 			continue
 		}
-		if to := p.Declaring(d); to != nil && !to.Declares(e.Feature) {
-			return to
+		to, c := p.Declaring(d), known.Crate(d.Package)
+		switch {
+		case to != nil && !to.Declares(e.Feature):
+			return to.Name, to.FeatureNames()
+		case to == nil && c != nil && c.Features[e.Feature] == nil:
+			has = manifest.Union(slices.Sorted(maps.Keys(c.Features)), c.CUDAFeatures)
+			if near(e.Feature, has) != "" && !slices.Contains(has, e.Feature) {
+				return d.Package, has
+			}
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // nearest is an edge with the feature of a dependency that was most likely meant; empty where none is within two letters.

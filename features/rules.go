@@ -394,12 +394,6 @@ func (k *rootJudge) compiles(i int) bool {
 
 // unreached is rule 3: GPU crates are linked, and the request turns none of them on.
 func (k *rootJudge) unreached(backend string, asked []string, off []gpuCrate) {
-	if program := k.artifact(asked); program != "" {
-		k.undecided = true
-		k.find(k.finding(IDUndecided, asked[0], "%s of %s goes to %s, an artifact dependency: a program of its own; %s stays without it",
-			quoted(asked), k.label, program, k.crateNames(off)))
-		return
-	}
 	f := k.finding(IDUnreached, asked[0], "%s of %s %s not enable %s", quoted(asked), k.label, verb(asked, "does", "do"), k.crateNames(off))
 	if at := k.ownCode(asked); at != "" {
 		f.Message += fmt.Sprintf(" (although %s %s %s)", verb(asked, "it", "they"), verb(asked, "compiles", "compile"), at)
@@ -583,7 +577,7 @@ func (k *rootJudge) without(backend string, asked []string) {
 			return
 		}
 	}
-	if what := k.turnsOn(closure, asked, backend); what != "" {
+	if what := k.turnsOn(closure); what != "" {
 		if off := k.staysOff(backend); off != "" {
 			what += "; " + off
 		}
@@ -630,7 +624,7 @@ func (k *rootJudge) activates(c *graph.Closure) bool {
 }
 
 // turnsOn names what features without any GPU crate do turn on: code of packages, other packages, a GPU crate of another backend.
-func (k *rootJudge) turnsOn(c *graph.Closure, asked []string, backend string) string {
+func (k *rootJudge) turnsOn(c *graph.Closure) string {
 	var what []string
 	add := func(s string) {
 		if !slices.Contains(what, s) {
@@ -646,8 +640,6 @@ func (k *rootJudge) turnsOn(c *graph.Closure, asked []string, backend string) st
 			add(name + " only (" + crate.Notes + ")")
 		case crate != nil && f.Node != k.r.Node && crate.Backends[f.Name] != "":
 			add(crate.Backends[f.Name] + " in " + name)
-		case f.Name == "" && k.isArtifact(f.Node):
-			add(name + ", a program of its own")
 		case f.Name == "":
 			add(name)
 		case p == nil:
@@ -662,30 +654,7 @@ func (k *rootJudge) turnsOn(c *graph.Closure, asked []string, backend string) st
 			}
 		}
 	}
-	if program := k.artifact(asked); program != "" {
-		add(program + ", an artifact dependency: a program of its own")
-	}
 	return few(what)
-}
-
-// artifact is a program that features of the root lead to, by an artifact dependency; empty where there is none.
-func (k *rootJudge) artifact(asked []string) string {
-	if k.pkg == nil {
-		return ""
-	}
-	_, edges := k.pkg.Closure(asked)
-	for _, e := range edges {
-		for _, d := range k.pkg.Dependencies {
-			if d.Key == e.Dep && d.Artifact {
-				return d.Package
-			}
-		}
-	}
-	return ""
-}
-
-func (k *rootJudge) isArtifact(node int) bool {
-	return k.Graph != nil && k.Graph.Embeds(k.r.Node, node)
 }
 
 // ownCode names the first place where code of the user's linked packages is compiled by what was asked for.

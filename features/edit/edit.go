@@ -360,12 +360,27 @@ func replaceEdge(data []byte, e Edit) ([]byte, error) {
 		return fail("it is written in a form that is not understood here")
 	}
 	span := elements[at]
-	out := slices.Concat(data[:span.Start], []byte(quoteAs(data[span.Start], e.Add[0])), data[span.End:])
+	text := quoteAs(data[span.Start], e.Add[0])
+	if slices.Contains(have, e.Add[0]) { // the right one is there, too: this one goes, with the comma next to it
+		have, text = slices.Delete(slices.Clone(have), at, at+1), ""
+		if at > 0 {
+			span.Start = elements[at-1].End
+		} else {
+			span.End = elements[1].Start
+		}
+	} else {
+		have[at] = e.Add[0]
+	}
+	out := slices.Concat(data[:span.Start], []byte(text), data[span.End:])
 	after, err := decode(out)
 	if err != nil {
 		return fail("the text would not be TOML any more")
 	}
-	before["features"].(map[string]any)[e.Feature].([]any)[at] = e.Add[0]
+	list := make([]any, 0, len(have))
+	for _, s := range have {
+		list = append(list, s)
+	}
+	before["features"].(map[string]any)[e.Feature] = list
 	if !same(before, after) {
 		return fail("more than the edge would change")
 	}

@@ -112,7 +112,10 @@ func (g *Graph) Linked(root int) []int {
 	list := []int{root}
 	for i := 0; i < len(list); i++ {
 		for _, d := range g.Units[list[i]].Dependencies {
-			if !seen[d.Index] && !g.Units[d.Index].Host() && !g.Embeds(list[i], d.Index) {
+			u := &g.Units[d.Index]
+			// nightly's artifact dependencies are programs of their own, which are linked into nothing
+			program := slices.Contains(u.Target.Kind, "bin") && u.PkgID != g.Units[list[i]].PkgID
+			if !seen[d.Index] && !u.Host() && !program {
 				seen[d.Index] = true
 				list = append(list, d.Index)
 			}
@@ -139,45 +142,4 @@ func (g *Graph) Compiled(run int) int {
 		}
 	}
 	return -1
-}
-
-// Artifact dependencies (nightly's -Zbindeps) are programs that a package embeds or starts: built for it, with features that its manifest
-// turns on, and linked into nothing. Each is a root of its own here.
-// Source: the cargo book, unstable.md, "Artifact dependencies"; seen in unit graphs of 1.97 nightly: a unit of kind bin among the
-// dependencies of another package's.
-
-// Embeds says whether a unit depends on another only as a program.
-func (g *Graph) Embeds(user, dep int) bool {
-	d := &g.Units[dep]
-	return slices.Contains(d.Target.Kind, "bin") && d.Mode != "test" && d.PkgID != g.Units[user].PkgID
-}
-
-// embedded lists the programs that what is linked into the given roots embeds, and those that they embed.
-func (g *Graph) embedded(roots []int) []int {
-	some := false // nearly always there is none: no root is walked for it
-	for i := range g.Units {
-		for _, d := range g.Units[i].Dependencies {
-			some = some || g.Embeds(i, d.Index)
-		}
-	}
-	if !some {
-		return nil
-	}
-	var out []int
-	seen := map[int]bool{}
-	for _, r := range roots {
-		seen[r] = true
-	}
-	for queue := append([]int{}, roots...); len(queue) > 0; queue = queue[1:] {
-		for _, i := range g.Linked(queue[0]) {
-			for _, d := range g.Units[i].Dependencies {
-				if g.Embeds(i, d.Index) && !seen[d.Index] {
-					seen[d.Index] = true
-					out = append(out, d.Index)
-					queue = append(queue, d.Index)
-				}
-			}
-		}
-	}
-	return out
 }

@@ -120,7 +120,7 @@ func (m *resolver) expand(f Feature) {
 	}
 	if f.Name == "" {
 		for _, d := range p.Dependencies {
-			if !d.Optional && d.Kind == manifest.Normal && !d.Artifact {
+			if !d.Optional && d.Kind == manifest.Normal {
 				m.enter(f.Node, d)
 			}
 		}
@@ -133,7 +133,7 @@ func (m *resolver) expand(f Feature) {
 			continue
 		}
 		for _, d := range p.Dependencies {
-			if d.Key != e.Dep || d.Kind != manifest.Normal || d.Artifact {
+			if d.Key != e.Dep || d.Kind != manifest.Normal {
 				continue
 			}
 			to := m.linked(f.Node, d)

@@ -62,7 +62,7 @@ func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph)
 		}
 		v.Nodes = append(v.Nodes, n)
 	}
-	for _, r := range slices.Concat(g.Roots, g.embedded(g.Roots)) {
+	for _, r := range g.Roots {
 		rv := Root{Node: r, Linked: g.Linked(r), Set: map[int]bool{}}
 		for _, i := range rv.Linked {
 			rv.Set[i] = true

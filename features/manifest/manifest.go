@@ -56,7 +56,6 @@ type Dependency struct {
 	DefaultFeatures bool
 	Features        []string
 	Inherited       bool // workspace = true
-	Artifact        bool // nightly's: a program, which is not linked
 
 	saidDefault bool // this manifest itself has default-features
 }
@@ -217,8 +216,6 @@ func (d *Dependency) fill(h buildenv.Host, dir string, v any) {
 		}
 		d.Optional, _ = v["optional"].(bool)
 		d.Inherited, _ = v["workspace"].(bool)
-		lib, _ := v["lib"].(bool)
-		d.Artifact = v["artifact"] != nil && !lib
 		if b, ok := first(v, "default-features", "default_features").(bool); ok {
 			d.DefaultFeatures, d.saidDefault = b, true
 		}

@@ -169,10 +169,21 @@ type Question struct {
 // Questions lists every member's GPU features, but for those that are no user's to ask for by their name: _cuda.
 func (p *Project) Questions(gpu []string) []Question {
 	a := Asked{named: gpu}
+	names := map[string]bool{}
+	for i := range p.Lock {
+		names[p.Lock[i].Name] = true
+	}
+	for _, m := range slices.Concat(p.Members, p.Locals) {
+		names[m.Name] = true
+		for _, d := range m.Dependencies {
+			names[d.Package] = true
+		}
+	}
 	var out []Question
 	for _, m := range p.Members {
 		for _, f := range m.FeatureNames() {
-			if a.IsBackend(f) && !m.ProcMacro && !m.Implicit(f) {
+			backend, loose := a.BackendOf(f, func(word string) bool { return names[word] })
+			if backend != "" && !loose && !m.ProcMacro && !m.Implicit(f) {
 				out = append(out, Question{m, f})
 			}
 		}

@@ -293,7 +293,11 @@ func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checke
 		}
 		r.Checks = append(r.Checks, c)
 	}
-	return a.end(o.Results, reachEnd(sum.Stops), r, lintAnswer{append([]*featurecheck.Question{}, checked.Questions...), fixes})
+	end := reachEnd(sum.Stops)
+	if end == nil && checked.Refused {
+		end = exit.Code(exit.Config)
+	}
+	return a.end(o.Results, end, r, lintAnswer{append([]*featurecheck.Question{}, checked.Questions...), fixes})
 }
 
 // noteUnasked says that the answer is about the default features where none was asked for.

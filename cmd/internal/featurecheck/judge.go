@@ -5,7 +5,6 @@
 package featurecheck
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/edit"
@@ -72,6 +72,9 @@ type Options struct {
 	sources *features.Sources // read for other questions already; may be nil
 }
 
+// manifestFault is cargo's refusal of a manifest, or of the workspace that manifests make.
+var manifestFault = lazyregexp.New("failed to (parse|load) manifest|failed to read `[^`]*Cargo\\.toml`|cyclic |error: [^\n]*\n *--> [^\n]*Cargo\\.toml")
+
 // Open opens the project of a command line and asks cargo about it, writing nothing of the user's.
 func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (Judged, error) {
 	tool, err := cargo.Find(m.Host, line)
@@ -83,7 +86,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 		return Judged{}, err
 	}
 	g, err := s.Graph(ctx, tool, session.Question{Places: o.Places, Own: !o.Write})
-	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && bytes.Contains(refused.Stderr, []byte("failed to parse manifest")) {
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && manifestFault.Match(refused.Stderr) {
 		err = exit.Errorf(exit.Config, "", "%w", refused)
 	}
 	if err != nil {

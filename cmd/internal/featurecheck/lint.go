@@ -36,6 +36,7 @@ type Question struct {
 type Checked struct {
 	Session   *session.Session
 	Questions []*Question
+	Refused   bool // cargo cannot load the workspace
 }
 
 // LintOptions say how members' features are looked at.
@@ -60,6 +61,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 	for _, doubt := range s.Project.Doubts {
 		if strings.Contains(doubt, "path dependency") {
 			m.Shell.Warning("cargo refuses the workspace: %s", doubt)
+			out.Refused = true
 		}
 	}
 	in, err := s.Input(session.Graph{}, o.Strict)
