@@ -100,11 +100,10 @@ func (c *Catalog) offers(platform, part string) bool {
 }
 
 // expand turns names of groups and parts into parts, in the catalog's order. "all" means every part that is there for the platform.
-func (c *Catalog) expand(platform string, names []string, also ...string) ([]string, error) {
+func (c *Catalog) expand(platform string, names []string) ([]string, error) {
 	if len(names) == 0 {
 		names = Default()
 	}
-	names = slices.Concat(names, also)
 	wanted := map[string]bool{}
 	for _, n := range names {
 		found := false
@@ -144,9 +143,9 @@ func (c *Catalog) choose(platform string, parts []string, w Want) (*Set, []strin
 		s := &c.Sets[i]
 		wheels := s.Platform[platform]
 		missing := slices.IndexFunc(parts, func(p string) bool { return wheels[p].File == "" })
-		switch why := w.refuses(s.CUDA); {
+		switch why := w.refuses(s.CUDA, s.Release); {
 		case wheels == nil:
-		case !w.Exact.IsZero() && s.CUDA != w.Exact: // the user knows which version that is
+		case why != "" && (w.Release != "" || !w.Exact.IsZero() && s.CUDA != w.Exact): // the user knows which version that is
 		case why != "":
 			rejected = append(rejected, "CUDA "+s.CUDA.String()+why)
 		case missing >= 0:

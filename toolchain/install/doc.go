@@ -11,6 +11,6 @@
 // It owns pins.toml and the directories toolkits/ and wheels/ of the cache. Files are added under a lock between processes, each whole,
 // and a marker that lists them is renamed into place last: what no marker lists does not count, so an installation that is cut off leaves
 // the toolkit as it was. Nothing is synced to the disk, so a machine that loses power in that second can leave a damaged toolkit;
-// tree.Verify finds it, and a plan with Want.Repair repairs it. Only Linux and Windows on x86_64 have pins;
-// the wheels of other platforms and of newer releases are those that the user's pip names, with the hashes of its index.
+// tree.Verify finds it, and the command line installs such a toolkit again. The wheels of releases and platforms that are not pinned are
+// those that the user's pip names, with the hashes of its index.
 package install

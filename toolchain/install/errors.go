@@ -3,15 +3,11 @@ package install
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
-	"syscall"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/install/redist"
-	"gpubuild/toolchain/install/tree"
 	"gpubuild/toolchain/install/wheel"
 )
 
@@ -21,16 +17,15 @@ type NoPipError = wheel.NoPipError
 // NoFitError says that no pinned set may be used here, and why each one lost.
 type NoFitError struct {
 	Platform string
-	Exact    gpu.Version
-	Max      gpu.Version
+	Want     Want
 	Newest   gpu.Version // that can be fetched; zero: not known
 	Losers   []string    // one line a set
 }
 
 func (e *NoFitError) Error() string {
 	what := "no CUDA toolkit to fetch"
-	if !e.Exact.IsZero() {
-		what = "no CUDA " + e.Exact.String() + " to fetch"
+	if !e.Want.Exact.IsZero() {
+		what = "no CUDA " + e.Want.asked() + " to fetch"
 	}
 	if len(e.Losers) == 0 {
 		return what + " for " + e.Platform
@@ -40,20 +35,21 @@ func (e *NoFitError) Error() string {
 
 // ExitCode is exit.Usage for a version that is nowhere, and exit.Misfit for one that something here does not allow.
 func (e *NoFitError) ExitCode() int {
-	if !e.Exact.IsZero() && (e.Max.IsZero() || e.Exact.Compare(e.Max) <= 0) {
+	if exact := e.Want.Exact; !exact.IsZero() && (e.Want.MaxVersion.IsZero() || exact.Compare(e.Want.MaxVersion) <= 0) {
 		return exit.Usage
 	}
 	return exit.Misfit
 }
 
 func (e *NoFitError) Hint() string {
+	exact, limit := e.Want.Exact, e.Want.MaxVersion
 	switch {
-	case !e.Max.IsZero() && !e.Exact.IsZero() && e.Exact.Compare(e.Max) > 0:
-		return fmt.Sprintf("ask for CUDA %s or older, or update the driver and the crates that set this limit", e.Max)
-	case !e.Max.IsZero() && e.Max.Major < 13:
-		return fmt.Sprintf("fetch CUDA %s from NVIDIA's redistributable archives (gpubuild toolchain install %s), "+
-			"install it by NVIDIA's installer and name it with --gpu-toolkit, or update the driver", e.Max, e.Max)
-	case !e.Exact.IsZero() && !e.Newest.IsZero() && len(e.Losers) == 0:
+	case !limit.IsZero() && exact.Compare(limit) > 0:
+		return fmt.Sprintf("ask for CUDA %s or older, or update the driver and the crates that set this limit", limit)
+	case !limit.IsZero() && limit.Major < 13:
+		return fmt.Sprintf("fetch CUDA %s from NVIDIA's redistributable archives (gpubuild toolchain install %[1]s), "+
+			"install it by NVIDIA's installer and name it with --gpu-toolkit, or update the driver", limit)
+	case !exact.IsZero() && !e.Newest.IsZero() && len(e.Losers) == 0:
 		return fmt.Sprintf("the newest is CUDA %s: gpubuild toolchain install %[1]s", e.Newest)
 	case len(e.Losers) == 0:
 		return "install CUDA by NVIDIA's installer and name its directory with --gpu-toolkit"
@@ -112,53 +108,4 @@ func (e *RedistError) Hint() string {
 		return hinted.Hint()
 	}
 	return "name another place by --redist or GPUBUILD_REDIST"
-}
-
-// SpaceError says that the disk filled up, and what was half-written is gone, or that it would.
-type SpaceError struct {
-	Dir  string
-	Need int64 // bytes that the whole toolkit takes
-	Free int64 // bytes that are free; 0: it was tried
-	Err  error // of what was tried
-}
-
-func (e *SpaceError) Error() string {
-	if e.Free > 0 {
-		return fmt.Sprintf("%s: too little space: the toolkit needs %s, and %s are free", e.Dir, tree.Size(e.Need), tree.Size(e.Free))
-	}
-	return fmt.Sprintf("%s: the disk is full, the toolkit needs %s: %v", e.Dir, tree.Size(e.Need), e.Err)
-}
-
-func (e *SpaceError) Unwrap() error { return e.Err }
-
-func (e *SpaceError) Hint() string {
-	return "free some space, or set GPUBUILD_CACHE to a directory on a larger disk"
-}
-
-// WriteError says that the cache cannot be written.
-type WriteError struct {
-	Dir string
-	Err error
-}
-
-func (e *WriteError) Error() string { return fmt.Sprintf("%s: cannot be written: %v", e.Dir, e.Err) }
-func (e *WriteError) Unwrap() error { return e.Err }
-func (e *WriteError) Hint() string  { return "set GPUBUILD_CACHE to a directory that you may write" }
-
-// diskFull is Windows' ERROR_DISK_FULL (winerror.h); Go maps it to no name of its own.
-const diskFull = syscall.Errno(112)
-
-// explained gives an error of the file system a type that says what to do.
-func (p Plan) explained(err error) error {
-	var space *SpaceError
-	var write *WriteError
-	switch {
-	case err == nil || errors.As(err, &space) || errors.As(err, &write):
-		return err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), p.host.OS == buildenv.Windows && errors.Is(err, diskFull):
-		return &SpaceError{Dir: p.cache, Need: p.Disk + p.Fetch, Err: err}
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return &WriteError{Dir: p.cache, Err: err}
-	}
-	return err
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -118,8 +117,8 @@ func Remove(ctx context.Context, h buildenv.Host, cacheDir, name string, waiting
 	if err == nil {
 		err = os.RemoveAll(gone)
 	}
-	if errors.Is(err, fs.ErrPermission) {
-		err = &WriteError{Dir: root, Err: err}
+	if err != nil {
+		err = &cache.WriteError{Path: filepath.Join(root, tree.MarkerFile), Err: err}
 	}
 	return errors.Join(err, release())
 }

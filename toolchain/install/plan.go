@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/install/redist"
 	"gpubuild/toolchain/install/tree"
@@ -16,19 +18,22 @@ import (
 
 // Want is what a caller asks for.
 type Want struct {
-	Parts      []string       // groups or parts; empty: Default
-	MaxVersion gpu.Version    // newest version that the driver and the locked crates allow; zero: no limit
-	MaxBecause string         // whose limit that is, for Plan.Lines: "the driver supports CUDA 13.0"
-	Exact      gpu.Version    // that very version; zero: the newest that fits
-	Pin        gpu.Version    // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
-	Repair     []tree.Problem // what Verify found: it is made, or its parts are fetched, again
+	Parts      []string    // groups or parts; empty: Default
+	MaxVersion gpu.Version // newest version that the driver and the locked crates allow; zero: no limit
+	MaxBecause string      // whose limit that is, for Plan.Lines: "the driver supports CUDA 13.0"
+	Exact      gpu.Version // that very version; zero: the newest that fits
+	Release    string      // that very release of Exact, such as 13.2.1; empty: the newest
+	Pin        gpu.Version // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
 }
 
-// refuses says why a version may not be taken; empty: it may.
-func (w Want) refuses(v gpu.Version) string {
+// asked is the version as the user wrote it.
+func (w Want) asked() string { return cmp.Or(w.Release, w.Exact.String()) }
+
+// refuses says why a release may not be taken; empty: it may. pip writes 13.4.1 as 13.4.1.0, too.
+func (w Want) refuses(v gpu.Version, release string) string {
 	switch {
-	case !w.Exact.IsZero() && v != w.Exact:
-		return fmt.Sprintf(" is not the %s asked for", w.Exact)
+	case !w.Exact.IsZero() && v != w.Exact, w.Release != "" && release != w.Release && release != w.Release+".0":
+		return fmt.Sprintf(" is not the %s asked for", w.asked())
 	case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0 && w.MaxBecause != "":
 		return fmt.Sprintf(" is newer than %s (%s)", w.MaxVersion, w.MaxBecause)
 	case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0:
@@ -58,12 +63,11 @@ type Plan struct {
 	Licences  []Licence
 	Notes     []string // why newer versions were rejected
 
-	adds    bool           // a toolkit is there, and the items are what it lacks
-	repairs bool           // some of it is damaged
-	source  *redist.Source // nil: pip fetches wheels
-	origin  string         // who named the source
-	host    buildenv.Host
-	cache   string
+	adds   bool           // a toolkit is there, and the items are what it lacks
+	source *redist.Source // nil: pip fetches wheels
+	origin string         // who named the source
+	host   buildenv.Host
+	cache  string
 }
 
 // Item is one archive of a plan.
@@ -104,19 +108,19 @@ type store struct {
 
 // MakePlan picks the newest set of wheels that fits and says what installing it means. It changes nothing.
 func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error) {
-	parts, err := c.expand(Platform(h), w.Parts, tree.Broken(w.Repair)...)
+	parts, err := c.expand(Platform(h), w.Parts)
 	if err != nil {
 		return Plan{}, err
 	}
 	set, rejected := c.choose(Platform(h), parts, w)
 	if set == nil {
-		return Plan{}, &NoFitError{Platform: Platform(h), Exact: w.Exact, Max: w.MaxVersion, Newest: c.Sets[0].CUDA, Losers: rejected}
+		return Plan{}, &NoFitError{Platform: Platform(h), Want: w, Newest: c.Sets[0].CUDA, Losers: rejected}
 	}
 	o := offer{cuda: set.CUDA, release: set.Release, rejected: rejected}
 	for _, part := range parts {
 		o.archives = append(o.archives, set.Platform[Platform(h)][part])
 	}
-	return decide(c, w, o, openStore(h, cacheDir, nil)), nil
+	return decide(c, w, o, openStore(h, cacheDir, nil))
 }
 
 // Tree is the toolkit of the plan's version that is there already; false: there is none.
@@ -129,19 +133,19 @@ func (p Plan) Tree() (Installation, bool) {
 // where there is no pip. It reads the index over the network, so the caller has the user's consent already. If a toolkit that fits is
 // installed, nothing is read.
 func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir string, w Want, from Redist) (Plan, error) {
-	parts, err := c.expand(Platform(h), w.Parts, tree.Broken(w.Repair)...)
+	parts, err := c.expand(Platform(h), w.Parts)
 	if err != nil {
 		return Plan{}, err
 	}
 	platform := redist.Platform(Platform(h))
-	none := &NoFitError{Platform: Platform(h), Exact: w.Exact, Max: w.MaxVersion}
+	none := &NoFitError{Platform: Platform(h), Want: w}
 	if platform == "" {
 		return Plan{}, none
 	}
 	for _, in := range Installed(h, cacheDir) {
 		has := !slices.ContainsFunc(parts, func(p string) bool { return redist.Component(p, in.CUDA) != "" && !in.Has(p) })
-		if in.Platform == Platform(h) && w.refuses(in.CUDA) == "" && has && len(w.Repair) == 0 {
-			return decide(c, w, offer{cuda: in.CUDA, release: in.Release}, openStore(h, cacheDir, nil)), nil
+		if in.Platform == Platform(h) && w.refuses(in.CUDA, in.Release) == "" && has {
+			return decide(c, w, offer{cuda: in.CUDA, release: in.Release}, openStore(h, cacheDir, nil))
 		}
 	}
 	if from.Base == "" {
@@ -156,7 +160,7 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 		return Plan{}, err
 	}
 	for _, r := range releases {
-		why := w.refuses(r.CUDA())
+		why := w.refuses(r.CUDA(), r.String())
 		switch {
 		case !w.Exact.IsZero() && why != "":
 			continue
@@ -179,7 +183,7 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 			archives[i].Licence = c.part(archives[i].Part).Licence
 		}
 		o := offer{cuda: r.CUDA(), release: r.String(), archives: archives, rejected: none.Losers, source: source, origin: from.Origin}
-		return decide(c, w, o, openStore(h, cacheDir, source)), nil
+		return decide(c, w, o, openStore(h, cacheDir, source))
 	}
 	if len(none.Losers) == 0 {
 		none.Losers = []string{source.Nearest(releases, w.Exact)}
@@ -204,9 +208,8 @@ func openStore(h buildenv.Host, cacheDir string, source *redist.Source) store {
 }
 
 // decide says what installing a release means. It is pure but for the store's have.
-func decide(c *Catalog, w Want, o offer, s store) Plan {
-	p := Plan{CUDA: o.cuda, Release: o.release, Platform: Platform(s.host),
-		repairs: len(w.Repair) > 0, source: o.source, origin: o.origin, host: s.host, cache: s.cache}
+func decide(c *Catalog, w Want, o offer, s store) (Plan, error) {
+	p := Plan{CUDA: o.cuda, Release: o.release, Platform: Platform(s.host), source: o.source, origin: o.origin, host: s.host, cache: s.cache}
 	if w.Exact.IsZero() { // else the user knows why
 		p.Notes = o.rejected
 	}
@@ -214,13 +217,17 @@ func decide(c *Catalog, w Want, o offer, s store) Plan {
 	var have Installation
 	for _, in := range s.installed {
 		if in.CUDA == p.CUDA && in.Platform == p.Platform {
-			have, p.Root, p.adds = in, in.Root, true // an earlier gpubuild named it otherwise
+			have, p.Root, p.adds = in, in.Root, true
 			break
 		}
 	}
-	seen, broken := map[string]bool{}, tree.Broken(w.Repair)
+	if p.adds && w.Release != "" && have.Release != o.release {
+		return p, exit.Errorf(exit.Misfit, "gpubuild toolchain remove "+p.CUDA.String(),
+			"CUDA %s is installed as %s, and there is one toolkit of each version", p.CUDA, have.Release)
+	}
+	seen := map[string]bool{}
 	for _, a := range o.archives {
-		if have.Has(a.Part) && !slices.Contains(broken, a.Part) {
+		if have.Has(a.Part) {
 			continue
 		}
 		it := Item{a, s.have(a)}
@@ -235,12 +242,12 @@ func decide(c *Catalog, w Want, o offer, s store) Plan {
 		}
 	}
 	p.Installed = p.unneeded(have)
-	return p
+	return p, nil
 }
 
 // unneeded says whether a toolkit has all that the plan would add.
 func (p Plan) unneeded(in Installation) bool {
-	return in.Schema > 0 && in.Problem == "" && !p.repairs && (in.LinkStubs || p.host.OS != buildenv.Linux) &&
+	return in.Schema > 0 && in.Problem == "" && (in.LinkStubs || p.host.OS != buildenv.Linux) &&
 		!slices.ContainsFunc(p.Items, func(it Item) bool { return !in.Has(it.Part) })
 }
 
@@ -269,14 +276,15 @@ func (p Plan) FindPip(ctx context.Context, run Runner) error {
 	return err
 }
 
-// Fits returns a *SpaceError if that many free bytes are too few, before anything is fetched; 0: unknown. The index does not say what
+// Fits returns an error if that many free bytes are too few, before anything is fetched; 0: unknown. The index does not say what
 // NVIDIA's archives unpack to, so those are tried.
 func (p Plan) Fits(free uint64) error {
 	need := p.Fetch + p.Disk // the archives are there until the last is unpacked
 	if p.Installed || p.source != nil || free == 0 || uint64(need) <= free {
 		return nil
 	}
-	return &SpaceError{Dir: p.cache, Need: need, Free: int64(free)}
+	return exit.Errorf(0, "free some space, or set GPUBUILD_CACHE to a directory on a larger disk",
+		"%s: too little space: the toolkit needs %s, and %s are free", p.cache, tree.Size(need), tree.Size(int64(free)))
 }
 
 // Lines says for a person what Run would do: what, how large, under whose licence, where to.

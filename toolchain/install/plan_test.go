@@ -184,8 +184,7 @@ func TestFits(t *testing.T) {
 		"archives of unknown size": {Plan{Fetch: 140e6, Disk: 407e6, source: &redist.Source{}}, 1, true},
 	} {
 		err := tt.plan.Fits(tt.free)
-		var space *SpaceError
-		if (err == nil) != tt.fits || err != nil && (!errors.As(err, &space) || space.Error() != ": too little space: the toolkit needs 547 MB, and 547 MB are free") {
+		if (err == nil) != tt.fits || err != nil && (err.Error() != ": too little space: the toolkit needs 547 MB, and 547 MB are free") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -229,13 +228,35 @@ func TestDecide(t *testing.T) {
 			}
 			return ""
 		}
-		p := decide(c, tt.want, o, store{linuxHost(), "/c", tt.installed, have})
-		if p.Fetch != tt.fetch || p.Disk != tt.disk || p.Installed != tt.is || len(p.Notes) != tt.notes {
+		p, err := decide(c, tt.want, o, store{linuxHost(), "/c", tt.installed, have})
+		if err != nil || p.Fetch != tt.fetch || p.Disk != tt.disk || p.Installed != tt.is || len(p.Notes) != tt.notes {
 			t.Errorf("%s: %+v", story, p)
 		}
 		if len(tt.installed) > 0 != (p.Root == there.Root) || len(tt.installed) == 0 && (len(p.Licences) != 2 || p.Licences[0] != c.Licences["cuda"]) {
 			t.Errorf("%s: root %s, licences %v", story, p.Root, p.Licences)
 		}
+	}
+}
+
+// TestOneReleaseOfAVersion: a release with three numbers is taken as it is written, and never mixed with another one that is installed.
+func TestOneReleaseOfAVersion(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := gpu.Version{Major: 13, Minor: 2}
+	if p, err := MakePlan(c, linuxHost(), "/c", Want{Exact: v, Release: "13.2.2"}); err != nil || p.Release != "13.2.2" {
+		t.Errorf("the pinned one: %s, %v", p.Release, err)
+	}
+	_, err = MakePlan(c, linuxHost(), "/c", Want{Exact: v, Release: "13.2.1"})
+	if err == nil || !strings.Contains(err.Error(), "no CUDA 13.2.1 to fetch") || exit.Of(err) != exit.Usage {
+		t.Errorf("another one: %v", err)
+	}
+	there := Installation{Root: "/c/toolkits/x", CUDA: v, Release: "13.2.2", Platform: "linux-x86_64", Schema: 2}
+	none := func(tree.Archive) string { return "" }
+	_, err = decide(c, Want{Exact: v, Release: "13.2.1"}, offer{cuda: v, release: "13.2.1"}, store{linuxHost(), "/c", []Installation{there}, none})
+	if err == nil || !strings.Contains(err.Error(), "installed as 13.2.2") || exit.Of(err) != exit.Misfit {
+		t.Errorf("beside another one: %v", err)
 	}
 }
 
@@ -256,7 +277,7 @@ func TestAVersionThatDoesNotExist(t *testing.T) {
 	if got := exit.Of(&RedistError{First: err, Err: err}); got != exit.Usage {
 		t.Errorf("a version that is nowhere: %d", got)
 	}
-	both := &RedistError{First: err, Err: &NoFitError{Platform: Platform(h), Exact: gpu.Version{Major: 99}}}
+	both := &RedistError{First: err, Err: &NoFitError{Platform: Platform(h), Want: Want{Exact: gpu.Version{Major: 99}}}}
 	if got, want := both.Error(), "no CUDA 99.0 to fetch for linux-x86_64"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

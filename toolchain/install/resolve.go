@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/install/redist"
 	"gpubuild/toolchain/install/tree"
@@ -15,18 +16,6 @@ import (
 
 // metaPackage requires, by its extras, the wheels of one release.
 const metaPackage = "cuda-toolkit"
-
-// NoReleaseError says that pip's index knows newer releases than any, and not the one that was asked for.
-type NoReleaseError struct{ Asked, Newest gpu.Version }
-
-func (e *NoReleaseError) Error() string {
-	return "there is no CUDA " + e.Asked.String() + "; the newest is " + e.Newest.String()
-}
-
-func (e *NoReleaseError) Hint() string { return "gpubuild toolchain list --available" }
-
-// ExitCode is that of a wrong argument.
-func (e *NoReleaseError) ExitCode() int { return (&NoFitError{Exact: e.Asked}).ExitCode() }
 
 // Offered lists the releases of CUDA 13 and later that the user's pip can install, newest first. It reads the index over the network.
 func Offered(ctx context.Context, h buildenv.Host, run Runner) ([]string, error) {
@@ -70,19 +59,19 @@ func (c *Catalog) Resolve(ctx context.Context, h buildenv.Host, run Runner, w Wa
 		if newest.Compare(v) < 0 {
 			newest = v
 		}
-		if w.refuses(v) != "" {
+		if w.refuses(v, release) != "" {
 			continue
 		}
 		return c.resolve(ctx, h, run, w, v, release)
 	}
-	if !newest.IsZero() && w.Exact.Compare(newest) > 0 {
-		return &NoReleaseError{Asked: w.Exact, Newest: newest}
+	if !newest.IsZero() && (w.Exact.Compare(newest) > 0 || w.Release != "") {
+		return exit.Errorf(exit.Usage, "gpubuild toolchain list --available", "there is no CUDA %s; the newest is %s", w.asked(), newest)
 	}
-	return &NoFitError{Platform: Platform(h), Exact: w.Exact, Max: w.MaxVersion, Newest: newest}
+	return &NoFitError{Platform: Platform(h), Want: w, Newest: newest}
 }
 
 func (c *Catalog) resolve(ctx context.Context, h buildenv.Host, run Runner, w Want, v gpu.Version, release string) error {
-	parts, err := c.expand(Platform(h), w.Parts, tree.Broken(w.Repair)...)
+	parts, err := c.expand(Platform(h), w.Parts)
 	if err != nil {
 		return err
 	}

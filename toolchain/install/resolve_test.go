@@ -2,11 +2,11 @@ package install
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 )
 
@@ -38,13 +38,15 @@ func TestReleaseThatIsNotPinned(t *testing.T) {
 	}{
 		{Want{Parts: []string{"nvcc"}}, "13.6.1", ""},
 		{Want{Parts: []string{"nvcc"}, MaxVersion: gpu.Version{Major: 13, Minor: 5}}, "13.5.0", ""},
+		{Want{Parts: []string{"nvcc"}, Exact: gpu.Version{Major: 13, Minor: 5}, Release: "13.5.0"}, "13.5.0", ""},
+		{Want{Parts: []string{"nvcc"}, Exact: gpu.Version{Major: 13, Minor: 5}, Release: "13.5.7"}, "",
+			"there is no CUDA 13.5.7; the newest is 13.6"},
 		{Want{Parts: []string{"nvcc"}, Exact: gpu.Version{Major: 99}}, "", "there is no CUDA 99.0; the newest is 13.6"},
 	} {
 		c := &Catalog{Parts: []Part{{Name: "nvcc", Package: "nvidia-cuda-nvcc", Licence: "cuda"}}}
 		err := c.Resolve(context.Background(), h, pip, tt.want)
 		if tt.err != "" {
-			var none *NoReleaseError
-			if !errors.As(err, &none) || err.Error() != tt.err {
+			if exit.Of(err) != exit.Usage || err.Error() != tt.err {
 				t.Errorf("%v: %v", tt.want, err)
 			}
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,7 +37,11 @@ func (p Plan) Run(ctx context.Context, run Runner, progress tree.Progress) (root
 	if p.Installed {
 		return p.Root, nil
 	}
-	defer func() { err = p.explained(err) }()
+	defer func() {
+		if path, ok := errors.AsType[*fs.PathError](err); ok && !errors.Is(err, fs.ErrNotExist) {
+			err = &cache.WriteError{Path: p.host.Join(p.Root, p.host.Base(path.Path)), Err: err}
+		}
+	}()
 	if progress == nil {
 		progress = func(tree.Event) {}
 	}
@@ -84,9 +89,11 @@ func (p Plan) Run(ctx context.Context, run Runner, progress tree.Progress) (root
 
 // install fetches, unpacks and completes. The lock is held.
 func (p Plan) install(ctx context.Context, run Runner, have Installation, progress tree.Progress) (err error) {
-	keep, err := p.keep(have)
-	if err != nil {
-		return err
+	var keep []tree.File
+	if have.Schema != 0 {
+		if keep, err = have.Files(p.host); err != nil {
+			return &DamagedError{Root: p.Root, CUDA: p.CUDA, Problem: "its list of files " + err.Error()}
+		}
 	}
 	scratch := filepath.Join(p.cache, wheelsDir, scratchName)
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
@@ -150,24 +157,6 @@ func (p Plan) startNVCC(ctx context.Context, run Runner) error {
 			"nothing was installed: `%s --version` does not work: %w", nvcc, err)
 	}
 	return ctx.Err()
-}
-
-// keep lists the files that stay as they are: of a toolkit that is repaired, those of other parts, as far as they are whole.
-func (p Plan) keep(have Installation) ([]tree.File, error) {
-	if have.Schema == 0 {
-		return nil, nil
-	}
-	files, err := have.Files(p.host)
-	all := !slices.ContainsFunc(have.Parts, func(part tree.InstalledPart) bool { return !p.has(part.Name) })
-	switch {
-	case p.repairs && all:
-		return nil, nil
-	case err != nil:
-		return nil, &DamagedError{Root: p.Root, CUDA: p.CUDA, Problem: "its list of files " + err.Error()}
-	case p.repairs:
-		files = slices.DeleteFunc(files, func(f tree.File) bool { return p.has(f.Part) || !f.Whole(p.host, p.Root) })
-	}
-	return files, nil
 }
 
 func (p Plan) has(part string) bool {

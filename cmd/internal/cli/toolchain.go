@@ -15,7 +15,6 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
-	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
@@ -61,8 +60,8 @@ func toolchainVerb() verb {
 				Verb: help.Verb{
 					Name: "install", Args: "[VERSION]", Usage: "download a toolkit into your cache, without admin rights",
 					Examples: []string{"gpubuild toolchain install 13.4", "gpubuild toolchain install 13.4 --parts cudnn,run"},
-					Text: "There is one toolkit of each version: this adds the parts that it lacks, and repairs what `gpubuild " +
-						"toolchain verify` finds.\n\nDownloads NVIDIA's wheels with your own pip. CUDA 12, whose wheels contain no " +
+					Text: "There is one toolkit of each version: this adds the parts that it lacks. One that is damaged, as `gpubuild " +
+						"toolchain verify` says, is installed again.\n\nDownloads NVIDIA's wheels with your own pip. CUDA 12, whose wheels contain no " +
 						"nvcc, comes from NVIDIA's redistributable archives, and so does CUDA 13 if there is no pip. Writes nothing " +
 						"outside the cache.",
 				},
@@ -198,7 +197,9 @@ func installToolkit(ctx context.Context, m *session.Machine, o toolchainOptions,
 		if err != nil {
 			return usage(err.Error(), "gpubuild toolchain install 13.4")
 		}
-		want.Exact = v
+		if want.Exact = v; strings.Count(rest[0], ".") > 1 {
+			want.Release = rest[0]
+		}
 	}
 	if d := driver.Version(m.Host); d.Version != "" {
 		want.MaxVersion, want.MaxBecause = d.CUDA, "the newest that driver "+d.Version+" supports"
@@ -207,21 +208,22 @@ func installToolkit(ctx context.Context, m *session.Machine, o toolchainOptions,
 	if err != nil {
 		return err
 	}
-	if len(rest) > 0 && strings.Count(rest[0], ".") > 1 && rest[0] != plan.Release {
-		return usage("there is no CUDA "+rest[0]+" to fetch: "+plan.CUDA.String()+" is "+plan.Release, toolchain.InstallCommand(plan.CUDA))
-	}
 	if in, ok := plan.Tree(); ok {
-		if want.Repair, err = install.Verify(ctx, m.Host, in); err != nil {
+		problems, err := install.Verify(ctx, m.Host, in)
+		if err != nil {
 			return err
 		}
-		for _, p := range want.Repair {
-			m.Shell.Warning("%s: %s; repairing it", m.Host.Join(in.Root, p.Path), p.What)
+		for _, p := range problems {
+			m.Shell.Warning("%s: %s; installing it again", m.Host.Join(in.Root, p.Path), p.What)
 		}
-	}
-	if len(want.Repair) > 0 {
-		want.Exact = plan.CUDA
-		if plan, err = tools.Plan(ctx, m, want, o.Redist); err != nil {
-			return err
+		if len(problems) > 0 {
+			want.Exact, want.Parts = plan.CUDA, slices.Concat(install.Default(), o.Parts, in.Names())
+			if err := install.Remove(ctx, m.Host, m.CacheDir, in.Name, waiting(m)); err != nil {
+				return err
+			}
+			if plan, err = tools.Plan(ctx, m, want, o.Redist); err != nil {
+				return err
+			}
 		}
 	}
 	root, err := tools.Install(ctx, m, plan)
@@ -300,9 +302,7 @@ func tendToolkits(ctx context.Context, m *session.Machine, o toolchainOptions, w
 	for _, in := range meant {
 		roots = append(roots, in.Root)
 		if word == "remove" {
-			if err := install.Remove(ctx, m.Host, m.CacheDir, in.Name, func(holder string) {
-				m.Shell.Note("waiting for another gpubuild (%s) that is installing a toolkit", holder)
-			}); err != nil {
+			if err := install.Remove(ctx, m.Host, m.CacheDir, in.Name, waiting(m)); err != nil {
 				return err
 			}
 			m.Shell.Status("Removed", "%s", in.Root)
@@ -337,6 +337,13 @@ func tendToolkits(ctx context.Context, m *session.Machine, o toolchainOptions, w
 		return exit.Code(exit.Missing)
 	}
 	return nil
+}
+
+// waiting says that another process works in the cache.
+func waiting(m *session.Machine) func(holder string) {
+	return func(holder string) {
+		m.Shell.Note("waiting for another gpubuild (%s) that is installing a toolkit", holder)
+	}
 }
 
 // forget drops the user's own choice where it was the toolkit that was just removed.

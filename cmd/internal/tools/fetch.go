@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
@@ -38,15 +39,14 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 		plan, err := install.MakePlan(catalog, m.Host, m.CacheDir, want)
 		var none *install.NoFitError
 		var noPip *install.NoPipError
-		var noRelease *install.NoReleaseError
 		if errors.As(err, &none) && (want.Exact.IsZero() || want.Exact.Major >= 13) {
 			switch asked := catalog.Resolve(ctx, m.Host, m.Runner, want); {
 			case asked == nil:
 				plan, err = install.MakePlan(catalog, m.Host, m.CacheDir, want)
 			case ctx.Err() != nil:
 				return plan, ctx.Err()
-			case errors.As(asked, &noRelease):
-				return plan, noRelease
+			case exit.Of(asked) == exit.Usage && !errors.As(asked, new(*install.NoFitError)):
+				return plan, asked
 			default:
 				m.Shell.Detail("pip does not say what it has: %v", asked)
 			}

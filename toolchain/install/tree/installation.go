@@ -39,9 +39,6 @@ type Installation struct {
 
 // listFile lists the files. It has another name after each installation: the marker is replaced at once, and until then the old list holds.
 func (in Installation) listFile() string {
-	if in.Schema < 2 {
-		return "gpubuild-files.json"
-	}
 	return "gpubuild-files-" + in.List[:min(16, len(in.List))] + ".json"
 }
 
@@ -83,7 +80,7 @@ func Read(h buildenv.Host, root string) Installation {
 			in.Problem = MarkerFile + " is damaged: " + err.Error()
 		} else if in.Schema > 2 {
 			in.Problem = MarkerFile + " was written by a later gpubuild"
-		} else if in.Schema < 1 || in.CUDA.IsZero() || len(in.Parts) == 0 {
+		} else if in.Schema < 2 || in.CUDA.IsZero() || len(in.Parts) == 0 {
 			in.Problem = MarkerFile + " is damaged: it names no version or no parts"
 		}
 	}
@@ -132,11 +129,19 @@ func (in Installation) Unusable() string {
 
 // Holds says what is in the toolkit, for people.
 func (in Installation) Holds() string {
-	s := strings.Join(in.names(), ", ")
+	s := strings.Join(in.Names(), ", ")
 	if stubs := in.Stubs(); len(stubs) > 0 {
 		s += "; to link only: " + strings.Join(stubs, ", ")
 	}
 	return s
+}
+
+// Names lists the parts.
+func (in Installation) Names() (all []string) {
+	for _, p := range in.Parts {
+		all = append(all, p.Name)
+	}
+	return all
 }
 
 // Has says whether a part is in the toolkit.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 
 	"gpubuild/buildenv"
 )
@@ -17,8 +16,6 @@ import (
 type Problem struct {
 	Path string `json:"path"` // from the root
 	What string `json:"what"`
-
-	parts []string // which have to be fetched again; none: gpubuild makes the file
 }
 
 func (p Problem) String() string { return p.Path + ": " + p.What }
@@ -31,46 +28,19 @@ func Verify(ctx context.Context, h buildenv.Host, in Installation) ([]Problem, e
 	}
 	files, err := in.Files(h)
 	if err != nil {
-		return []Problem{{in.listFile(), err.Error(), in.names()}}, nil
+		return []Problem{{in.listFile(), err.Error()}}, nil
 	}
 	var out []Problem
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		what := f.differs(h, in.Root)
-		switch {
-		case what == "":
-		case f.Part != "":
-			out = append(out, Problem{f.Path, what, []string{f.Part}})
-		case in.Schema == 1: // it lists no parts
-			out = append(out, Problem{f.Path, what, in.names()})
-		default:
-			out = append(out, Problem{Path: f.Path, What: what})
+		if what := f.differs(h, in.Root); what != "" {
+			out = append(out, Problem{f.Path, what})
 		}
 	}
 	return out, nil
 }
-
-// names lists the parts.
-func (in Installation) names() (all []string) {
-	for _, p := range in.Parts {
-		all = append(all, p.Name)
-	}
-	return all
-}
-
-// Broken lists the parts that have to be fetched again.
-func Broken(problems []Problem) (parts []string) {
-	for _, p := range problems {
-		parts = append(parts, p.parts...)
-	}
-	slices.Sort(parts)
-	return slices.Compact(parts)
-}
-
-// Whole says whether a file is the one that was installed.
-func (f File) Whole(h buildenv.Host, root string) bool { return f.differs(h, root) == "" }
 
 // differs says how a file is not the one that was installed; empty: it is.
 func (f File) differs(h buildenv.Host, root string) string {

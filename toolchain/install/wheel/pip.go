@@ -129,7 +129,7 @@ func (p Pip) Download(ctx context.Context, wheels []tree.Archive, to, scratch st
 		file := filepath.Join(to, w.File)
 		err := w.Check(file)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = failed([]string{w.File}, "", errors.New("pip ended well, but the file is not there"))
+			err = failed([]string{w.File}, errors.New("pip ended well, but the file is not there"))
 		} else if _, ok := errors.AsType[*tree.HashError](err); ok {
 			err = errors.Join(err, os.Remove(file))
 		}
