@@ -1,7 +1,6 @@
 package loader
 
 import (
-	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -46,22 +45,11 @@ func (e *NotELFError) Hint() string {
 // object is what matters of one ELF file.
 type object struct {
 	path    string
+	asked   string // the file about which the loader is asked
 	class   elf.Class
-	data    elf.Data
 	machine elf.Machine
 	interp  string
-	soname  string
 	needed  []string
-	rpath   []string
-	runpath []string
-	noDef   bool // DF_1_NODEFLIB: neither the cache nor default directories
-	stub    bool
-	parent  *object // whose need brought it in
-}
-
-// fits says whether b can be loaded into a process that a was started as.
-func (a *object) fits(b *object) bool {
-	return a.class == b.class && a.data == b.data && a.machine == b.machine
 }
 
 func (o *object) kind() string {
@@ -69,8 +57,6 @@ func (o *object) kind() string {
 	class := strings.TrimPrefix(strings.ToLower(o.class.String()), "elfclass")
 	return machine + ", " + class + " bit"
 }
-
-const maxNames = 4096 // of one file
 
 func open(h buildenv.Host, path string) (*object, error) {
 	r, done, err := readerAt(h, path)
@@ -98,7 +84,7 @@ func readerAt(h buildenv.Host, path string) (io.ReaderAt, func(), error) {
 	return strings.NewReader(string(data)), func() {}, nil
 }
 
-// parse reads an ELF file's dynamic section.
+// parse reads what a file says that it needs.
 func parse(path string, r io.ReaderAt) (*object, error) {
 	var magic [8]byte
 	n, err := r.ReadAt(magic[:], 0)
@@ -108,15 +94,17 @@ func parse(path string, r io.ReaderAt) (*object, error) {
 	if what := other(magic[:n]); what != "" {
 		return nil, &NotELFError{Path: path, What: what}
 	}
-	f, err := elf.NewFile(sectionless{r})
+	f, err := elf.NewFile(r)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("it is cut off")
+	}
 	if err != nil {
 		return nil, &NotELFError{Path: path, Err: err}
 	}
 	if f.Type == elf.ET_REL {
 		return nil, &NotELFError{Path: path, Err: errors.New("it is an object file, which is not linked yet")}
 	}
-	o := &object{path: path, class: f.Class, data: f.Data, machine: f.Machine}
-	var dynamic []byte
+	o := &object{path: path, asked: path, class: f.Class, machine: f.Machine}
 	for _, p := range f.Progs {
 		switch {
 		case p.Type == elf.PT_LOAD && !reaches(r, p.Off, p.Filesz):
@@ -124,29 +112,12 @@ func parse(path string, r io.ReaderAt) (*object, error) {
 		case p.Type == elf.PT_INTERP && p.Filesz < 4096:
 			text, _ := io.ReadAll(io.LimitReader(p.Open(), 4096)) // an unreadable one is none
 			o.interp = strings.TrimRight(string(text), "\x00")
-		case p.Type == elf.PT_DYNAMIC:
-			if dynamic, err = io.ReadAll(io.LimitReader(p.Open(), maxDynamic)); err != nil {
-				return nil, &NotELFError{Path: path, Err: err}
-			}
 		}
 	}
-	if dynamic == nil {
-		return o, nil // linked statically
+	o.needed, err = f.ImportedLibraries()
+	if err != nil {
+		return nil, &NotELFError{Path: path, Err: err}
 	}
-	d := table{f: f}
-	d.read(dynamic)
-	o.needed = d.strings(elf.DT_NEEDED)
-	if s := d.strings(elf.DT_SONAME); len(s) > 0 {
-		o.soname = s[0]
-	}
-	o.rpath, o.runpath = split(d.strings(elf.DT_RPATH)), split(d.strings(elf.DT_RUNPATH))
-	if d.err != nil {
-		return nil, &NotELFError{Path: path, Err: d.err}
-	}
-	for _, v := range d.values[elf.DT_FLAGS_1] {
-		o.noDef = o.noDef || v&uint64(elf.DF_1_NODEFLIB) != 0
-	}
-	o.stub = isStub(r, o.soname)
 	return o, nil
 }
 
@@ -160,130 +131,40 @@ func reaches(r io.ReaderAt, start, size uint64) bool {
 	return n == 1 && end > start
 }
 
-// sectionless is a file whose header says that there are no section headers. A loader reads none, so that a file that lost them, or has
-// damaged ones, is as good as another. Source: the ELF specification, "ELF Header".
-type sectionless struct{ io.ReaderAt }
-
-func (s sectionless) ReadAt(p []byte, off int64) (int, error) {
-	n, err := s.ReaderAt.ReadAt(p, off)
-	var class [1]byte
-	if off >= 0x40 {
-		return n, err
-	}
-	if _, e := s.ReaderAt.ReadAt(class[:], elf.EI_CLASS); e != nil {
-		return n, err
-	}
-	fields := [][2]int64{{0x28, 0x30}, {0x3c, 0x40}} // e_shoff; e_shnum and e_shstrndx
-	if elf.Class(class[0]) == elf.ELFCLASS32 {
-		fields = [][2]int64{{0x20, 0x24}, {0x30, 0x34}}
-	}
-	for _, field := range fields {
-		for at := max(field[0], off); at < min(field[1], off+int64(n)); at++ {
-			p[at-off] = 0
+// stubProblem says that a file is a link stub; empty where it is none.
+func stubProblem(h buildenv.Host, file string) string {
+	for _, p := range []string{file, h.Real(file)} {
+		if IsStubDir(h, h.Dir(p)) {
+			return "a link stub (in " + h.Dir(p) + "): every call of it fails"
 		}
 	}
-	return n, err
+	if isOwnStub(h, file) {
+		return "a link stub that gpubuild made: every call of it fails"
+	}
+	return ""
 }
 
-const (
-	maxDynamic = 1 << 20
-	maxText    = 64 << 10 // of one list of directories
-)
-
-// table is a dynamic section as its segment has it.
-type table struct {
-	f      *elf.File
-	values map[elf.DynTag][]uint64
-	err    error
-}
-
-func (d *table) read(data []byte) {
-	d.values = map[elf.DynTag][]uint64{}
-	size := 8
-	if d.f.Class == elf.ELFCLASS64 {
-		size = 16
-	}
-	for ; len(data) >= size; data = data[size:] {
-		tag, value := uint64(d.f.ByteOrder.Uint32(data)), uint64(d.f.ByteOrder.Uint32(data[4:]))
-		if size == 16 {
-			tag, value = d.f.ByteOrder.Uint64(data), d.f.ByteOrder.Uint64(data[8:])
-		}
-		if tag == uint64(elf.DT_NULL) {
-			return
-		}
-		if t := elf.DynTag(tag); len(d.values[t]) < maxNames {
-			d.values[t] = append(d.values[t], value)
-		}
-	}
-}
-
-// strings reads the texts that a tag names, where the string table will lie in memory.
-func (d *table) strings(tag elf.DynTag) (out []string) {
-	for _, at := range d.values[tag] {
-		s, err := d.text(at)
-		if err != nil {
-			d.err = err
-			return out
-		}
-		out = append(out, s)
-	}
-	return out
-}
-
-func (d *table) text(at uint64) (string, error) {
-	base, size := d.values[elf.DT_STRTAB], d.values[elf.DT_STRSZ]
-	if len(base) == 0 || len(size) == 0 || at >= size[0] {
-		return "", errors.New("a name lies outside of its string table")
-	}
-	addr := base[0] + at
-	for _, p := range d.f.Progs {
-		if p.Type != elf.PT_LOAD || addr < p.Vaddr || addr-p.Vaddr >= p.Filesz {
-			continue
-		}
-		off := addr - p.Vaddr
-		text := make([]byte, min(p.Filesz-off, size[0]-at, maxText))
-		n, err := p.ReadAt(text, int64(off))
-		if end := bytes.IndexByte(text[:n], 0); end >= 0 {
-			return string(text[:end]), nil
-		}
-		if err == nil {
-			err = errors.New("a name in its string table has no end")
-		}
-		return "", err
-	}
-	return "", errors.New("its string table is in no segment that is loaded")
-}
-
-// isStub looks for our own mark, in libraries that there are stubs of only: reading every symbol of every library would take long.
-func isStub(r io.ReaderAt, soname string) bool {
-	name, _, _ := strings.Cut(soname, ".so")
-	switch name {
+// isOwnStub looks for our own mark, in libraries that there are stubs of only: reading every symbol of every library would take long.
+func isOwnStub(h buildenv.Host, file string) bool {
+	switch name, _, _ := strings.Cut(h.Base(file), ".so"); name {
 	case "libcuda", "libcublas", "libcublasLt", "libcurand", "libnvrtc", "libcudnn":
 	default:
 		return false
 	}
+	r, done, err := readerAt(h, file)
+	if err != nil {
+		return false
+	}
+	defer done()
 	f, err := elf.NewFile(r)
 	if err != nil {
-		return false // a stub of ours has its sections
+		return false
 	}
 	if s := f.Section(".dynsym"); s == nil || s.Size > 1<<20 {
 		return false
 	}
 	symbols, err := f.DynamicSymbols()
 	return err == nil && slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == stubMark })
-}
-
-// split takes path lists apart. An empty entry is kept: to glibc it is the current directory (elf/dl-load.c, fillin_rpath).
-func split(lists []string) []string {
-	var out []string
-	for _, l := range lists {
-		for _, d := range strings.Split(l, ":") {
-			if l != "" && len(out) < maxNames {
-				out = append(out, d)
-			}
-		}
-	}
-	return out
 }
 
 const windowsProgramWords = "a Windows program (PE)"

@@ -1,251 +1,260 @@
 package loader
 
 import (
-	"debug/elf"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/proc"
 )
 
-// show writes what was found, one library a line.
-func show(libs []Library) string {
-	var b strings.Builder
-	for _, l := range libs {
-		fmt.Fprintf(&b, "%s => %s (%s)", l.Name, l.Path, l.Origin)
-		if l.Kind != OK {
-			fmt.Fprintf(&b, " %s: %s", l.Kind, l.Problem)
-		}
-		b.WriteString("\n")
+// here is this machine without variables of the loader, in dir.
+func here(t *testing.T, dir string, env ...string) buildenv.Host {
+	t.Helper()
+	if runtime.GOOS != buildenv.Linux {
+		need.Missing(t, "linux", "its loader is asked")
 	}
-	return strings.TrimSpace(b.String())
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range h.Env.Names() {
+		if strings.HasPrefix(name, "LD_") {
+			h.Env = h.Env.Unset(name)
+		}
+	}
+	for _, e := range env {
+		name, v, _ := strings.Cut(e, "=")
+		h.Env = h.Env.Set(name, v)
+	}
+	h.Cwd = dir
+	return h
 }
 
-func TestResolve(t *testing.T) {
-	libc := image(lib{soname: "libc.so.6"})
-	tests := []struct {
-		story string
-		files machine
-		env   []string
-		dirs  []string
-		want  string
-	}{
-		{story: "a static program needs nothing", files: machine{"/app": image(lib{})}},
-		{story: "the cache knows",
-			files: machine{"/app": image(lib{needed: []string{"libc.so.6"}}), "/etc/ld.so.cache": ldCache("libc.so.6", "/lib/x/libc.so.6"),
-				"/lib/x/libc.so.6": libc},
-			want: "libc.so.6 => /lib/x/libc.so.6 (ld.so.cache)"},
-		{story: "without a cache ld.so.conf tells",
-			files: machine{"/app": image(lib{needed: []string{"libc.so.6"}}),
-				"/etc/ld.so.conf":          []byte("include ld.so.conf.d/*.conf # all\n"),
-				"/etc/ld.so.conf.d/a.conf": []byte("/opt/lib\n"), "/etc/ld.so.conf.d/b.txt": []byte("/never\n"),
-				"/opt/lib/libc.so.6": libc},
-			want: "libc.so.6 => /opt/lib/libc.so.6 (default directory)"},
-		{story: "an include that includes itself ends",
-			files: machine{"/app": image(lib{needed: []string{"libc.so.6"}}),
-				"/etc/ld.so.conf": []byte("include /etc/ld.so.conf\n/opt/lib"), "/opt/lib/libc.so.6": libc},
-			want: "libc.so.6 => /opt/lib/libc.so.6 (default directory)"},
-		{story: "candle on a machine without GPU: the toolkit's libraries come from gpubuild, libcuda from nowhere",
-			files: machine{"/app": image(lib{needed: []string{"libcuda.so.1", "libcublas.so.13", "libc.so.6"}}),
-				"/tk/lib/libcublas.so.13":   image(lib{soname: "libcublas.so.13", needed: []string{"libcublasLt.so.13"}}),
-				"/tk/lib/libcublasLt.so.13": image(lib{soname: "libcublasLt.so.13"}), "/lib64/libc.so.6": libc},
-			dirs: []string{"/tk/lib"},
-			want: "libcuda.so.1 =>  () missing: not found\n" +
-				"libcublas.so.13 => /tk/lib/libcublas.so.13 (added by gpubuild) added: only in /tk/lib, which gpubuild adds to " +
-				"LD_LIBRARY_PATH: a bare start lacks it\n" +
-				"libc.so.6 => /lib64/libc.so.6 (default directory)\n" +
-				"libcublasLt.so.13 => /tk/lib/libcublasLt.so.13 (added by gpubuild) added: only in /tk/lib, which gpubuild adds to " +
-				"LD_LIBRARY_PATH: a bare start lacks it"},
-		{story: "what is found bare as well is no problem",
-			files: machine{"/app": image(lib{needed: []string{"libcublas.so.13"}}), "/tk/lib/libcublas.so.13": libc,
-				"/usr/lib64/libcublas.so.13": libc},
-			dirs: []string{"/tk/lib"},
-			want: "libcublas.so.13 => /tk/lib/libcublas.so.13 (added by gpubuild)"},
-		{story: "a stub directory on LD_LIBRARY_PATH", env: []string{"LD_LIBRARY_PATH=/tk/lib64/stubs"},
-			files: machine{"/app": image(lib{needed: []string{"libcuda.so.1"}}), "/tk/lib64/stubs/libcuda.so.1": libc,
-				"/lib64/libcuda.so.1": libc},
-			want: "libcuda.so.1 => /tk/lib64/stubs/libcuda.so.1 (LD_LIBRARY_PATH) stub: a link stub (in /tk/lib64/stubs): every call of " +
-				"it fails"},
-		{story: "a link to a stub",
-			files: machine{"/app": image(lib{needed: []string{"libcuda.so.1"}}),
-				"/lib64/libcuda.so.1": []byte("-> /tk/lib/stubs/libcuda.so"), "/tk/lib/stubs/libcuda.so": libc},
-			want: "libcuda.so.1 => /lib64/libcuda.so.1 (default directory) stub: a link stub (in /tk/lib/stubs): every call of it fails"},
-		{story: "a copy of our own stub",
-			files: machine{"/app": image(lib{needed: []string{"libcuda.so.1"}}),
-				"/lib64/libcuda.so.1": image(lib{soname: "libcuda.so.1", symbols: []string{"cuInit", stubMark}})},
-			want: "libcuda.so.1 => /lib64/libcuda.so.1 (default directory) stub: a link stub that gpubuild made: every call of it fails"},
-		{story: "a real driver is no stub",
-			files: machine{"/app": image(lib{needed: []string{"libcuda.so.1"}}),
-				"/lib64/libcuda.so.1": image(lib{soname: "libcuda.so.1", symbols: []string{"cuInit"}})},
-			want: "libcuda.so.1 => /lib64/libcuda.so.1 (default directory)"},
-		{story: "RPATH before LD_LIBRARY_PATH before RUNPATH", env: []string{"LD_LIBRARY_PATH=/env"},
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}, rpath: "/r"}),
-				"/r/liba.so":   image(lib{needed: []string{"libb.so"}, runpath: "/run"}),
-				"/env/liba.so": libc, "/env/libb.so": libc, "/run/libb.so": libc, "/r/libb.so": libc},
-			want: "liba.so => /r/liba.so (RPATH of /app)\nlibb.so => /env/libb.so (LD_LIBRARY_PATH)"},
-		{story: "RPATH of the program holds for what its libraries need, RUNPATH does not",
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}, runpath: "/r"}),
-				"/r/liba.so": image(lib{needed: []string{"libb.so"}}), "/r/libb.so": libc},
-			want: "liba.so => /r/liba.so (RUNPATH of /app)\nlibb.so =>  () missing: not found"},
-		{story: "RPATH is void where there is a RUNPATH",
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}, rpath: "/r", runpath: "/run"}), "/r/liba.so": libc},
-			want:  "liba.so =>  () missing: not found"},
-		{story: "$ORIGIN is the real directory of the program",
-			files: machine{"/bin/app": []byte("-> /opt/x/bin/app"),
-				"/opt/x/bin/app":     image(lib{needed: []string{"liba.so"}, runpath: "$ORIGIN/../lib:${ORIGIN}"}),
-				"/opt/x/lib/liba.so": image(lib{needed: []string{"libb.so"}, runpath: "$ORIGIN/more"}), "/opt/x/lib/more/libb.so": libc},
-			want: "liba.so => /opt/x/lib/liba.so (RUNPATH of /bin/app)\nlibb.so => /opt/x/lib/more/libb.so (RUNPATH of " +
-				"/opt/x/lib/liba.so)"},
-		{story: "$ORIGIN of a library is the directory in which it was found, link or not, and dots behind a link lead where the link does",
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}, runpath: "/tk/lib64"}),
-				"/tk/lib64": []byte("-> /tk/targets/x/lib"), "/tk/targets/x/lib/liba.so": []byte("-> /opt/real/liba.so"),
-				"/opt/real/liba.so": image(lib{needed: []string{"libb.so", "libc.so"}, runpath: "$ORIGIN:$ORIGIN/../more"}),
-				"/opt/real/libb.so": libc, "/tk/targets/x/lib/libb.so": libc,
-				"/tk/more/libc.so": libc, "/tk/targets/x/more/libc.so": libc},
-			want: "liba.so => /tk/lib64/liba.so (RUNPATH of /app)\nlibb.so => /tk/lib64/libb.so (RUNPATH of /tk/lib64/liba.so)\n" +
-				"libc.so => /tk/lib64/../more/libc.so (RUNPATH of /tk/lib64/liba.so)"},
-		{story: "an empty entry of RUNPATH is the current directory",
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}, runpath: "/r:"}), "/proj/liba.so": libc},
-			want:  "liba.so => /proj/liba.so (RUNPATH of /app)"},
-		{story: "$LIB of two distributions",
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}, runpath: "/opt/$LIB"}), "/opt/lib64/liba.so": libc},
-			want:  "liba.so => /opt/lib64/liba.so (RUNPATH of /app)"},
-		{story: "a library of another machine is passed over", env: []string{"LD_LIBRARY_PATH=/arm"},
-			files: machine{"/app": image(lib{needed: []string{"liba.so", "libb.so"}}), "/arm/liba.so": image(lib{machine: elf.EM_AARCH64}),
-				"/arm/libb.so": image(lib{machine: elf.EM_AARCH64}), "/lib64/liba.so": libc},
-			want: "liba.so => /lib64/liba.so (default directory)\nlibb.so =>  () missing: not found; passed over: /arm/libb.so " +
-				"(AARCH64, 64 bit)"},
-		{story: "a linker script stops the loader", env: []string{"LD_LIBRARY_PATH=/dev/lib"},
-			files: machine{"/app": image(lib{needed: []string{"libc.so"}}), "/dev/lib/libc.so": []byte("GROUP ( libc.so.6 )"),
-				"/lib64/libc.so": libc},
-			want: "libc.so => /dev/lib/libc.so (LD_LIBRARY_PATH) broken: /dev/lib/libc.so: not an ELF file but text"},
-		{story: "libraries that need each other", env: []string{"LD_LIBRARY_PATH=/l"},
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}}), "/l/liba.so": image(lib{needed: []string{"libb.so"}}),
-				"/l/libb.so": image(lib{needed: []string{"liba.so", "libb.so"}})},
-			want: "liba.so => /l/liba.so (LD_LIBRARY_PATH)\nlibb.so => /l/libb.so (LD_LIBRARY_PATH)"},
-		{story: "a soname that is loaded is not looked for again", env: []string{"LD_LIBRARY_PATH=/l"},
-			files: machine{"/app": image(lib{needed: []string{"liba.so", "libb.so.1"}}), "/l/liba.so": image(lib{soname: "libb.so.1"})},
-			want:  "liba.so => /l/liba.so (LD_LIBRARY_PATH)"},
-		{story: "a name with a path is not searched",
-			files: machine{"/app": image(lib{needed: []string{"/opt/liba.so", "rel/libb.so", "./libc.so"}}), "/opt/liba.so": libc,
-				"/proj/rel/libb.so": libc},
-			want: "/opt/liba.so => /opt/liba.so (named by its path)\nrel/libb.so => /proj/rel/libb.so (named by its path)\n./libc.so => " +
-				" () missing: not found"},
-		{story: "an empty entry of LD_LIBRARY_PATH is the current directory", env: []string{"LD_LIBRARY_PATH=:/l"},
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}}), "/proj/liba.so": libc},
-			want:  "liba.so => /proj/liba.so (LD_LIBRARY_PATH)"},
-		{story: "a library that wants no default directories",
-			files: machine{"/app": image(lib{needed: []string{"liba.so"}, noDef: true}), "/lib64/liba.so": libc},
-			want:  "liba.so =>  () missing: not found"},
-		{story: "a loader of Nix does not know the system's directories and cache",
-			files: machine{"/app": image(lib{needed: []string{"libc.so.6", "liba.so"},
-				interp: "/nix/store/x-glibc/lib/ld-linux-x86-64.so.2"}), "/nix/store/x-glibc/lib/ld-linux-x86-64.so.2": libc,
-				"/nix/store/x-glibc/lib/libc.so.6": libc, "/lib64/libc.so.6": libc, "/lib64/liba.so": libc,
-				"/etc/ld.so.cache": ldCache("liba.so", "/lib64/liba.so")},
-			want: "libc.so.6 => /nix/store/x-glibc/lib/libc.so.6 (default directory)\nliba.so =>  () missing: not found"},
-		{story: "the program's loader is not here",
-			files: machine{"/app": image(lib{needed: []string{"libc.so"}, interp: "/lib/ld-musl-x86_64.so.1"})},
-			want: "/lib/ld-musl-x86_64.so.1 =>  () missing: not found: it is the loader of the program, which does not start without it " +
-				"(\"No such file or directory\")\n" +
-				"libc.so =>  () missing: not found"},
-		{story: "musl: no cache, its own file of directories, and the loader is the C library", env: []string{"LD_LIBRARY_PATH=/env"},
-			files: machine{"/app": image(lib{needed: []string{"liba.so", "libb.so", "libc.musl-x86_64.so.1"}, rpath: "/r", runpath: "/r",
-				interp: "/lib/ld-musl-x86_64.so.1"}),
-				"/etc/ld-musl-x86_64.path": []byte("/m1:/m2\n"), "/m2/liba.so": libc, "/lib/liba.so": libc, "/r/libb.so": libc,
-				"/env/libb.so": libc, "/lib/ld-musl-x86_64.so.1": libc},
-			want: "liba.so => /m2/liba.so (default directory)\nlibb.so => /env/libb.so (LD_LIBRARY_PATH)\nlibc.musl-x86_64.so.1 => " +
-				"/lib/ld-musl-x86_64.so.1 (the loader itself)"},
-		{story: "musl: RUNPATH of who needs a library holds for what that one needs, and many names are the C library",
-			env: []string{"LD_LIBRARY_PATH=:/env"},
-			files: machine{"/app": image(lib{needed: []string{"liba.so", "libpthread.so.0", "libm.so.6"}, rpath: "/never", runpath: "/r",
-				interp: "/lib/ld-musl-x86_64.so.1"}),
-				"/r/liba.so": image(lib{needed: []string{"libb.so", "libx.so"}}), "/r/libb.so": libc, "/proj/libx.so": libc,
-				"/never/libx.so": libc, "/env/libm.so.6": libc, "/lib/ld-musl-x86_64.so.1": libc},
-			want: "liba.so => /r/liba.so (RUNPATH of /app)\nlibpthread.so.0 => /lib/ld-musl-x86_64.so.1 (the loader itself)\nlibm.so.6 " +
-				"=> /lib/ld-musl-x86_64.so.1 (the loader itself)\n" +
-				"libb.so => /r/libb.so (RUNPATH of /app)\nlibx.so =>  () missing: not found"},
-		{story: "musl: a file of another machine ends the search, and LD_LIBRARY_PATH has no $ORIGIN",
-			env: []string{"LD_LIBRARY_PATH=$ORIGIN:/env"},
-			files: machine{"/app": image(lib{needed: []string{"liba.so", "libb.so"}, interp: "/lib/ld-musl-x86_64.so.1"}), "/liba.so": libc,
-				"/lib/liba.so": libc, "/env/libb.so": image(lib{machine: elf.EM_AARCH64}),
-				"/lib/libb.so": libc, "/lib/ld-musl-x86_64.so.1": libc},
-			want: "liba.so => /lib/liba.so (default directory)\nlibb.so => /env/libb.so (LD_LIBRARY_PATH) broken: /env/libb.so is for " +
-				"another machine (AARCH64, 64 bit), and musl's loader looks no further"},
-		{story: "a broken cache is no cache",
-			files: machine{"/app": image(lib{needed: []string{"libc.so.6"}}),
-				"/etc/ld.so.cache": []byte("glibc-ld.so.cache1.1\xff\xff\xff\xff"), "/lib64/libc.so.6": libc},
-			want: "libc.so.6 => /lib64/libc.so.6 (default directory)"},
+// answers runs nothing, and prints what a loader of the tests would.
+type answers struct {
+	asked          []buildenv.Cmd
+	stdout, stderr string
+}
+
+func (a *answers) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	a.asked = append(a.asked, c)
+	return buildenv.Result{Stdout: []byte(a.stdout), Stderr: []byte(a.stderr)}, nil
+}
+
+// built compiles what the tests ask the loader about: app needs liba.so.1 and libb.so.1, and libb.so.1 needs libin.so.1.
+func built(t *testing.T) string {
+	t.Helper()
+	need.Program(t, "cc", "gcc")
+	dir := t.TempDir()
+	cc := func(source string, args ...string) {
+		t.Helper()
+		c := exec.Command("gcc", append([]string{"-x", "c", "-", "-x", "none"}, args...)...)
+		c.Dir, c.Stdin = dir, strings.NewReader(source)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("gcc %v: %v\n%s", args, err, out)
+		}
 	}
-	for _, tt := range tests {
+	library := func(name, source string, args ...string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		cc(source, append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed,-soname," + filepath.Base(name), "-o", name}, args...)...)
+	}
+	for version, in := range map[string]string{"v1": "lib", "v0": "older"} {
+		script := filepath.Join(dir, version)
+		if err := os.WriteFile(script, []byte(strings.ToUpper(version)+" { global: *; };\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		library(in+"/liba.so.1", "int a(void){return 0;}", "-Wl,--version-script="+script)
+	}
+	library("lib/libin.so.1", "int in(void){return 0;}")
+	library("lib/libb.so.1", "int in(void); int b(void){return in();}", "lib/libin.so.1")
+	library("stubs/libcuda.so.1", "int cuInit(void){return 34;}")
+	library("own/libcuda.so.1", "int cuInit(void){return 34;} int gpubuild_link_stub;")
+	const program = "int a(void), b(void), cuInit(void); int main(void){return 77;}"
+	links := []string{"-Wl,--no-as-needed,--allow-shlib-undefined", "lib/liba.so.1", "lib/libb.so.1"}
+	cc("int a(void), b(void); int main(void){return a()+b();}", append(links, "-o", "app")...)
+	cc(program, "-Wl,--no-as-needed", "stubs/libcuda.so.1", "-o", "cuda")
+	cc(program, "-Wl,--dynamic-linker=/opt/evil/ld.so", "-o", "evil")
+	cc("int main(void){return 77;}", "-static", "-o", "static")
+	for name, text := range map[string]string{"text/liba.so.1": "GROUP ( liba.so.1 )", "text/libb.so.1": ""} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "text"), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// show writes what was found, one library a line, without those of the system.
+func show(dir string, libs []Library) string {
+	var b strings.Builder
+	for _, l := range libs {
+		if strings.HasPrefix(l.Path, "/lib") || strings.HasPrefix(l.Path, "/usr/lib") {
+			continue
+		}
+		line := fmt.Sprintf("%s => %s by %s %s: %s", l.Name, l.Path, filepath.Base(l.By), l.Kind, l.Problem)
+		b.WriteString(strings.ReplaceAll(line, dir+"/", "") + "\n")
+	}
+	return b.String()
+}
+
+func TestLoader(t *testing.T) {
+	dir := built(t)
+	t.Run("resolve", func(t *testing.T) { resolves(t, dir) })
+	t.Run("open", func(t *testing.T) { opens(t, dir) })
+	t.Run("the file's own", func(t *testing.T) { neverTheFilesOwn(t, dir) })
+	t.Run("musl", func(t *testing.T) { readsMusl(t, dir) })
+}
+
+func resolves(t *testing.T, dir string) {
+	const lib = "only in %s, which gpubuild adds to LD_LIBRARY_PATH: a bare start lacks it"
+	onlyInLib := strings.Replace(lib, "%s", filepath.Join(dir, "lib"), 1)
+	onlyInLib = strings.ReplaceAll(onlyInLib, dir+"/", "")
+	for _, tt := range []struct {
+		story, program, path string
+		dirs                 []string
+		want                 string
+	}{
+		{story: "linked statically", program: "static"},
+		{story: "nowhere", program: "app", want: "liba.so.1 =>  by app missing: not found\nlibb.so.1 =>  by app missing: not found\n"},
+		{story: "in LD_LIBRARY_PATH, relative to the current directory", program: "app", path: "lib",
+			want: "liba.so.1 => lib/liba.so.1 by app : \nlibb.so.1 => lib/libb.so.1 by app : \n" +
+				"libin.so.1 => lib/libin.so.1 by libb.so.1 : \n"},
+		{story: "only in what gpubuild adds", program: "app", dirs: []string{filepath.Join(dir, "lib")},
+			want: "liba.so.1 => lib/liba.so.1 by app added: " + onlyInLib + "\nlibb.so.1 => lib/libb.so.1 by app added: " + onlyInLib +
+				"\nlibin.so.1 => lib/libin.so.1 by libb.so.1 added: " + onlyInLib + "\n"},
+		{story: "an older one lacks the version", program: "app", path: "older:lib",
+			want: "liba.so.1 => older/liba.so.1 by app broken: version `V1' not found (required by app)\n" +
+				"libb.so.1 => lib/libb.so.1 by app : \nlibin.so.1 => lib/libin.so.1 by libb.so.1 : \n"},
+		{story: "a text file in a library's place", program: "app", path: "text",
+			want: "liba.so.1 => text/liba.so.1 by app broken: file too short\n"},
+		{story: "a directory of stubs", program: "cuda", path: "stubs",
+			want: "libcuda.so.1 => stubs/libcuda.so.1 by cuda stub: a link stub (in " + filepath.Join(dir, "stubs") + "): every call of it fails\n"},
+		{story: "our own stub", program: "cuda", path: "own",
+			want: "libcuda.so.1 => own/libcuda.so.1 by cuda stub: a link stub that gpubuild made: every call of it fails\n"},
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			app := "/app"
-			if _, ok := tt.files[app]; !ok {
-				app = "/bin/app"
-			}
-			libs, err := Resolve(tt.files.host(tt.env...), app, tt.dirs)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := show(libs); got != tt.want {
-				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			libs, err := Resolve(t.Context(), here(t, dir, "LD_LIBRARY_PATH="+tt.path), proc.Runner{}, filepath.Join(dir, tt.program), tt.dirs)
+			if got := show(dir, libs); err != nil || got != strings.ReplaceAll(tt.want, dir+"/", "") {
+				t.Errorf("got\n%s\nwant\n%s%v", got, tt.want, err)
 			}
 		})
 	}
 }
 
+func opens(t *testing.T, dir string) {
+	names := []string{"libmissing.so.3", "libb.so.1", filepath.Join(dir, "lib/liba.so.1"), "/none/libx.so"}
+	libs, err := Open(t.Context(), here(t, dir), proc.Runner{}, "/bin/sh", names, []string{filepath.Join(dir, "lib")})
+	want := "libmissing.so.3 =>  by sh missing: not found\n" +
+		"libb.so.1 => lib/libb.so.1 by sh added: only in lib, which gpubuild adds to LD_LIBRARY_PATH: a bare start lacks it\n" +
+		"lib/liba.so.1 => lib/liba.so.1 by sh : \n/none/libx.so =>  by sh missing: not found\n"
+	if got := show(dir, libs); err != nil || got != want {
+		t.Errorf("got\n%s\nwant\n%s%v", got, want, err)
+	}
+}
+
+// neverTheFilesOwn: a repository could name any program as the loader of its files.
+func neverTheFilesOwn(t *testing.T, dir string) {
+	h := here(t, dir)
+	nobody := &answers{}
+	libs, err := Resolve(t.Context(), h, nobody, filepath.Join(dir, "evil"), nil)
+	if err != nil || len(nobody.asked) > 0 || len(libs) == 0 || libs[0].Kind != Unknown {
+		t.Errorf("a loader of its own: %+v, %v, asked %v", libs, err, nobody.asked)
+	}
+	h.Arch = "arm64"
+	libs, err = Resolve(t.Context(), h, nobody, filepath.Join(dir, "app"), nil)
+	if h.Arch != runtime.GOARCH && (err != nil || len(nobody.asked) > 0 || len(libs) == 0 || libs[0].Kind != Unknown) {
+		t.Errorf("of another processor: %+v, %v, asked %v", libs, err, nobody.asked)
+	}
+}
+
+// readsMusl reads what musl's loader prints (1.2.3).
+func readsMusl(t *testing.T, dir string) {
+	o, err := open(here(t, dir), filepath.Join(dir, "app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const loader = "/lib/ld-musl-x86_64.so.1"
+	said := &answers{nil, "\t" + loader + " (0x7ffb6fddc000)\n\tlibb.so.1 => ./lib/libb.so.1 (0x7f1abefba000)\n" +
+		"\tlibc.so.6 => " + loader + " (0x7ffb6fddc000)\n",
+		"Error loading shared library liba.so.1: No such file or directory (needed by ./app)\nError relocating ./app: a: symbol not found\n"}
+	libs, err := trace(t.Context(), here(t, dir, "LD_LIBRARY_PATH=lib", "LD_PRELOAD=x"), said, loader, o, nil, []string{"/more"})
+	want := "libb.so.1 => lib/libb.so.1 by app : \nliba.so.1 =>  by app missing: not found\n"
+	if got := show(dir, libs); err != nil || got != want {
+		t.Errorf("got\n%s\nwant\n%s%v", got, want, err)
+	}
+	c := said.asked[0]
+	if !slices.Contains(c.Env, "LD_LIBRARY_PATH=lib:/more") || slices.Contains(c.Env, "LD_PRELOAD=x") || c.Args[0] != "--list" {
+		t.Errorf("asked by %+v", c)
+	}
+}
+
 func TestResolveWhatIsNoProgram(t *testing.T) {
-	files := machine{"/app": nil, "/pe": []byte("MZ\x90\x00\x03"), "/sh": []byte("#!/bin/sh\n"),
-		"/cut":   image(lib{needed: []string{"a"}})[:80],
-		"/macho": []byte("\xcf\xfa\xed\xfe\x07\x00\x00\x01"), "/a": []byte("!<arch>\n"), "/bin": []byte("\x00\x01\x02\x03")}
-	for file, want := range map[string]string{"/app": "an empty file", "/pe": "a Windows program", "/sh": "a script", "/cut": "cannot",
-		"/macho": "macOS", "/a": "static library", "/bin": "something else"} {
-		_, err := Resolve(files.host(), file, nil)
+	dir := t.TempDir()
+	for text, want := range map[string]string{"": "an empty file", "MZ\x90\x00\x03": "a Windows program", "#!/bin/sh\n": "a script",
+		"\x7fELF": "cannot", "\xcf\xfa\xed\xfe\x07\x00\x00\x01": "macOS", "!<arch>\n": "static library", "\x00\x01\x02\x03": "something else"} {
+		file := filepath.Join(dir, "file")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Resolve(t.Context(), here(t, dir), &answers{}, file, nil)
 		var not *NotELFError
 		if !errors.As(err, &not) || not.Hint() == "" || want != "cannot" && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := Resolve(files.host(), "/none", nil); err == nil {
+	if _, err := Resolve(t.Context(), here(t, dir), &answers{}, "/none", nil); err == nil {
 		t.Error("a file that is not there")
 	}
 }
 
-func TestOpen(t *testing.T) {
-	files := machine{"/app": image(lib{needed: []string{"libc.so.6"}}), "/usr/lib/wsl/lib/libcuda.so.1": image(lib{soname: "libcuda.so.1"}),
-		"/etc/ld.so.cache": ldCache("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1")}
-	libs, err := Open(files.host(), "/app", []string{"libcuda.so.1", "libnvrtc.so.13"}, nil)
-	if err != nil {
+func TestRunDirs(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"tk/lib/libcudart.so.13", "tk/lib/stubs/libcuda.so", "tk/include/cuda.h", "cudnn/lib/libcudnn.so.9",
+		"cuda/targets/x86_64-linux/lib/libcudart.so.12", "plain/libfoo.so"} {
+		file = filepath.Join(dir, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink("lib", dir+"/tk/lib64"), os.Symlink("tk/lib/stubs", dir+"/alias")); err != nil {
 		t.Fatal(err)
 	}
-	want := "libcuda.so.1 => /usr/lib/wsl/lib/libcuda.so.1 (ld.so.cache)\nlibnvrtc.so.13 =>  () missing: not found"
-	if got := show(libs); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+	h := here(t, dir)
+	h.Arch = "amd64"
+	places := []string{"", "relative"}
+	for _, p := range []string{"tk", "tk/lib", "cudnn", "tk/lib/stubs", "alias", "cuda", "plain", "none"} {
+		places = append(places, filepath.Join(dir, p))
 	}
-}
-
-func TestRunDirs(t *testing.T) {
-	x := []byte("x")
-	files := machine{"/tk/lib64": []byte("-> /tk/lib"), "/tk/lib/libcudart.so.13": x, "/tk/lib/stubs/libcuda.so": x,
-		"/tk/include/cuda.h": x, "/cudnn/lib/libcudnn.so.9": x,
-		"/usr/local/cuda/targets/x86_64-linux/lib/libcudart.so.12": x, "/plain/libfoo.so": x, "/alias": []byte("-> /tk/lib/stubs")}
-	got := RunDirs(files.host(), "/tk", "/tk/lib", "/cudnn", "", "relative", "/tk/lib/stubs", "/alias", "/usr/local/cuda", "/plain",
-		"/none")
-	want := "/tk/lib64 /cudnn/lib /usr/local/cuda/targets/x86_64-linux/lib /plain"
-	if strings.Join(got, " ") != want {
+	got := strings.ReplaceAll(strings.Join(RunDirs(h, places...), " "), dir+"/", "")
+	if want := "tk/lib64 cudnn/lib cuda/targets/x86_64-linux/lib plain"; got != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
 
-func FuzzResolve(f *testing.F) {
-	f.Add(image(lib{soname: "libcuda.so.1", needed: []string{"libfuzz.so", "libc.so.6"}, rpath: "$ORIGIN:$LIB",
-		symbols: []string{stubMark}}), ldCache("libc.so.6", "/l/libc.so.6"))
-	f.Add([]byte("\x7fELF"), []byte("glibc-ld.so.cache1.1"))
-	f.Fuzz(func(t *testing.T, binary, cache []byte) {
-		files := machine{"/app": binary, "/lib64/libfuzz.so": binary, "/l/libc.so.6": binary, "/etc/ld.so.cache": cache,
-			"/etc/ld.so.conf": cache}
-		libs, err := Resolve(files.host("LD_LIBRARY_PATH=/l"), "/app", []string{"/more"})
-		if err == nil && len(libs) > maxObjects {
-			t.Errorf("%d libraries", len(libs))
+func FuzzParse(f *testing.F) {
+	self, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(self[:min(len(self), 4096)])
+	f.Add([]byte("\x7fELF"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if o, err := parse("x", bytes.NewReader(data)); (o == nil) == (err == nil) {
+			t.Errorf("%v, %v", o, err)
 		}
 	})
 }

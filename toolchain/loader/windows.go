@@ -71,6 +71,12 @@ func notPE(path string, err error) error {
 		"%s: not a Windows program or DLL that can be read: %w", path, err)
 }
 
+// maxObjects bounds one resolution; the largest real programs load a few hundred.
+const maxObjects = 4096
+
+// place is a directory and why it is searched.
+type place struct{ dir, origin string }
+
 const originSet = "Windows itself (API set)"
 
 // winSearch is one resolution by the rules of LoadLibrary for a desktop program.
@@ -305,11 +311,16 @@ func resolveWindows(h buildenv.Host, path string, names, dirs []string) ([]Libra
 	for _, n := range names {
 		queue = append(queue, want{n, main.path, false})
 	}
-	return added(
-		h,
-		newWinSearch(h, main, nil).run(slices.Clone(queue)),
-		func() []Library { return newWinSearch(h, main, dirs).run(queue) },
-		dirs,
-		"PATH",
-	), nil
+	bare := newWinSearch(h, main, nil).run(slices.Clone(queue))
+	if len(dirs) == 0 {
+		return bare, nil
+	}
+	libs := newWinSearch(h, main, dirs).run(queue)
+	for i, l := range libs {
+		at := slices.IndexFunc(bare, func(b Library) bool { return b.Name == l.Name })
+		if l.Kind == OK && l.Origin == originAdded && (at < 0 || bare[at].Kind == Missing) {
+			libs[i].Kind, libs[i].Problem = Added, onlyIn(h, l.Path, "PATH")
+		}
+	}
+	return libs, nil
 }

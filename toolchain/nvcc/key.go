@@ -237,7 +237,7 @@ func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *prep
 	case base == "rm":
 		return "", "", nil
 	case base == "cicc" || base == "cudafe++" || base == "ptxas" || base == "fatbinary" || base == "nvlink":
-		return "", "", cmp.Or(err, r.toolkit(host, path, p))
+		return "", "", cmp.Or(err, r.toolkit(ctx, host, path, p))
 	}
 	if err == nil {
 		err = r.compilerTools(ctx, host, path, p)
@@ -260,7 +260,7 @@ func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *prep
 }
 
 // toolkit notes a program of the toolkit, and with the first one those that every call uses.
-func (r *run) toolkit(host buildenv.Host, program string, p *preprocessed) error {
+func (r *run) toolkit(ctx context.Context, host buildenv.Host, program string, p *preprocessed) error {
 	here := host.Env.Get("_HERE_")
 	files := []string{program, r.real, filepath.Join(here, host.Exe("nvcc"))}
 	if profile := filepath.Join(here, "nvcc.profile"); host.IsFile(profile) {
@@ -276,17 +276,17 @@ func (r *run) toolkit(host buildenv.Host, program string, p *preprocessed) error
 		}
 	}
 	p.tool(files...)
-	return p.libraries(host, files[:3]...)
+	return r.libraries(ctx, host, p, files[:3]...)
 }
 
 // libraries notes the shared libraries that programs load.
-func (p *preprocessed) libraries(host buildenv.Host, programs ...string) error {
+func (r *run) libraries(ctx context.Context, host buildenv.Host, p *preprocessed, programs ...string) error {
 	for _, program := range programs {
 		if p.seen["libraries "+program] {
 			continue
 		}
 		p.seen["libraries "+program] = true
-		list, err := loader.Resolve(host, host.Real(program), nil)
+		list, err := loader.Resolve(ctx, host, r.runner, host.Real(program), nil)
 		if err != nil {
 			return uncached(err.Error())
 		}
@@ -345,11 +345,11 @@ func (r *run) compilerTools(ctx context.Context, host buildenv.Host, path string
 		if err := isELF(host.Real(file)); err != nil {
 			return err
 		}
-		if err := p.libraries(host, file); err != nil {
+		if err := r.libraries(ctx, host, p, file); err != nil {
 			return err
 		}
 	}
-	return p.libraries(host, driver)
+	return r.libraries(ctx, host, p, driver)
 }
 
 // behindCcache is the compiler that ccache starts under this name. Its whole configuration counts, and it may start nothing else.
@@ -371,7 +371,7 @@ func (r *run) behindCcache(ctx context.Context, host buildenv.Host, path string,
 	for _, path := range host.LookPathAll(filepath.Base(path)) {
 		if filepath.Base(host.Real(path)) != "ccache" {
 			p.tool(path)
-			return path, p.libraries(host, ccache)
+			return path, r.libraries(ctx, host, p, ccache)
 		}
 	}
 	return "", uncached("no compiler behind ccache")

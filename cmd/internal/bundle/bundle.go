@@ -251,13 +251,14 @@ func (b Bundle) check(ctx context.Context, m *session.Machine, dir string) error
 		h.Env = h.Env.Set("PATH", h.Join(h.Env.Get("SystemRoot"), "system32"))
 	}
 	for _, program := range b.Programs {
-		libs, err := loader.Resolve(h, filepath.Join(dir, filepath.FromSlash(program)), nil)
+		libs, err := loader.Resolve(ctx, h, m.Runner, filepath.Join(dir, filepath.FromSlash(program)), nil)
 		if err != nil {
 			return err
 		}
 		for _, l := range libs {
 			name := h.Base(l.Name)
-			if h.Below(l.By, dir) && !system(h, name, l.Path) && !h.Below(l.Path, dir) && // what the system's own load is theirs
+			ours := l.Kind != loader.Unknown && h.Below(l.By, dir) // what the system's own load is theirs
+			if ours && !system(h, name, l.Path) && !h.Below(l.Path, dir) &&
 				!slices.ContainsFunc(b.Needs, func(n Need) bool { return n.Name == name }) {
 				return libraryError(exit.Missing, name, h.Base(l.By),
 					"would not be taken from the bundle but from "+cmp.Or(l.Path, "nowhere"),

@@ -2,14 +2,12 @@ package bundle
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -33,21 +31,5 @@ func TestFullDisk(t *testing.T) {
 	}
 	if left, err := os.ReadDir(small); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestFIFO: nobody waits for what a FIFO in the place of a library would say.
-func TestFIFO(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	m := machine(t, dir)
-	lib := library(t, m, dir, "libmine.so.1", "int f(void) { return 7; }")
-	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
-	if err := errors.Join(os.Remove(lib), syscall.Mkfifo(lib, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
-	if exit.Of(err) != exit.Missing || !strings.Contains(err.Error(), "is not a regular file") {
-		t.Errorf("%v", err)
 	}
 }

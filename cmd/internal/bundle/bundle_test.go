@@ -501,7 +501,7 @@ func TestDamagedFiles(t *testing.T) {
 	if err := os.Truncate(lib, 500_000); err != nil {
 		t.Fatal(err)
 	}
-	make(exit.Missing, "cut off")
+	make(exit.Missing, "the loader gave no list")
 	library(t, m, dir, "libmine.so.1", "int f(void) { return 3; }")
 	make(exit.Done, "") // a library without the version that is needed: the loader here says so, too
 	if err := os.Truncate(app, 3000); err != nil {

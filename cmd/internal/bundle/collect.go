@@ -78,8 +78,8 @@ type want struct {
 }
 
 // needs queues the libraries that a file links.
-func (c *collector) needs(_ context.Context, file string) error {
-	libs, err := loader.Resolve(c.m.Host, file, c.dirs)
+func (c *collector) needs(ctx context.Context, file string) error {
+	libs, err := loader.Resolve(ctx, c.m.Host, c.m.Runner, file, c.dirs)
 	for _, l := range libs {
 		c.queue = append(c.queue, want{l, false})
 	}
@@ -87,8 +87,8 @@ func (c *collector) needs(_ context.Context, file string) error {
 }
 
 // opens are what the loader finds for names that a file opens while it runs.
-func (c *collector) opens(_ context.Context, file string, names, dirs []string) ([]loader.Library, error) {
-	return loader.Open(c.m.Host, file, names, dirs)
+func (c *collector) opens(ctx context.Context, file string, names, dirs []string) ([]loader.Library, error) {
+	return loader.Open(ctx, c.m.Host, c.m.Runner, file, names, dirs)
 }
 
 // program takes one program in.

@@ -31,7 +31,7 @@ func scanVerb() verb {
 			Name: "scan", Args: "FILE...", Usage: "list the device code in files, and the libraries that they load",
 			Examples: []string{"gpubuild scan target/release/app", "gpubuild scan --libraries target/release/app"},
 			Text: "Finds cubins, fatbins and PTX anywhere in any file, and runs nothing. --json also has the SHA-256 of the file.\n" +
-				"--libraries follows the loader (ld.so, musl's, or Windows' with delay-loaded DLLs). It exits with 11 if a library is " +
+				"--libraries asks the system's own loader (glibc's or musl's), and follows Windows' rules with delay-loaded DLLs. It exits with 11 if a library is " +
 				"missing, with 12 if the loader would load a link stub or a library for another platform.",
 		},
 		flags: []*flag{
@@ -39,13 +39,13 @@ func scanVerb() verb {
 			toggle("libraries", "list the shared libraries that the loader takes, and from where, recursively", &o.Libraries),
 			jsonFlag(&o.JSON),
 		},
-		run: func(_ context.Context, a *invocation, l cargo.Line) error {
-			return runScan(a.Machine, o, l)
+		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
+			return runScan(ctx, a.Machine, o, l)
 		},
 	}
 }
 
-func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
+func runScan(ctx context.Context, m *session.Machine, o scanOptions, l cargo.Line) error {
 	// The hash takes ten times as long as the rest, and only a machine reads it.
 	var how []fatbin.Option
 	if o.JSON != nil {
@@ -67,7 +67,7 @@ func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
 		f := scanned{File: path, Report: r}
 		if o.Libraries {
 			// In the directories of this machine's toolkits and cuDNNs, too, as a proof does.
-			f.Libraries, err = loader.Resolve(m.Host, m.Host.Abs(path), proof.LibraryDirs(m, proof.Toolkits(m, nil)))
+			f.Libraries, err = loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(path), proof.LibraryDirs(m, proof.Toolkits(m, nil)))
 			if err != nil {
 				return err
 			}

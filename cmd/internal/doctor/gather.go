@@ -95,7 +95,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.Launcher = launcher(ctx, m, f.Chosen)
 	var notes []string
 	needed := tools.RunNeeds(m.Host, p.Answer)
-	f.Run.Libraries, f.Run.Dirs, notes = runLibraries(m, needed, f.Chosen)
+	f.Run.Libraries, f.Run.Dirs, notes = runLibraries(ctx, m, needed, f.Chosen)
 	for _, n := range notes {
 		m.Shell.Detail("%s", n)
 	}
@@ -110,7 +110,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 			f.Compiler = c.Path
 		}
 	}
-	f.Run.Stubs = stubsOnPath(m)
+	f.Run.Stubs = stubsOnPath(ctx, m)
 	f.Vulkan = lookAtVulkan(ctx, m, p.Answer)
 	f.Linked = tools.LinkedLibraries(needed, p.Answer.Needs.Files)
 	return f, nil

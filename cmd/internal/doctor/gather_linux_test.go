@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -84,7 +85,7 @@ func TestRunLibraries(t *testing.T) {
 		}
 		reach := &features.Reach{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"},
 			{Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}}}
-		libs, dirs, notes := runLibraries(m, reach.Needs.Run, toolchain.Set{Toolkit: chosen})
+		libs, dirs, notes := runLibraries(t.Context(), m, reach.Needs.Run, toolchain.Set{Toolkit: chosen})
 		if len(libs) != 2 || len(dirs) == 0 || notes != nil {
 			t.Fatalf("%s: %+v, %v, %v", tt.story, libs, dirs, notes)
 		}
@@ -105,17 +106,15 @@ func TestStubsOnPath(t *testing.T) {
 	}
 	top := t.TempDir()
 	stubs, plain, linked := filepath.Join(top, "lib64", "stubs"), filepath.Join(top, "plain"), filepath.Join(top, "nice")
-	program, err := os.ReadFile(self) // any ELF file of this machine
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.Program(t, "cc", "gcc")
 	for _, dir := range []string{stubs, plain} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(stubs, "libcuda.so"), program, 0o755); err != nil {
-		t.Fatal(err)
+	gcc := exec.Command("gcc", "-shared", "-x", "c", "/dev/null", "-o", filepath.Join(stubs, "libcuda.so"))
+	if out, err := gcc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	for from, to := range map[string]string{filepath.Join(plain, "libcuda.so.1"): filepath.Join(stubs, "libcuda.so"), linked: stubs} {
 		if err := os.Symlink(to, from); err != nil {
@@ -126,12 +125,12 @@ func TestStubsOnPath(t *testing.T) {
 		filepath.Join(top, "lib64"): "",
 		stubs + "/":                 stubs + "/",
 		linked:                      linked,
-		plain:                       filepath.Join(plain, "libcuda.so.1") + " (LD_LIBRARY_PATH)",
+		plain:                       filepath.Join(plain, "libcuda.so.1"),
 	} {
 		m := thisMachine(t, t.TempDir())
 		m.Self = self
 		m.Host.Env = m.Host.Env.Set("LD_LIBRARY_PATH", path)
-		if got := strings.Join(stubsOnPath(m), ", "); got != want {
+		if got := strings.Join(stubsOnPath(t.Context(), m), ", "); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}

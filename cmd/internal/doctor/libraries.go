@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,7 +21,7 @@ import (
 
 // runLibraries finds out what the machine's loader has for the libraries that the project's programs need to run, asked as our own
 // program would ask: one that was built may lie elsewhere, but neither has a path of its own to search.
-func runLibraries(m *session.Machine, needs []features.NeedReason, set toolchain.Set) (libs []RunLibrary, dirs []string, notes []string) {
+func runLibraries(ctx context.Context, m *session.Machine, needs []features.NeedReason, set toolchain.Set) (libs []RunLibrary, dirs []string, notes []string) {
 	if set.Toolkit != nil {
 		var dnn []cudnn.Install
 		if set.CUDNN != nil {
@@ -29,7 +30,7 @@ func runLibraries(m *session.Machine, needs []features.NeedReason, set toolchain
 		dirs = proof.RuntimeDirs(m.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
 	}
 	find := func(names, dirs []string) []loader.Library {
-		out, err := loader.Open(m.Host, m.Self, names, dirs)
+		out, err := loader.Open(ctx, m.Host, m.Runner, m.Self, names, dirs)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("the loader cannot be asked: %v", err))
 		}
@@ -65,20 +66,20 @@ func runLibraries(m *session.Machine, needs []features.NeedReason, set toolchain
 
 // stubsOnPath lists where programs find link stubs: directories of LD_LIBRARY_PATH that hold nothing else, by name or behind a link, and
 // the stub of the driver's library that a start finds whichever way.
-func stubsOnPath(m *session.Machine) (on []string) {
+func stubsOnPath(ctx context.Context, m *session.Machine) (on []string) {
 	h := m.Host
 	for _, dir := range h.SplitList(h.Env.Get("LD_LIBRARY_PATH")) {
 		if clean := h.Clean(dir); loader.IsStubDir(h, clean) || loader.IsStubDir(h, h.Real(clean)) {
 			on = append(on, dir)
 		}
 	}
-	libs, err := loader.Open(m.Host, m.Self, []string{"libcuda.so.1"}, nil)
+	libs, err := loader.Open(ctx, m.Host, m.Runner, m.Self, []string{"libcuda.so.1"}, nil)
 	if err != nil {
 		return on // the check of the libraries reports this error
 	}
 	for _, l := range libs {
 		if l.Kind == loader.Stub && !slices.Contains(on, h.Dir(l.Path)) {
-			on = append(on, l.Path+" ("+l.Origin+")")
+			on = append(on, l.Path)
 		}
 	}
 	return on

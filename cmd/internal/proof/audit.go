@@ -44,7 +44,7 @@ func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, b
 	if err := verify.CheckMachine(m.Host, binary); err != nil {
 		return AuditResult{}, err
 	}
-	rt, err := Libraries(m, nil, m.Host.Env, binary)
+	rt, err := Libraries(ctx, m, nil, m.Host.Env, binary)
 	if err != nil {
 		return AuditResult{}, err
 	}
@@ -62,7 +62,7 @@ func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, err
 	if want != nil && len(args) == 0 {
 		args = want.Args
 	}
-	rt, err := Libraries(m, r.Toolkit, r.Env, p.Path)
+	rt, err := Libraries(ctx, m, r.Toolkit, r.Env, p.Path)
 	if err != nil {
 		return AuditResult{}, err
 	}

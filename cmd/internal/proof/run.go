@@ -151,7 +151,7 @@ func (r Request) runtime(ctx context.Context, devices bool, path string) (Runtim
 	if devices {
 		return Prepare(ctx, r.Session.Machine, r.Options, r.Toolkit, r.Env, path)
 	}
-	return Libraries(r.Session.Machine, r.Toolkit, r.Env, path)
+	return Libraries(ctx, r.Session.Machine, r.Toolkit, r.Env, path)
 }
 
 // judge says each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.

@@ -61,7 +61,7 @@ func RuntimeDirs(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) 
 
 // Prepare makes the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
 func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
-	rt, err := Libraries(m, first, env, binary)
+	rt, err := Libraries(ctx, m, first, env, binary)
 	if err != nil {
 		return rt, err
 	}
@@ -117,10 +117,10 @@ func LibraryDirs(m *session.Machine, toolkits []cuda.Toolkit) []string {
 }
 
 // Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.
-func Libraries(m *session.Machine, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
+func Libraries(ctx context.Context, m *session.Machine, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
 	rt := Runtime{Env: env}
 	toolkits := Toolkits(m, first)
-	libraries, err := loader.Resolve(m.Host, m.Host.Abs(binary), LibraryDirs(m, toolkits))
+	libraries, err := loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(binary), LibraryDirs(m, toolkits))
 	var other *loader.NotELFError
 	if errors.As(err, &other) && other.What == loader.Script {
 		return rt, nil // the kernel starts its interpreter, and it starts what it likes
@@ -130,7 +130,7 @@ func Libraries(m *session.Machine, first *cuda.Toolkit, env buildenv.Env, binary
 	}
 	for _, l := range libraries {
 		switch l.Kind {
-		case loader.OK:
+		case loader.OK, loader.Unknown:
 		case loader.Added:
 			rt.Lacks = append(rt.Lacks, l.Name+" is "+l.Problem)
 		default:
