@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -47,8 +46,8 @@ func runAudit(ctx context.Context, a *invocation, o auditOptions, l cargo.Line) 
 		return err
 	}
 	result := report.Result{
-		Verb: "audit", Findings: r.Findings, Checks: report.AuditChecks(pipeline.Audits(r.Modes), ""),
-		Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.Shown(binary), Audit: pipeline.Audits(r.Modes)}},
+		Verb: "audit", Findings: r.Findings, Checks: report.AuditChecks(r.Modes, ""),
+		Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.Shown(binary), Audit: r.Modes}},
 	}
 	return a.end(o.Results, err, result, r)
 }

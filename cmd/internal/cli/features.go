@@ -108,11 +108,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 
 // endFeatures renders what is said of the features of a build; fixes are nil unless they were asked for.
 func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes []featurecheck.Fix) error {
-	r := report.ReachResult(report.Stages{
-		Verb: "features", Manifest: a.Shown(j.Session.Project.Manifest), Answer: j.Answer, Asked: j.Session.Line.Features,
-		Findings: j.Findings(),
-	})
-	return a.end(o.Results, reachEnd(j.Answer.Stops), r, featuresAnswer{Reach: j.Answer, Fixes: fixes})
+	return a.end(o.Results, reachEnd(j.Answer.Stops), a.reachResult("features", j), featuresAnswer{Reach: j.Answer, Fixes: fixes})
 }
 
 // checkFeatures refuses flags of `features` that say nothing together.

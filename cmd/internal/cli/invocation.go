@@ -36,14 +36,7 @@ func reachEnd(stops bool) error {
 
 // reachResult is what one of our own verbs says of the features.
 func (a *invocation) reachResult(verb string, j featurecheck.Judged) report.Result {
-	return report.ReachResult(report.Stages{
-		Verb:     verb,
-		Answer:   j.Answer,
-		Asked:    j.Session.Line.Features,
-		Manifest: a.Shown(j.Session.Project.Manifest),
-		Root:     j.Session.Project.Root,
-		Findings: j.Findings(),
-	})
+	return report.ReachResult(verb, a.Shown(j.Session.Project.Manifest), j.Answer, j.Session.Line.Features, j.Findings())
 }
 
 // answer writes a verb's machine-readable answer where it was asked for.

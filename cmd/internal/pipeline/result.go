@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"slices"
+	"strings"
+
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
@@ -37,56 +39,57 @@ type Result struct {
 func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
 	line, o := c.line(), c.Options
 	st := report.Stages{
-		Verb:          line.Verb,
-		Judged:        r.Judged,
-		Answer:        r.Features.Answer,
-		Asked:         line.Features,
-		Set:           report.SetOf(r.Tools),
-		Stale:         r.Stale.Lines(),
-		Cleaned:       r.Stale.Cleaned(),
-		CompileErrors: r.Built.CompileErrors,
-		Cause:         r.Cause,
-		Audited:       r.Audit.Program,
-		Audits:        Audits(r.Audit.Modes),
-		Findings:      r.Findings,
-		Proving: report.Proving{
-			Asked:        o.Proof.Wanted,
-			Required:     o.Proof.Required,
-			EndedByAudit: r.EndedByAudit,
-			Unmade:       r.Proof.NotProven,
-			Missed:       r.Proof.Missed,
+		Result: report.Result{
+			Verb: line.Verb, Features: report.FeaturesOf(r.Features.Answer, line.Features), Set: report.SetOf(r.Tools),
+			Stale: r.Stale.Lines(), Cleaned: r.Stale.Cleaned(), Programs: r.programs(c), Watch: r.Watch, Findings: r.Findings,
 		},
-		Checks: trace.Checks(),
-		Watch:  r.Watch,
-
-		EndedByWatch: r.EndedByWatch,
+		Judged: r.Judged, CompileErrors: r.Built.CompileErrors, Cause: r.Cause, Made: trace.Checks(), EndedByWatch: r.EndedByWatch,
+		Proving: report.Proving{Asked: o.Proof.Wanted, Required: o.Proof.Required, EndedByAudit: r.EndedByAudit,
+			Unmade: r.Proof.NotProven, Missed: r.Proof.Missed},
+	}
+	if a := r.Features.Answer; a != nil {
+		st.Reach = strings.Join(report.ReachLines(a, false), "; ")
 	}
 	if s := r.Session; s != nil {
-		st.Manifest, st.Root = c.Machine.Shown(s.Project.Manifest), s.Project.Root
+		st.Project, st.Root = c.Machine.Shown(s.Project.Manifest), s.Project.Root
 		st.Proving.Asked = st.Proving.Asked || s.Config.Prove.Value != nil
 		st.Proving.MarkedOnly = proof.Marks(s) != nil && !o.Proof.ExpectCPU
 	}
 	if line.Verb == "run" || line.Verb == "test" || line.Verb == "bench" {
 		st.Proving.Asked = !line.Has("--no-run")
 	}
+	return st
+}
+
+// programs joins what was built with what was proven.
+func (r Result) programs(c Command) (out []report.Program) {
+	m, verb := c.Machine, c.line().Verb
+	left := slices.Clone(r.Proof.Proofs)
 	for _, p := range r.Built.Programs {
-		made := report.Program{
-			Name:    p.Name,
-			Path:    p.Path,
-			Source:  p.Source,
-			Kind:    p.Kind,
-			Package: p.Package,
-			Marked:  proof.Marked(r.Session, p),
+		if p.Kind == "test" && verb != "test" && verb != "bench" {
+			continue
 		}
-		if code, err := proof.Scan(c.Machine, p.Path); err == nil {
+		made := report.Program{Name: p.Name, Path: m.Shown(p.Path), Source: m.Shown(p.Source), Kind: p.Kind, Package: p.Package,
+			Marked: proof.Marked(r.Session, p)}
+		if code, err := proof.Scan(m, p.Path); err == nil {
 			made.Code, made.Images = proof.Line(code), report.Images(code)
 		}
-		st.Programs = append(st.Programs, made)
+		if r.Audit.Program != "" && m.Host.SamePath(r.Audit.Program, p.Path) {
+			for _, mode := range r.Audit.Modes {
+				mode.Asked = nil // it may hold paths of this machine
+				made.Audit = append(made.Audit, mode)
+			}
+		}
+		if i := slices.IndexFunc(left, func(got proof.Proof) bool { return m.Host.SamePath(got.Program, p.Path) }); i >= 0 {
+			made.Proof = report.OfProgram(left[i])
+			left = slices.Delete(left, i, i+1)
+		}
+		out = append(out, made)
 	}
-	for _, p := range r.Proof.Proofs {
-		st.Proofs = append(st.Proofs, report.ProgramProof{Program: p.Program, Proof: report.OfProgram(p)})
+	for _, got := range left { // what cargo started and did not name, such as a doctest
+		out = append(out, report.Program{Name: m.Host.Base(got.Program), Path: m.Shown(got.Program), Proof: report.OfProgram(got)})
 	}
-	return st
+	return out
 }
 
 // receipts are those of each program that was proven, and of each that was built and not run. A build that made nothing has one, too: it
@@ -115,15 +118,4 @@ func (r Result) receipts(c Command) ([]receipt.Receipt, error) {
 		list = append(list, receipt.Unproven(version.Number(), receipt.Binary{}, env))
 	}
 	return list, nil
-}
-
-// Audits are the outcomes of an audit as package report takes them.
-func Audits(all []audit.Outcome) []report.Audit {
-	var out []report.Audit
-	for _, m := range all {
-		out = append(out, report.Audit{
-			Mode: m.Mode, Outcome: string(m.Kind), Why: m.Why, Said: m.Said, Code: m.Code, Reached: m.Reached, Passed: m.Passed(),
-		})
-	}
-	return out
 }

@@ -13,7 +13,6 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/cmd/internal/version"
-	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/verify"
@@ -29,39 +28,18 @@ const CheckAudit = "audit"
 // CheckWatch is an alert that was to fail the run.
 const CheckWatch = "watch"
 
-// Stages is what the stages of one cargo command returned. A stage that was not reached leaves its zero value.
+// Stages is a part of a result, and what else the stages of a cargo command returned. A stage that was not reached leaves its zero value.
 type Stages struct {
-	Verb     string
-	Manifest string // of the project, as people read it; empty: there is none
-	Root     string // the workspace's directory, in which cargo starts rustc
-	Judged   bool   // there is GPU work, and the verb is one whose result is judged
+	Result // without the checks, and without what the end adds to the findings
 
-	Answer *features.Reach
-	Asked  []string // the features of the command line
-	Set    *Set
-	// Stale are the lines that say what cargo believed fresh; Cleaned are the packages that were cleaned.
-	Stale, Cleaned []string
-
-	Watch        *gpu.Summary // of the GPUs while the program ran; nil: they were not watched
-	EndedByWatch bool         // the exit code is the watch's: nothing else failed
-
-	Programs      []Program // their paths are absolute; Assemble adds the proofs
+	Judged        bool   // there is GPU work, and the verb is one whose result is judged
+	Root          string // the workspace's directory, in which cargo starts rustc
+	Reach         string // in a line, what the features enable
+	EndedByWatch  bool   // the exit code is the watch's: nothing else failed
 	CompileErrors []cargo.Diagnostic
 	Cause         *finding.Finding // of a failed build, where it is known
-
-	Audited string // the program that was audited
-	Audits  []Audit
-	Proofs  []ProgramProof
-	Proving Proving
-
-	Findings []finding.Finding
-	Checks   []finding.Check
-}
-
-// ProgramProof is what one process of a program showed.
-type ProgramProof struct {
-	Program string // its path
-	Proof   *Proof
+	Proving       Proving
+	Made          []finding.Check
 }
 
 // Proving is what was to be proven, and why some of it was not.
@@ -74,56 +52,48 @@ type Proving struct {
 	Missed       []string // what the configuration marks and this run left out
 }
 
-// Begin is what every verb's result begins with.
-func Begin(m *session.Machine, words []string, verb string, end error) Result {
-	return Result{
-		Verb: verb, Row: m.Host.Env.Get(origin.RowVariable), Gpubuild: version.Number(), At: m.Began.UTC().Truncate(time.Second),
-		Seconds: time.Since(m.Began).Seconds(),
-		Command: Redact(append([]string{"gpubuild"}, words...)), Code: exit.Of(end), Findings: []finding.Finding{}, Checks: []Check{},
-	}
-}
-
 // Assemble makes the one result of a cargo command from what its stages returned; everything else is rendered from it. words are the
 // command line, and end is how the command ended.
 func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
-	r := Begin(m, words, s.Verb, end)
-	r.Features, r.Stale, r.Cleaned, r.Project = FeaturesOf(s.Answer, s.Asked), s.Stale, s.Cleaned, s.Manifest
-	r.Watch = s.Watch
-	if s.Judged {
-		r.Set = s.Set
-	}
-	r.Programs = programs(m, s)
 	others := end
 	if s.EndedByWatch {
 		others = nil
 	}
 	watching, watchFindings := watchEnds(s.Watch)
-	r.Checks = withFailure(append(s.checks(r.Programs, others, m.Host.Base(s.Audited)), watching...), s.Verb, end)
-	for i, c := range r.Checks {
+	checks := withFailure(append(s.checks(others), watching...), s.Verb, end)
+	for i, c := range checks {
 		if lines := compileErrorLines(m, s, end); c.State == Failed && c.Name == "" && len(lines) > 0 {
-			r.Checks[i].Message, r.Checks[i].Detail = lines[0], strings.Join(lines, "\n")
+			checks[i].Message, checks[i].Detail = lines[0], strings.Join(lines, "\n")
 			break
 		}
 	}
-	r.Findings = append(r.Findings, s.Findings...)
-	r.Findings = slices.Concat(r.Findings, endFindings(m, s, r, others), watchFindings)
+	r := s.Result.begun(m, words, end)
+	r.Checks, r.Findings = checks, slices.Concat(r.Findings, endFindings(m, s, others), watchFindings)
+	if !s.Judged {
+		r.Set = nil
+	}
 	return r.redact(words, m.Host.Env)
+}
+
+// begun is a part of a result with what every result has.
+func (r Result) begun(m *session.Machine, words []string, end error) Result {
+	r.Row, r.Gpubuild, r.At = m.Host.Env.Get(origin.RowVariable), version.Number(), m.Began.UTC().Truncate(time.Second)
+	r.Seconds, r.Command, r.Code = time.Since(m.Began).Seconds(), Redact(append([]string{"gpubuild"}, words...)), exit.Of(end)
+	r.Findings = append([]finding.Finding{}, r.Findings...)
+	return r
 }
 
 // OfVerb makes the result of one of our own verbs from its part of it.
 func OfVerb(m *session.Machine, words []string, part Result, end error) Result {
-	r := Begin(m, words, part.Verb, end)
-	r.Project, r.Features, r.Set = part.Project, part.Features, part.Set
-	r.Programs, r.Stale, r.Cleaned, r.Origin = part.Programs, part.Stale, part.Cleaned, part.Origin
-	r.Findings, r.Checks = append(r.Findings, part.Findings...), append(r.Checks, part.Checks...)
+	r := part.begun(m, words, end)
 	if f, ok := failure(m, end, part.Verb); ok {
 		r.Findings = append(r.Findings, f)
 	}
 	r = r.redact(words, m.Host.Env)
 	if len(r.Checks) == 0 {
-		r.Checks = append(r.Checks, endCheck(part.Verb, end))
+		r.Checks = []Check{endCheck(part.Verb, end)}
 	}
-	r.Checks = withFailure(r.Checks, part.Verb, end)
+	r.Checks = withFailure(slices.Clone(r.Checks), part.Verb, end)
 	return r
 }
 
@@ -150,35 +120,6 @@ func SetOf(t tools.Tools) *Set {
 		return nil
 	}
 	return &out
-}
-
-// programs joins what was built with what was proven.
-func programs(m *session.Machine, s Stages) []Program {
-	var out []Program
-	taken := map[int]bool{}
-	for _, p := range s.Programs {
-		if p.Kind == "test" && s.Verb != "test" && s.Verb != "bench" {
-			continue
-		}
-		if s.Audited != "" && m.Host.SamePath(s.Audited, p.Path) {
-			p.Audit = s.Audits
-		}
-		for i, got := range s.Proofs {
-			if !taken[i] && m.Host.SamePath(got.Program, p.Path) {
-				taken[i] = true
-				p.Proof = got.Proof
-				break
-			}
-		}
-		p.Path, p.Source = m.Shown(p.Path), m.Shown(p.Source)
-		out = append(out, p)
-	}
-	for i, got := range s.Proofs { // what cargo started and did not name, such as a doctest
-		if !taken[i] {
-			out = append(out, Program{Name: m.Host.Base(got.Program), Path: m.Shown(got.Program), Proof: got.Proof})
-		}
-	}
-	return out
 }
 
 // Images counts the device code of a file by kind and architecture.

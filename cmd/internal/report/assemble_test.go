@@ -30,7 +30,10 @@ func TestAssemble(t *testing.T) {
 	}
 	app := []report.Program{{Name: "app", Path: "/w/target/app", Kind: "bin"}}
 	marked := []report.Program{{Name: "gpu", Path: "/w/gpu", Kind: "test", Marked: true}, {Name: "other", Path: "/w/other", Kind: "test"}}
-	onCPU := []report.ProgramProof{{Program: "/w/target/app", Proof: &report.Proof{Verdict: report.NotUsed, Why: "nothing was launched"}}}
+	onCPU := []report.Program{{Name: "app", Path: "/w/target/app", Kind: "bin", Proof: &report.Proof{Verdict: report.NotUsed, Why: "nothing was launched"}}}
+	of := func(verb string, programs []report.Program) report.Result {
+		return report.Result{Verb: verb, Programs: programs}
+	}
 	misfit := errors.New("gcc 15 is too new")
 	tests := []struct {
 		story  string
@@ -38,24 +41,21 @@ func TestAssemble(t *testing.T) {
 		end    error
 		want   string // id or name of each check, and its state
 	}{
-		{"no GPU work", report.Stages{Verb: "build"}, nil, "build passed"},
-		{"the toolchain does not fit", report.Stages{Verb: "build", Judged: true, Checks: checks(report.CheckToolchain, misfit)}, misfit,
+		{"no GPU work", report.Stages{Result: of("build", nil)}, nil, "build passed"},
+		{"the toolchain does not fit", report.Stages{Result: of("build", nil), Judged: true, Made: checks(report.CheckToolchain, misfit)}, misfit,
 			"reach passed, toolchain failed: gcc 15 is too new, stale skipped, build skipped, device-code skipped"},
-		{"a check that builds no program", report.Stages{Verb: "check", Judged: true, Checks: checks(report.CheckCode, nil)}, nil,
+		{"a check that builds no program", report.Stages{Result: of("check", nil), Judged: true, Made: checks(report.CheckCode, nil)}, nil,
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed"},
-		{"a program of a build is not run", report.Stages{Verb: "build", Judged: true, Checks: checks(report.CheckCode, nil), Programs: app}, nil,
+		{"a program of a build is not run", report.Stages{Result: of("build", app), Judged: true, Made: checks(report.CheckCode, nil)}, nil,
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, proof app skipped"},
 		{"a run on the CPU: the program ended well, its proof did not",
-			report.Stages{Verb: "run", Judged: true, Checks: checks(report.CheckRun, exit.Code(exit.NotUsed)), Programs: app, Proofs: onCPU,
+			report.Stages{Result: of("run", onCPU), Judged: true, Made: checks(report.CheckRun, exit.Code(exit.NotUsed)),
 				Proving: report.Proving{Asked: true}}, exit.Code(exit.NotUsed),
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run passed, proof app failed"},
-		{"the program failed itself", report.Stages{Verb: "run", Judged: true, Checks: checks(report.CheckRun, exit.Code(3)), Programs: app}, exit.Code(3),
+		{"the program failed itself", report.Stages{Result: of("run", app), Judged: true, Made: checks(report.CheckRun, exit.Code(3))}, exit.Code(3),
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run failed, proof app skipped"},
-		{"of marked tests only those count", report.Stages{Verb: "test", Judged: true, Checks: checks(report.CheckRun, exit.Code(exit.Unproved)),
-			Programs: marked, Proving: report.Proving{Asked: true, MarkedOnly: true}}, exit.Code(exit.Unproved),
+		{"of marked tests only those count", report.Stages{Result: of("test", marked), Judged: true, Made: checks(report.CheckRun, exit.Code(exit.Unproved)), Proving: report.Proving{Asked: true, MarkedOnly: true}}, exit.Code(exit.Unproved),
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run passed, proof gpu failed, proof other skipped"},
-		{"a test that a build made is no program of it", report.Stages{Verb: "build", Judged: true, Checks: checks(report.CheckCode, nil), Programs: marked}, nil,
-			"reach passed, toolchain passed, stale passed, build passed, device-code passed"},
 	}
 	m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
 	for _, tt := range tests {

@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/audit"
 	"gpubuild/gpu"
 )
 
@@ -26,7 +27,7 @@ func checkOf(c finding.Check) Check {
 }
 
 // checks are those that were made, those that were not reached, and one for each program's proof.
-func (s Stages) checks(programs []Program, end error, audited string) []Check {
+func (s Stages) checks(end error) []Check {
 	if !s.Judged {
 		return []Check{endCheck(CheckBuild, end)}
 	}
@@ -34,7 +35,7 @@ func (s Stages) checks(programs []Program, end error, audited string) []Check {
 	stopped := ""
 	for _, id := range []string{CheckReach, CheckToolchain, CheckStale, CheckBuild, CheckCode} {
 		c := Check{ID: id, State: Skipped}
-		for _, made := range s.Checks {
+		for _, made := range s.Made {
 			if made.ID == id {
 				c = checkOf(made)
 			}
@@ -59,7 +60,7 @@ func (s Stages) checks(programs []Program, end error, audited string) []Check {
 	if s.Verb == "check" || s.Verb == "clippy" {
 		return out
 	}
-	for _, c := range s.Checks {
+	for _, c := range s.Made {
 		if c.ID == CheckRun {
 			ran := checkOf(c)
 			for _, f := range s.Findings {
@@ -70,8 +71,10 @@ func (s Stages) checks(programs []Program, end error, audited string) []Check {
 			out = append(out, ran)
 		}
 	}
-	out = append(out, AuditChecks(s.Audits, audited+" ")...)
-	for _, p := range programs {
+	for _, p := range s.Programs {
+		out = append(out, AuditChecks(p.Audit, p.Name+" ")...)
+	}
+	for _, p := range s.Programs {
 		out = append(out, s.proofCheck(p, exit.Of(end)))
 	}
 	return out
@@ -112,9 +115,7 @@ func (s Stages) message(id, state string) string {
 				return f.Message
 			}
 		}
-		if s.Answer != nil {
-			return strings.Join(ReachLines(s.Answer, false), "; ")
-		}
+		return s.Reach
 	case CheckToolchain:
 		if s.Set != nil {
 			facts := []fact{{"CUDA ", s.Set.Toolkit}, {"", s.Set.Compiler}, {"cuDNN ", s.Set.CUDNN}, {"", s.Set.Arch}}
@@ -151,10 +152,10 @@ func words(facts []fact) []string {
 }
 
 // AuditChecks are a check for each mode of an audit; prefix stands before the mode's name where the result has other checks, too.
-func AuditChecks(audits []Audit, prefix string) []Check {
+func AuditChecks(audits []audit.Outcome, prefix string) []Check {
 	var out []Check
 	for _, a := range audits {
-		state := map[bool]string{true: Passed, false: Failed}[a.Passed]
+		state := map[bool]string{true: Passed, false: Failed}[a.Passed()]
 		out = append(out, Check{ID: CheckAudit, Name: prefix + a.Mode, State: state, Message: a.Why, Detail: a.Said})
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 )
 
 // endFindings are what the end of a cargo command adds to the findings of its stages.
-func endFindings(m *session.Machine, s Stages, r Result, end error) []finding.Finding {
+func endFindings(m *session.Machine, s Stages, end error) []finding.Finding {
 	var out []finding.Finding
 	code := exit.Of(end)
 	if code == exit.Stale {
@@ -25,7 +25,7 @@ func endFindings(m *session.Machine, s Stages, r Result, end error) []finding.Fi
 			out = append(out, finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l, Fix: "leave --gpu-no-clean out"})
 		}
 	}
-	for _, p := range r.Programs {
+	for _, p := range s.Programs {
 		if f, ok := ProofFinding(p, s.Proving.requires(p, code)); ok {
 			f.Path = p.Source
 			out = append(out, f)

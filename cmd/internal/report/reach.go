@@ -158,11 +158,14 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ReachResult is what one of our own verbs says of the features. The manifest of s, its features and findings are known.
-func ReachResult(s Stages) Result {
-	state := map[bool]string{true: Failed, false: Passed}[s.Answer.Stops]
-	return Result{
-		Verb: s.Verb, Project: s.Manifest, Features: FeaturesOf(s.Answer, s.Asked), Findings: append([]finding.Finding{}, s.Findings...),
-		Checks: []Check{{ID: CheckReach, State: state, Message: s.message(CheckReach, state)}},
+// ReachResult is what one of our own verbs says of the features.
+func ReachResult(verb, project string, a *features.Reach, asked []string, found []finding.Finding) Result {
+	c := Check{ID: CheckReach, State: Passed, Message: strings.Join(ReachLines(a, false), "; ")}
+	if a.Stops {
+		c.State = Failed
+		if i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.Severity == finding.Error }); i >= 0 {
+			c.Message = found[i].Message
+		}
 	}
+	return Result{Verb: verb, Project: project, Features: FeaturesOf(a, asked), Findings: found, Checks: []Check{c}}
 }

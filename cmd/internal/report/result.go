@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/origin"
 	"gpubuild/gpu"
 )
@@ -81,27 +82,16 @@ type Device struct {
 
 // Program is one that was built or proven.
 type Program struct {
-	Name    string  `json:"name"`
-	Path    string  `json:"path"`
-	Source  string  `json:"-"` // its first source file
-	Kind    string  `json:"kind,omitempty"`
-	Package string  `json:"package,omitempty"`
-	Code    string  `json:"code,omitempty"` // the device code that it holds, in a line
-	Images  []Image `json:"images,omitempty"`
-	Marked  bool    `json:"marked,omitempty"` // the configuration says that it must use the GPU
-	Proof   *Proof  `json:"proof,omitempty"`  // nil: it was not run
-	Audit   []Audit `json:"audit,omitempty"`
-}
-
-// Audit is what a program did on a driver that fails in one way.
-type Audit struct {
-	Mode    string `json:"mode"`
-	Outcome string `json:"outcome"` // failed honestly, fell back, not reached, unchecked, unsure; baseline: nothing failed
-	Why     string `json:"why"`
-	Said    string `json:"said,omitempty"`
-	Code    int    `json:"exit_code"`
-	Reached bool   `json:"reached"` // it came to where this mode fails
-	Passed  bool   `json:"-"`
+	Name    string          `json:"name"`
+	Path    string          `json:"path"`
+	Source  string          `json:"-"` // its first source file
+	Kind    string          `json:"kind,omitempty"`
+	Package string          `json:"package,omitempty"`
+	Code    string          `json:"code,omitempty"` // the device code that it holds, in a line
+	Images  []Image         `json:"images,omitempty"`
+	Marked  bool            `json:"marked,omitempty"` // the configuration says that it must use the GPU
+	Proof   *Proof          `json:"proof,omitempty"`  // nil: it was not run
+	Audit   []audit.Outcome `json:"audit,omitempty"`
 }
 
 // Image is device code of one kind and architecture.

@@ -121,27 +121,6 @@ func (s *Sink) placed(r Result) Result {
 	return r
 }
 
-// withColumns is a result whose findings have the column at which their line begins, where nothing better is known.
-func (s *Sink) withColumns(r Result) Result {
-	lines := map[string][]string{}
-	for i, f := range r.Findings {
-		if f.Path == "" || f.Line == 0 || f.Column > 0 {
-			continue
-		}
-		text, read := lines[f.Path]
-		if !read {
-			if data, err := s.machine.Host.ReadFile(s.machine.Host.Abs(f.Path), 1<<20); err == nil {
-				text = strings.Split(string(data), "\n")
-			}
-			lines[f.Path] = text
-		}
-		if f.Line <= len(text) {
-			r.Findings[i].Column = len(text[f.Line-1]) - len(strings.TrimLeft(text[f.Line-1], " \t")) + 1
-		}
-	}
-	return r
-}
-
 // endWith reports what could not be written; it is the returned error only if everything else succeeded.
 func (s *Sink) endWith(end error, bad []error) error {
 	for _, err := range bad {
@@ -162,7 +141,6 @@ func (s *Sink) onGitHub() bool { return s.machine.Host.Env.Get("GITHUB_ACTIONS")
 // render writes a result in every form that was asked for, and answers what could not be written.
 func (s *Sink) render(r Result, fields any, github bool) []error {
 	var bad []error
-	r = s.withColumns(r)
 	write := func(file string, data []byte, err error) {
 		if err == nil {
 			err = writeAnswer(s.machine, file, data)
