@@ -4,7 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
 )
 
 func TestBinaryErrorNamesThePathOnce(t *testing.T) {
@@ -25,5 +29,30 @@ func TestBinaryErrorNamesThePathOnce(t *testing.T) {
 		if got := e.Error(); got != tt.want && os.PathSeparator == '/' {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
+	}
+}
+
+// TestScriptThatCannotRun: the system says of a script only that something is not there.
+func TestScriptThatCannotRun(t *testing.T) {
+	h, err := local.Host()
+	if err != nil || h.OS != buildenv.Linux {
+		t.Skip("of Linux", err)
+	}
+	for text, want := range map[string]string{
+		"#!/bin/sh\r\nexit\r\n":           "its first line ends with CR LF, which is part of the interpreter's name: write it with LF",
+		"#! /usr/bin/pyton3 -u\nexit()\n": "its interpreter /usr/bin/pyton3 does not exist",
+	} {
+		path := filepath.Join(t.TempDir(), "script")
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		o, err := remember(h, path, h.Env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.refused(syscall.ENOENT).Error(); got != path+": "+want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		o.close()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"gpubuild/buildenv/cache"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )
@@ -61,6 +62,7 @@ type Process struct {
 	Self     bool   `json:"self"`           // its executable is the binary itself
 	Tree     bool   `json:"tree,omitempty"` // the program started it, or a child did: the watcher is above it, or saw it
 	Loaded   Loaded `json:"loaded"`
+	Running  bool   `json:"running,omitempty"`   // it ran when gpubuild stopped the program
 	Real     bool   `json:"real"`                // its driver is a real one
 	RealNote string `json:"real_note,omitempty"` // why not, or what to say of it
 }
@@ -114,19 +116,20 @@ var exceptions = map[uint32]string{
 
 // Seen is one process of the tree as /proc, or on Windows the watcher, showed it.
 type Seen struct {
-	Pid         int    `json:"pid"`
-	Started     uint64 `json:"started"`
-	Inner       int    `json:"inner,omitempty"`     // its pid in a PID namespace of its own, Namespace
-	Namespace   uint64 `json:"namespace,omitempty"` // 0: that of the program
-	Parent      int    `json:"parent,omitempty"`
-	Exe         string `json:"exe,omitempty"`
-	Script      string `json:"script,omitempty"`       // what an interpreter runs
-	Driver      string `json:"driver,omitempty"`       // the driver library that it had mapped
-	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
-	Closed      bool   `json:"closed,omitempty"`       // its environment may not be read (setuid, another user)
-	Root        bool   `json:"root,omitempty"`         // the program itself
-	API         string `json:"api,omitempty"`          // a library of another API of the GPU that it had mapped
-	Apart       bool   `json:"apart,omitempty"`        // it has a root or mounts of its own, and may have device nodes that nobody watches
+	Pid         int            `json:"pid"`
+	Started     uint64         `json:"started"`
+	Inner       int            `json:"inner,omitempty"`     // its pid in a PID namespace of its own, Namespace
+	Namespace   uint64         `json:"namespace,omitempty"` // 0: that of the program
+	Parent      int            `json:"parent,omitempty"`
+	Exe         string         `json:"exe,omitempty"`
+	Script      string         `json:"script,omitempty"` // what an interpreter runs
+	scriptID    cache.Identity // that file, when it was met first
+	Driver      string         `json:"driver,omitempty"`       // the driver library that it had mapped
+	NoInjection bool           `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
+	Closed      bool           `json:"closed,omitempty"`       // its environment may not be read (setuid, another user)
+	Root        bool           `json:"root,omitempty"`         // the program itself
+	API         string         `json:"api,omitempty"`          // a library of another API of the GPU that it had mapped
+	Apart       bool           `json:"apart,omitempty"`        // it has a root or mounts of its own, and may have device nodes that nobody watches
 }
 
 // Watch is what is known of the processes that the program started, and of the devices.
@@ -161,6 +164,13 @@ func (w Watch) holds(p probe.Process) bool {
 			return s.Started == p.Started && s.Pid == p.Pid && p.Namespace == w.Namespace
 		}
 		return s.Started == p.Started && s.Inner == p.Pid && s.Namespace == p.Namespace
+	})
+}
+
+// runs reports whether a process runs a script, as far as it was looked at.
+func (w Watch) runs(p probe.Process, script string) bool {
+	return !slices.ContainsFunc(w.Seen, func(s Seen) bool {
+		return s.Pid == p.Pid && s.Started == p.Started && s.Script != "" && s.Script != script
 	})
 }
 

@@ -686,6 +686,7 @@ func against(e Evidence, r Rules, p Process, last map[uint32]uint32, where strin
 		out = append(out, "whether "+where+", which launched it, failed is not known: at its end it had another name, "+
 			"as one that became another program (exec)")
 	case e.isProgram(p): // how that ended is looked at before
+	case p.Running && e.Exit.Stopped: // it had not failed yet, and ended with the program
 	case p.End == nil, e.OS == "" && !p.End.Exited:
 		out = append(out,
 			"whether "+where+", which launched it, failed is not known: it did not end in an orderly way ("+disorderly(e.OS)+")")

@@ -105,10 +105,11 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	if err := CheckMachine(h, e.Binary); err != nil {
 		return e, err
 	}
-	id, err := cache.Identify(e.Binary)
+	original, err := remember(h, e.Binary, o.Env)
 	if err != nil {
 		return e, BinaryError(e.Binary, err)
 	}
+	defer original.close()
 	e.Gains = privileged(e.Binary, before.Mode())
 	e.Conflicts, e.Hidden = surroundings(h, o.Env, o.Probe)
 	if o.RunDir != "" {
@@ -178,9 +179,10 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
 		looking.Go(func() { s.follow(watchFile, stop) })
 	}
+	var running []processID
 	proved := make(chan struct{})
 	if cmd.Stop = proved; o.UntilProved { // so that a timeout asks by SIGTERM, too
-		looking.Go(func() { e.whenProved(h, o, targetDir, watchFile, id, stop, proved) })
+		looking.Go(func() { running = e.whenProved(h, o, targetDir, watchFile, original, stop, proved) })
 	}
 	result, err := run.Run(ctx, cmd)
 	close(stop)
@@ -197,18 +199,19 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		return e, err
 	}
 	if ended.refused != 0 {
-		return e, BinaryError(e.Binary, syscall.Errno(ended.refused))
+		return e, original.refused(syscall.Errno(ended.refused))
 	}
 	e.Ran = true
 	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Stopped: result.Stopped, Elapsed: result.Elapsed}
 	e.Watch = ended.merge(s)
-	now, err := cache.Identify(e.Binary)
-	if !script(e.Binary) { // nobody can write into a program that runs: another time of the same file is a touch
-		now.MTime = id.MTime
-	}
-	e.Changed = err != nil || now != id
+	e.Changed = original.changed()
 
-	if err := e.read(h, o, targetDir, id); err != nil {
+	err = e.read(h, o, targetDir, original)
+	for i := range e.Processes {
+		p := &e.Processes[i]
+		p.Running = slices.Contains(running, processID{p.Pid, p.Started})
+	}
+	if err != nil {
 		e.Removed = err.Error()
 	} else if o.Trace != nil {
 		launches, err := probe.Timeline(targetDir)
@@ -227,14 +230,18 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	return e, nil
 }
 
-// read adds what the processes recorded so far; id is the binary's file.
-func (e *Evidence) read(h buildenv.Host, o Options, dir string, id cache.Identity) error {
+// read adds what the processes recorded so far.
+func (e *Evidence) read(h buildenv.Host, o Options, dir string, b original) error {
 	records, err := probe.ReadDir(dir)
 	e.BadLines, e.CutFiles, e.LostFiles, e.Truncated = records.Bad, records.Cut, records.Lost, records.Truncated
 	e.Processes, e.Conflicts = nil, slices.Clip(e.Conflicts)
 	for _, p := range records.Processes {
 		// By the file, not by its name: in another root the same name is another file, and cargo links one file under two names.
-		self := p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
+		// A script is run by its interpreter, in the process that was started.
+		is := func(id cache.Identity) bool {
+			return p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
+		}
+		self := is(b.id) || is(b.interpreter) && e.isProgram(Process{Process: p}) && e.Watch.runs(p, e.Binary)
 		q := Process{Process: p, Self: self, Tree: e.Watch.holds(p), Loaded: complete(h, o.loaded(p))}
 		q.Real, q.RealNote = judged(o.Real, q.Loaded)
 		e.Processes = append(e.Processes, q)
@@ -246,39 +253,37 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, id cache.Identit
 // stopPeriod is how often the records of a running program are judged.
 const stopPeriod = 250 * time.Millisecond
 
-// whenProved closes proved once what is recorded so far proves the kernel; it looks until the program has ended.
-func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, id cache.Identity, ended <-chan struct{},
-	proved chan<- struct{}) {
-	e.Ran, e.Exit = true, Exit{Code: o.ExpectExit}
+// whenProved closes proved once what is recorded so far proves the kernel, and returns the recorded processes that ran then; it looks until
+// the program has ended.
+func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, b original, ended <-chan struct{},
+	proved chan<- struct{}) (running []processID) {
+	e.Ran, e.Exit = true, Exit{Code: o.ExpectExit, Stopped: true}
+	s := sampler{h: h}
 	wait := stopPeriod
 	for {
 		select {
 		case <-ended:
-			return
+			return nil
 		case <-time.After(wait):
 		}
 		began, now := time.Now(), e
 		w, err := readWatch(h, watchFile)
-		if now.Watch = w.merge(&sampler{}); err == nil && now.read(h, o, dir, id) == nil {
+		if now.Watch = w.merge(&sampler{}); err == nil && now.read(h, o, dir, b) == nil {
+			running = nil
+			for i := range now.Processes {
+				p := &now.Processes[i]
+				st, ok := s.stat(p.Pid)
+				if p.Running = ok && !st.zombie && st.started == p.Started && p.Namespace == w.in; p.Running {
+					running = append(running, processID{p.Pid, p.Started})
+				}
+			}
 			if Judge(now, o.Rules()).Kind == Proved {
 				close(proved)
-				return
+				return running
 			}
 		}
 		wait = max(stopPeriod, 10*time.Since(began)) // records may be many
 	}
-}
-
-// script reports whether a program is a text that another one runs.
-func script(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return true
-	}
-	defer f.Close()
-	head := make([]byte, 2)
-	_, err = io.ReadFull(f, head)
-	return err != nil || string(head) == "#!"
 }
 
 // watching puts the watcher in front of a command.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/lazyregexp"
 )
 
@@ -43,6 +44,7 @@ type Also struct {
 	Path   string
 	Inode  uint64 // of a child's file, as it ran; 0: not known
 	Device uint64
+	Script cache.Identity // of a script, when it was met first
 }
 
 // Also lists the files besides the binary that launched what counts.
@@ -57,16 +59,21 @@ func (e Evidence) Also(r Rules) (out []Also) {
 		if p.Forked || p.Launches() == 0 || !p.Self && !asked {
 			continue
 		}
-		if !p.Self {
-			add(Also{p.Exe, p.ExeInode, p.ExeDevice})
+		if !p.Self || p.Exe != "" && e.script(p) { // a child, or the script's interpreter
+			add(Also{Path: p.Exe, Inode: p.ExeInode, Device: p.ExeDevice})
 		}
 		for _, seen := range e.Watch.Seen {
 			if seen.Pid == p.Pid && seen.Started == p.Started && seen.Script != "" && seen.Script != e.Binary {
-				add(Also{Path: seen.Script})
+				add(Also{Path: seen.Script, Script: seen.scriptID})
 			}
 		}
 	}
 	return out
+}
+
+// script reports whether a process of the binary itself ran it as a script.
+func (e Evidence) script(p Process) bool {
+	return slices.ContainsFunc(e.Watch.Seen, func(s Seen) bool { return s.Pid == p.Pid && s.Started == p.Started && s.Script == e.Binary })
 }
 
 // treeShown is how many branches of the tree of processes are shown.

@@ -135,7 +135,10 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
 	if exe, err := s.h.Files.EvalSymlinks(proc + "/exe"); err == nil {
-		p.Exe, p.Script = exe, s.script(proc, exe)
+		before := p.Script
+		if p.Exe, p.Script = exe, s.script(proc, exe); p.Script != before {
+			p.scriptID, _ = cache.Identify(p.Script) // one that is not there is another when it is hashed
+		}
 	}
 	if p.Driver == "" { // of a process that has it the probe knows more
 		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err == nil {

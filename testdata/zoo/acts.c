@@ -21,7 +21,7 @@
  *   finish          leaves the first thread, and the others go on             quick=N       ends by quick_exit
  *   finalize, disable   takes CUPTI down, or its records off                  reset, destroy   ends the context
  *   nothreads       can start no thread any more (seccomp)                    nofiles       can open no file any more
- *   name=TEXT       calls itself that, as setproctitle does                   touch         touches its own file (replace: puts a copy there)
+ *   name=TEXT       calls itself that, as setproctitle does                   touch         touches its own file (replace: puts a copy there; delete)
  *   become=PATH     becomes another program
  *   sandbox         is killed, whichever thread of it opens a file from now on (seccomp)
  *   group           sends SIGTERM to its process group, and ignores it
@@ -213,6 +213,7 @@ static void run(int i) {
         else if (!strcmp(what, "name")) prctl(PR_SET_NAME, with);
         else if (!strcmp(what, "become")) { execl(with, with, (char *)NULL); exit(8); }
         else if (!strcmp(what, "replace")) { char n[4200]; snprintf(n, sizeof n, "cp '%s' '%s.new' && mv '%s.new' '%s'", v[0], v[0], v[0], v[0]); must("mv", system(n)); }
+        else if (!strcmp(what, "delete")) must("unlink", unlink(v[0]));
         else if (!strcmp(what, "touch")) must("touch", utimensat(AT_FDCWD, v[0], NULL, 0));
         else if (!strcmp(what, "group")) { signal(SIGTERM, SIG_IGN); must("kill", kill(0, SIGTERM)); }
         else if (!strcmp(what, "nofiles")) { struct rlimit none = { 0, 0 }; setrlimit(RLIMIT_NOFILE, &none); }

@@ -155,7 +155,7 @@ func proofFlags(o *proof.Options) []*flag {
 			if err != nil || n < 0 || n > 255 {
 				return fmt.Errorf("%q is not an exit code from 0 to 255", v)
 			}
-			o.ExpectExit = n
+			o.ExpectExit, o.ExitGiven = n, true
 			return nil
 		}),
 		newFlag("device", cargo.Value, "UUID|INDEX", "the device that the kernel must run on: its UUID, or the program's own number for it",

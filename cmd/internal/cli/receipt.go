@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/answer"
+	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/origin"
 	"gpubuild/cmd/internal/receipt"
@@ -55,6 +56,11 @@ func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 	binary := r.Binary.Path
 	if len(words) == 2 {
 		binary = a.Host.Abs(words[1])
+		if b, bundled, err := bundle.Open(a.Host, binary); err != nil {
+			return err
+		} else if bundled {
+			binary = b.Program
+		}
 	}
 	whole := r
 	wrong, r := receipt.Verify(r, binary, len(words) == 2, a.real())

@@ -145,6 +145,9 @@ func (r Request) proveBuilt(ctx context.Context, p *cargorun.Program, args []str
 	}
 	printVerdict(m, got)
 	heard.NoteWords(m, got.Verdict.Kind)
+	if got.NoReceipt != nil {
+		return Result{Proofs: []Proof{got}}, got.NoReceipt
+	}
 	end := Ending{Program: m.Shown(p.Path), Verb: verb, Code: failed(got, o.ExpectExit),
 		OnCPU: got.Verdict.Kind == verify.NotUsed, Missing: rt.Missing, Heard: heard}
 	return Result{Proofs: []Proof{got}, Ending: &end}, Outcome(got, o.ExpectExit, o.ExpectCPU)

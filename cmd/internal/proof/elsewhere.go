@@ -62,13 +62,25 @@ type Sender func(ctx context.Context, m *session.Machine, p Place, t Task, s Str
 // Kept is a proof with its receipt, as it is stored and sent.
 type Kept struct {
 	Proof
-	Receipt *receipt.Receipt `json:"receipt,omitempty"`
+	Receipt   *receipt.Receipt `json:"receipt,omitempty"`
+	NoReceipt string           `json:"no_receipt,omitempty"`
+}
+
+// keep makes a proof ready to be stored.
+func keep(p Proof) Kept {
+	k := Kept{Proof: p, Receipt: p.Receipt}
+	if p.NoReceipt != nil {
+		k.NoReceipt = p.NoReceipt.Error()
+	}
+	return k
 }
 
 // Whole is the proof with its receipt.
 func (k Kept) Whole() Proof {
 	p := k.Proof
-	p.Receipt = k.Receipt
+	if p.Receipt = k.Receipt; k.NoReceipt != "" {
+		p.NoReceipt = errors.New(k.NoReceipt)
+	}
 	return p
 }
 
@@ -86,7 +98,7 @@ func Serve(ctx context.Context, m *session.Machine, t Task, env buildenv.Env, s 
 	}
 	o := Options{ExpectCPU: t.Asked.Expect == "cpu", Receipt: t.Receipt, WithArgs: t.WithArgs}
 	p, err := o.prove(ctx, m, asked)
-	return Kept{p, p.Receipt}, err
+	return keep(p), err
 }
 
 // identified is an error that has an id among the findings: a place that cannot be reached is one.
@@ -130,6 +142,9 @@ func FileAt(ctx context.Context, m *session.Machine, o Options, binary string, s
 	}
 	p.Program = m.Host.Abs(binary)
 	printVerdict(m, p)
+	if p.NoReceipt != nil {
+		return FileResult{}, p.NoReceipt
+	}
 	end := &Ending{Program: m.Shown(binary), Verb: "prove", Code: failed(p, o.ExpectExit),
 		OnCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, Heard: heard}
 	if p.Finding != "" {
@@ -200,7 +215,7 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, binary
 
 // keep leaves a proof for the run.
 func (s runnerState) keep(p Proof) error {
-	data, err := json.Marshal(Kept{p, p.Receipt})
+	data, err := json.Marshal(keep(p))
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 )
 
 // Marks are the table of the configuration that says which programs of a command line must use the GPU; nil: none does.
@@ -57,16 +58,29 @@ func (r Request) kernelAsked() string {
 		return r.Options.Kernel.String()
 	case marks != nil:
 		return marks.Kernel.Expression()
-	case s.Line.Verb == "run" && s.Config.Prove.Value != nil:
-		return s.Config.Prove.Value.Kernel.Expression()
+	case s.Line.Verb == "run" && r.table() != nil:
+		return r.table().Kernel.Expression()
 	}
 	return ""
 }
 
+// table is the [prove] table; nil where there is none, or where `run` runs another program than the one that it names.
+func (r Request) table() *config.Prove {
+	want := r.Session.Config.Prove.Value
+	if want == nil || want.Bin == "" || r.Session.Line.Verb != "run" {
+		return want
+	}
+	named := func(p cargorun.Program) bool { return p.Name == want.Bin && (p.Kind == "bin" || p.Kind == "example") }
+	if slices.ContainsFunc(r.Programs, named) {
+		return want
+	}
+	return nil
+}
+
 // expectExit is the exit code with which a program succeeds: the command line's, else but for tests the [prove] table's.
 func (r Request) expectExit() int {
-	verb, want := r.Session.Line.Verb, r.Session.Config.Prove.Value
-	if r.Options.ExpectExit == 0 && want != nil && verb != "test" && verb != "bench" {
+	verb, want := r.Session.Line.Verb, r.table()
+	if !r.Options.ExitGiven && want != nil && verb != "test" && verb != "bench" {
 		return want.ExpectExit
 	}
 	return r.Options.ExpectExit
@@ -74,7 +88,7 @@ func (r Request) expectExit() int {
 
 // untilProved reports whether a program that is started by cargo is stopped once it is proven: by the flag, or `run` by the configuration.
 func (r Request) untilProved() bool {
-	want := r.Session.Config.Prove.Value
+	want := r.table()
 	return r.Options.UntilProved || r.Session.Line.Verb == "run" && want != nil && want.UntilProved && !r.Options.ExpectCPU
 }
 
@@ -82,13 +96,13 @@ func (r Request) untilProved() bool {
 func (r Request) asksForMatch() bool {
 	o := r.Options
 	return o.Required || o.ExpectCPU || o.Kernel != nil || o.Device != "" || o.Child != "" ||
-		r.Session.Line.Verb == "run" && r.Session.Config.Prove.Value != nil
+		r.Session.Line.Verb == "run" && r.table() != nil
 }
 
 // requires reports whether a machine without a GPU is an error: where a proof is required, and in CI where the configuration wants one.
 func (r Request) requires() bool {
 	s, o := r.Session, r.Options
-	configured := s.Line.Verb == "run" && s.Config.Prove.Value != nil || Marks(s) != nil
+	configured := s.Line.Verb == "run" && r.table() != nil || Marks(s) != nil
 	return o.Required || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
 }
 
@@ -220,6 +234,8 @@ func (r Request) missedMarks(rows []tested) []string {
 		packages[row.pkg] = true
 		switch {
 		case !row.marked || row.processes > 0:
+		case row.listed && filtered(l) && !r.Options.Required:
+			r.Session.Machine.Shell.Note("%s is marked, and the filter leaves none of its tests", row.name)
 		case row.listed:
 			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", row.name))
 		case !l.Has("--doc"):
@@ -243,6 +259,12 @@ func (r Request) missedMarks(rows []tested) []string {
 		}
 	}
 	return out
+}
+
+// filtered reports whether the command line chooses tests by their names.
+func filtered(l cargo.Line) bool {
+	name := func(word string) bool { return !strings.HasPrefix(word, "-") }
+	return slices.ContainsFunc(l.Positional, name) || slices.ContainsFunc(l.Trailing, name)
 }
 
 // wanted is what a run was to show.
@@ -274,7 +296,7 @@ func worstOf(rows []tested, w wanted) int {
 			codes[code] = true
 		}
 	}
-	if w.missed || !started {
+	if asked := w.all || !w.marked || slices.ContainsFunc(rows, func(r tested) bool { return r.marked }); w.missed || !started && asked {
 		codes[exit.Unproved] = true
 	}
 	if !w.all && !w.marked && proved {

@@ -31,6 +31,7 @@ type Options struct {
 	AllowNoDevice bool
 	Kernel        *regexp.Regexp // which kernels count; nil: a matrix product
 	ExpectExit    int
+	ExitGiven     bool // on the command line: else the configuration counts
 	ExpectCPU     bool // nothing may run on the GPU
 	Device        string
 	Child         string
@@ -56,6 +57,8 @@ type Proof struct {
 	Finding  string           `json:"finding,omitempty"` // why no result came back from another machine, by the finding's id
 	Host     string           `json:"host,omitempty"`    // the other machine, with its Slurm job or pod
 	Receipt  *receipt.Receipt `json:"-"`                 // where one is asked for
+	// NoReceipt is why there is none, although one is asked for; it is said after the verdict
+	NoReceipt error `json:"-"`
 }
 
 // prove runs a program under the probe and judges what was recorded.
@@ -197,9 +200,6 @@ func File(ctx context.Context, m *session.Machine, o Options, binary string, std
 	p, err := o.prove(ctx, m, asked)
 	heard.End(m.Host)
 	if err != nil {
-		if p.Program != "" { // it was judged, and has no receipt
-			printVerdict(m, p)
-		}
 		return FileResult{}, err
 	}
 	if trace.Len() > 0 {
@@ -209,6 +209,9 @@ func File(ctx context.Context, m *session.Machine, o Options, binary string, std
 	}
 	printVerdict(m, p)
 	heard.NoteWords(m, p.Verdict.Kind)
+	if p.NoReceipt != nil {
+		return FileResult{}, p.NoReceipt
+	}
 	end := &Ending{Program: m.Shown(binary), Verb: "prove", Code: failed(p, o.ExpectExit),
 		OnCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, Missing: rt.Missing, Heard: heard}
 	if p.Evidence.Control.Outcome == verify.ControlNoLibrary && end.Code == 127 { // that there is no driver has been said

@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/receipt"
@@ -14,6 +15,9 @@ import (
 // prove runs and judges a program, with a receipt where one is asked for. The binary is hashed before the run and, by the file's identity,
 // compared with what ran: a receipt is of what was started.
 func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
+	if file := m.Host.Abs(asked.Child); strings.Contains(asked.Child, "/") && m.Host.IsFile(file) {
+		asked.Child = m.Host.Real(file) // processes are known by the file that a link leads to
+	}
 	if !o.Receipt {
 		return o.run(ctx, m, asked)
 	}
@@ -25,28 +29,44 @@ func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Opt
 	if err != nil {
 		return p, err
 	}
-	now, err := cache.Identify(asked.Binary)
+	r, err := o.receipt(m, sealed, p, asked)
 	if err != nil {
-		return p, err
-	}
-	if now != sealed.ID {
-		return p, fmt.Errorf("no receipt: %s changed while it was proven", asked.Binary)
-	}
-	r := receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash,
-		receipt.Ask(asked.Rules(), o.ExpectCPU), p.Evidence, p.Verdict)
-	for _, also := range p.Evidence.Also(asked.Rules()) {
-		sealed, err := receipt.Seal(also.Path)
-		if err != nil {
-			return p, fmt.Errorf("no receipt: %w", err)
-		}
-		if also.Inode != 0 && (sealed.ID.Inode != also.Inode || sealed.ID.Device != also.Device) {
-			return p, fmt.Errorf("no receipt: %s changed while it was proven", also.Path)
-		}
-		r.Also = append(r.Also, receipt.Binary{Path: also.Path, Size: sealed.Size, SHA256: sealed.SHA256})
+		p.NoReceipt = fmt.Errorf("no receipt: %w", err)
+		return p, nil
 	}
 	p.Receipt = &r
 	return p, nil
 }
+
+// receipt is that of a program that was proven. A file that is not what ran has none.
+func (o Options) receipt(m *session.Machine, sealed receipt.Sealed, p Proof, asked verify.Options) (r receipt.Receipt, err error) {
+	now, err := cache.Identify(asked.Binary)
+	if err == nil && now != sealed.ID { // its time alone may be another, or it was written anew
+		var again receipt.Sealed
+		if again, err = receipt.Seal(asked.Binary); err == nil && again.SHA256 != sealed.SHA256 {
+			err = changed(asked.Binary)
+		}
+	}
+	if err != nil {
+		return r, err
+	}
+	r = receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash,
+		receipt.Ask(asked.Rules(), o.ExpectCPU), p.Evidence, p.Verdict)
+	for _, also := range p.Evidence.Also(asked.Rules()) {
+		sealed, err := receipt.Seal(also.Path)
+		if err != nil {
+			return r, err
+		}
+		if also.Inode != 0 && (sealed.ID.Inode != also.Inode || sealed.ID.Device != also.Device) ||
+			also.Inode == 0 && sealed.ID != also.Script {
+			return r, changed(also.Path)
+		}
+		r.Also = append(r.Also, receipt.Binary{Path: also.Path, Size: sealed.Size, SHA256: sealed.SHA256})
+	}
+	return r, nil
+}
+
+func changed(file string) error { return fmt.Errorf("%s changed while it was proven", file) }
 
 // run runs and judges a program. What is stored of its arguments is their hash, unless the user wants them.
 func (o Options) run(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {

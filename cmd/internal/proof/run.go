@@ -217,6 +217,9 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	for _, missed := range result.Missed {
 		m.Shell.Loud("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
+	if i := slices.IndexFunc(proofs, func(p Proof) bool { return p.NoReceipt != nil }); i >= 0 && ran == nil {
+		return result, excused, proofs[i].NoReceipt
+	}
 	if slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" }) {
 		return result, excused, exit.Code(exit.Unproved)
 	}

@@ -199,7 +199,11 @@ func Decode(data []byte) (Receipt, error) {
 	var head struct {
 		Schema string `json:"schema"`
 	}
-	if err := json.Unmarshal(data, &head); err != nil {
+	var other *json.UnmarshalTypeError
+	switch err := json.Unmarshal(data, &head); {
+	case errors.As(err, &other) && other.Field == "":
+		return Receipt{}, otherSchema("")
+	case err != nil:
 		return Receipt{}, damaged(err)
 	}
 	if head.Schema != Schema {

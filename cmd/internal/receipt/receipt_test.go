@@ -201,3 +201,12 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestNoReceipt: JSON that is something else is no receipt, and not a damaged one.
+func TestNoReceipt(t *testing.T) {
+	for _, text := range []string{"[]", "3", `"receipt"`, "{}"} {
+		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), "no receipt") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

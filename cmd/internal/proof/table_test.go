@@ -1,0 +1,63 @@
+package proof
+
+import (
+	"testing"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain/cargo"
+)
+
+// TestProveTable: the table counts for the program that it names, and a flag comes before it, 0 included.
+func TestProveTable(t *testing.T) {
+	s := &session.Session{Machine: &session.Machine{}, Line: cargo.Line{Verb: "run"}}
+	s.Config.Prove.Value = &config.Prove{Bin: "server", ExpectExit: 3, UntilProved: true}
+	of := func(name string) []cargorun.Program { return []cargorun.Program{{Name: name, Kind: "bin"}} }
+	for story, tt := range map[string]struct {
+		programs []cargorun.Program
+		options  Options
+		exit     int
+		asks     bool
+	}{
+		"the program of the table":     {of("server"), Options{}, 3, true},
+		"another":                      {of("tool"), Options{}, 0, false},
+		"a flag":                       {of("server"), Options{ExpectExit: 2, ExitGiven: true}, 2, true},
+		"a flag that says the usual":   {of("server"), Options{ExitGiven: true}, 0, true},
+		"a flag, of another program":   {of("tool"), Options{ExpectExit: 2, ExitGiven: true}, 2, false},
+		"no program is known to cargo": {nil, Options{}, 0, false},
+	} {
+		r := Request{Session: s, Options: tt.options, Programs: tt.programs}
+		if r.expectExit() != tt.exit || r.asksForMatch() != tt.asks || r.untilProved() != tt.asks {
+			t.Errorf("%s: exit code %d, asks %v, until proved %v", story, r.expectExit(), r.asksForMatch(), r.untilProved())
+		}
+	}
+}
+
+// TestFilteredMarks: marks that a filter or a choice of targets leaves out are no failure where something else was tested; nothing at all is none
+// either, unless what is marked was to run.
+func TestFilteredMarks(t *testing.T) {
+	marked := tested{name: "multiply", marked: true, listed: true}
+	quiet, lib := tested{name: "quiet", processes: 1}, tested{name: "lib:app", listed: true}
+	for _, tt := range []struct {
+		rows []tested
+		want wanted
+		code int
+	}{
+		{[]tested{marked, quiet}, wanted{marked: true}, exit.Done},
+		{[]tested{lib}, wanted{marked: true}, exit.Done},
+		{[]tested{marked}, wanted{marked: true}, exit.Unproved},
+		{[]tested{lib}, wanted{marked: true, all: true}, exit.Unproved},
+		{[]tested{lib}, wanted{}, exit.Unproved},
+	} {
+		if got := worstOf(tt.rows, tt.want); got != tt.code {
+			t.Errorf("%+v, %+v: %d, want %d", tt.rows, tt.want, got, tt.code)
+		}
+	}
+	for want, l := range map[bool]cargo.Line{true: {Trailing: []string{"--nocapture", "adds"}}, false: {Trailing: []string{"--nocapture"}}} {
+		if filtered(l) != want {
+			t.Errorf("%+v", l)
+		}
+	}
+}
