@@ -141,9 +141,10 @@ type End struct {
 	Dropped    uint64 `json:"dropped"`
 	Accepted   uint64 `json:"accepted"` // launches that the driver accepted, by callbacks; see Process.Callbacks
 	LostWrites uint64 `json:"lost_writes"`
-	Forks      uint64 `json:"forks,omitempty"`   // children that it made by fork, whoever waited for them
-	Ignores    bool   `json:"ignores,omitempty"` // its children vanish without being waited for (SIG_IGN, SA_NOCLDWAIT)
-	Exited     bool   `json:"exited,omitempty"`  // its exit handlers and destructors came to their end, too
+	Forks      uint64 `json:"forks,omitempty"`     // children that it made by fork, whoever waited for them
+	Sandboxed  bool   `json:"sandboxed,omitempty"` // it forbade itself system calls (seccomp), so that the probe looked at nothing
+	Ignores    bool   `json:"ignores,omitempty"`   // its children vanish without being waited for (SIG_IGN, SA_NOCLDWAIT)
+	Exited     bool   `json:"exited,omitempty"`    // its exit handlers and destructors came to their end, too
 	// launches that are written down before this; more than Kernels were not all written by the probe
 	Written uint64 `json:"written,omitempty"`
 }

@@ -590,6 +590,8 @@ func survey(e Evidence, r Rules) summary {
 			s.noEnd = where + " had buffers that CUPTI could not read"
 		case p.End == nil:
 			s.noEnd = where + " did not end in an orderly way (" + disorderly(e.OS) + ")"
+		case p.End.Sandboxed && !slices.ContainsFunc(e.Watch.Seen, func(s Seen) bool { return s.Pid == p.Pid && s.Started == p.Started }):
+			s.noEnd = where + " shut itself into a sandbox (seccomp), and was not looked at from outside"
 		case p.End.Flush == multipleSubscribers:
 			s.noEnd = "a profiler of its own took the records of " + where
 		case p.End.Flush != 0:

@@ -24,6 +24,7 @@
  *   name=TEXT       calls itself that, as setproctitle does                   touch         touches its own file (replace: puts a copy there; delete)
  *   become=PATH     becomes another program
  *   sandbox         is killed, whichever thread of it opens a file from now on (seccomp)
+ *   allow           is killed when it does more than compute, write and use memory (seccomp)         spin=MS
  *   group           sends SIGTERM to its process group, and ignores it
  *   closeall        closes all files but the first three                      hidden        can no longer be looked into
  *   alarm=N         a signal's handler ends it with N, after 100 ms           killparent    ends who started it
@@ -81,6 +82,18 @@ static void sandbox(void) {
     struct sock_fprog p = { sizeof f / sizeof *f, f };
     must("sandbox", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p));
 }
+/* whoever does more than compute, write and use memory ends the process */
+static void allow(void) {
+    static const int allowed[] = { SYS_read, SYS_write, SYS_close, SYS_mmap, SYS_munmap, SYS_mprotect, SYS_brk, SYS_madvise, SYS_futex, SYS_exit, SYS_exit_group,
+        SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_ioctl, SYS_clock_gettime };
+    enum { MANY = sizeof allowed / sizeof *allowed };
+    struct sock_filter f[MANY + 3] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)) };
+    for (unsigned i = 0; i < MANY; i++) f[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], (unsigned char)(MANY - i), 0);
+    f[MANY + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    f[MANY + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog p = { MANY + 3, f };
+    must("sandbox", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p));
+}
 static int alarmed;
 static void on_alarm(int s) { (void)s; _exit(alarmed); }
 static int cupti(const char *name, int argument) {
@@ -133,6 +146,7 @@ static pid_t twin(void) {
     return (pid_t)syscall(SYS_clone3, &how, sizeof how);
 }
 
+static uint64_t now_ms(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000; }
 static char **words; static int count;
 static struct { int from; pthread_t thread; } at_end, last, beside;
 static void run(int i);
@@ -210,6 +224,8 @@ static void run(int i) {
         else if (!strcmp(what, "destroy")) { int (*f)(void *); *(void **)&f = entry("cuCtxDestroy_v2"); (void)f(NULL); }
         else if (!strcmp(what, "nothreads")) no_threads();
         else if (!strcmp(what, "sandbox")) sandbox();
+        else if (!strcmp(what, "allow")) allow();
+        else if (!strcmp(what, "spin")) for (uint64_t end = now_ms() + strtoull(with, NULL, 10); now_ms() < end; ) { }
         else if (!strcmp(what, "name")) prctl(PR_SET_NAME, with);
         else if (!strcmp(what, "become")) { execl(with, with, (char *)NULL); exit(8); }
         else if (!strcmp(what, "replace")) { char n[4200]; snprintf(n, sizeof n, "cp '%s' '%s.new' && mv '%s.new' '%s'", v[0], v[0], v[0], v[0]); must("mv", system(n)); }

@@ -66,7 +66,15 @@ static uint64_t nanoseconds(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void nap(long ms) { struct timespec t = { 0, ms * 1000000 }; nanosleep(&t, NULL); }
+/* by a lock that nobody gives back: a sandbox that allows threads allows that */
+static void nap(long ms) {
+    static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER; static pthread_cond_t never = PTHREAD_COND_INITIALIZER; struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    if ((t.tv_nsec += ms * 1000000) >= 1000000000) { t.tv_nsec -= 1000000000; t.tv_sec++; }
+    pthread_mutex_lock(&m);
+    while (pthread_cond_timedwait(&never, &m, &t) != ETIMEDOUT) { }
+    pthread_mutex_unlock(&m);
+}
 
 /* what /proc shows of this process; of one whose first thread has ended, self has neither program nor files */
 static const char *either(const char *of_process, const char *of_thread) {
@@ -75,19 +83,43 @@ static const char *either(const char *of_process, const char *of_thread) {
 }
 #define OF_SELF(what) either("/proc/self/" what, "/proc/thread-self/" what)
 
-/* A program may forbid itself to open files, on pain of death (seccomp). What is needed of /proc until the end is opened at the start, with high numbers, and
- * opened anew only where the program has closed it. */
-static int seccomp_at_start = -1;
-static int sandboxed(void) { return seccomp_at_start >= 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != seccomp_at_start; }
-
+/* What is needed of /proc until the end is opened at the start, with high numbers, and opened anew only where the program has closed it. */
 struct kept { const char *of_process, *of_thread; int fd; dev_t dev; ino_t ino; };
+static struct kept status_file = { "/proc/self/status", "/proc/self/status", -1, 0, 0 };
+
+/* A program may forbid itself system calls, on pain of death (seccomp), and nobody can ask which. Once it has, we make none but those of any program with
+ * threads and files: read, write, futex, rt_sigprocmask and those for memory. Only such a one asks whether it has. */
+static int seccomp_at_start = -1;
+static uint64_t filters_at_start;
+static counter in_sandbox;
+static int filters(uint64_t *n) {
+    char b[4096], *p; ssize_t got = status_file.fd < 0 ? -1 : read(status_file.fd, b, sizeof b - 1);
+    b[got > 0 ? got : 0] = 0;
+    if (!(p = strstr(b, "\nSeccomp:"))) return 0;
+    *n = strtoull(p + 9, NULL, 10);
+    if ((p = strstr(b, "\nSeccomp_filters:"))) *n = *n << 32 | strtoull(p + 17, NULL, 10);   /* Linux 5.9 */
+    return 1;
+}
+static int sandboxed(void) {
+    static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; uint64_t now = filters_at_start;
+    if (GET(in_sandbox) || seccomp_at_start < 0) return GET(in_sandbox) != 0;
+    pthread_mutex_lock(&looking);
+    if (!GET(in_sandbox) && filters(&now) && now != filters_at_start) ADD(in_sandbox, 1);
+    /* that of the first thread is not; this one may be */
+    if (!GET(in_sandbox) && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != seccomp_at_start) ADD(in_sandbox, 1);
+    if (!GET(in_sandbox) && status_file.fd >= 0) lseek(status_file.fd, 0, SEEK_SET);
+    pthread_mutex_unlock(&looking);
+    return GET(in_sandbox) != 0;
+}
+
 static struct kept maps_file = { "/proc/self/maps", "/proc/thread-self/maps", -1, 0, 0 }, fd_directory = { "/proc/self/fd", "/proc/thread-self/fd", -1, 0, 0 };
 static struct kept stat_file = { "/proc/self/stat", "/proc/self/stat", -1, 0, 0 };
 static int opened(struct kept *k) {
     struct stat st; int fd, high;
+    if (sandboxed()) return -1;
     if (k->fd >= 0 && fstat(k->fd, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino) return k->fd;
     k->fd = -1;
-    if (sandboxed() || (fd = open(either(k->of_process, k->of_thread), O_RDONLY | O_CLOEXEC)) < 0) return -1;
+    if ((fd = open(either(k->of_process, k->of_thread), O_RDONLY | O_CLOEXEC)) < 0) return -1;
     if ((high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD)) >= 0) { close(fd); fd = high; }
     if (fstat(fd, &st) != 0) { close(fd); return -1; }
     k->fd = fd; k->dev = st.st_dev; k->ino = st.st_ino;
@@ -104,6 +136,8 @@ static uint64_t pid_namespace(void) {
 static volatile char *ours_alone;
 static void mark_process(void) {
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    opened(&status_file);
+    if (filters(&filters_at_start)) lseek(status_file.fd, 0, SEEK_SET);
     seccomp_at_start = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
     if (page == MAP_FAILED) return;
     if (madvise(page, 4096, MADV_WIPEONFORK) != 0) { munmap(page, 4096); return; }
@@ -111,7 +145,7 @@ static void mark_process(void) {
     *ours_alone = 1;
     opened(&maps_file); opened(&fd_directory); opened(&stat_file);
 }
-static int copied(uint64_t in) { return ours_alone ? !*ours_alone : pid_namespace() != in; }
+static int copied(uint64_t in, uint64_t owner) { return ours_alone ? !*ours_alone : process_id() != owner || pid_namespace() != in; }
 
 static void program(char *exe, size_t size) {
     ssize_t n = readlink(OF_SELF("exe"), exe, size - 1);
@@ -350,7 +384,7 @@ static int begin_records(const char *dir) {
 /* Is the number still our file's? The program may have closed it and got the number for one of its own: that one must not be touched. */
 static int ours(void) {
     struct stat st;
-    return out >= 0 && fstat(out, &st) == 0 && st.st_dev == out_dev && st.st_ino == out_ino;
+    return out >= 0 && (sandboxed() || (fstat(out, &st) == 0 && st.st_dev == out_dev && st.st_ino == out_ino));
 }
 
 static int write_records(const char *p, size_t n) {
@@ -378,8 +412,8 @@ static int write_records(const char *p, size_t n) {
 static int own_records(void) {
     char *slash = strrchr(path, '/');
     if (ours()) close(out);
-    out = maps_file.fd = fd_directory.fd = stat_file.fd = -1;       /* those are the parent's */
-    if (sandboxed()) return 0;
+    out = maps_file.fd = fd_directory.fd = stat_file.fd = status_file.fd = -1;       /* those are the parent's */
+    if (GET(in_sandbox) || (seccomp_at_start >= 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != seccomp_at_start)) return 0;
     return slash && name_records(slash + 1, sizeof path - (size_t)(slash + 1 - path));
 }
 static void close_records(void) { if (out >= 0) close(out); out = -1; }
@@ -485,7 +519,8 @@ static void thread_done(void) {
     pthread_mutex_unlock(&waking);
 }
 
-static void *run_thread(void *body) { (*(void (**)(void))body)(); return NULL; }
+static flag running;                /* the thread has made the system calls that every thread begins with */
+static void *run_thread(void *body) { running = 1; (*(void (**)(void))body)(); return NULL; }
 
 static int begin_thread(void (*body)(void)) {
     static void (*kept)(void); pthread_t thread; pthread_condattr_t attr; sigset_t all, old; int rc;
@@ -500,6 +535,7 @@ static int begin_thread(void (*body)(void)) {
     pthread_sigmask(SIG_SETMASK, &all, &old);       /* the new thread inherits it: no signal of the program's is delivered there */
     rc = pthread_create(&thread, NULL, run_thread, (void *)&kept);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    for (int i = 0; rc == 0 && !running && i < 1000; i++) nap(1);   /* from now on the program may forbid them */
     if (rc == 0) pthread_detach(thread);
     else flushed = -1;
     return rc;
@@ -524,5 +560,5 @@ static void in_forks(void (*parent)(void), void (*child)(void)) { pthread_atfork
 /* Do its children vanish without anybody being notified? /proc does not say so of SA_NOCLDWAIT, and of SIG_IGN only as long as it lasts. */
 static int ignores_children(void) {
     struct sigaction a;
-    return sigaction(SIGCHLD, NULL, &a) == 0 && (a.sa_handler == SIG_IGN || (a.sa_flags & SA_NOCLDWAIT));
+    return !sandboxed() && sigaction(SIGCHLD, NULL, &a) == 0 && (a.sa_handler == SIG_IGN || (a.sa_flags & SA_NOCLDWAIT));
 }

@@ -188,9 +188,10 @@ static int usual_cupti(WCHAR *found) {
     return 0;
 }
 
+static int sandboxed(void) { return 0; }
 static int own_name(char *to, size_t size) { (void)to; (void)size; return 0; }
 static void mark_process(void) { }
-static int copied(uint64_t in) { (void)in; return 0; }   /* nothing forks */
+static int copied(uint64_t in, uint64_t owner) { (void)in; (void)owner; return 0; }   /* nothing forks */
 
 enum { NONE_BROUGHT, OLD_WAY, NEW_WAY };
 static int cupti_brought(void) { return NONE_BROUGHT; }    /* not looked for: its file has another name in each release */

@@ -102,7 +102,7 @@ static counter answers;             /* records of calls that came */
 
 static uint64_t owner, owner_in;    /* the process that this state belongs to, and its PID namespace; a forked child is another */
 static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, refusals;
-static counter ended;               /* the process that has written its end */
+static counter ended;               /* it has written its end */
 static flag devices_written, recording, settling, taken;     /* taken: by another profiler, the records */
 static int flush_rc = -1;           /* of the last flush */
 
@@ -338,7 +338,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
     if (rc == OK && kind == LAUNCH) {
         if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
-        if (GET(ended) == process_id()) { begin("late"); finish(1); }
+        if (GET(ended)) { begin("late"); finish(1); }
     } else if (!worked()) {
     } else if (settling && kind == WAIT) answer("settled", d, rc, kind, d->correlation);
     else if (rc != OK) refused(d, rc, id, kind);
@@ -459,7 +459,7 @@ static void write_end(int rc, int64_t status) {
     if (!devices_written) { list("drivers", each_driver); list("nodes", each_node); }
     list("apis", each_api);
     close_line(0);
-    ended = process_id();           /* before the launches are read: one that is accepted from now on is reported */
+    ended = 1;                      /* before the launches are read: one that is accepted from now on is reported */
     compose("end");
     field("flush"); integer(rc); field_n("kernels", GET(seen)); field_n("unfinished", GET(unfinished)); field_n("dropped", GET(dropped));
     field_n("accepted", GET(accepted)); field_n("lost_writes", GET(lost_writes));
@@ -467,6 +467,7 @@ static void write_end(int rc, int64_t status) {
     if (GET(untimed)) field_n("untimed", GET(untimed));
     if (GET(forks)) field_n("forks", GET(forks));
     if (ignores_children()) text(",\"ignores\":true");
+    if (sandboxed()) text(",\"sandboxed\":true");
     close_line(1);
     release();
 }
@@ -493,7 +494,7 @@ static void flusher(void) {
  * longer than LAST_MS: a device may hang, and exit() may have been called by a signal's handler that interrupted CUPTI itself. */
 static void on_end(int64_t status) {
     error_state e = keep_error(); int rc = -1;
-    if (!owner || process_id() != owner || copied(owner_in)) return;
+    if (!owner || copied(owner_in, owner)) return;
     recording = 0;
     switch (end_thread(LAST_MS)) {
     case -1: settle(); rc = last_flush(); break;
@@ -556,6 +557,7 @@ static int load(void) {
     field("callbacks"); integer(counting);
     list("drivers", each_driver);
     finish(1);
+    begin("driver"); list("drivers", each_driver); list("nodes", each_node); finish(1);      /* later it may not let us look */
 
 #ifndef _WIN32
     in_forks(in_parent, in_child);
@@ -569,7 +571,7 @@ static int load(void) {
 #ifndef _WIN32
 /* After the program's exit handlers and its own destructors: of a process without this line they did not all come to their end. */
 __attribute__((destructor)) static void exited(void) {
-    if (GET(ended) == process_id()) { begin("exited"); finish(1); }
+    if (GET(ended) && !copied(owner_in, owner)) { begin("exited"); finish(1); }
 }
 #endif
 
