@@ -113,14 +113,23 @@ func (h Host) Multiarch() string {
 // ErrUnbounded is why a file is not read: it could have no end, or be larger than such a file ever is.
 var ErrUnbounded = errors.New("it is not read")
 
-// Unbounded returns an error that is ErrUnbounded for a named pipe, a device or a socket: whoever opens one may wait for ever. /dev/null is
-// an empty file.
-func (h Host) Unbounded(path string) error {
+// Unbounded returns an error that is ErrUnbounded for a named pipe, a device or a socket, whose reader may wait for ever, and for a file of
+// more than limit bytes; 0: of any size. /dev/null is an empty file.
+func (h Host) Unbounded(path string, limit int64) error {
 	fi, err := h.Files.Stat(path)
-	if err != nil || fi.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeSocket|fs.ModeIrregular) == 0 || h.Real(path) == "/dev/null" {
-		return nil // what is not there is for the caller to report
+	why := "a device, a pipe or a socket is no file"
+	switch {
+	case err != nil: // what is not there is for the caller to report
+		return nil
+	case fi.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeSocket|fs.ModeIrregular) == 0:
+		if limit == 0 || fi.Size() <= limit || fi.IsDir() {
+			return nil
+		}
+		why = fmt.Sprintf("larger than %d bytes", limit)
+	case h.Real(path) == "/dev/null":
+		return nil
 	}
-	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: a device, a pipe or a socket is no file", ErrUnbounded)}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: %s", ErrUnbounded, why)}
 }
 
 // ReadFile reads a whole regular file of at most limit bytes; anything else is an error that is ErrUnbounded.

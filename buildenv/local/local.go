@@ -72,7 +72,7 @@ func (files) EvalSymlinks(path string) (string, error)   { return filepath.EvalS
 
 // Open opens no device and no pipe, whoever asks: the paths are found, not named by the user.
 func (f files) Open(path string) (fs.File, error) {
-	if err := (buildenv.Host{Files: f}).Unbounded(path); err != nil {
+	if err := (buildenv.Host{Files: f}).Unbounded(path, 0); err != nil {
 		return nil, err
 	}
 	return openAny(path)

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	maxSources  = 4000
-	sourceLimit = 4 << 20
+	maxSources = 4000
+	// Limit bounds a source that is read, in bytes.
+	Limit = 4 << 20
 )
 
 // Reader reads the sources and build scripts of packages, each once.
@@ -110,7 +111,7 @@ func (r *Reader) rustOf(dir string) []sourceText {
 			case e.IsDir():
 				queue = append(queue, path)
 			case strings.HasSuffix(e.Name(), ".rs"):
-				if data, err := r.h.ReadFile(r.h.Join(dir, path), sourceLimit); err == nil && strings.Contains(string(data), "feature") {
+				if data, err := r.h.ReadFile(r.h.Join(dir, path), Limit); err == nil && strings.Contains(string(data), "feature") {
 					out = append(out, sourceText{path, string(data)})
 				}
 			}

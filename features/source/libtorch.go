@@ -57,7 +57,7 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 // Passes says whether a package's build script or cargo's configuration mentions a linker flag.
 func (r *Reader) Passes(p *manifest.Package, flag string) bool {
 	if p.BuildScript != "" {
-		if data, err := r.h.ReadFile(p.BuildScript, sourceLimit); err == nil && strings.Contains(string(data), flag) {
+		if data, err := r.h.ReadFile(p.BuildScript, Limit); err == nil && strings.Contains(string(data), flag) {
 			return true
 		}
 	}
@@ -87,7 +87,7 @@ func (r *Reader) ConfigNames(name string) bool {
 	}
 	for _, d := range append(dirs, home) {
 		for _, f := range []string{"config.toml", "config"} {
-			if data, err := r.h.ReadFile(r.h.Join(d, f), sourceLimit); err == nil && strings.Contains(string(data), name) {
+			if data, err := r.h.ReadFile(r.h.Join(d, f), Limit); err == nil && strings.Contains(string(data), name) {
 				return true
 			}
 		}

@@ -502,7 +502,7 @@ func (r *Reader) Text(path string) string {
 func (r *Reader) read(path string) (string, bool) {
 	text, known := r.plain[path]
 	if !known {
-		if data, err := r.h.ReadFile(path, sourceLimit); err == nil {
+		if data, err := r.h.ReadFile(path, Limit); err == nil {
 			read := withoutLines("//", string(data))
 			text = &read
 		}

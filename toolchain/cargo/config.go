@@ -195,9 +195,13 @@ func Alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, own
 // UsersConfig reports whether a configuration file is the user's own, below CARGO_HOME, and not of a repository. What cargo unpacked there
 // is not the user's.
 func UsersConfig(h buildenv.Host, t Tool, path string) bool {
-	home := h.Real(h.Abs(cargoHome(h, t)))
-	path = h.Real(path)
+	home, path := Home(h, t), h.Real(path)
 	return h.Below(path, home) && !h.Below(path, h.Join(home, "registry")) && !h.Below(path, h.Join(home, "git"))
+}
+
+// Home is CARGO_HOME, without links.
+func Home(h buildenv.Host, t Tool) string {
+	return h.Real(h.Abs(cmp.Or(t.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))))
 }
 
 // foreignAlias returns an *AliasError if a file of the repository gives this command line a flag of ours.
@@ -259,12 +263,7 @@ func alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) ([]
 func Plugin(h buildenv.Host, t Tool, command string) bool {
 	h.Env = t.Env
 	_, err := h.LookPath("cargo-" + command)
-	return err == nil || h.ProgramIn(h.Join(cargoHome(h, t), "bin"), "cargo-"+command) != ""
-}
-
-// cargoHome is where cargo keeps what is the user's.
-func cargoHome(h buildenv.Host, t Tool) string {
-	return cmp.Or(t.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))
+	return err == nil || h.ProgramIn(h.Join(Home(h, t), "bin"), "cargo-"+command) != ""
 }
 
 // OwnCommands lists the commands that come with cargo, without asking it.

@@ -16,17 +16,22 @@ type Tool struct {
 	Dir    string       // the directory of every call: cargo's configuration follows it
 }
 
+// mostRead bounds the files of a project that cargo and rustup read whole, in bytes: at a gigabyte they are out of memory.
+const mostRead = 64 << 20
+
 // Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is
 // always the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
 //
-// A project in which cargo or rustup would read from a pipe or a device for ever is an error.
+// A project in which cargo or rustup would read for ever, or a file that is larger than mostRead, is an error.
 func Find(h buildenv.Host, l Line) (Tool, error) {
 	t := Tool{Env: h.Env, Dir: h.Cwd}
+	read := ConfigFiles(h, t, l)
 	for dir := range h.Upwards(l.cwd(h, t)) {
-		for _, name := range []string{".cargo/config.toml", ".cargo/config", "rust-toolchain.toml", "rust-toolchain", "Cargo.lock"} {
-			if err := h.Unbounded(h.Join(dir, name)); err != nil {
-				return t, exit.Errorf(exit.Config, "put a regular file in its place", "%w", err)
-			}
+		read = append(read, h.Join(dir, "rust-toolchain.toml"), h.Join(dir, "rust-toolchain"), h.Join(dir, "Cargo.lock"))
+	}
+	for _, path := range read {
+		if err := h.Unbounded(path, mostRead); err != nil {
+			return t, exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
 		}
 	}
 	if v := h.Env.Get("CARGO"); v != "" && l.Toolchain == "" {

@@ -9,8 +9,6 @@ import (
 	"gpubuild/buildenv/cache"
 )
 
-const lockLimit = 64 << 20 // of a Cargo.lock, in bytes
-
 // KeepLock does something that lets cargo write Cargo.lock, and puts that back
 // as it was, or takes it away again; changed says that it had to.
 func (s *Session) KeepLock(do func() error) (changed bool, err error) {
@@ -26,7 +24,7 @@ func (s *Session) KeepLock(do func() error) (changed bool, err error) {
 			return nil, false, err
 		}
 		mode = fi.Mode().Perm()
-		data, err := h.ReadFile(path, lockLimit)
+		data, err := h.ReadFile(path, sourceLimit)
 		return data, true, err
 	}
 	old, there, err := read()

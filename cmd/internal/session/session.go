@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -14,11 +15,14 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/features"
 	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 	"gpubuild/toolchain/cargo"
 )
 
-// manifestLimit bounds a configuration file, in bytes.
-const manifestLimit = 16 << 20
+const (
+	manifestLimit = 16 << 20 // of a configuration file, in bytes
+	sourceLimit   = 64 << 20 // of a Cargo.lock, the root of a library or a program
+)
 
 // Session is the project that a command line is about.
 type Session struct {
@@ -42,8 +46,22 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := bounded(m.Host, project); err != nil {
+		return nil, exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
+	}
 	read, err := readConfig(m, project)
 	return &Session{m, line, project, read}, err
+}
+
+// bounded returns an error for a file that cargo and rustc read whole and that has no end, or is larger than such a file ever is. What we
+// would not read of a build script must not count as "no nvcc in it".
+func bounded(h buildenv.Host, project *manifest.Project) error {
+	err := h.Unbounded(project.LockPath, sourceLimit)
+	for _, p := range slices.Concat(project.Members, project.Locals) {
+		err = cmp.Or(err, h.Unbounded(p.BuildScript, source.Limit), h.Unbounded(p.Lib, sourceLimit),
+			h.Unbounded(h.Join(p.Dir, "src", "lib.rs"), sourceLimit), h.Unbounded(h.Join(p.Dir, "src", "main.rs"), sourceLimit))
+	}
+	return err
 }
 
 // OpenOrRefuse is Open for verbs that can ask cargo: what is wrong with a manifest, cargo says best, as a *cargo.RefusedError. Our own

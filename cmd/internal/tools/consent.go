@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -55,18 +56,21 @@ func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Gi
 		}
 		// Whoever wrote the file wrote what is below its directory, in a repository or an unpacked archive.
 		dir := h.Dir(h.Dir(h.Real(t.Origin)))
-		// /proc/self/cwd is that directory by another name, which shows neither in the path nor behind its links.
-		g.roots = append(g.roots, above(h, dir, t.Written), above(h, h.Real(h.Cwd), t.Written), root, "/proc")
+		g.roots = append(g.roots, above(h, dir, t.Written), above(h, h.Real(h.Cwd), t.Written), root)
 		g.named = append(g.named, fmt.Sprintf("%s in the [env] table of %s", t.Name, t.Origin))
 	}
 	file := s.Config.CUDA.Origin
 	fromProject := w.from == file && strings.ContainsAny(w.CUDA, `/\`)
 	if fromProject {
-		g.roots = append(g.roots, root, above(h, h.Real(h.Cwd), s.Config.CUDA.Value), "/proc")
+		g.roots = append(g.roots, root, above(h, h.Real(h.Cwd), s.Config.CUDA.Value))
 		g.named = append(g.named, "toolchain.cuda in "+file)
 	}
 	if len(g.foreign) == 0 && len(g.roots) == 0 || o.TrustProject {
 		return &Guard{host: h}, nil
+	}
+	if len(g.roots) > 0 { // a dependency brings what it likes to cargo's home, and /proc has everything by another name
+		home := cargo.Home(h, o.Cargo)
+		g.roots = append(g.roots, h.Join(home, "registry"), h.Join(home, "git"), "/proc")
 	}
 	user, err := User(h)
 	if err != nil {
@@ -177,7 +181,7 @@ func (g *Guard) check(paths ...string) error {
 	h := g.host
 	for _, path := range paths {
 		for _, dir := range g.roots {
-			if path == "" || !h.Below(path, dir) && !h.Below(h.Real(path), dir) {
+			if path == "" || !inside(h, path, dir) && !inside(h, h.Real(path), dir) {
 				continue
 			}
 			if slices.ContainsFunc(g.own(), func(own string) bool { return own != "" && h.SamePath(h.Abs(own), path) }) {
@@ -187,7 +191,7 @@ func (g *Guard) check(paths ...string) error {
 			defer g.mu.Unlock()
 			if g.refused == nil {
 				g.refused = &UntrustedError{By: g.named, Path: path, Root: dir}
-				if dir == "/proc" {
+				if !h.Below(g.project, dir) && !h.Below(dir, g.project) {
 					g.refused.Root = g.project
 				}
 			}
@@ -195,6 +199,21 @@ func (g *Guard) check(paths ...string) error {
 		}
 	}
 	return nil
+}
+
+// inside reports whether a path lies in a directory: by its name, or because one of the directories above it is that one by another name (a
+// mount, another letter case, \\?\C:). Other paths that begin with \\ are not understood, and count as lying in it.
+func inside(h buildenv.Host, path, dir string) bool {
+	if h.Below(path, dir) || h.OS == buildenv.Windows && strings.HasPrefix(h.Clean(path), `\\`) {
+		return true
+	}
+	is, err := h.Files.Stat(dir)
+	for d := range h.Upwards(path) {
+		if at, there := h.Files.Stat(d); err == nil && there == nil && os.SameFile(is, at) {
+			return true
+		}
+	}
+	return false
 }
 
 // Check is for what was found and chosen: cargo starts it later. It also returns the refusal of a program that would have been asked.
