@@ -240,3 +240,36 @@ func TestNothingOfARepositoryRuns(t *testing.T) {
 		})
 	}
 }
+
+// TestNoFilterOfGitRuns: a result says of which commit it is, and a clone's own configuration of git, which an archive brings, runs nothing.
+func TestNoFilterOfGitRuns(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "cargo", "git")
+	dir := t.TempDir()
+	mark := filepath.Join(dir, "ran")
+	writeFiles(t, dir, map[string]string{"Cargo.toml": plantedManifest, "src/main.rs": "fn main() {}\n", ".gitattributes": "* filter=evil\n",
+		"Cargo.lock": "version = 3\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n", "evil": "#!/bin/sh\necho >>" + mark + "\ncat\n"})
+	git := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	git("add", ".")
+	git("commit", "-qm", "a")
+	for _, key := range []string{"filter.evil.clean", "filter.evil.process", "core.fsmonitor", "filter.evil.required"} {
+		git("config", key, filepath.Join(dir, "evil"))
+	}
+	git("config", "filter.evil.required", "true")
+	writeFiles(t, dir, map[string]string{"src/main.rs": "fn main() {}\n"})
+	c := exec.Command(binary(t), "features", "--manifest-only", "--json=out.json")
+	c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+filepath.Join(t.TempDir(), "cache"), "GITHUB_ACTIONS=", "GITLAB_CI=")
+	out, err := c.CombinedOutput()
+	if exists(mark) {
+		t.Errorf("a filter ran: %v\n%s", err, out)
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "out.json")); !strings.Contains(string(text), `"commit"`) {
+		t.Errorf("no commit in %s", text)
+	}
+}

@@ -147,6 +147,11 @@ func TestReadOnlyCache(t *testing.T) {
 			}
 		}
 	}
+	c := exec.Command(binary(t), "check", "--features", "cuda")
+	c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+disk, "CUDA_HOME="+toolkit, "CARGO_NET_OFFLINE=true")
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "no kernel is cached") {
+		t.Errorf("a build: %v\n%s", err, out)
+	}
 }
 
 // TestCacheCleanFollowsNoLink: what a link in the cache leads to stays, also where a whole part of the cache is one.

@@ -88,6 +88,8 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 		end = exit.Code(exit.Stale)
 		r.Checks[0].State, r.Checks[0].Message = report.Failed, message
 		r.Findings = append(r.Findings, findings...)
+	} else if end = state.Incomplete(); end != nil {
+		r.Checks[0].State, r.Checks[0].Message = report.Failed, end.Error()
 	}
 	if len(found.Clean) > 0 {
 		hints[0] += o.Tools.Commands(l)

@@ -14,7 +14,9 @@ package fresh
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,7 +94,11 @@ func (s *State) Begun(before map[string]Before) *State {
 func Lock(ctx context.Context, m *session.Machine, places cargo.Places) (release func(), err error) {
 	path := m.Host.Join(m.CacheDir, "locks", cache.Name(m.Host.Real(places.BuildDirectory)))
 	if err := cache.Make(m.Host.Dir(path)); err != nil {
-		return nil, err
+		if _, readOnly := errors.AsType[*cache.ReadOnlyError](err); !readOnly {
+			return nil, err
+		}
+		m.Shell.Warning("%v: no kernel is cached, and a second gpubuild is not kept out of this target directory", err)
+		return func() {}, nil
 	}
 	free, err := cache.Lock(ctx, path, func(holder string) {
 		m.Shell.Status("Blocking", "waiting for another gpubuild on this target directory (%s)", holder)
@@ -111,6 +117,15 @@ func Lock(ctx context.Context, m *session.Machine, places cargo.Places) (release
 func Inspect(ctx context.Context, b Build) (*State, error) {
 	s := find(b)
 	return s, s.compare(ctx)
+}
+
+// Incomplete returns an error if a directory has so many files that not all were looked at: nothing is known to be up to date then.
+func (s *State) Incomplete() error {
+	if len(s.read.hashes.Incomplete) == 0 {
+		return nil
+	}
+	return exit.Errorf(exit.Config, "move files that are no sources out of it", "%s holds too many files: whether what is built of them is "+
+		"up to date is not known", strings.Join(s.read.hashes.Incomplete, ", "))
 }
 
 // find lists the GPU packages of a build and compares nothing.

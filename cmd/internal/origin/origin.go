@@ -5,6 +5,7 @@ package origin
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -91,7 +92,8 @@ func machine(h buildenv.Host) string {
 	return strings.TrimSpace(string(name))
 }
 
-// Of is the origin of a result of the project in dir. Without CI, git and a repository the commit stays unknown.
+// Of is the origin of a result of the project in dir. Without CI, git and a repository the commit stays unknown. git runs no program that
+// the repository's own configuration names, which an archive may bring: no monitor, no filter, nothing in a submodule.
 func Of(ctx context.Context, h buildenv.Host, run runner, dir string) Origin {
 	o, ci := OfCI(h)
 	o.Machine = machine(h)
@@ -99,10 +101,26 @@ func Of(ctx context.Context, h buildenv.Host, run runner, dir string) Origin {
 	if ci || err != nil || h.Repository(dir) == "" {
 		return o
 	}
-	res, err := run.Run(ctx, buildenv.Cmd{
-		Path: git, Args: []string{"-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch", "--untracked-files=no"},
-		Dir: dir, Env: h.Env.Set("GIT_OPTIONAL_LOCKS", "0").Entries(), Timeout: 10 * time.Second, Limit: 1 << 20,
-	})
+	ask := func(args ...string) (buildenv.Result, error) {
+		return run.Run(ctx, buildenv.Cmd{Path: git, Args: args, Dir: dir, Timeout: 10 * time.Second, Limit: 1 << 20,
+			Env: h.Env.Set("GIT_OPTIONAL_LOCKS", "0").Set("GIT_NO_LAZY_FETCH", "1").Entries()})
+	}
+	filters, err := ask("config", "--show-scope", "--null", "--name-only", "--get-regexp", `^filter\.`)
+	if code, is := errors.AsType[*buildenv.ExitError](err); err != nil && (!is || code.Result.Code != 1) { // 1: there are none
+		return o
+	}
+	status := []string{"-c", "core.fsmonitor=false"}
+	fields := strings.Split(string(filters.Stdout), "\x00")
+	for i := 1; i < len(fields); i += 2 {
+		switch {
+		case fields[i-1] == "global", fields[i-1] == "system": // the user's own, such as git-lfs
+		case strings.Contains(fields[i], "="):
+			return o // -c cannot name it
+		default:
+			status = append(status, "-c", fields[i]+"=")
+		}
+	}
+	res, err := ask(append(status, "status", "--porcelain=v2", "--branch", "--untracked-files=no", "--ignore-submodules=dirty")...)
 	if err != nil {
 		return o
 	}

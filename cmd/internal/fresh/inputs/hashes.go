@@ -32,6 +32,8 @@ type Hashes struct {
 	run   map[string]string // what was asked in this run
 	ids   map[string]string // of the files that were looked at in this run
 	Read  int               // files whose content was read
+
+	Incomplete []string // directories of which not every file was looked at
 }
 
 // NewHashes reads nothing yet.
@@ -65,6 +67,7 @@ func (h *Hashes) tooMany(dir string) {
 	key := "too many in " + dir
 	if _, said := h.run[key]; !said {
 		h.run[key] = ""
+		h.Incomplete = append(h.Incomplete, h.m.Shown(dir))
 		h.m.Shell.Warning("%s holds too many files: a change of some of them is not noticed", h.m.Shown(dir))
 	}
 }
