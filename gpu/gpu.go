@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,6 +36,15 @@ func Numbers(s string) []int {
 		}
 		out = append(out, n)
 	}
+	return out
+}
+
+// Versioned lists the names that are a prefix, in any letter case, and a version, the newest first.
+func Versioned(names []string, prefix string) []string {
+	out := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return len(name) < len(prefix) || !strings.EqualFold(name[:len(prefix)], prefix) || Numbers(name[len(prefix):]) == nil
+	})
+	slices.SortStableFunc(out, func(a, b string) int { return slices.Compare(Numbers(b[len(prefix):]), Numbers(a[len(prefix):])) })
 	return out
 }
 

@@ -78,7 +78,10 @@ func (l looker) at(p place) (Toolkit, bool) {
 			return l.debian(), true
 		}
 		if h.Base(real) == "compilers" && h.IsDir(h.Join(h.Dir(real), "cuda")) {
-			p.root = l.hpc(h.Join(h.Dir(real), "cuda"))
+			p.root = h.Join(h.Dir(real), "cuda") // the HPC SDK: nvcc in compilers/bin, toolkits in cuda/X.Y
+			if all := gpu.Versioned(h.Names(p.root), ""); len(all) > 0 {
+				p.root = h.Join(p.root, all[0])
+			}
 		}
 	}
 	t, ok := l.read(p.root)
@@ -113,18 +116,6 @@ func (l looker) debian() Toolkit {
 	l.version(&t)
 	l.parts(&t)
 	return t
-}
-
-// hpc answers the newest toolkit of an HPC SDK: its nvcc stands in compilers/bin, its toolkits in cuda/X.Y.
-func (l looker) hpc(dir string) string {
-	best := dir
-	var top []int
-	for _, name := range l.h.Names(dir) {
-		if v := gpu.Numbers(name); v != nil && slices.Compare(v, top) > 0 {
-			best, top = l.h.Join(dir, name), v
-		}
-	}
-	return best
 }
 
 // places lists where to look, the user's words first.

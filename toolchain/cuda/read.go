@@ -177,49 +177,22 @@ func (l looker) cicc(t Toolkit) bool {
 	return t.Packaged == Debian && h.IsFile(debianRoot+"/bin/cicc")
 }
 
-// cupti finds the CUPTI library: the one with the toolkit's own major in its name, else the highest.
-// CUDA 12 and 13 name it libcupti.so.12 and .13, CUDA 11 libcupti.so.11.8; each also has one with a year in it.
+var cuptiName = lazyregexp.New(`(?i)^(?:libcupti\.so\.?|cupti64_)(\d*(?:\.\d+)*)(?:\.dll)?$`)
+
+// cupti finds the CUPTI library: the one with the toolkit's own major in its name, else the highest. CUDA 12 and 13 name it libcupti.so.12
+// and .13, CUDA 11 libcupti.so.11.8; each also has one with a year in it. On Windows the name changes with every release:
+// cupti64_2026.3.1.dll is 13.4's. The installer puts it in extras\CUPTI\lib64, from CUDA 13 on in bin\x64, too; wheels have bin\x86_64.
 func (l looker) cupti(t Toolkit) string {
 	h := l.h
+	dirs := slices.Concat(l.libs(h.Join(t.Root, "extras", "CUPTI")), []string{t.Lib}, l.libs(t.Root))
 	if h.OS == buildenv.Windows {
-		return l.cuptiDLL(t)
+		bin := h.Join(t.Root, "bin")
+		dirs = []string{h.Join(t.Root, "extras", "CUPTI", "lib64"), h.Join(bin, "x64"), h.Join(bin, "x86_64"), h.Join(bin, "arm64"), bin}
 	}
-	dirs := append(l.libs(h.Join(t.Root, "extras", "CUPTI")), t.Lib)
-	best, rank := "", -1
-	for _, d := range append(dirs, l.libs(t.Root)...) {
+	for _, d := range dirs {
 		if d == "" {
 			continue
 		}
-		for _, name := range h.Names(d) {
-			v, ok := strings.CutPrefix(name, "libcupti.so")
-			if !ok {
-				continue
-			}
-			r := 0
-			if n, err := strconv.Atoi(strings.SplitN(strings.TrimPrefix(v, "."), ".", 2)[0]); err == nil {
-				r = n
-				if n == t.Version.Major {
-					r = 1 << 20
-				}
-			}
-			if p := h.Join(d, name); r > rank && h.IsFile(p) {
-				best, rank = p, r
-			}
-		}
-		if best != "" {
-			return best
-		}
-	}
-	return best
-}
-
-// cuptiDLL finds it on Windows, where its name changes with every release: cupti64_2024.3.2.dll
-// is CUDA 12.6's, cupti64_2026.3.1.dll 13.4's. The installer puts it in extras\CUPTI\lib64, from
-// CUDA 13 on in bin\x64, too; the wheels have bin\x86_64. The highest number is the newest.
-func (l looker) cuptiDLL(t Toolkit) string {
-	h := l.h
-	bin := h.Join(t.Root, "bin")
-	for _, d := range []string{h.Join(t.Root, "extras", "CUPTI", "lib64"), h.Join(bin, "x64"), h.Join(bin, "x86_64"), bin} {
 		best, rank := "", []int(nil)
 		for _, name := range h.Names(d) {
 			m := cuptiName.FindStringSubmatch(name)
@@ -227,6 +200,11 @@ func (l looker) cuptiDLL(t Toolkit) string {
 				continue
 			}
 			r := gpu.Numbers(m[1])
+			if h.OS != buildenv.Windows && len(r) > 0 {
+				if r = r[:1]; r[0] == t.Version.Major {
+					r[0] = 1 << 20
+				}
+			}
 			if p := h.Join(d, name); (best == "" || slices.Compare(r, rank) > 0) && h.IsFile(p) {
 				best, rank = p, r
 			}
@@ -237,8 +215,6 @@ func (l looker) cuptiDLL(t Toolkit) string {
 	}
 	return ""
 }
-
-var cuptiName = lazyregexp.New(`(?i)^cupti64_(\d+(?:\.\d+)*)\.dll$`)
 
 var cudaVersion = lazyregexp.New(`(?m)^\s*#\s*define\s+CUDA_VERSION\s+(\d{4,6})\b`)
 

@@ -166,7 +166,7 @@ func (f *finder) installer() {
 	h := f.h
 	base := cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`)
 	base = h.Join(base, "NVIDIA", "CUDNN")
-	for _, name := range f.numbered(base, "v") {
+	for _, name := range gpu.Versioned(h.Names(base), "v") {
 		dir := h.Join(base, name)
 		if !f.versions(dir, "the installer's place", false) {
 			f.root(dir, "the installer's place", false)
@@ -180,7 +180,7 @@ func (f *finder) installer() {
 func (f *finder) versions(root, origin string, named bool) bool {
 	h := f.h
 	any := false
-	for _, v := range f.numbered(h.Join(root, "include"), "") {
+	for _, v := range gpu.Versioned(h.Names(h.Join(root, "include")), "") {
 		include := h.Join(root, "include", v)
 		i := Install{Root: root, Real: h.Real(include), Origin: origin, Named: named, Split: true}
 		i.CUDAMajor = gpu.Numbers(v)[0]
@@ -193,18 +193,6 @@ func (f *finder) versions(root, origin string, named bool) bool {
 		any = true
 	}
 	return any
-}
-
-// numbered lists a directory's entries that are a prefix and a version, the newest first.
-func (f *finder) numbered(dir, prefix string) []string {
-	out := slices.DeleteFunc(f.h.Names(dir), func(name string) bool {
-		v, ok := strings.CutPrefix(strings.ToLower(name), prefix)
-		return !ok || gpu.Numbers(v) == nil
-	})
-	slices.SortFunc(out, func(a, b string) int {
-		return slices.Compare(gpu.Numbers(b[len(prefix):]), gpu.Numbers(a[len(prefix):]))
-	})
-	return out
 }
 
 // library names the file without which there is nothing to link.

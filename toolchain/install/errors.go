@@ -85,7 +85,7 @@ func (e *RedistError) Error() string {
 		return e.First.Error() // neither has such a version
 	}
 	var fetch *redist.FetchError
-	if errors.As(e.First, &wheels) && len(wheels.Losers) == 0 && errors.As(e.Err, &fetch) && fetch.Kind == redist.Network {
+	if errors.As(e.First, &wheels) && len(wheels.Losers) == 0 && errors.As(e.Err, &fetch) && fetch.Offline {
 		return fmt.Sprintf("%v by pip, and NVIDIA's redistributable archives (%s) cannot be reached", e.First, fetch.Address)
 	}
 	return e.First.Error() + "\nand of NVIDIA's redistributable archives: " + e.Err.Error()

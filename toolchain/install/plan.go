@@ -185,8 +185,8 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 		o := offer{cuda: r.CUDA(), release: r.String(), archives: archives, rejected: none.Losers, source: source, origin: from.Origin}
 		return decide(c, w, o, openStore(h, cacheDir, source))
 	}
-	if len(none.Losers) == 0 {
-		none.Losers = []string{source.Nearest(releases, w.Exact)}
+	if len(releases) > 0 {
+		none.Newest = releases[0].CUDA()
 	}
 	return Plan{}, none
 }

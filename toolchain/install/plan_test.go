@@ -269,7 +269,7 @@ func TestAVersionThatDoesNotExist(t *testing.T) {
 	h := testHost(t)
 	h.OS, h.Arch = "linux", "amd64"
 	_, err = MakePlan(c, h, t.TempDir(), Want{Exact: gpu.Version{Major: 99}})
-	offline := &RedistError{First: err, Err: &redist.FetchError{Address: "https://x/", Kind: redist.Network, Err: errors.New("dial tcp")}}
+	offline := &RedistError{First: err, Err: &redist.FetchError{Address: "https://x/", Offline: true, Err: errors.New("dial tcp")}}
 	if got, want := offline.Error(), "no CUDA 99.0 to fetch for linux-x86_64 by pip, and NVIDIA's redistributable archives (https://x/) "+
 		"cannot be reached"; got != want || exit.Of(offline) != exit.Other {
 		t.Errorf("got %q, %d", got, exit.Of(offline))

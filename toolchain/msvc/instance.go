@@ -1,12 +1,11 @@
 package msvc
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -71,71 +70,26 @@ type state struct{ path, version, product string }
 
 const largest = 32 << 20 // bytes of a state.json; real ones have one or two million
 
-// parseState reads the beginning of a state.json. What stands behind the list of packages, which is nearly all of the file, is not read
-// once path and version are known: a file that is cut off there does no harm.
-func parseState(r io.Reader) (state, error) {
-	var s state
-	in := bufio.NewReader(r)
-	if mark, err := in.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
-		if _, err := in.Discard(3); err != nil {
-			return s, err
-		}
+// parseState reads a state.json.
+func parseState(data []byte) (state, error) {
+	var f struct {
+		Path    string `json:"installationPath"`
+		Version string `json:"installationVersion"`
+		Catalog struct {
+			BuildVersion string `json:"buildVersion"`
+		} `json:"catalogInfo"`
+		Product struct {
+			ID string `json:"id"`
+		} `json:"product"`
 	}
-	d := json.NewDecoder(in)
-	if t, err := d.Token(); err != nil {
-		return s, err
-	} else if t != json.Delim('{') {
-		return s, errors.New("no JSON object")
-	}
-	var catalog struct {
-		BuildVersion string `json:"buildVersion"`
-	}
-	var product struct {
-		ID string `json:"id"`
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return s, err
-		}
-		var into any = new(json.RawMessage)
-		switch key {
-		case "installationPath":
-			into = &s.path
-		case "installationVersion":
-			into = &s.version
-		case "catalogInfo":
-			into = &catalog
-		case "product":
-			into = &product
-		case "packages", "selectedPackages":
-			if s.path != "" && s.version != "" {
-				s.product = productName(product.ID)
-				return s, nil
-			}
-		}
-		if err := d.Decode(into); err != nil {
-			return s, err
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return s, err
-	}
-	s.version = cmp.Or(s.version, catalog.BuildVersion) // early files of 15.0 have the latter alone
-	s.product = productName(product.ID)
-	if s.path == "" {
-		return s, errors.New("it names no installationPath")
-	}
-	return s, nil
-}
-
-func readState(h buildenv.Host, path string) (state, error) {
-	file, err := h.Files.Open(path)
-	if err != nil {
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &f); err != nil {
 		return state{}, err
 	}
-	defer file.Close()
-	return parseState(io.LimitReader(file, largest))
+	if f.Path == "" {
+		return state{}, errors.New("it names no installationPath")
+	}
+	// early files of 15.0 have the catalog's version alone
+	return state{f.Path, cmp.Or(f.Version, f.Catalog.BuildVersion), productName(f.Product.ID)}, nil
 }
 
 // productName is the last word of Microsoft.VisualStudio.Product.BuildTools.
@@ -223,9 +177,13 @@ func (f *finder) states() {
 		}
 		for _, e := range entries {
 			path := h.Join(dir, e.Name(), "state.json")
-			s, err := readState(h, path)
+			data, err := h.ReadFile(path, largest)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
+			}
+			var s state
+			if err == nil {
+				s, err = parseState(data)
 			}
 			if err != nil {
 				f.problem("%s cannot be read: %v", path, err)

@@ -4,7 +4,6 @@ package rocm
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -68,14 +67,7 @@ type finder struct {
 
 // versioned adds a directory's subdirectories that are a prefix and a version, the newest first.
 func (f *finder) versioned(dir, prefix string) {
-	names := slices.DeleteFunc(f.h.Names(dir), func(name string) bool {
-		v, ok := strings.CutPrefix(name, prefix)
-		return !ok || gpu.Numbers(v) == nil
-	})
-	slices.SortFunc(names, func(a, b string) int {
-		return slices.Compare(gpu.Numbers(b[len(prefix):]), gpu.Numbers(a[len(prefix):]))
-	})
-	for _, n := range names {
+	for _, n := range gpu.Versioned(f.h.Names(dir), prefix) {
 		f.add(f.h.Join(dir, n), "a usual place", false)
 	}
 }
@@ -110,35 +102,29 @@ func (f *finder) add(root, origin string, named bool) {
 }
 
 var (
-	define = lazyregexp.New(`(?m)^\s*#\s*define\s+HIP_VERSION_(MAJOR|MINOR|PATCH)\s+(\d{1,9})\b`)
-	info   = lazyregexp.New(`^\s*(\d+\.\d+(?:\.\d+)*)`)
-	hipVer = lazyregexp.New(`(?m)^HIP_VERSION_(MAJOR|MINOR|PATCH)=(\d{1,9})$`)
+	hip  = lazyregexp.New(`(?m)^(?:\s*#\s*define\s+)?HIP_VERSION_(MAJOR|MINOR|PATCH)[\s=]+(\d{1,9})\b`)
+	info = lazyregexp.New(`^\s*(\d+\.\d+(?:\.\d+)*)`)
 )
 
-// version reads include/hip/hip_version.h; where it is missing share/hip/version or bin/.hipVersion,
-// from which hipconfig reads the version without headers; then .info/version of ROCm itself. Source:
-// ROCm/HIP hip_version.h.in and bin/hipconfig.pl; Debian's hipcc package keeps share/hip/version.
+// version reads include/hip/hip_version.h; where it is missing share/hip/version or bin/.hipVersion, from which hipconfig reads the version
+// without headers; then .info/version of ROCm itself. Source: ROCm/HIP hip_version.h.in and bin/hipconfig.pl; Debian's hipcc package keeps
+// share/hip/version.
 func (f *finder) version(root string) string {
-	read := func(parts ...string) []byte {
-		data, err := f.h.ReadFile(f.h.Join(append([]string{root}, parts...)...), 64<<10)
-		if err != nil {
-			return nil
-		}
-		return data
-	}
-	for _, try := range []struct {
-		data []byte
-		re   *lazyregexp.Regexp
-	}{{read("include", "hip", "hip_version.h"), define}, {read("share", "hip", "version"), hipVer}, {read("bin", ".hipVersion"), hipVer}} {
+	h := f.h
+	for _, file := range []string{
+		h.Join(root, "include", "hip", "hip_version.h"), h.Join(root, "share", "hip", "version"), h.Join(root, "bin", ".hipVersion"),
+	} {
+		data, _ := h.ReadFile(file, 64<<10) // what cannot be read says nothing
 		n := map[string]string{}
-		for _, m := range try.re.FindAllSubmatch(try.data, -1) {
+		for _, m := range hip.FindAllSubmatch(data, -1) {
 			n[string(m[1])] = string(m[2])
 		}
-		if n["MAJOR"] != "" && n["MINOR"] != "" && n["PATCH"] != "" {
+		if len(n) == 3 {
 			return n["MAJOR"] + "." + n["MINOR"] + "." + n["PATCH"]
 		}
 	}
-	if m := info.FindSubmatch(read(".info", "version")); m != nil {
+	data, _ := h.ReadFile(h.Join(root, ".info", "version"), 64<<10)
+	if m := info.FindSubmatch(data); m != nil {
 		return string(m[1])
 	}
 	return ""

@@ -97,9 +97,8 @@ func (w *wine) plant(toolsets map[string]string) {
 	w.t.Helper()
 	w.clear()
 	w.file(`C:\ProgramData\Microsoft\VisualStudio\Packages\_Instances\1a2b3c4d\state.json`, fmt.Sprintf(
-		// cut off where nobody reads
 		`{"installationPath":%q,"installationVersion":"17.14.36015.10","product":{"id":"Microsoft.VisualStudio.Product.Community"},`+
-			`"packages":[`, studio))
+			`"packages":[]}`, studio))
 	w.file(studio+`\VC\Auxiliary\Build\vcvarsall.bat`, "")
 	w.file(studio+`\VC\Auxiliary\Build\vcvars64.bat`, "@echo ran > C:\\vcvars-ran.txt\r\n@exit /b 1\r\n")
 	cl, err := os.ReadFile(filepath.Join(w.bin, "cl.exe"))

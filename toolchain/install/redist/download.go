@@ -28,7 +28,7 @@ const attempts = 4
 func (s *Source) Download(ctx context.Context, a tree.Archive, dir string, progress tree.Progress) error {
 	if s.dir != "" {
 		err := errors.New("the index names it, but no file of that name and size is there")
-		return &FetchError{Address: s.Show(a.Path), Kind: Absent, Err: err}
+		return &FetchError{Address: s.Show(a.Path), Err: err}
 	}
 	progress(tree.Event{Text: a.String(), Total: a.Size})
 	part := filepath.Join(dir, "partial-"+a.SHA256[:16])
@@ -166,7 +166,7 @@ func (s *Source) retry(ctx context.Context, rel string, do func() (bool, error))
 			tries, wait = 0, s.pause
 		}
 		if tries >= attempts || lasting(err) {
-			return &FetchError{Address: s.Show(rel), Kind: kindOf(err), Err: err}
+			return &FetchError{Address: s.Show(rel), Offline: offline(err), Err: err}
 		}
 		select {
 		case <-ctx.Done():
@@ -194,16 +194,11 @@ func lasting(err error) bool {
 	return errors.As(err, &dns) && dns.IsNotFound || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-func kindOf(err error) Kind {
-	var status *statusError
-	var u *url.Error
-	switch {
-	case errors.As(err, &status) && (status.code == http.StatusNotFound || status.code == http.StatusGone):
-		return Absent
-	case errors.As(err, &status):
-		return Other
-	case errors.As(err, &u), errors.Is(err, io.ErrUnexpectedEOF):
-		return Network
+// offline reports whether no answer came, or not all of one.
+func offline(err error) bool {
+	if _, answered := errors.AsType[*statusError](err); answered {
+		return false
 	}
-	return Other
+	_, failed := errors.AsType[*url.Error](err)
+	return failed || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -1,8 +1,6 @@
 package redist
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // IndexError says that NVIDIA's index, or a mirror's, has something that cannot be used.
 type IndexError struct{ Index, Problem string }
@@ -16,36 +14,23 @@ func (e *IndexError) Hint() string {
 // FetchError says that an index or an archive could not be fetched.
 type FetchError struct {
 	Address string
-	Kind    Kind
+	Offline bool // it is the network's fault
 	Err     error
 }
 
-// Kind is why a file could not be fetched.
-type Kind string
-
-// The known kinds.
-const (
-	Other   Kind = ""
-	Network Kind = "no network"
-	Absent  Kind = "not there"
-)
-
 func (e *FetchError) Error() string {
-	if e.Kind == Other {
-		return fmt.Sprintf("fetch %s: %v", e.Address, e.Err)
+	if e.Offline {
+		return fmt.Sprintf("fetch %s: no network: %v", e.Address, e.Err)
 	}
-	return fmt.Sprintf("fetch %s: %s: %v", e.Address, e.Kind, e.Err)
+	return fmt.Sprintf("fetch %s: %v", e.Address, e.Err)
 }
 
 func (e *FetchError) Unwrap() error { return e.Err }
 
 func (e *FetchError) Hint() string {
-	switch e.Kind {
-	case Network:
+	if e.Offline {
 		return "check the network and HTTPS_PROXY, or name a mirror or a directory with the layout of " + Home +
 			" by --redist or GPUBUILD_REDIST; what was fetched is kept"
-	case Absent:
-		return "name a place that has the file by --redist or GPUBUILD_REDIST"
 	}
 	return "run the same command again, what was fetched is kept; or name another place by --redist or GPUBUILD_REDIST"
 }

@@ -1,7 +1,6 @@
 package redist
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,26 +79,6 @@ const cudaDir, cudnnDir = "cuda/redist/", "cudnn/redist/"
 func (s *Source) Releases(ctx context.Context) ([]Release, error) {
 	listing, err := s.list(ctx, cudaDir)
 	return slices.DeleteFunc(releases(listing), func(r Release) bool { return r[0] < 12 }), err
-}
-
-// Nearest says which releases there are around a version, for a person who asked for one that does not exist.
-func (s *Source) Nearest(all []Release, v gpu.Version) string {
-	if len(all) == 0 {
-		return s.Show(cudaDir) + " has no release of CUDA 12 or newer"
-	}
-	far := func(r Release) int {
-		d := (r[0]-v.Major)*100 + r[1] - v.Minor
-		return max(d, -d)
-	}
-	near := slices.Clone(all)
-	slices.SortStableFunc(near, func(a, b Release) int { return cmp.Compare(far(a), far(b)) })
-	near = near[:min(len(near), 4)]
-	slices.SortFunc(near, Release.compare)
-	var names []string
-	for _, r := range near {
-		names = append(names, r.String())
-	}
-	return s.Show(cudaDir) + " has CUDA " + strings.Join(names, ", ")
 }
 
 // Archives reads a release's index and returns the archives of some parts; of cuDNN the newest 9 for that CUDA. A part that belongs to

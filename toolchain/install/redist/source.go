@@ -118,7 +118,7 @@ func (s *Source) list(ctx context.Context, dir string) (string, error) {
 	}
 	entries, err := os.ReadDir(s.File(dir))
 	if err != nil {
-		return "", &FetchError{Address: s.Show(dir), Kind: Absent, Err: err}
+		return "", &FetchError{Address: s.Show(dir), Err: err}
 	}
 	var names []string
 	for _, e := range entries {
@@ -131,7 +131,7 @@ func (s *Source) list(ctx context.Context, dir string) (string, error) {
 func (s *Source) read(ctx context.Context, rel string) (data []byte, err error) {
 	if s.dir != "" {
 		if data, err = os.ReadFile(s.File(rel)); err != nil {
-			err = &FetchError{Address: s.Show(rel), Kind: Absent, Err: err}
+			err = &FetchError{Address: s.Show(rel), Err: err}
 		}
 		return data, err
 	}

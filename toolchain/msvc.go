@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
@@ -399,4 +400,118 @@ func (e *writer) dlls(n Needs) {
 		}
 		e.d.Add(buildenv.Prepend, "PATH", dir, "the run-time libraries of "+t.Named())
 	}
+}
+
+// planted are the programs that would be started from the directory in which a build script runs instead of the chosen ones: nvcc.exe
+// asks for ./cl.exe before it looks at PATH (seen with 13.4.92 under Wine: a cl.exe in the kernel's directory ran, whatever PATH said;
+// -ccbin alone would keep it off, but then nvcc starts vcvars64.bat), and it starts its own parts by their bare names through cmd.exe,
+// which takes every program of the current directory first (a cudafe++.exe there ran, too). A variable that keeps cmd.exe from that
+// (NoDefaultCurrentDirectoryInExePath) would keep users' own batch files from being found, too, so nothing is set: it is refused.
+func planted(h buildenv.Host, s Set) (names []string, chosen map[string]string) {
+	// A lib.bat of a project's own is no attack, so lib.exe is named with its ending.
+	names = []string{"cl", "nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "bin2c", "link.exe", "lib.exe"}
+	chosen = map[string]string{}
+	if s.Toolkit.NVCC != "" {
+		for _, name := range names[1:8] {
+			chosen[name] = h.Join(h.Dir(s.Toolkit.NVCC), name+".exe")
+		}
+	}
+	if s.Compiler != nil {
+		chosen["cl"] = s.Compiler.CXX
+		for _, name := range names[8:] {
+			chosen[name] = h.Join(h.Dir(s.Compiler.CXX), name)
+		}
+	}
+	return names, chosen
+}
+
+// Planted says that a directory in which the build will run programs holds a compiler of its own, which Windows would run in place of the
+// chosen one. Elsewhere, and for a directory that is the compiler's own, it answers nil.
+func Planted(h buildenv.Host, s Set, dirs []string) error {
+	if h.OS != buildenv.Windows || s.Toolkit == nil {
+		return nil
+	}
+	names, chosen := planted(h, s)
+	for _, dir := range dirs {
+		for _, name := range names {
+			path := h.ProgramIn(dir, name)
+			if path == "" || chosen[name] == "" || h.SamePath(h.Real(path), h.Real(chosen[name])) {
+				continue
+			}
+			return &MisfitError{
+				What: fmt.Sprintf(
+					"%s lies where the build runs, and Windows would run it instead of %s: it looks into the current directory before PATH",
+					path, chosen[name],
+				),
+				Fix: "move or remove " + path,
+			}
+		}
+	}
+	return nil
+}
+
+// letters asks whether nvcc can read its own path. nvcc.exe is a program of the machine's code page: below a directory with another
+// letter 13.4.92 ends with 5 and not one word (seen under Wine, in code page 1252 below a Cyrillic name; below one with an umlaut, which
+// 1252 has, it compiles).
+func letters(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
+	if !n.NVCC && !n.NVCCVersion {
+		return verdict{}
+	}
+	letter := f.CodePage.Lacks(t.NVCC)
+	if letter == "" {
+		return verdict{}
+	}
+	return verdict{
+		why: fmt.Sprintf("its nvcc.exe cannot run: it reads paths in this machine's code page %d, which has no %s", f.CodePage, letter),
+		fix: "use a toolkit below a directory of plain letters; for one that gpubuild fetched: " + cacheFix,
+	}
+}
+
+const cacheFix = `set GPUBUILD_CACHE=C:\gpubuild (or another directory of plain letters) and run it again`
+
+// InCache refuses a toolkit that gpubuild would put below its cache where nvcc.exe could not run.
+func InCache(h buildenv.Host, cacheDir string) error {
+	page := h.CodePage()
+	letter := page.Lacks(cacheDir)
+	if letter == "" {
+		return nil
+	}
+	return &MisfitError{
+		What: fmt.Sprintf(
+			"a toolkit in gpubuild's cache, %s, could not run: nvcc.exe reads paths in this machine's code page %d, which has no %s",
+			cacheDir, page, letter,
+		),
+		Fix: cacheFix,
+	}
+}
+
+// most is how many characters of PATH leave room for what cargo and nvcc put before it. nvcc starts cl.exe through cmd.exe, which hands on
+// no variable of more than 8191 ("Command prompt line string limitation", Microsoft, KB 830473): with a longer PATH it finds no cl.exe.
+const most = 7000
+
+// Unreadable lists what of the environment nvcc on Windows cannot take: directories that it has to read and write but whose names its code
+// page cannot express, and a PATH that is too long. Nil outside Windows.
+func Unreadable(h buildenv.Host, n Needs, targetDir string) (notes []string) {
+	page := h.CodePage()
+	if !n.NVCC {
+		return nil
+	}
+	for _, d := range []struct{ what, path, fix string }{
+		{"the target directory", targetDir, `set CARGO_TARGET_DIR=C:\target`},
+		{"the directory for temporary files", h.Env.Get("TMP"), `set TMP=C:\tmp`},
+	} {
+		if letter := page.Lacks(d.path); letter != "" {
+			notes = append(notes, fmt.Sprintf(
+				"%s is %s, and nvcc.exe reads paths in code page %d, which has no %s: where it fails, %s (or another "+
+					"directory of plain letters)",
+				d.what, d.path, page, letter, d.fix,
+			))
+		}
+	}
+	if size := utf8.RuneCountInString(h.Env.Get("PATH")); h.OS == buildenv.Windows && size > most {
+		notes = append(notes, fmt.Sprintf("PATH has %d characters, and nvcc starts cl.exe through cmd.exe, "+
+			"which hands on no more than 8191: "+
+			"if nvcc finds no cl.exe, take directories out of PATH", size))
+	}
+	return notes
 }
