@@ -83,7 +83,7 @@ func choose(f Facts, n Needs, w Wish) (Set, error) {
 	for i, t := range order {
 		tried[i] = try(f, n, w, t, arch.Capability)
 	}
-	won := winner(tried, w)
+	won := winner(tried)
 	for i := range tried {
 		tr := &tried[i]
 		if tr == won {
@@ -110,15 +110,16 @@ func choose(f Facts, n Needs, w Wish) (Set, error) {
 	return s, nil
 }
 
-// winner is the first trial that fits; one with a doubt gives way to a later one without, unless the user's own words name it.
-func winner(tried []trial, w Wish) *trial {
+// winner is the first trial that fits; one with a doubt gives way to a later one without, unless the user's environment names it. Of
+// trials that the user did not ask for there are none.
+func winner(tried []trial) *trial {
 	var won *trial
 	for i := range tried {
 		switch tr := &tried[i]; {
 		case tr.why != "":
 		case won == nil:
 			won = tr
-		case len(won.doubts) > 0 && len(tr.doubts) == 0 && !asked(w) && !strong(*won.toolkit):
+		case len(won.doubts) > 0 && len(tr.doubts) == 0 && !strong(*won.toolkit):
 			won = tr
 		}
 	}

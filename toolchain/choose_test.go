@@ -153,6 +153,16 @@ func TestChoose(t *testing.T) {
 		{"a version that is asked for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a major that is asked for", nil, kernels, toolchain.Wish{CUDA: "12", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a root that is asked for, with a slash", nil, kernels, toolchain.Wish{CUDA: "/cuda-13.2/", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"a release that is asked for", func(f *toolchain.Facts) {
+			f.Toolkits[0].Label, f.Toolkits[1].Label = "13.5.0", "13.2.1"
+		}, kernels, toolchain.Wish{CUDA: "13.2.1", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"of a major that is asked for, the one without a doubt", func(f *toolchain.Facts) {
+			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
+		}, kernels, toolchain.Wish{CUDA: "13", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"a variable's, with its doubt", func(f *toolchain.Facts) {
+			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
+			f.Toolkits[0].Sources = []cuda.Source{{Kind: cuda.Variable, Name: "CUDA_HOME"}}
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
 		{"a version of three numbers is none that a toolkit has", nil, kernels, toolchain.Wish{CUDA: "13.2.1"}, "there is no CUDA toolkit " +
 			"13.2.1 | ask for CUDA 13.5 in place of 13.2.1: /cuda-13.5 is here and fits; or gpubuild toolchain install 13.2.1"},
 		{"one that is asked for is taken with its doubt", func(f *toolchain.Facts) {
