@@ -68,7 +68,7 @@ var secondRound = []struct {
 	{"EricLBuehler/mistral.rs 1609", "Could not prepare cache: DriverError(CUDA_ERROR_INVALID_VALUE, \"invalid argument\")", "", false},
 	{"EricLBuehler/mistral.rs 772", "ValueError: CublasError(CUBLAS_STATUS_INVALID_VALUE)", "", false},
 	{"EricLBuehler/mistral.rs 650", "Model failed with error: WithBacktrace { inner: Msg(\"key must be a cuda tensor\"), backtrace: Backtrace [] }", "", false},
-	{"tazz4843/whisper-rs 132", "CMake Error: The source directory \"/home/k/whisper-rs/target/debug/build/whisper-rs-sys-x/out\" does not appear to contain CMakeLists.txt.", "", false},
+	{"tazz4843/whisper-rs 132", "CMake Error: The source directory \"/home/k/whisper-rs/target/debug/build/whisper-rs-sys-x/out\" does not appear to contain CMakeLists.txt.", "cmake-source-missing", true},
 	{"Rust-GPU/rust-cuda 89", "cc1plus.exe: error: unrecognized command-line option '-wd4141'", "msvc-flags-to-gcc", true},
 }
 
