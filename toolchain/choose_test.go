@@ -168,6 +168,9 @@ func TestChoose(t *testing.T) {
 		{"one that is asked for is taken with its doubt", func(f *toolchain.Facts) {
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
 		}, kernels, toolchain.Wish{CUDA: "13.5", Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"a major that is asked for, too", func(f *toolchain.Facts) {
+			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
+		}, kernels, toolchain.Wish{CUDA: "13", Arch: "80"}, "/cuda-13.5 8.0 "},
 		{"a doubt gives way to a toolkit without one", func(f *toolchain.Facts) {
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
@@ -232,6 +235,15 @@ func TestChoose(t *testing.T) {
 			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"},
 				cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"a variable comes before nvcc on PATH", func(f *toolchain.Facts) {
+			f.Toolkits[0] = kit("13.5", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
+			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"but not variables that disagree", func(f *toolchain.Facts) {
+			f.Toolkits[0] = kit("13.5", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
+			f.Toolkits[1] = kit("13.2", "75", "121", cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
+			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
 		{"nvcc on PATH comes before usual places", func(f *toolchain.Facts) {
 			f.Toolkits[1] = kit("13.2", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},

@@ -121,6 +121,11 @@ func (e *UsageError) Error() string { return e.What }
 func (e *UsageError) ExitCode() int { return Usage }
 func (e *UsageError) Hint() string  { return e.Fix }
 
+// Usagef makes a UsageError.
+func Usagef(fix, format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...), fix}
+}
+
 // Codes lists every code with its meaning.
 var Codes = []struct {
 	Code    int

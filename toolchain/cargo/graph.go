@@ -42,10 +42,8 @@ type Request struct {
 // where it is missing or outdated and Asking.NoLockWrite is not set, as the build itself would write it.
 func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) (GraphAnswer, error) {
 	if _, ok := UnitGraph(h, t, q.Line, q.Asking); !ok {
-		return GraphAnswer{}, &exit.UsageError{
-			What: fmt.Sprintf("`%s` builds nothing that cargo could be asked about", q.Line.verbWord()),
-			Fix:  "ask about build, check, run, test, bench, clippy, rustc or doc",
-		}
+		return GraphAnswer{}, exit.Usagef("ask about build, check, run, test, bench, clippy, rustc or doc",
+			"`%s` builds nothing that cargo could be asked about", q.Line.verbWord())
 	}
 	mkdir := q.Mkdir
 	if mkdir == nil {

@@ -138,10 +138,8 @@ func cfgRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line,
 			return Runner{}, fmt.Errorf("%s: target table %w", tables[k].Origin, err)
 		}
 		if ok && by != "" {
-			return Runner{}, &exit.UsageError{
-				What: fmt.Sprintf("two runners fit %s: target.'%s' and target.'%s'", triple, by, k),
-				Fix:  "keep one of them, as cargo asks for too, or set " + RunnerVar(triple),
-			}
+			return Runner{}, exit.Usagef("keep one of them, as cargo asks for too, or set "+RunnerVar(triple),
+				"two runners fit %s: target.'%s' and target.'%s'", triple, by, k)
 		}
 		if ok {
 			found, by = tables[k].resolved(h, l.cwd(h, t)), k
@@ -236,10 +234,8 @@ func WithRunner(t Tool, l Line, triple string, words []string, user Runner) (Too
 		return t, l, nil
 	}
 	if spaced && user.textBeside != "" {
-		return t, l, &exit.UsageError{
-			What: fmt.Sprintf("the runner of %s in %s is a string, and ours has spaces in its path", triple, user.textBeside),
-			Fix:  `write it as a list there: runner = ["program", "argument"]`,
-		}
+		return t, l, exit.Usagef(`write it as a list there: runner = ["program", "argument"]`,
+			"the runner of %s in %s is a string, and ours has spaces in its path", triple, user.textBeside)
 	}
 	value := buildenv.TOMLString(strings.Join(words, " "))
 	if !user.Text || spaced {

@@ -1,7 +1,6 @@
 package cargo
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -60,13 +59,8 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 	l.read()
 	if l.VerbWord == "" && l.Verb == "build" && len(l.Positional) > 0 {
 		if word := l.Positional[0]; isVerb(word) {
-			return Line{}, nil, &exit.UsageError{
-				What: fmt.Sprintf("`%s` stands after flags and is no argument of `build`", word),
-				Fix: fmt.Sprintf(
-					"put the verb first: gpubuild %s %s",
-					word, strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " "),
-				),
-			}
+			return Line{}, nil, exit.Usagef("put the verb first: gpubuild "+word+" "+strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " "),
+				"`%s` stands after flags and is no argument of `build`", word)
 		}
 	}
 	return l, s.owns, nil
@@ -139,10 +133,7 @@ func (s *splitter) head() error {
 				return nil // cargo's own affair: no verb is implied
 			case "-C", "-Z", "--config", "--color":
 				if !f.HasValue { // it would take the verb that we put in
-					return &exit.UsageError{
-						What: fmt.Sprintf("`%s` needs a value", f.Name),
-						Fix:  "write it after " + f.Name + " or leave the flag out",
-					}
+					return exit.Usagef("write it after "+f.Name+" or leave the flag out", "`%s` needs a value", f.Name)
 				}
 			}
 		}
@@ -208,18 +199,15 @@ func (s *splitter) takeOwn() (bool, error) {
 	o := Own{Name: name, Value: value, HasValue: has}
 	switch {
 	case kind == Switch && has:
-		return false, &exit.UsageError{
-			What: fmt.Sprintf("`%s` takes no value, but `%s` was given", name, value),
-			Fix:  "write " + name + " alone",
-		}
+		return false, exit.Usagef("write "+name+" alone", "`%s` takes no value, but `%s` was given", name, value)
 	case kind == Value && !has:
 		if len(s.args) < 2 || s.args[1] == "--" || len(s.args[1]) > 1 && s.args[1][0] == '-' {
-			return false, &exit.UsageError{What: fmt.Sprintf("`%s` needs a value", name), Fix: "write " + name + "=VALUE"}
+			return false, exit.Usagef("write "+name+"=VALUE", "`%s` needs a value", name)
 		}
 		s.next()
 		o.Value, o.HasValue = s.peek(), true
 	case kind == Value && value == "":
-		return false, &exit.UsageError{What: fmt.Sprintf("`%s` has an empty value", name), Fix: "write " + name + "=VALUE"}
+		return false, exit.Usagef("write "+name+"=VALUE", "`%s` has an empty value", name)
 	}
 	s.next()
 	s.owns = append(s.owns, o)
@@ -228,15 +216,11 @@ func (s *splitter) takeOwn() (bool, error) {
 
 // unknown is the error for a flag that begins like ours and is none.
 func (s *splitter) unknown(name string) error {
-	what, all := fmt.Sprintf("unknown flag `%s`", name), slices.Collect(maps.Keys(s.own))
-	near := exit.Nearest(name, all)
+	all := slices.Collect(maps.Keys(s.own))
 	if bare := "--" + strings.TrimPrefix(name, ownPrefix); slices.Contains(all, bare) { // on our own verbs our flags have no prefix
-		near = bare
+		return exit.Usagef("", "unknown flag `%s`; did you mean `%s`?", name, bare)
 	}
-	if near != "" {
-		return &exit.UsageError{What: fmt.Sprintf("%s; did you mean `%s`?", what, near)}
-	}
-	return &exit.UsageError{What: what, Fix: "`gpubuild build --help` lists the flags that begin with " + ownPrefix}
+	return exit.Unknown("flag", name, all, "`gpubuild build --help` lists the flags that begin with "+ownPrefix)
 }
 
 // parse understands the flag at the front of args; it answers false for one that it does not know.

@@ -60,6 +60,16 @@ func TestFind(t *testing.T) {
 			},
 		},
 		{
+			"nvcc's variable for what it appends is the stronger one, and a variable may name a directory",
+			"os: linux\n-- @env --\nPATH=/usr/bin\nNVCC_PREPEND_FLAGS=-ccbin=/a/g++-11\nNVCC_APPEND_FLAGS=-ccbin /b/g++-12\nNVCC_CCBIN=/c\n" +
+				"-- @empty --\n/a/g++-11 +x\n/b/g++-12 +x\n/c/gcc +x\n/c/g++ +x\n-- $ /a/g++-11 --version --\ng++-11 (GCC) 11.4.0\n" +
+				"-- $ /b/g++-12 --version --\ng++-12 (GCC) 12.4.0\n-- $ /c/gcc --version --\ngcc (GCC) 13.1.0\n",
+			[]string{
+				"gcc 13.1.0 /c/gcc /c/g++ NVCC_CCBIN",
+				"gcc 12.4.0 /b/g++-12 /b/g++-12 NVCC_APPEND_FLAGS default",
+			},
+		},
+		{
 			"one that crashes, one that talks nonsense",
 			"os: linux\n-- @env --\nPATH=/a:/b\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n/b/gcc +x\n/b/g++ +x\n-- $ /a/gcc --version +exit=139 --\n-- $ /b/gcc --version --\nhello\n",
 			[]string{

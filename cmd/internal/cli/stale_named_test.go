@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestNamedInWhatRuns changes each file that the build script, or something that it runs, names, whatever it is called, and what no one
 // names. Plain cargo sees none of these changes.
 func TestNamedInWhatRuns(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	s.target = filepath.Join(s.dir, "sys", "target") // where the package's own sources are looked for
 	s.more = []string{"PATH=" + strings.Join([]string{filepath.Join(s.top, "own"), filepath.Join(s.top, "bin"), os.Getenv("PATH")}, ":")}

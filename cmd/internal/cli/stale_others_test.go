@@ -251,6 +251,7 @@ pub fn make(out: &Path, cap: &str) {
 // nothing is built twice for that, and neither what another cargo's script left nor an edit is missed.
 func TestKernelsAmongTheSources(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	files := kern("app")
 	files["sys/src/lib.rs"] = "pub const PTX: &str = include_str!(\"k.ptx\");\n"
@@ -280,6 +281,7 @@ func TestKernelsAmongTheSources(t *testing.T) {
 // header that it copies nor the variable that it reads; the kernels' script keeps what it made, whatever it is told.
 func TestHeadersByLinks(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	files := kern("app")
 	files["Cargo.toml"] = strings.Replace(files["Cargo.toml"], `"plain"]`, `"plain", "foo"]`+"\nexclude = [\"vendor\"]", 1)
@@ -383,36 +385,10 @@ func TestInstallAndExec(t *testing.T) {
 	}
 }
 
-// TestExecLeavesStamps: what cargo builds below exec is recorded, so that neither exec nor a build compiles it again, and a change is seen.
-func TestExecLeavesStamps(t *testing.T) {
-	t.Parallel()
-	s := newShared(t)
-	exec := func(toolkit string, words ...string) string {
-		return s.must(s.command(nil, append([]string{binary(t), "exec", "--features", "cuda", "--toolkit=" + toolkit, "--arch=sm_90", "--",
-			"cargo"}, words...)...))
-	}
-	exec(s.a, "build", "--features", "cuda")
-	s.compiled("once more", exec(s.a, "build", "--features", "cuda"), "")
-	s.compiled("a build after exec", s.build(s.a, "sm_90"), "")
-	text := exec(s.b, "run", "--features", "cuda")
-	if s.compiled("run, with another toolkit", text, rebuild); !strings.Contains(text, "V"+second) {
-		t.Errorf("the program does not run, or holds other kernels\n%s", text)
-	}
-	s.compiled("run once more", exec(s.b, "run", "--features", "cuda"), "")
-	writeFiles(t, s.dir, map[string]string{"src/main.rs": "mistake"})
-	out, err := s.command(nil, binary(t), "exec", "--toolkit="+s.a, "--arch=sm_90", "--json", "--",
-		"cargo", "build", "--features", "cuda").Output()
-	if code(err) != 101 || !strings.Contains(string(out), `"exit_code": 101`) {
-		t.Errorf("a mistake ends with %d\n%s", code(err), out)
-	}
-	writeFiles(t, s.dir, map[string]string{"src/main.rs": kern("app")["src/main.rs"]})
-	s.compiled("the kernels made before the mistake", exec(s.a, "build", "--features", "cuda"), "app")
-	s.holds("at the end", "app/target/debug/app", first, "sm_90")
-}
-
 // TestCompiledPython: Python compiles those modules of a generator again that changed, and what it makes is no input.
 func TestCompiledPython(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	script := strings.Replace(kern("app")["sys/build.rs"], "    let cap", `    let lib = Path::new("gen/lib");
     std::fs::create_dir_all(lib.join("__pycache__")).unwrap();
@@ -471,6 +447,7 @@ func TestLauncher(t *testing.T) {
 // says otherwise; where it calls another one the build does not use it, and that is said once.
 func TestLauncherOfAnyName(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	script := filepath.Join(s.dir, "sys", "build.rs")
 	text, err := os.ReadFile(script)
@@ -534,6 +511,7 @@ func TestNamedPackage(t *testing.T) {
 // a toolkit that was asked for and that nothing used is said.
 func TestNoFeatureIsCalledCUDA(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	files := kern("app")
 	for _, name := range []string{"Cargo.toml", "src/main.rs"} {
@@ -558,6 +536,7 @@ func TestNoFeatureIsCalledCUDA(t *testing.T) {
 // TestKernelsInHexadecimal: what another cargo's script left in a form that nobody can read is not taken for what gpubuild's own left.
 func TestKernelsInHexadecimal(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	files := kern("app")
 	files["sys/build.rs"] = strings.NewReplacer("=build.rs", "=kernel.cu", "    assert!(ok);\n", `    assert!(ok);
@@ -623,6 +602,7 @@ func TestKernelLost(t *testing.T) {
 // TestScriptInFrontOfTheCompiler: what NVCC_CCBIN names is a script, which takes the compiler from a file and adds a variable to the call.
 func TestScriptInFrontOfTheCompiler(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	const compiler = "#!/bin/sh\necho 'gcc (GCC) 12.2.0'\necho \"$0 $*\"\n"
 	writeFiles(t, s.top, map[string]string{"wrap/cxx": "#!/bin/sh\nexec \"$(cat $(dirname $0)/which)\" $WRAP_FLAGS \"$@\"\n",

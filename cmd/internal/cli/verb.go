@@ -12,7 +12,9 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/ci"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
@@ -173,11 +175,7 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 
 func unknownFlag(written, called string, known []string) error {
 	written, _, _ = strings.Cut(written, "=")
-	what := fmt.Sprintf("unknown flag `%s`", written)
-	if near := exit.Nearest(written, known); near != "" {
-		return usage(fmt.Sprintf("%s; did you mean `%s`?", what, near), "")
-	}
-	return usage(what, fmt.Sprintf("`gpubuild %s --help` lists the flags", called))
+	return exit.Unknown("flag", written, known, fmt.Sprintf("`gpubuild %s --help` lists the flags", called))
 }
 
 // subSynonyms are what other programs call subcommands of ours.
@@ -196,15 +194,11 @@ func (v verb) subcommand(l cargo.Line, given []cargo.Own) (verb, cargo.Line, err
 			}
 		}
 		if at < 0 {
-			what := fmt.Sprintf("unknown subcommand `%s`", l.Positional[0])
-			near := subSynonyms[l.Positional[0]]
-			if !slices.Contains(names, near) {
-				near = exit.Nearest(l.Positional[0], names)
+			word := l.Positional[0]
+			if near := subSynonyms[word]; slices.Contains(names, near) {
+				return v, l, exit.Usagef("", "unknown subcommand `%s`; did you mean `%s`?", word, near)
 			}
-			if near != "" {
-				return v, l, usage(fmt.Sprintf("%s; did you mean `%s`?", what, near), "")
-			}
-			return v, l, usage(what, "the subcommands of `gpubuild "+v.Name+"` are "+strings.Join(names, ", "))
+			return v, l, exit.Unknown("subcommand", word, names, "the subcommands of `gpubuild "+v.Name+"` are "+strings.Join(names, ", "))
 		}
 		chosen, l.Positional = v.verbs[at], l.Positional[1:]
 	}
@@ -272,3 +266,82 @@ func asksHelp(words []string) bool {
 	}
 	return false
 }
+
+// verbs are our own; every other word is cargo's. Only this list knows all of them.
+func verbs() []verb {
+	return []verb{
+		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), scanVerb(),
+		proveVerb(), receiptVerb(), reportVerb(), auditVerb(), bundleVerb(), watchVerb(), execVerb(), toolchainVerb(),
+		ciVerb(), explainVerb(), initVerb(), cacheVerb(), completionVerb(pages), manVerb(pages), versionVerb(),
+	}
+}
+
+func find(name string) (verb, bool) {
+	all := verbs()
+	i := slices.IndexFunc(all, func(v verb) bool { return v.Name == name })
+	if i < 0 {
+		return verb{}, false
+	}
+	return all[i], true
+}
+
+// VerbNames lists our own verbs.
+func VerbNames() []string {
+	var out []string
+	for _, v := range verbs() {
+		out = append(out, v.Name)
+	}
+	return out
+}
+
+// pages are the tables that help and completion are made from.
+func pages() help.Pages {
+	var p help.Pages
+	for _, v := range verbs() {
+		p.Verbs = append(p.Verbs, v.page())
+	}
+	for _, f := range cargoFlags(&pipeline.Options{}) {
+		shown := f.Flag
+		shown.Name = strings.TrimPrefix(prefix, "--") + f.Name
+		p.Cargo = append(p.Cargo, shown)
+	}
+	return p
+}
+
+// verbFirst puts rustup's word and cargo's flags behind a verb of ours, where they are read, if they stand before it as some may before
+// cargo's: `gpubuild +nightly features` and `gpubuild -v stale`.
+func verbFirst(words []string) []string {
+	at := 0
+	if len(words) > 0 && len(words[0]) > 1 && words[0][0] == '+' {
+		at = 1
+	}
+	at += cargo.LeadingFlags(words[at:])
+	if at == 0 || at >= len(words) {
+		return words
+	}
+	if v, ok := find(words[at]); ok && v.Project {
+		return slices.Concat([]string{words[at]}, words[:at], words[at+1:])
+	}
+	return words
+}
+
+// checkReplaced is the error for a subcommand or a flag that an earlier version had.
+func checkReplaced(words []string) error {
+	for i, w := range words {
+		if w == "--" {
+			break
+		}
+		name, _, _ := strings.Cut(w, "=")
+		old := words[0] + " " + name
+		if strings.HasPrefix(name, "--gpu-") {
+			old = name
+		}
+		if now := config.Replacement(old); now != "" && (i == 1 || strings.HasPrefix(name, "-")) {
+			return usage(fmt.Sprintf("`gpubuild %s` no longer exists", old), now)
+		}
+	}
+	return nil
+}
+
+// replacedShells are forms of `env --shell` that earlier versions had, each with the one that says the same.
+var replacedShells = map[string]string{"direnv": "bash", "dotenv": "json", "gitlab": "json", "nu": "json"}

@@ -3,16 +3,10 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 
-	"gpubuild/buildenv"
-	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/featurecheck"
-	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
-	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -57,13 +51,7 @@ func checkOnly(s *session.Session, j featurecheck.Judged) (tools.Tools, error) {
 	m := s.Machine
 	t := unchosen(m, j.Tool)
 	t.Needs, t.Line = tools.NeedsOf(j.Answer), s.Line
-	release := newestKnown
-	switch most := t.Needs.CudarcMax; {
-	case !t.Needs.Pin.IsZero():
-		release = fmt.Sprintf("%d.%d", t.Needs.Pin.Major, t.Needs.Pin.Minor)
-	case !most.IsZero() && most.Compare(gpu.Version{Major: 13}) < 0:
-		release = fmt.Sprintf("%d.%d", most.Major, most.Minor)
-	}
+	release := standInRelease(t.Needs)
 	root, err := nvcc.StandIn(m.Host, m.CacheDir, release, m.Self)
 	if err != nil {
 		return t, err
@@ -77,6 +65,17 @@ func checkOnly(s *session.Session, j featurecheck.Judged) (tools.Tools, error) {
 	return t, nil
 }
 
+// standInRelease is what the stand-in says it is: the release that a crate is pinned to, else the newest that every crate knows.
+func standInRelease(n toolchain.Needs) string {
+	switch most := n.CudarcMax; {
+	case !n.Pin.IsZero():
+		return n.Pin.String()
+	case !most.IsZero() && most.Compare(gpu.Version{Major: 13}) < 0:
+		return most.String()
+	}
+	return newestKnown
+}
+
 // PrepareCheck is Prepare for a type check with a stand-in for the toolkit.
 func PrepareCheck(ctx context.Context, m *session.Machine, line cargo.Line) (Prepared, error) {
 	p, err := Look(ctx, m, line, false)
@@ -84,44 +83,4 @@ func PrepareCheck(ctx context.Context, m *session.Machine, line cargo.Line) (Pre
 		p.Tools, err = checkOnly(p.Features.Session, p.Features)
 	}
 	return p, err
-}
-
-// unmarked refuses a build that holds anything that was made for a type check: an internal error, or one of a compiler cache in between.
-func unmarked(m *session.Machine, r Result) error {
-	stands, err := filepath.Glob(filepath.Join(m.CacheDir, nvcc.Views, "check-*"))
-	if err != nil || len(stands) == 0 {
-		return err
-	}
-	store := m.Memo()
-	for _, message := range r.Built.Messages {
-		if message.Reason != cargo.ScriptExecuted || message.OutDir == "" {
-			continue
-		}
-		var files []string
-		walk(m.Host, message.OutDir, &files)
-		key := memo.Key(version.Number(), message.OutDir, fmt.Sprint(len(files)))
-		if _, ok := store.Get("unmarked-1", key); ok {
-			continue
-		}
-		inputs := store.Watch(files...)
-		for _, f := range files {
-			if err := proof.Unmarked(m, f); err != nil {
-				return err
-			}
-		}
-		if err := store.Put("unmarked-1", key, inputs, nil); err != nil {
-			m.Shell.Detail("what a build script made is searched again next time: %v", err)
-		}
-	}
-	return nil
-}
-
-func walk(h buildenv.Host, dir string, files *[]string) {
-	for _, name := range h.Names(dir) {
-		if path := h.Join(dir, name); h.IsDir(path) {
-			walk(h, path, files)
-		} else {
-			*files = append(*files, path)
-		}
-	}
 }

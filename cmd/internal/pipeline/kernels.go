@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -32,10 +31,7 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 		k.mode = "on"
 	case "on", "off", "read":
 	default:
-		return k, &exit.UsageError{
-			What: fmt.Sprintf("%s=%s is none of on, off, read", nvcc.Variable, k.mode),
-			Fix:  "set it to one of these",
-		}
+		return k, exit.Usagef("set it to one of these", "%s=%s is none of on, off, read", nvcc.Variable, k.mode)
 	}
 	toolkit := t.Set.Toolkit
 	if k.env = k.env.Set(nvcc.Variable, k.mode); k.mode == "off" || !t.Needs.NVCC || toolkit == nil || toolkit.NVCC == "" {

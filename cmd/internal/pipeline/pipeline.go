@@ -84,18 +84,16 @@ func Dispatch(ctx context.Context, c Command) error {
 	if err := c.Options.Files.Check(c.Machine); err != nil {
 		return err
 	}
-	if c.Options.Watch && !c.runs() {
-		return &exit.UsageError{What: "--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench",
-			Fix: "leave them out, or use `gpubuild run`"}
-	}
-	if c.Options.Proof.Required && !c.runs() && !c.builds() {
-		return &exit.UsageError{What: "--gpu-require-proof needs a program to run, and `" + strings.Join(c.Line.Words(), " ") +
-			"` runs none",
-			Fix: "use build, run, test, bench or nextest run, without --no-run"}
-	}
-	if c.Options.Proof.On.Name != "" && (!c.runs() || c.Options.Watch) {
-		return &exit.UsageError{What: "--gpu-on needs a program that runs, and --gpu-watch watches the GPUs of this machine",
-			Fix: "use run, test, bench or nextest run, without --gpu-watch"}
+	switch o := c.Options; {
+	case o.Watch && !c.runs():
+		return exit.Usagef("leave them out, or use `gpubuild run`",
+			"--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench")
+	case o.Proof.Required && !c.runs() && !c.builds():
+		return exit.Usagef("use build, run, test, bench or nextest run, without --no-run",
+			"--gpu-require-proof needs a program to run, and `%s` runs none", strings.Join(c.Line.Words(), " "))
+	case o.Proof.On.Name != "" && (!c.runs() || o.Watch):
+		return exit.Usagef("use run, test, bench or nextest run, without --gpu-watch",
+			"--gpu-on needs a program that runs, and --gpu-watch watches the GPUs of this machine")
 	}
 	trace := finding.NewTrace(time.Now)
 	sink := report.NewSink(c.Machine, c.Args, c.Options.Files)
@@ -333,10 +331,6 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	cargorun.PrintExecutables(m, line, r.Built.Programs)
 	if line.Verb == "check" || line.Verb == "clippy" {
 		return r, nil
-	}
-
-	if err := unmarked(m, r); err != nil {
-		return r, err
 	}
 	scanned, err := scan(c, s, r)
 	r.Findings = append(r.Findings, scanned...)

@@ -7,6 +7,8 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -56,5 +58,22 @@ func TestWithoutGPUWorkAProofIsMissing(t *testing.T) {
 		if got := (Command{Line: lineOf(t, tt.verb), Options: tt.o}).demandsProof(); got != tt.want {
 			t.Errorf("%s with %+v: %v, want %v", tt.verb, tt.o, got, tt.want)
 		}
+	}
+}
+
+// TestStandInRelease: a crate's build script must know the release of the stand-in.
+func TestStandInRelease(t *testing.T) {
+	t.Parallel()
+	for want, n := range map[string]toolchain.Needs{
+		"13.0": {},
+		"12.6": {CudarcMax: gpu.Version{Major: 12, Minor: 6}},
+		"12.3": {CudarcMax: gpu.Version{Major: 12, Minor: 6}, Pin: gpu.Version{Major: 12, Minor: 3}},
+	} {
+		if got := standInRelease(n); got != want {
+			t.Errorf("%+v: got %s, want %s", n, got, want)
+		}
+	}
+	if got := standInRelease(toolchain.Needs{CudarcMax: gpu.Version{Major: 13, Minor: 4}}); got != "13.0" {
+		t.Errorf("a newer limit: got %s", got)
 	}
 }

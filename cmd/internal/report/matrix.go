@@ -296,6 +296,15 @@ func proofOf(r Result) (Status, string) {
 	return StatusUnproved, p.Why
 }
 
+// Verdicts of a proof, as gpu/verify words them.
+const (
+	Proved       = "proved"
+	NotUsed      = "not used"
+	OtherKernels = "other kernels"
+	NoDevice     = "no device"
+	Unproved     = "unproved"
+)
+
 // theProof is the one that a result's proofs come to.
 func theProof(r Result) *Proof {
 	grave := []string{Proved, OtherKernels, NoDevice, Unproved, NotUsed}

@@ -102,15 +102,6 @@ type Image struct {
 	Count   int    `json:"count"`
 }
 
-// Verdicts of a proof, as gpu/verify words them.
-const (
-	Proved       = "proved"
-	NotUsed      = "not used"
-	OtherKernels = "other kernels"
-	NoDevice     = "no device"
-	Unproved     = "unproved"
-)
-
 // NoGPU is why most proofs are not made.
 const NoGPU = "no GPU here"
 

@@ -58,6 +58,18 @@ func TestGuardChecksWhatIsRun(t *testing.T) {
 	}
 }
 
+// TestToolsGetTheUsersOwnValues of variables that the repository's files set, and what else sets them stays.
+func TestToolsGetTheUsersOwnValues(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @env --\nCPATH=/mine\n")
+	g := &Guard{host: h, foreign: []cargo.Given{{Name: "LD_PRELOAD", Value: "evil.so"}, {Name: "CPATH", Value: "/r/include"},
+		{Name: "CC", Value: "/r/cc"}}}
+	got := g.ownValues(h.Env.Set("LD_PRELOAD", "evil.so").Set("CPATH", "/r/include").Set("CC", "gcc"))
+	if _, set := got.Lookup("LD_PRELOAD"); set || got.Get("CPATH") != "/mine" || got.Get("CC") != "gcc" {
+		t.Errorf("got %q", got.Entries())
+	}
+}
+
 // TestGuardChecksEveryPart of a chosen set: each of them is run, or read by what is run.
 func TestGuardChecksEveryPart(t *testing.T) {
 	t.Parallel()
