@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"sort"
@@ -760,6 +761,9 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 		return false // what the probe's own wait was refused is missing as a wait
 	case f.Loses():
 		return true
+	}
+	if f.Correlation == math.MaxUint32 && f.Kind != probe.Settling {
+		return after // later ones are not listed
 	}
 	switch f.Kind {
 	case probe.Waits, probe.Copies, probe.Launches, probe.Settling, "": // of Vulkan, a submission

@@ -126,6 +126,25 @@ static int waits(const char *how) {
     return create(&e, 0) || record(e, NULL) || f(e);
 }
 
+/* calls that are refused, and are none of those that wait or copy back */
+static void noise(int n) {
+    uint64_t p; char b[4];
+    for (int i = 0; d.launch && i < n; i++) if ((i % 2 ? d.to_device(8, b, sizeof b) : d.alloc(&p, 1ul << 40)) == 0) exit(9);
+}
+/* an event that is recorded at "mark" is waited for at "marked" */
+static void marks(int waits) {
+    static void *e; int (*f)(void *), (*create)(void **, unsigned), (*record)(void *, void *);
+    if (!d.launch) return;
+    *(void **)&create = entry("cuEventCreate"); *(void **)&record = entry("cuEventRecord"); *(void **)&f = entry("cuEventSynchronize");
+    if (waits) (void)f(e); else if (create(&e, 0) == 0) (void)record(e, NULL);
+}
+static void other_stream(void) {
+    void *s; int (*f)(void *), (*create)(void **, unsigned);
+    if (!d.launch) return;
+    *(void **)&create = entry("cuStreamCreate"); *(void **)&f = entry("cuStreamSynchronize");
+    if (create(&s, 1) == 0) (void)f(s);
+}
+
 static void *small(void *ends) {
     if (open_path("libcuda.so.1") == 0 && launch("matmul", 0) == 0) (void)waits("read");
     if (ends) exit(0);
@@ -229,6 +248,11 @@ static void run(int i) {
         else if (!strcmp(what, "name")) prctl(PR_SET_NAME, with);
         else if (!strcmp(what, "become")) { execl(with, with, (char *)NULL); exit(8); }
         else if (!strcmp(what, "replace")) { char n[4200]; snprintf(n, sizeof n, "cp '%s' '%s.new' && mv '%s.new' '%s'", v[0], v[0], v[0], v[0]); must("mv", system(n)); }
+        else if (!strcmp(what, "try")) { if (d.launch) (void)d.alloc(&p, strtoul(with, NULL, 10)); }
+        else if (!strcmp(what, "noise")) noise(atoi(with));
+        else if (!strcmp(what, "tryload")) { void *m; if (d.load) (void)d.load(&m, atoi(with) ? ".version 6.0\n.target sm_99\n.entry matmul()" : ptx("matmul")); }
+        else if (!strcmp(what, "mark") || !strcmp(what, "marked")) marks(what[4]);
+        else if (!strcmp(what, "elsewhere")) other_stream();
         else if (!strcmp(what, "delete")) must("unlink", unlink(v[0]));
         else if (!strcmp(what, "touch")) must("touch", utimensat(AT_FDCWD, v[0], NULL, 0));
         else if (!strcmp(what, "group")) { signal(SIGTERM, SIG_IGN); must("kill", kill(0, SIGTERM)); }

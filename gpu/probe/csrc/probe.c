@@ -280,8 +280,9 @@ static void answer(const char *event, const struct call_data *d, int rc, enum ki
 
 /* Something was refused after something was launched: what that means is for the judge. A query that says "not yet", and the refusals of a stream that is
  * being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with no launch in between, one line is enough. */
+static volatile uint64_t last_refusal[3];
 static void refused(const struct call_data *d, int rc, uint32_t id, enum kind kind) {
-    static volatile uint64_t last[3]; uint64_t n, at = GET(accepted), what = (uint64_t)id << 32 | (uint32_t)rc;
+    volatile uint64_t *last = last_refusal; uint64_t n, at = GET(accepted), what = (uint64_t)id << 32 | (uint32_t)rc;
     if ((kind == WAIT && rc == NOT_READY) || (rc >= 900 && rc <= 907)) return;
     if (kind == MEMORY || kind == CODE) failed[kind] = 1; else failed[id] = d->context_id + 1;
     if (last[0] == at && last[1] == what && last[2] == d->context_id) return;
@@ -294,6 +295,7 @@ static void recovered(const struct call_data *d, uint32_t id, enum kind kind) {
     uint32_t at = kind == MEMORY || kind == CODE ? kind : id;
     if (!failed[at] || (failed[at] != 1 && failed[at] != d->context_id + 1)) return;
     failed[at] = 0;
+    last_refusal[0] = UINT64_MAX;   /* the same again is another */
     answer("recovered", d, OK, kind, d->correlation);
 }
 
