@@ -10,7 +10,7 @@ import (
 )
 
 // Schema is the version of the stamp that this package writes, and the only one that it reads.
-const Schema = 3
+const Schema = 4
 
 // StampFile is the name of a stamp; it is in the directory that holds the OUT_DIR.
 const StampFile = "gpubuild-stamp.json"

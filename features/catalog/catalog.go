@@ -67,46 +67,9 @@ type Crate struct {
 	Minor           map[string]string   `toml:"minor"` // the same, where it is hardly missed
 	// by optional dependency: what has CUDA code only with it and the CUDA feature together
 	Together map[string]string `toml:"together"`
-	External []External        `toml:"external"` // what its build script keeps outside the target directory
 	Floors   []Floor           `toml:"floor"`
 	Files    []Files           `toml:"files"`
 	Fetches  []Fetch           `toml:"fetch"`
-}
-
-// External is a directory outside the target directory that a build script keeps things in. No `cargo clean` reaches it.
-type External struct {
-	What    string          `toml:"what"`
-	Places  []ExternalPlace `toml:"places"`
-	Holds   []string        `toml:"holds"`    // regular expressions of whole paths below it, with slashes: all that the script writes there
-	BlindTo []string        `toml:"blind_to"` // inputs whose change the script's own check of what it kept does not see
-	Sources []string        `toml:"sources"`
-
-	holds []*regexp.Regexp
-}
-
-// ExternalPlace is where it may be.
-type ExternalPlace struct {
-	OS   string `toml:"os"`   // empty: on every system
-	Path string `toml:"path"` // with slashes; $NAME is a variable, $HOME the user's directory
-}
-
-// Dir answers the directory that the script uses here: the first place whose
-// variables are all set. Empty: none, and what it keeps lies in OUT_DIR.
-func (x *External) Dir(h buildenv.Host) string {
-	for _, p := range x.Places {
-		if p.OS != "" && p.OS != h.OS {
-			continue
-		}
-		dir, whole := expand(h, p.Path)
-		switch {
-		case !whole:
-		case h.IsAbs(dir):
-			return h.Clean(dir)
-		default:
-			return "" // relative to wherever the script runs: not known here
-		}
-	}
-	return ""
 }
 
 // expand replaces $NAME by the variable's value, and $HOME by the user's directory; false: one of them is not set.
@@ -121,11 +84,6 @@ func expand(h buildenv.Host, path string) (string, bool) {
 		return v
 	})
 	return out, whole
-}
-
-// Writes says whether a path below the directory, with slashes, is one that the script writes.
-func (x *External) Writes(rel string) bool {
-	return slices.ContainsFunc(x.holds, func(re *regexp.Regexp) bool { return re.MatchString(rel) })
 }
 
 // Floor is the lowest architecture that a crate's kernels compile for. One that only some sources have is recognized by their text:
@@ -211,13 +169,6 @@ func parseCatalog(text string) (*Catalog, error) {
 		}
 		return nil, fmt.Errorf("crates.toml: %w", err)
 	}
-	for i := range c.Crates {
-		for k := range c.Crates[i].External {
-			if err := c.Crates[i].External[k].compile(); err != nil {
-				return nil, fmt.Errorf("crates.toml: %s: %w", c.Crates[i].Name, err)
-			}
-		}
-	}
 	c.byName = make(map[string]*Crate, len(c.Crates))
 	for i := range c.Crates {
 		c.byName[c.Crates[i].Name] = &c.Crates[i]
@@ -234,20 +185,6 @@ func (c *Catalog) With(add Crate) *Catalog {
 	out.byName = maps.Clone(c.byName)
 	out.byName[add.Name] = &add
 	return &out
-}
-
-func (x *External) compile() error {
-	if x.What == "" || len(x.Places) == 0 || len(x.Holds) == 0 || len(x.Sources) == 0 {
-		return fmt.Errorf("external %q needs what, places, holds and sources", x.What)
-	}
-	for _, pattern := range x.Holds {
-		re, err := regexp.Compile("^(?:" + pattern + ")$")
-		if err != nil {
-			return fmt.Errorf("external %q: %w", x.What, err)
-		}
-		x.holds = append(x.holds, re)
-	}
-	return nil
 }
 
 // Crate answers the entry of a package name, or of the crate that the package is a renamed copy of; nil when the catalog has none.

@@ -159,10 +159,6 @@ func TestQuestionsAsValues(t *testing.T) {
 	if clean != "clean -p a -p b --profile fast --target t1 --target t2 --config=a=1 --target-dir=d --locked" {
 		t.Error(clean)
 	}
-	plan := strings.Join(CleanPlan(tool, must(t, "build -F cuda --release"), []string{"a"}, nil).Args, " ")
-	if plan != "clean -p a --release --dry-run --verbose" {
-		t.Error(plan)
-	}
 	if got := buildenv.TOMLString("a\"b\\c\n\x7fé"); got != `"a\"b\\c\u000A\u007Fé"` {
 		t.Error(got)
 	}

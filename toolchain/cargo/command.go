@@ -169,13 +169,6 @@ func Clean(t Tool, l Line, packages, targets []string) buildenv.Cmd {
 	return t.cmd(t.Env, args)
 }
 
-// CleanPlan asks what Clean would remove: one path a line on stdout, and nothing is removed. Like Clean it waits for cargo's build lock.
-func CleanPlan(t Tool, l Line, packages, targets []string) buildenv.Cmd {
-	c := Clean(t, l, packages, targets)
-	c.Args = append(c.Args, "--dry-run", "--verbose")
-	return c
-}
-
 // Plain is cargo as the user called it. The caller sets the streams.
 func Plain(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env, l.Words()) }
 

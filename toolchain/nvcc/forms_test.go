@@ -161,7 +161,7 @@ func TestCompilers(t *testing.T) {
 		args            []string
 	}{
 		{"ccache's link", "PATH=" + b.view + ":" + filepath.Join(tools, "ccache") + ":" + os.Getenv("PATH"), "miss", nil},
-		{"a preloaded library", "LD_PRELOAD=" + filepath.Join(tools, "p.so"), "miss", nil},
+		{"a preloaded library", "LD_PRELOAD=" + filepath.Join(tools, "p.so"), "uncached", nil},
 		{"by path", "", "miss", []string{"-ccbin", gcc}},
 		{"by a directory", "", "miss", []string{"-ccbin=" + filepath.Dir(gcc)}},
 		{"by a directory of links", "", "miss", []string{"--compiler-bindir", filepath.Join(tools, "links")}},

@@ -22,7 +22,7 @@ import (
 )
 
 // schema changes when an older entry must not be used any more.
-const schema = "gpubuild kernel cache 5"
+const schema = "gpubuild kernel cache 6"
 
 // run is one call of nvcc that may be cached.
 type run struct {
@@ -100,7 +100,6 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	}
 	r.question(p.sum)
 	host := r.host
-	p.preloaded(host)
 	passes := 0
 	for line := range strings.Lines(string(dry.Stderr)) {
 		step, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "#$ ")
@@ -173,22 +172,6 @@ func (r *run) scratch() (err error) {
 	}
 	r.tmp, err = filepath.Abs(dir)
 	return err
-}
-
-// preloaded notes the libraries that every program loads.
-func (p *preprocessed) preloaded(host buildenv.Host) {
-	names := strings.FieldsFunc(host.Env.Get("LD_PRELOAD"), func(r rune) bool { return r == ' ' || r == ':' })
-	const everywhere = "/etc/ld.so.preload" // ld.so(8)
-	if text, err := host.ReadFile(everywhere, 1<<16); err == nil {
-		names = append(names, strings.Fields(string(text))...)
-	}
-	for _, name := range names {
-		if !filepath.IsAbs(name) || !host.IsFile(name) {
-			p.refuse(uncached("LD_PRELOAD names " + name))
-			continue
-		}
-		p.tool(name)
-	}
 }
 
 // question hashes what can be known of a call before anything is run.

@@ -70,26 +70,5 @@ func TestListOfWhatWasRead(t *testing.T) {
 		if sum := read[odd]; err != nil || sum == want || len(sum) == len(want) {
 			b.t.Errorf("two contents: %s", sum)
 		}
-
-		// One that is first on PATH stays in charge, and may look for nvcc there itself.
-		launcher := filepath.Join(b.t.TempDir(), "nvcc")
-		write(b.t, launcher, "#!/bin/sh\ntouch launched\nexec nvcc \"$@\"\n")
-		if err := os.Chmod(launcher, 0o755); err != nil {
-			b.t.Fatal(err)
-		}
-		view, err := View(h, b.cache, b.root, filepath.Join(b.root, "bin", "nvcc"), launcher, self(b.t))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		b.env = append(b.env, "OUT_DIR="+filepath.Join(unit, "launched", "out"),
-			"PATH="+view+":"+filepath.Join(b.root, "bin")+":"+os.Getenv("PATH"))
-		write(b.t, filepath.Join(unit, "launched", "out", "x"), "")
-		b.view = view
-		b.nvcc("-c", "k.cu", "-o", "launched.o")
-		read, err = Read(h, filepath.Join(unit, "launched", "out"), b.dir)
-		_, ran := os.Stat(filepath.Join(b.dir, "launched"))
-		if err != nil || ran != nil || read[odd] == "" || read[filepath.Join(b.dir, "absent")] != Absent {
-			b.t.Errorf("with a launcher: %v %v %v", read, err, ran)
-		}
 	})
 }

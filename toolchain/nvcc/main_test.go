@@ -236,7 +236,7 @@ func newBench(t *testing.T, real bool) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.view, err = View(host, b.cache, b.root, filepath.Join(bin, "nvcc"), "", self(t)); err != nil {
+	if b.view, err = View(host, b.cache, b.root, filepath.Join(bin, "nvcc"), self(t)); err != nil {
 		t.Fatal(err)
 	}
 	b.log = filepath.Join(t.TempDir(), "log")

@@ -58,22 +58,14 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		call: asked, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
 		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
 	}
-	code := r.answer(ctx, view, self, stdin, stdout, stderr)
+	code := r.answer(ctx, stdin, stdout, stderr)
 	r.keepList(code)
 	return code
 }
 
-// answer runs a compilation as the view says.
-func (r *run) answer(ctx context.Context, view view, self string, stdin io.Reader, stdout, stderr io.Writer) int {
+// answer runs a compilation.
+func (r *run) answer(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
 	host, env := r.host, r.host.Env
-	if view.Launcher != "" {
-		p, err := r.preprocess(ctx)
-		_ = os.RemoveAll(r.tmp) // the next build looks after it
-		r.list(p, err)
-		path := slices.DeleteFunc(host.SplitList(env.Get("PATH")), func(dir string) bool { return host.SamePath(dir, filepath.Dir(self)) })
-		r.real, r.env = view.Launcher, env.Set("PATH", host.JoinList(path...)).Entries() // it may look for nvcc itself
-		return r.plain(ctx, stdin, stdout, stderr)
-	}
 	if host.OS == buildenv.Windows {
 		return r.recorded(ctx, stdin, stdout, stderr)
 	}
@@ -180,10 +172,13 @@ func (r *run) unchanged(ctx context.Context, p *preprocessed, began time.Time) b
 
 // unusual says what, apart from its arguments, keeps this call from the cache.
 func (r *run) unusual() string {
-	for _, name := range []string{"DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "GCC_COMPARE_DEBUG", "LD_AUDIT"} {
+	for _, name := range []string{"DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "GCC_COMPARE_DEBUG", "LD_AUDIT", "LD_PRELOAD"} {
 		if r.host.Env.Get(name) != "" {
 			return name + " is set"
 		}
+	}
+	if preload := "/etc/ld.so.preload"; r.host.IsFile(preload) { // ld.so(8)
+		return preload + " is there"
 	}
 	for _, dir := range r.host.SplitList(r.host.Env.Get("PATH")) {
 		if !filepath.IsAbs(dir) {

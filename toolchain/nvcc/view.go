@@ -22,11 +22,10 @@ const Views = "views"
 // view is what a program of a view has to know, kept at its own end. So two views differ in their bytes where their toolkits do, as a
 // user's ccache expects of two compilers.
 type view struct {
-	NVCC     string `json:"nvcc"`               // the toolkit's; empty in a stand-in
-	Launcher string `json:"launcher,omitempty"` // what else is first on PATH: it stays in charge, and what is read is only listed
-	Cache    string `json:"cache"`              // gpubuild's
-	Release  string `json:"release,omitempty"`
-	Made     string `json:"made"` // of which gpubuild, and for which state of the toolkit
+	NVCC    string `json:"nvcc"`  // the toolkit's; empty in a stand-in
+	Cache   string `json:"cache"` // gpubuild's
+	Release string `json:"release,omitempty"`
+	Made    string `json:"made"` // of which gpubuild, and for which state of the toolkit
 }
 
 const mark = "gpubuild-nvcc-view"
@@ -54,15 +53,15 @@ func readView(self string) (v view, err error) {
 }
 
 // View makes or updates a toolkit's view in gpubuild's cache, and returns the directory of its nvcc: links to everything in the root, and
-// in the place of nvcc a copy of the program self. A launcher is what it runs. On Windows the links are junctions to the root's
+// in the place of nvcc a copy of the program self. On Windows the links are junctions to the root's
 // directories.
-func View(h buildenv.Host, cacheDir, root, nvcc, launcher, self string) (bin string, err error) {
+func View(h buildenv.Host, cacheDir, root, nvcc, self string) (bin string, err error) {
 	if h.OS != buildenv.Windows {
 		if err := isELF(h.Real(nvcc)); err != nil {
 			return "", err
 		}
 	}
-	dir := filepath.Join(cacheDir, Views, cache.Name(strings.TrimRight(root+"\n"+nvcc+"\n"+launcher, "\n")))
+	dir := filepath.Join(cacheDir, Views, cache.Name(root+"\n"+nvcc))
 	inBin := h.Names(filepath.Dir(nvcc))
 	if len(inBin) > 200 || h.OS == buildenv.Windows { // a distribution's /usr/bin; both are on PATH
 		inBin = nil
@@ -70,7 +69,7 @@ func View(h buildenv.Host, cacheDir, root, nvcc, launcher, self string) (bin str
 	was, _ := state(nvcc)
 	is, _ := state(self)
 	made := strings.Join(slices.Concat([]string{is, was}, h.Names(root), inBin), " ")
-	want := view{NVCC: nvcc, Launcher: launcher, Cache: cacheDir, Made: made}
+	want := view{NVCC: nvcc, Cache: cacheDir, Made: made}
 	bin = filepath.Join(dir, "bin")
 	if is, err := readView(filepath.Join(bin, h.Exe("nvcc"))); err == nil && is == want {
 		return bin, nil
@@ -145,20 +144,19 @@ func sameDir(at, to string) bool {
 	return err == nil && failed == nil && is.IsDir() && os.SameFile(is, want)
 }
 
-// Launcher says what the user has put in front of nvcc, which then stays in charge; empty: nothing. Only of one that is first on PATH there
-// is a path.
-func Launcher(h buildenv.Host, nvcc string) (says, path string) {
+// Launcher says what the user has put in front of nvcc, which then stays in charge; empty: nothing.
+func Launcher(h buildenv.Host, nvcc string) string {
 	same := func(path string) bool { return h.SamePath(h.Real(path), h.Real(nvcc)) }
 	if v := h.Env.Get("CMAKE_CUDA_COMPILER_LAUNCHER"); v != "" {
-		return "CMAKE_CUDA_COMPILER_LAUNCHER=" + v, ""
+		return "CMAKE_CUDA_COMPILER_LAUNCHER=" + v
 	}
 	for _, name := range []string{"NVCC", "CUDACXX"} {
 		if v := h.Env.Get(name); v != "" && !same(v) {
-			return name + "=" + v, ""
+			return name + "=" + v
 		}
 	}
 	if first, err := h.LookPath("nvcc"); err == nil && !same(first) {
-		return first + " is first on PATH", first
+		return first + " is first on PATH"
 	}
-	return "", ""
+	return ""
 }

@@ -13,28 +13,23 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// Clean runs one of cargo's cleaning commands. What cargo waits for is printed at once, and waited says whether that was another cargo at
-// work in the build directory; its other words are printed only with its error.
-func Clean(
-	ctx context.Context, m *session.Machine, c buildenv.Cmd, places cargo.Places, stdout io.Writer,
-) (waited bool, err error) {
+// Clean runs cargo's cleaning of a build directory. What cargo waits for is printed at once, its other words only with its error.
+func Clean(ctx context.Context, m *session.Machine, c buildenv.Cmd, dir string) error {
 	var kept bytes.Buffer
 	lines := waitFilter(&kept, func(what string) {
 		if strings.Contains(what, "package cache") {
 			m.Shell.Status("Blocking", "%s, which another cargo holds", what)
 			return
 		}
-		waited = true
-		m.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what,
-			places.BuildDirectory)
+		m.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, dir)
 	})
-	c.Stdout, c.Stderr = stdout, lines
-	_, err = m.Runner.Run(ctx, c)
+	c.Stdout, c.Stderr = io.Discard, lines
+	_, err := m.Runner.Run(ctx, c)
 	lines.End()
 	if said := strings.TrimSpace(kept.String()); err != nil && said != "" && ctx.Err() == nil {
-		err = cleanFailed(said, places.BuildDirectory)
+		err = cleanFailed(said, dir)
 	}
-	return waited, err
+	return err
 }
 
 var blocking = lazyregexp.New(`Blocking(?:\x1b\[[0-9;]*m)* (waiting for .*)`)

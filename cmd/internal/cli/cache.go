@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
@@ -23,7 +21,7 @@ import (
 
 func cacheVerb() verb {
 	var json *string
-	var yes, kernels, toolkits bool
+	var kernels, toolkits bool
 	set := func(to *bool) func(string) error { return func(string) error { *to = true; return nil } }
 	return verb{
 		Verb: help.Verb{Name: "cache", Usage: "show or empty gpubuild's cache", Text: "GPUBUILD_CACHE moves the cache."},
@@ -45,17 +43,16 @@ func cacheVerb() verb {
 				flags: []*flag{
 					newFlag("kernels", cargo.Switch, "", "remove compiled kernels, and nothing else", set(&kernels)),
 					newFlag("toolkits", cargo.Switch, "", "remove installed CUDA toolkits, too", set(&toolkits)),
-					newFlag("yes", cargo.Switch, "", "do not ask on a terminal", set(&yes)),
 					jsonFlag(&json),
 				},
-				run: func(ctx context.Context, a *invocation, _ cargo.Line) error {
+				run: func(_ context.Context, a *invocation, _ cargo.Line) error {
 					parts := slices.DeleteFunc(slices.Clone(cacheParts), func(name string) bool {
 						if name == toolkitsPart {
 							return !toolkits
 						}
 						return kernels && name != nvcc.Kernels
 					})
-					return cleanCache(ctx, a, json, yes, parts)
+					return cleanCache(a, json, parts)
 				},
 			},
 		},
@@ -83,7 +80,7 @@ func showCache(a *invocation, json *string) error {
 	return a.Shell.Data(a.CacheDir + "\n")
 }
 
-func cleanCache(ctx context.Context, a *invocation, json *string, yes bool, parts []string) error {
+func cleanCache(a *invocation, json *string, parts []string) error {
 	// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
 	// be the user's own, and nothing is removed.
 	if other := foreign(a.CacheDir); len(other) > 0 {
@@ -99,12 +96,6 @@ func cleanCache(ctx context.Context, a *invocation, json *string, yes bool, part
 		toolkits = ", with " + report.Count(n, "CUDA toolkit")
 	} else if n > 0 && len(parts) > 1 {
 		toolkits = "; " + report.Count(n, "CUDA toolkit") + " kept: --toolkits removes toolkits"
-	}
-	if !yes && terminalIn(a.Stdin) {
-		a.Shell.Ask(fmt.Sprintf("Remove %s of %s%s? [y/N] ", tree.Size(size), a.CacheDir, toolkits))
-		if err := agreed(ctx, a.Stdin); err != nil {
-			return err
-		}
 	}
 	for _, name := range parts {
 		if err := os.RemoveAll(filepath.Join(a.CacheDir, name)); err != nil {
@@ -137,25 +128,6 @@ func foreign(dir string) []string {
 		}
 	}
 	return out
-}
-
-// agreed waits for an answer that begins with y.
-func agreed(ctx context.Context, in io.Reader) error {
-	answer := make(chan string, 1)
-	go func() {
-		word := ""
-		_, _ = fmt.Fscanln(in, &word) // no answer is no
-		answer <- word
-	}()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case word := <-answer:
-		if !strings.HasPrefix(strings.ToLower(word), "y") {
-			return exit.Errorf(exit.Other, "", "nothing was removed: you did not agree")
-		}
-	}
-	return nil
 }
 
 // dirSize is how many bytes the files below a directory have.

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,23 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-func TestCacheCleanAsks(t *testing.T) {
-	t.Parallel()
-	for answer, agrees := range map[string]bool{"y\n": true, "Yes\n": true, "n\n": false, "\n": false, "": false} {
-		err := agreed(context.Background(), strings.NewReader(answer))
-		if (err == nil) != agrees || err != nil && !strings.HasPrefix(err.Error(), "nothing was removed") {
-			t.Errorf("%q: %v", answer, err)
-		}
-	}
-	silent, w := io.Pipe()
-	defer w.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := agreed(ctx, silent); !errors.Is(err, context.Canceled) {
-		t.Errorf("interrupted: %v", err)
-	}
-}
 
 // TestCacheCleanKnowsEveryPart: what gpubuild creates below its cache, by its own source, is what `cache clean` takes for gpubuild's.
 func TestCacheCleanKnowsEveryPart(t *testing.T) {

@@ -63,7 +63,6 @@ func cargoFlags(o *pipeline.Options) []*flag {
 		in("Stale artifacts",
 			toggle("no-clean", "clean nothing; exit with 13 if anything is stale", &o.Fresh.NoClean),
 			toggle("force-clean", "always clean the GPU packages", &o.Fresh.ForceClean),
-			toggle("clean-external", "also remove what a cleaned package keeps outside the target directory", &o.Fresh.CleanExternal),
 		),
 		in("Proof",
 			newFlag("prove", cargo.Optional, "ARGS", "build: run the program under the probe with these arguments",

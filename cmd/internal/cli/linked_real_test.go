@@ -56,7 +56,7 @@ func TestLibraryReplacedWhileCargoRan(t *testing.T) {
 	holds("built from nothing, and replaced", "MARK-1")
 	text := s.build(s.a, "sm_90")
 	holds("once more", "MARK-2")
-	if !strings.Contains(text, "static library libuser.a") {
+	if !strings.Contains(text, "libuser.a changed") {
 		t.Errorf("not said what was stale:\n%s", text)
 	}
 	if text := s.build(s.a, "sm_90"); strings.Contains(text, "Stale") || strings.Contains(text, "Compiling") {

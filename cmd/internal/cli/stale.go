@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/fresh"
@@ -17,7 +17,6 @@ import (
 // staleOptions are the flags of stale.
 type staleOptions struct {
 	Tools   tools.Options
-	Fresh   fresh.Options
 	Explain bool
 	Clean   bool
 	Results report.Files
@@ -29,9 +28,8 @@ func staleVerb() verb {
 		Verb: help.Verb{
 			Name: "stale", Usage: "list what cargo considers fresh although a tool has changed", Project: true,
 			Examples: []string{"gpubuild stale --features cuda --release", "gpubuild stale --features cuda --clean"},
-			Text: "Exits with 13 if something is stale, judged by the records of earlier builds and by the device code in their " +
-				"output. --explain shows both. Removes nothing unless --clean is given, and then only the packages that are listed, " +
-				"with `cargo clean -p`. `gpubuild clean` is cargo's own.",
+			Text: "Exits with 13 if something is stale, judged by the records of earlier builds, which --explain shows. " +
+				"Removes nothing unless --clean is given, and then only the packages that are listed, with `cargo clean -p`. `gpubuild clean` is cargo's own.",
 		},
 		results: &o.Results,
 		flags: slices.Concat(
@@ -39,7 +37,6 @@ func staleVerb() verb {
 			[]*flag{
 				toggle("explain", "say what each package was built with, and what would be used now", &o.Explain),
 				toggle("clean", "remove what is stale, so that any cargo rebuilds it", &o.Clean),
-				toggle("clean-external", "also remove what a cleaned package keeps outside the target directory", &o.Fresh.CleanExternal),
 			},
 			resultFlags(&o.Results),
 		),
@@ -60,16 +57,30 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 		}
 		defer unlock()
 	}
-	state, err := fresh.Inspect(ctx, p.Fresh(o.Fresh))
+	state, err := fresh.Inspect(ctx, p.Fresh(fresh.Options{}))
 	if err != nil {
 		return err
 	}
 	if o.Clean {
-		return o.clean(ctx, a, p, state)
+		state, err = state.Clean(ctx)
 	}
-	found, err := state.Report()
-	if err != nil {
-		return err
+	found := state.Report()
+	r := a.reachResult("stale", p.Features)
+	r.Stale, r.Cleaned, r.Set = state.Lines(), state.Cleaned(), report.SetOf(p.Tools)
+	if o.Clean {
+		if err == nil && len(r.Cleaned) == 0 {
+			state.PrintFresh(found)
+		}
+		return a.end(o.Results, err, r, found)
+	}
+	message, findings := state.Verdict(found)
+	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
+	if message != "" {
+		err = exit.Code(exit.Stale)
+		r.Checks[0].State, r.Checks[0].Message = report.Failed, message
+		r.Findings = append(r.Findings, findings...)
+	} else if err = state.Incomplete(); err != nil {
+		r.Checks[0].State, r.Checks[0].Message = report.Failed, err.Error()
 	}
 	if o.Results.JSON == nil {
 		for _, line := range state.Text(found, o.Explain) {
@@ -77,44 +88,16 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 				return err
 			}
 		}
-	}
-	state.PrintOutside(found, "gpubuild stale --clean --clean-external")
-	r := a.reachResult("stale", p.Features)
-	r.Stale, r.Set = state.Lines(), report.SetOf(p.Tools)
-	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
-	var end error
-	message, findings, hints := state.Verdict(found)
-	if message != "" {
-		end = exit.Code(exit.Stale)
-		r.Checks[0].State, r.Checks[0].Message = report.Failed, message
-		r.Findings = append(r.Findings, findings...)
-	} else if end = state.Incomplete(); end != nil {
-		r.Checks[0].State, r.Checks[0].Message = report.Failed, end.Error()
-	}
-	if len(found.Clean) > 0 {
-		hints[0] += o.Tools.Commands(l)
-	}
-	switch {
-	case o.Results.JSON == nil && len(hints) > 0:
-		for _, h := range hints {
-			a.Shell.Hint(h)
+		switch {
+		case len(found.Clean) > 0:
+			a.Shell.Hint("gpubuild build rebuilds only " + strings.Join(found.Clean, ", ") + "; gpubuild stale --clean removes it" +
+				o.Tools.Commands(l))
+		case err == nil:
+			state.PrintFresh(found)
 		}
-	case end != nil && len(findings) == 0:
+	}
+	if err != nil && len(findings) == 0 {
 		state.WarnUnidentified()
-	case end == nil && o.Results.JSON == nil:
-		state.PrintFresh(found)
 	}
-	return a.end(o.Results, end, r, found)
-}
-
-// clean removes what is stale.
-func (o staleOptions) clean(ctx context.Context, a *invocation, p pipeline.Prepared, state *fresh.State) error {
-	state, err := state.Clean(ctx)
-	found, wrong := state.Report()
-	if err = cmp.Or(err, wrong); err == nil && len(state.Cleaned()) == 0 {
-		state.PrintFresh(found)
-	}
-	r := a.reachResult("stale", p.Features)
-	r.Stale, r.Cleaned, r.Set = state.Lines(), state.Cleaned(), report.SetOf(p.Tools)
 	return a.end(o.Results, err, r, found)
 }

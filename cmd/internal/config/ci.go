@@ -25,6 +25,7 @@ func Replacement(old string) string {
 	const (
 		onCPU   = "run it again with CUDA_VISIBLE_DEVICES=-1"
 		counts  = "its JSON has the launches of each kernel: --json=proof.json"
+		outside = "what a build script keeps outside of the target directory is removed by hand, see Limits in docs/verdicts.md"
 		isStale = "`gpubuild clean` is cargo's own; what is stale goes by: gpubuild stale --clean --features cuda"
 	)
 	return map[string]string{
@@ -37,10 +38,12 @@ func Replacement(old string) string {
 
 		"clean --minimal": isStale, "clean --external": isStale, "clean --features": isStale, "clean -F": isStale,
 		"clean --all-features": isStale, "clean --json": isStale,
+		"cache --yes":            "it no longer asks: gpubuild cache clean",
 		"doctor --save":          "gpubuild doctor --json --verbose",
 		"prove --counterfactual": onCPU, "--gpu-counterfactual": onCPU,
 		"prove --min": counts, "--gpu-min": counts,
-		"--gpu-timings": "cargo's own --timings",
+		"--gpu-timings":        "cargo's own --timings",
+		"--gpu-clean-external": outside, "stale --clean-external": outside,
 
 		"bundle --dry-run":  "make the bundle in a new directory, and look at it",
 		"report --skip-bad": "name the files that are results",

@@ -19,7 +19,7 @@ func launcher(ctx context.Context, m *session.Machine, set toolchain.Set) (l Lau
 	if set.Toolkit == nil || set.Toolkit.NVCC == "" {
 		return l
 	}
-	l.How, _ = nvcc.Launcher(m.Host, set.Toolkit.NVCC)
+	l.How = nvcc.Launcher(m.Host, set.Toolkit.NVCC)
 	for _, name := range []string{"sccache", "ccache"} {
 		if !strings.Contains(l.How, name) {
 			continue

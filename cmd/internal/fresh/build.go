@@ -55,9 +55,8 @@ func (b *Build) now() time.Time {
 
 // Options are the user's wishes.
 type Options struct {
-	NoClean       bool // --gpu-no-clean
-	ForceClean    bool // --gpu-force-clean
-	CleanExternal bool // --gpu-clean-external
+	NoClean    bool // --gpu-no-clean
+	ForceClean bool // --gpu-force-clean
 }
 
 // State is what is known of a target directory. Each step returns a new one.
@@ -144,12 +143,8 @@ func (s *State) Clean(ctx context.Context) (*State, error) {
 	}
 	next := *s
 	if len(packages) > 0 {
-		again, err := s.cleanForBuild(ctx, packages)
-		if err != nil {
+		if err := s.clean(ctx, packages); err != nil {
 			return s, err
-		}
-		if again != nil { // another cargo was at work
-			return again.Clean(ctx)
 		}
 		next.cleaned = manifest.Union(s.cleaned, packages)
 	}
@@ -176,7 +171,7 @@ func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error
 		return next, built, buildErr
 	}
 	if packages := next.stalePackages(); len(packages) > 0 {
-		if _, err := next.cleanForBuild(ctx, packages); err != nil {
+		if err := next.clean(ctx, packages); err != nil {
 			return next, built, err // no stamp is written of what may not be cleaned
 		}
 		cleaned := *next

@@ -1,7 +1,6 @@
 package fresh
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,17 +9,19 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
+	"gpubuild/features/source"
+	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo/builddir"
 )
@@ -41,60 +42,26 @@ func newReader(b Build) *reader {
 
 // holding is what a build script made.
 type holding struct {
-	Sum  string       `json:"sum"` // of all that goes into what cargo makes of it
-	Code []stale.Code `json:"code,omitempty"`
-	Path []string     `json:"path,omitempty"` // of the file that each of Code lies in
+	Sum  string `json:"sum"`            // of the files, and of what the script says to the linker
+	Made []made `json:"made,omitempty"` // the device code in them, each kind once
 }
 
-// made is what an image says of its making.
-func made(im fatbin.Image) stale.Make {
-	return stale.Make{Kind: im.Kind, Arch: im.Arch, NVCC: im.Toolkit, PTX: im.PTXVersion}
+// made is what device code says of its making.
+type made struct {
+	Arch gpu.Arch `json:"arch"`
+	NVCC string   `json:"nvcc,omitempty"` // version with which its compiler signed it; empty: unsigned
+	PTX  string   `json:"ptx,omitempty"`  // PTX version, where it is PTX
 }
 
-// byKernel lists for each kernel how it was made; device code without a kernel stands under "".
-func byKernel(images []fatbin.Image) map[string][]stale.Make {
-	out := map[string][]stale.Make{}
-	for _, im := range images {
-		names := im.Kernels
-		if len(names) == 0 {
-			names = []string{""}
-		}
-		for _, k := range names {
-			m := made(im)
-			if !slices.Contains(out[k], m) {
-				out[k] = append(out[k], m)
-			}
-		}
+func (m made) String() string {
+	text := m.Arch.String() + " code"
+	if m.PTX != "" {
+		text = "PTX " + m.PTX + " for " + m.Arch.String()
 	}
-	return out
-}
-
-// grouped puts kernels of a file that were made in the same ways together: a file of thousands is so kept in a few lines. Code
-// without a kernel is judged only where a file has nothing else: nvcc leaves an empty image of each source that has no kernel.
-func grouped(file string, images []fatbin.Image) []stale.Code {
-	kernels := byKernel(images)
-	if len(kernels) > 1 {
-		delete(kernels, "")
+	if m.NVCC != "" {
+		text += " from nvcc " + m.NVCC
 	}
-	groups := map[string]*stale.Code{}
-	for name, makes := range kernels {
-		sort.Slice(makes, func(i, k int) bool { return fmt.Sprint(makes[i]) < fmt.Sprint(makes[k]) })
-		key := fmt.Sprint(makes)
-		g := groups[key]
-		if g == nil {
-			g = &stale.Code{File: file, Kernel: name, Makes: makes}
-			groups[key] = g
-		}
-		if g.Kernels++; name < g.Kernel {
-			g.Kernel = name
-		}
-	}
-	out := make([]stale.Code, 0, len(groups))
-	for _, g := range groups {
-		out = append(out, *g)
-	}
-	sort.Slice(out, func(i, k int) bool { return out[i].Kernel < out[k].Kernel })
-	return out
+	return text
 }
 
 // withoutCode are the endings of files that hold no device code, though the packages' sources and CMake's own notes fill an
@@ -143,11 +110,7 @@ func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error
 }
 
 // codeKind names the cache entries about the device code of files.
-const codeKind = "code-3"
-
-// gccComment is what gcc leaves in an object about itself (-fident). Objects are not the same from run to run, so that the compiler of the
-// host is known by it.
-var gccComment = lazyregexp.New(`GCC: \([^)]*\) \d+(?:\.\d+)*`)
+const codeKind = "code-4"
 
 // holds reads what a build script made, or takes what was read when nothing there has changed since.
 func (r *reader) holds(outDir string) (holding, error) {
@@ -159,13 +122,20 @@ func (r *reader) holds(outDir string) (holding, error) {
 			return held, nil
 		}
 	}
-	code, other, watched, err := below(r.m.Host, outDir)
+	code, rust, watched, err := below(r.m.Host, outDir)
 	if err != nil {
 		return holding{}, err
 	}
 	watched = append(watched, builddir.Printed(r.m.Host, outDir))
-	state := store.Watch(slices.Concat(watched, code, other)...)
+	state := store.Watch(slices.Concat(watched, code, rust)...)
 	held, sums := holding{}, map[string]bool{}
+	for _, path := range slices.Concat(code, rust) {
+		sum, err := cache.Hash(path)
+		if err != nil {
+			return held, err
+		}
+		sums["file "+strings.TrimPrefix(path, outDir)+" "+sum] = true
+	}
 	for _, path := range code {
 		if fi, err := r.m.Host.Files.Stat(path); err == nil && fi.Size() == 0 {
 			continue
@@ -174,22 +144,14 @@ func (r *reader) holds(outDir string) (holding, error) {
 		if err != nil {
 			return held, err
 		}
-		for _, c := range grouped(r.m.Host.Base(path), report.Images) {
-			held.Code, held.Path = append(held.Code, c), append(held.Path, path)
+		// nvcc leaves an empty image of each source that has no kernel
+		kernels := slices.ContainsFunc(report.Images, func(im fatbin.Image) bool { return len(im.Kernels) > 0 })
+		for _, im := range report.Images {
+			m := made{im.Arch, im.Toolkit, im.PTXVersion}
+			if (!kernels || len(im.Kernels) > 0) && !slices.Contains(held.Made, m) {
+				held.Made = append(held.Made, m)
+			}
 		}
-		if err := r.sum(sums, path, strings.TrimPrefix(path, outDir), report.Images); err != nil {
-			return held, err
-		}
-	}
-	if len(held.Code) == 0 {
-		other = append(other, code...) // it may be there in a form that nobody knows
-	}
-	for _, path := range other {
-		sum, err := cache.Hash(path)
-		if err != nil {
-			return held, err
-		}
-		sums["file "+strings.TrimPrefix(path, outDir)+" "+sum] = true
 	}
 	said, err := builddir.Output(r.m.Host, outDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -210,26 +172,53 @@ func (r *reader) holds(outDir string) (holding, error) {
 	return held, nil
 }
 
-// sum adds the name of a file and the bytes of its device code. Objects and libraries differ from run to run in other places.
-func (r *reader) sum(sums map[string]bool, path, name string, images []fatbin.Image) error {
-	if len(images) == 0 {
-		return nil
+func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+
+// otherCode says that a build script that has just run did not use the chosen nvcc, or not for the chosen architecture: none of the device
+// code that it made is of that release, or for that capability. Empty: it did, or nothing shows it.
+func (s *State) otherCode(o out) string {
+	t, want := s.b.Tools.Set.Toolkit, gpu.Arch{Capability: s.b.Tools.Set.Capability, Suffix: s.b.Tools.Set.Suffix}
+	if t == nil || !o.pkg.Inputs.Arch || len(o.held.Made) == 0 {
+		return ""
 	}
-	data, err := r.m.Host.ReadFile(path, 4<<30)
-	if err != nil {
-		return err
-	}
-	for _, im := range images {
-		if im.Offset+im.Size > int64(len(data)) {
-			return fmt.Errorf("%s changed while it was read", path)
+	var signed made
+	ofRelease, forArch := false, want.Capability.IsZero()
+	for _, m := range o.held.Made {
+		if v, err := gpu.ParseVersion(m.NVCC); err == nil {
+			signed = m
+			ofRelease = ofRelease || v.Major == t.Version.Major && v.Minor == t.Version.Minor
 		}
-		one := sha256.Sum256(bytes.TrimRight(data[im.Offset:im.Offset+im.Size], "\x00"))
-		sums["code "+name+" "+hex.EncodeToString(one[:16])] = true
+		forArch = forArch || m.Arch.Capability == want.Capability || m.Arch.Capability.IsZero()
 	}
-	for _, host := range gccComment.FindAll(data, -1) {
-		sums["host "+string(host)] = true
+	switch {
+	case signed.NVCC != "" && !ofRelease:
+		return fmt.Sprintf("%s did not use the chosen nvcc: it holds %s; nvcc %s was chosen", o.pkg.Name, signed, t.Version)
+	case !forArch:
+		return fmt.Sprintf("%s holds %s; %s was chosen", o.pkg.Name, o.held.Made[0], want)
 	}
-	return nil
+	return ""
 }
 
-func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+// warnOfCode warns of what otherCode says, once for a package.
+func (s *State) warnOfCode(o out) {
+	text := s.otherCode(o)
+	if text == "" || slices.ContainsFunc(s.found, func(f finding.Finding) bool { return f.Message == text }) {
+		return
+	}
+	f := finding.Finding{ID: "stale.other-code", Severity: finding.Warning, Message: text,
+		Fix: "look in " + s.b.Machine.Shown(s.b.scriptFile(o.pkg.ScriptUnit)) +
+			" for a fixed path, an architecture of its own, or kernels that come compiled"}
+	s.found = append(s.found, f)
+	s.b.Machine.Shell.Finding(f)
+}
+
+// noteUnknown says once for a package that nobody knows which headers its kernels were made from.
+func (s *State) noteUnknown(o out) {
+	text := o.pkg.Name + ": no nvcc ran through gpubuild, so what its kernels were made of is unknown: every file of the package counts"
+	if source.Unchanging(s.b.Machine.Host, o.pkg.Dir) || slices.Contains(s.noted, text) {
+		return
+	}
+	s.noted = append(s.noted, text)
+	s.b.Machine.Shell.Note("%s", text)
+	s.b.Machine.Shell.Hint("headers are known where a build script runs `nvcc` from PATH, NVIDIA's own program, with the kernel cache on")
+}

@@ -16,8 +16,6 @@ import (
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
-	"gpubuild/gpu"
-	"gpubuild/gpu/fatbin"
 )
 
 // tree makes files below a new directory; a name that ends in a slash is a directory.
@@ -85,56 +83,9 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-func TestGrouped(t *testing.T) {
-	arch := func(s string) gpu.Arch {
-		a, err := gpu.ParseArch(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	cubin := func(sm string, kernels ...string) fatbin.Image {
-		return fatbin.Image{Kind: fatbin.Cubin, Arch: arch(sm), Toolkit: "13.4.92", Kernels: kernels}
-	}
-	says := func(list []stale.Code) string {
-		var out []string
-		for _, c := range list {
-			out = append(out, fmt.Sprintf("%s+%d%v", c.Kernel, c.Kernels-1, c.Makes))
-		}
-		return strings.Join(out, "; ")
-	}
-	tests := []struct {
-		story  string
-		images []fatbin.Image
-		want   string
-	}{
-		{
-			"many kernels of one make are one line",
-			[]fatbin.Image{cubin("sm_90", "c", "b"), cubin("sm_90", "a")},
-			"a+2[sm_90 code from nvcc 13.4.92]",
-		},
-		{"order and repetition mean nothing", []fatbin.Image{cubin("sm_90", "a"), cubin("sm_80", "a", "b"), cubin("sm_90", "b", "a")},
-			"a+1[sm_80 code from nvcc 13.4.92 sm_90 code from nvcc 13.4.92]"},
-		{"one kernel has less", []fatbin.Image{cubin("sm_90", "a", "b"), cubin("sm_80", "a")},
-			"a+0[sm_80 code from nvcc 13.4.92 sm_90 code from nvcc 13.4.92]; b+0[sm_90 code from nvcc 13.4.92]"},
-		{
-			"an empty image in addition to kernels says nothing",
-			[]fatbin.Image{cubin("sm_90", "a"), cubin("sm_52")},
-			"a+0[sm_90 code from nvcc 13.4.92]",
-		},
-		{"an empty image alone", []fatbin.Image{cubin("sm_52")}, "+0[sm_52 code from nvcc 13.4.92]"},
-		{"nothing", nil, ""},
-	}
-	for _, tt := range tests {
-		if got := says(grouped("f", tt.images)); got != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.story, got, tt.want)
-		}
-	}
-}
-
 func TestHoldsIsReadAgain(t *testing.T) {
-	const ptx = "." + "version 9.4\n." + "target sm_90\n." + "address_size 64\n.visible ." + "entry %s()\n{\n ret;\n}\n"
-	s, dir := tree(t, map[string]string{"out/k.ptx": fmt.Sprintf(ptx, "one"), "out/sub/note.txt": ""})
+	const ptx = "." + "version 9.4\n." + "target %s\n." + "address_size 64\n.visible ." + "entry k()\n{\n ret;\n}\n"
+	s, dir := tree(t, map[string]string{"out/k.ptx": fmt.Sprintf(ptx, "sm_75"), "out/sub/note.txt": ""})
 	out := filepath.Join(dir, "out")
 	read := func() string {
 		t.Helper()
@@ -143,24 +94,24 @@ func TestHoldsIsReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, c := range held.Code {
-			names = append(names, c.Kernel)
+		for _, m := range held.Made {
+			names = append(names, m.Arch.String())
 		}
 		return strings.Join(names, " ")
 	}
-	if got := read() + read(); got != "oneone" {
+	if got := read() + read(); got != "compute_75compute_75" {
 		t.Error(got)
 	}
-	if err := cache.WriteFile(filepath.Join(out, "k.ptx"), []byte(fmt.Sprintf(ptx, "two")), 0o644); err != nil {
+	if err := cache.WriteFile(filepath.Join(out, "k.ptx"), []byte(fmt.Sprintf(ptx, "sm_80")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(); got != "two" {
-		t.Errorf("the file holds two, and %s was reported", got)
+	if got := read(); got != "compute_80" {
+		t.Errorf("the file holds sm_80, and %s was reported", got)
 	}
-	if err := os.WriteFile(filepath.Join(out, "sub", "l.ptx"), []byte(fmt.Sprintf(ptx, "three")), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(out, "sub", "l.ptx"), []byte(fmt.Sprintf(ptx, "sm_90")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(); got != "two three" {
+	if got := read(); got != "compute_80 compute_90" {
 		t.Errorf("after a file came: %s", got)
 	}
 	if err := os.RemoveAll(out); err != nil {
@@ -171,15 +122,15 @@ func TestHoldsIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestSumNamesFiles: two OUT_DIRs have one sum only where the same files hold the same; where no device code is known, all files count.
+// TestSumNamesFiles: two OUT_DIRs have one sum only where the same files hold the same.
 func TestSumNamesFiles(t *testing.T) {
 	t.Parallel()
 	ptx := func(name string) string {
 		return "." + "version 9.4\n." + "target sm_90\n." + "address_size 64\n.visible ." + "entry " + name + "()\n{\n ret;\n}\n"
 	}
 	s, dir := tree(t, map[string]string{
-		"a/j.ptx": ptx("one"), "a/k.ptx": ptx("two"), "a/note": "1",
-		"elsewhere/j.ptx": ptx("one"), "elsewhere/k.ptx": ptx("two"), "elsewhere/note": "2",
+		"a/j.ptx": ptx("one"), "a/k.ptx": ptx("two"), "a/note.txt": "1",
+		"elsewhere/j.ptx": ptx("one"), "elsewhere/k.ptx": ptx("two"), "elsewhere/note.txt": "2",
 		"swapped/j.ptx": ptx("two"), "swapped/k.ptx": ptx("one"),
 		"twice/j.ptx": ptx("one"), "twice/k.ptx": ptx("one"), "once/k.ptx": ptx("one"),
 		"deep/x/k.ptx": ptx("one"), "hex/k.hex": "2e76", "truncated/k.hex": "2e", "empty/k.hex": "", "hex2/j.hex": "2e76",
@@ -205,10 +156,10 @@ func TestSumNamesFiles(t *testing.T) {
 func TestRunByAnotherCargo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	known := []stale.Code{{File: "k.ptx", Kernel: "k"}}
+	known := []made{{NVCC: "13.4"}}
 	for _, c := range []struct {
 		story string
-		code  []stale.Code
+		code  []made
 		arch  bool
 		later time.Duration
 		want  string
@@ -225,7 +176,7 @@ func TestRunByAnotherCargo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, held: holding{Sum: "1", Code: c.code}}
+		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, held: holding{Sum: "1", Made: c.code}}
 		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Sum: "1", Ran: 1}
 		o.ran = 1 + int64(c.later)
 		if o, err = b.s.judge(t.Context(), o); err != nil || o.state != c.want {

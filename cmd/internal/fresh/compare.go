@@ -65,7 +65,7 @@ func (s *State) compare(ctx context.Context) error {
 			case l.stamped && l.stamp.PkgID == p.PkgID && slices.ContainsFunc(p.sets, ours):
 				stamped = append(stamped, l)
 			case l.stamped && (l.stamp.PkgID == p.PkgID || !twin):
-			case !p.Inputs.Arch || len(l.held.Code) > 0 || !l.finished || l.damaged:
+			case !p.Inputs.Arch || len(l.held.Made) > 0 || !l.finished || l.damaged:
 				rest = append(rest, l)
 			}
 		}
@@ -137,11 +137,7 @@ func (s *State) judge(ctx context.Context, o out) (out, error) {
 	if err != nil {
 		return o, err
 	}
-	linked, err := s.stillLinked(o)
-	if err != nil {
-		return o, err
-	}
-	o.inputs = append(slices.Clip(now), linked...)
+	o.inputs = now
 	o.state = unknown
 	switch {
 	case !o.stamped && !o.finished:
@@ -162,8 +158,8 @@ func (s *State) judge(ctx context.Context, o out) (out, error) {
 		case o.held.Sum != o.stamp.Sum && o.ran == o.stamp.Ran:
 			o.why = "what its build script left has been changed or removed since"
 		case o.held.Sum != o.stamp.Sum:
-			o.why = "its build script was run by another cargo, and left other device code"
-		case o.pkg.Inputs.Arch && len(o.held.Code) == 0 && o.apart() > archived:
+			o.why = "its build script was run by another cargo, and left other files"
+		case o.pkg.Inputs.Arch && len(o.held.Made) == 0 && o.apart() > archived:
 			o.why = "its build script was run by another cargo, and left no device code that could be compared"
 		default:
 			o.state = agrees
@@ -294,7 +290,6 @@ func (s *State) after(ctx context.Context, built cargorun.Built) (*State, error)
 		case o.ran != was.Ran && !built.Waited && (was.Ran == 0 || was.Agreed):
 			for _, old := range s.outs { // what is known of the libraries that it links
 				if old.dir == o.dir {
-					o.stamp.Inputs = append(slices.Clip(o.stamp.Inputs), old.inputs...)
 					o.stamp.Wrote, o.stamp.Read = old.stamp.Wrote, old.stamp.Read
 				}
 			}
@@ -333,7 +328,7 @@ func (s *State) builtNow(ctx context.Context, o *out, m cargo.Message) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	read, made, unknown, err := s.readBy(*o)
+	read, made, unknown, err := s.readBy(*o, s.linked(m))
 	if err != nil {
 		return err
 	}
@@ -342,15 +337,11 @@ func (s *State) builtNow(ctx context.Context, o *out, m cargo.Message) error {
 	if err != nil {
 		return err
 	}
-	linked, err := s.linked(m, *o)
-	if err != nil {
-		return err
-	}
 	list, wrote, err := s.written(*o, o.pkg.unit(all, unknown), list, o.stamp.Wrote)
 	if err != nil {
 		return err
 	}
-	o.inputs = append(list, linked...)
+	o.inputs = list
 	o.stamp = s.stampOf(*o)
 	o.stamp.Wrote, o.stamp.Read = manifest.Union(wrote, made), read
 	o.stamp.All, o.stamp.Unknown, o.stamped = all, unknown, true
@@ -385,7 +376,7 @@ func (s *State) keepFailed(ctx context.Context, built cargorun.Built) {
 				continue
 			}
 			o := s.look(p, place.Dir)
-			read, _, unknown, err := s.readBy(o)
+			read, _, unknown, err := s.readBy(o, nil)
 			nvcc.ForgetFailed(h, o.dir)
 			if list, failed := s.inputsOf(ctx, p, true, unknown); err == nil && failed == nil {
 				o.inputs, o.stamp = list, stale.Stamp{}

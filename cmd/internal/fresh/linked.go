@@ -1,12 +1,10 @@
 package fresh
 
 import (
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -19,59 +17,33 @@ import (
 	"gpubuild/toolchain/nvcc"
 )
 
-// Names of the inputs that are known only once a script has finished, besides what nvcc read. The last one contains a path, since a script
-// may name several.
-const (
-	staticLibrary = "static library "
-	linkDirectory = "link directory "
-)
-
 // changedSince replaces the hash of a file that went into a package and changed before we could read it.
 const changedSince = "changed after it was read"
 
-// linked is what a script links from outside of cargo's own directories, by cargo's message. Of a library that changed after the script
-// began, the content that it saw is unknown: the next build rebuilds the package, unless the stamp of the run before has that content. One
-// of the package's own is made by the script, and read by rustc after it.
-func (s *State) linked(m cargo.Message, o out) (list []stale.Input, err error) {
+// linked lists what a script links from outside of cargo's own directories, by cargo's message: static libraries, which rustc reads after
+// the script, and directories, which must be there when the program is linked.
+func (s *State) linked(m cargo.Message) (list []string) {
 	h := s.b.Machine.Host
-	var dirs []string
 	for _, p := range m.LinkedPaths {
 		if kind, path, ok := strings.Cut(p, "="); ok && !strings.ContainsAny(kind, `/\`) {
 			p = path
 		}
-		if h.IsAbs(p) && !s.b.inOwnDirs(p) && !slices.Contains(dirs, h.Clean(p)) {
-			dirs = append(dirs, h.Clean(p))
+		if h.IsAbs(p) && !s.b.inOwnDirs(p) && h.IsDir(p) {
+			list = append(list, h.Clean(p))
 		}
 	}
-	ended := builddir.Ended(h, o.dir)
+	dirs := list
 	for _, l := range m.LinkedLibs {
 		kind, name, _ := strings.Cut(l, "=")
+		name, _, _ = strings.Cut(name, ":") // name:rename
 		if kind != "static" && !strings.HasPrefix(kind, "static:") {
 			continue
 		}
-		name, _, _ = strings.Cut(name, ":") // name:rename
-		path := firstOf(h, dirs, "lib"+name+".a", name+".lib", name)
-		if path == "" {
-			continue
-		}
-		hash, failed := s.read.hashes.Each(path)
-		if err = errors.Join(err, failed); failed != nil {
-			continue
-		}
-		in := stale.Input{Name: staticLibrary + h.Base(path), Value: path, Hash: hash[0]}
-		at := s.changedAt(path)
-		if at > o.ran && !(h.Below(path, o.pkg.Dir) && at <= ended) && !slices.Contains(o.stamp.Inputs, in) {
-			in.Hash = changedSince
-		}
-		list = append(list, in)
-	}
-	sort.Slice(list, func(a, b int) bool { return list[a].Name < list[b].Name })
-	for _, d := range dirs {
-		if h.IsDir(d) {
-			list = append(list, stale.Input{Name: linkDirectory + d, Value: "there"})
+		if path := firstOf(h, dirs, "lib"+name+".a", name+".lib", name); path != "" {
+			list = append(list, path)
 		}
 	}
-	return list, err
+	return list
 }
 
 func firstOf(h buildenv.Host, dirs []string, files ...string) string {
@@ -151,19 +123,22 @@ func nameOf(place string) string {
 	return stale.Part(inputs.Sources, place)
 }
 
-// readBy lists what compilers read for an OUT_DIR, each file with the hash of what was seen, and what of it the script wrote itself.
+// readBy lists what compilers and the linker read for an OUT_DIR, each file with the hash of what was seen, and what of it the script wrote
+// itself. Of what was linked, and of what a compiler lists by itself, the content that was seen is that of now, unless it changed since.
 // Unknown says that our nvcc was not in front of every compilation.
-func (s *State) readBy(o out) (read map[string]string, wrote []string, unknown bool, err error) {
-	if !o.pkg.Inputs.Arch {
-		return nil, nil, false, nil
+func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []string, unknown bool, err error) {
+	list := map[string]string{}
+	if o.pkg.Inputs.Arch {
+		if list, err = nvcc.Read(s.b.Machine.Host, o.dir, o.pkg.Dir); err != nil {
+			return nil, nil, false, err
+		}
 	}
-	list, err := nvcc.Read(s.b.Machine.Host, o.dir, o.pkg.Dir)
-	if err != nil {
-		return nil, nil, false, err
+	for _, path := range linked {
+		list[path] = ""
 	}
 	_, unknown = list[""] // the record says that it is incomplete
 	delete(list, "")
-	known := false
+	known := !o.pkg.Inputs.Arch
 	read, ended := map[string]string{}, builddir.Ended(s.b.Machine.Host, o.dir)
 	paths := slices.Sorted(maps.Keys(list))
 	now, err := s.read.hashes.Each(paths...)
@@ -175,6 +150,10 @@ func (s *State) readBy(o out) (read map[string]string, wrote []string, unknown b
 		known = known || seen != ""
 		if place == "" || seen != nvcc.Absent && now[i] == absent {
 			continue // the script removed it
+		}
+		if now[i] == inputs.NoFile {
+			read[place] = now[i]
+			continue
 		}
 		at := s.changedAt(path)
 		own := at >= o.ran && at <= ended // the script writes it, if that is so each time
@@ -269,25 +248,4 @@ func (s *State) changedAt(path string) int64 {
 		}
 	}
 	return at
-}
-
-// stillLinked lists what of a stamp's libraries still exists: cargo reports what a script links only after it ran.
-func (s *State) stillLinked(o out) ([]stale.Input, error) {
-	h := s.b.Machine.Host
-	var list []stale.Input
-	for _, in := range o.stamp.Inputs {
-		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && h.IsDir(d) {
-			list = append(list, in)
-		}
-		if !strings.HasPrefix(in.Name, staticLibrary) || !h.IsFile(in.Value) {
-			continue
-		}
-		hash, err := s.read.hashes.Each(in.Value)
-		if err != nil {
-			return nil, err
-		}
-		in.Hash = hash[0]
-		list = append(list, in)
-	}
-	return list, nil
 }

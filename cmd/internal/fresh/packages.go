@@ -27,11 +27,12 @@ type Package struct {
 	undeclared bool     // nothing but device code in its OUT_DIR shows it
 	sources    []string // package IDs; see linksTo
 	script     source.Script
+	alone      bool // its script uses no package
 }
 
 // unit is the package as its inputs are asked.
 func (p Package) unit(all, unknown bool) inputs.Unit {
-	return inputs.Unit{ScriptUnit: p.ScriptUnit, Script: p.script, All: all || unknown, Unknown: unknown}
+	return inputs.Unit{ScriptUnit: p.ScriptUnit, Script: p.script, Alone: p.alone, All: all || unknown, Unknown: unknown}
 }
 
 // runsScript is the mode of a unit that runs a build script (cargo reference, "Unit graph").
@@ -92,7 +93,7 @@ func (s *State) findPackages() []Package {
 	list = slices.DeleteFunc(list, func(p Package) bool { return !counts[p.PkgID] })
 	for i := range list {
 		list[i].Dir = cmp.Or(list[i].Dir, s.b.Machine.Host.Dir(s.b.scriptFile(list[i].ScriptUnit)))
-		list[i].script = s.scriptOf(list[i].ScriptUnit)
+		list[i].script, list[i].alone = s.scriptOf(list[i].ScriptUnit)
 	}
 	return list
 }
@@ -142,23 +143,16 @@ func union(a, b features.Inputs) features.Inputs {
 var compiling = features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
 
 // scriptOf is the build script of a package, with the packages that it is built with: the user's own, and those from git and registries
-// that name nvcc.
-func (s *State) scriptOf(u features.ScriptUnit) source.Script {
-	script := source.Script{Source: s.b.scriptFile(u)}
+// that name nvcc. Alone says that it is built with none.
+func (s *State) scriptOf(u features.ScriptUnit) (script source.Script, alone bool) {
+	script.Source = s.b.scriptFile(u)
 	g := s.b.Graph.Units
 	if g == nil {
-		for _, p := range slices.Concat(s.b.Project.Members, s.b.Project.Locals) {
-			for _, d := range p.Dependencies {
-				if p.Dir == u.Dir && d.Kind == manifest.Build && d.Path != "" {
-					script.Locals = append(script.Locals, s.b.Machine.Host.Join(d.Path, "src", "lib.rs"))
-				}
-			}
-		}
-		return script
+		return script, false
 	}
 	run := slices.IndexFunc(g.Units, func(unit graph.Unit) bool { return unit.PkgID == u.PkgID && unit.Mode == runsScript })
 	if run < 0 || g.Compiled(run) < 0 {
-		return script
+		return script, false
 	}
 	var foreign []string
 	queue := []int{g.Compiled(run)}
@@ -177,7 +171,7 @@ func (s *State) scriptOf(u features.ScriptUnit) source.Script {
 		}
 	}
 	script.Locals = append(script.Locals, s.read.hashes.NamesNvcc(foreign)...)
-	return script
+	return script, len(queue) == 1
 }
 
 // scriptFile is the file of a package's build script.
@@ -201,7 +195,7 @@ func inCatalog(name string) bool {
 // holdsCode says whether nvcc was run for any OUT_DIR of a package, or one holds device code.
 func (s *State) holdsCode(p Package) bool {
 	h := s.b.Machine.Host
-	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool { return nvcc.Recorded(h, o.Dir) || len(s.held(o.Dir).Code) > 0 })
+	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool { return nvcc.Recorded(h, o.Dir) || len(s.held(o.Dir).Made) > 0 })
 }
 
 // held is what an OUT_DIR holds. Of one that cannot be read only the inputs are compared.
@@ -225,31 +219,22 @@ func (s *State) ofThisBuild(p Package, dir string) bool {
 	return slices.ContainsFunc(p.dirs, func(d string) bool { return s.b.Machine.Host.Below(dir, d) }) || s.b.Graph.Units == nil
 }
 
-// scripts are the build scripts of this build that are not known to take anything from the toolkit. Without a unit graph they are those
-// of the project's own packages.
-func (b *Build) scripts() []features.ScriptUnit {
+// scripts are the build scripts of this build that are not known to take anything from the toolkit.
+func (b *Build) scripts() (out []features.ScriptUnit) {
+	if b.Graph.Units == nil {
+		return nil
+	}
 	known := map[string]bool{}
 	for _, u := range b.Reach.Units {
 		known[u.PkgID+" "+featureKey(u.Features)] = true
 	}
-	var out []features.ScriptUnit
-	if g := b.Graph.Units; g != nil {
-		for _, u := range g.Units {
-			id := manifest.ParsePkgID(u.PkgID)
-			if u.Mode == runsScript && !known[u.PkgID+" "+featureKey(u.Features)] && !inCatalog(id.Name) {
-				out = append(out, features.ScriptUnit{
-					PkgID: u.PkgID, Name: id.Name, Version: id.Version, Dir: id.Dir(b.Machine.Host),
-					Features: u.Features, Platform: u.Platform,
-				})
-			}
-		}
-		return out
-	}
-	for _, p := range slices.Concat(b.Project.Members, b.Project.Locals) {
-		u := features.ScriptUnit{PkgID: p.PathID(b.Machine.Host), Name: p.Name, Version: p.Version, Dir: p.Dir}
-		known := slices.ContainsFunc(b.Reach.Units, func(k features.ScriptUnit) bool { return k.PkgID == u.PkgID })
-		if p.BuildScript != "" && !known && !inCatalog(p.Name) {
-			out = append(out, u)
+	for _, u := range b.Graph.Units.Units {
+		id := manifest.ParsePkgID(u.PkgID)
+		if u.Mode == runsScript && !known[u.PkgID+" "+featureKey(u.Features)] && !inCatalog(id.Name) {
+			out = append(out, features.ScriptUnit{
+				PkgID: u.PkgID, Name: id.Name, Version: id.Version, Dir: id.Dir(b.Machine.Host),
+				Features: u.Features, Platform: u.Platform,
+			})
 		}
 	}
 	return out
@@ -324,12 +309,10 @@ func Undeclared(b Build, asked string) tools.Undeclared {
 	for _, p := range s.packages {
 		found := tools.Undeclared{Package: p.Name}
 		for _, o := range s.outDirs(p) {
-			for _, c := range s.held(o.Dir).Code {
-				for _, m := range c.Makes {
-					// machine code is for one architecture; PTX for that one and all that follow
-					if m.NVCC != "" && (found.Why == "" || m.PTX == "") {
-						found.Arch, found.Why = m.Arch, "its build script left kernels here that nvcc "+m.NVCC+" compiled"
-					}
+			for _, m := range s.held(o.Dir).Made {
+				// machine code is for one architecture; PTX for that one and all that follow
+				if m.NVCC != "" && (found.Why == "" || m.PTX == "") {
+					found.Arch, found.Why = m.Arch, "its build script left kernels here that nvcc "+m.NVCC+" compiled"
 				}
 			}
 		}

@@ -19,7 +19,6 @@ type Unit struct {
 	Why      string       `json:"why,omitempty"` // of unknown
 	Recorded bool         `json:"recorded"`      // it has a stamp; without one no input has a "was"
 	Inputs   []stale.Pair `json:"inputs"`
-	Holds    []string     `json:"holds"` // its device code
 }
 
 // Doubt is a package of which it is not known what it was built with.
@@ -30,22 +29,24 @@ type Doubt struct {
 
 // Report is what is stale, and why.
 type Report struct {
-	Reasons  []stale.Reason `json:"reasons"`
-	Unknown  []Doubt        `json:"unknown"`
-	Clean    []string       `json:"clean"` // what a build would clean
-	Units    []Unit         `json:"units"`
-	External []Cache        `json:"external"`
+	Reasons []stale.Reason `json:"reasons"`
+	Unknown []Doubt        `json:"unknown"`
+	Clean   []string       `json:"clean"` // what a build would clean
+	Units   []Unit         `json:"units"`
 }
 
 // Report says what is stale. It cleans nothing.
-func (s *State) Report() (Report, error) {
+func (s *State) Report() Report {
 	r := Report{Reasons: s.Reasons(), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: []Unit{}}
-	var err error
-	if r.External, err = s.b.outside(r.Clean); err != nil {
-		return Report{}, err
-	}
 	for _, o := range s.outs {
-		r.Units = append(r.Units, o.unit())
+		u := Unit{
+			Package: o.pkg.Name, Features: strings.Join(o.pkg.sets, " or "), OutDir: o.dir, State: o.state, Why: o.why, Recorded: o.stamped,
+			Inputs: stale.Pairs(o.stamp.Inputs, o.inputs),
+		}
+		for i, in := range u.Inputs {
+			u.Inputs[i].Input = stale.PartName(in.Input)
+		}
+		r.Units = append(r.Units, u)
 		if d := (Doubt{o.pkg.Name, o.why}); o.state == unknown && !slices.Contains(r.Unknown, d) {
 			r.Unknown = append(r.Unknown, d)
 		}
@@ -53,25 +54,7 @@ func (s *State) Report() (Report, error) {
 	if why := s.b.Reach.Unknown; why != "" {
 		r.Unknown = append(r.Unknown, Doubt{"the packages of this build", why})
 	}
-	return r, nil
-}
-
-func (o out) unit() Unit {
-	u := Unit{
-		Package: o.pkg.Name, Features: strings.Join(o.pkg.sets, " or "), OutDir: o.dir, State: o.state, Why: o.why, Recorded: o.stamped,
-		Inputs: stale.Pairs(o.stamp.Inputs, o.inputs), Holds: []string{},
-	}
-	for _, c := range o.held.Code {
-		for _, m := range c.Makes {
-			if l := c.String() + ": " + m.String(); !slices.Contains(u.Holds, l) { // CMake leaves a library in two places
-				u.Holds = append(u.Holds, l)
-			}
-		}
-	}
-	for i, in := range u.Inputs {
-		u.Inputs[i].Input = stale.PartName(in.Input)
-	}
-	return u
+	return r
 }
 
 // Text words a report for a person; explain adds what each unit was built with.
@@ -98,21 +81,20 @@ func (s *State) PrintStale() {
 	}
 }
 
-// Verdict is the check that nothing is stale, with a finding for each thing that is, and what to do about it.
-func (s *State) Verdict(r Report) (message string, found []finding.Finding, hints []string) {
+// Verdict says why not everything is known to be up to date, with a finding for each thing that is stale; empty: it is.
+func (s *State) Verdict(r Report) (message string, found []finding.Finding) {
 	if len(r.Clean) == 0 {
 		if s.b.Reach.Unknown != "" {
-			return "not known: " + s.b.Reach.Unknown, nil, nil
+			return "not known: " + s.b.Reach.Unknown, nil
 		}
-		return "", nil, nil
+		return "", nil
 	}
 	lines := s.Lines()
 	for _, l := range lines {
 		found = append(found, finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l,
 			Fix: "gpubuild build cleans only that and rebuilds it"})
 	}
-	hints = append(hints, "gpubuild build rebuilds only "+strings.Join(r.Clean, ", ")+"; gpubuild stale --clean removes it")
-	return strings.Join(lines, "; "), found, hints
+	return strings.Join(lines, "; "), found
 }
 
 // PrintFresh says what was looked at where nothing is stale.
@@ -133,13 +115,6 @@ func (s *State) PrintFresh(r Report) {
 		shell.Status("Fresh", "%s: up to date; not built yet: %s", strings.Join(built, ", "), strings.Join(left, ", "))
 	default:
 		shell.Status("Fresh", "%s: up to date", strings.Join(built, ", "))
-	}
-}
-
-// PrintOutside says what packages keep outside the target directory.
-func (s *State) PrintOutside(r Report, flag string) {
-	for _, c := range r.External {
-		s.b.noteOutside(c, flag)
 	}
 }
 
@@ -168,19 +143,9 @@ func (u Unit) lines(read int) []string {
 		switch {
 		case !u.Recorded:
 			lines = append(lines, fmt.Sprintf("  %s: now %s", p.Input, p.Now))
-		case was == now:
-			lines = append(lines, fmt.Sprintf("  %s: %s", p.Input, was))
-		case p.Same:
-			lines = append(lines, fmt.Sprintf("  %s: %s, now %s with the same content", p.Input, was, now))
-		default:
+		case !p.Same:
 			lines = append(lines, fmt.Sprintf("  %s: built with %s, now %s", p.Input, was, now))
 		}
-	}
-	for _, h := range u.Holds[:min(12, len(u.Holds))] {
-		lines = append(lines, "  holds "+h)
-	}
-	if n := len(u.Holds) - 12; n > 0 {
-		lines = append(lines, fmt.Sprintf("  and %d more", n))
 	}
 	return lines
 }

@@ -39,15 +39,11 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 	}
 	h := m.Host
 	h.Env = t.Env
-	own, launcher := nvcc.Launcher(h, toolkit.NVCC)
-	switch {
-	case own != "":
+	if own := nvcc.Launcher(h, toolkit.NVCC); own != "" {
 		m.Shell.Detail("kernels do not come from gpubuild's cache: %s", own)
-		if launcher == "" {
-			return k, nil
-		}
+		return k, nil
 	}
-	bin, err := nvcc.View(h, m.CacheDir, toolkit.Root, toolkit.NVCC, launcher, m.Self)
+	bin, err := nvcc.View(h, m.CacheDir, toolkit.Root, toolkit.NVCC, m.Self)
 	if err != nil {
 		m.Shell.Detail("no kernel cache: %v", err)
 		return k, nil

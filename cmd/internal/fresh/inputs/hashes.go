@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -16,11 +15,7 @@ import (
 )
 
 // hashKind names the entries of Hashes in the cache.
-const hashKind = "hash-2"
-
-// tick is longer than any file system's clock: of two changes that follow each other faster both may have the same time, so that the
-// content of a file that changed just now is part of its identity.
-const tick = 100 * time.Millisecond
+const hashKind = "hash-3"
 
 // Hashes remembers the content of files by their identity, so that nvcc and what it runs (300 MB) are read once, not in every build. The
 // identity has the time of the last change of the file's state, which no tool sets back: other content of the same size with its old
@@ -90,26 +85,21 @@ func (h *Hashes) NamesNvcc(roots []string) []string {
 
 // About answers what was read of one file; what names what is read in it.
 func (h *Hashes) About(what, path string, read func() (string, error)) (string, error) {
-	id, err := h.identity(path)
-	if err != nil {
-		return "", err
-	}
-	return h.known(what+" "+path+" "+id, func() (string, error) { h.Read++; return read() })
+	return h.known(what+" "+path+" "+h.identity(path), func() (string, error) { h.Read++; return read() })
 }
 
+// NoFile is the hash of what is there and is no file, such as a directory.
+const NoFile = "no file"
+
 // Each hashes files one by one. One that is not there has its absence for a hash, one that may not be read (a program that may only be
-// run) its identity, and what is no file, such as a directory, a word.
+// run) its identity, and what is no file NoFile.
 func (h *Hashes) Each(paths ...string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
 	var key strings.Builder
 	for _, p := range paths {
-		id, err := h.identity(p)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		fmt.Fprintf(&key, "%s %s\n", p, id)
+		fmt.Fprintf(&key, "%s %s\n", p, h.identity(p))
 	}
 	text, err := h.known("content\n"+key.String(), func() (string, error) {
 		list := make([]string, len(paths))
@@ -126,7 +116,7 @@ func (h *Hashes) Each(paths ...string) ([]string, error) {
 				}
 				sum = "unread " + id.String()
 			case errors.Is(err, buildenv.ErrUnbounded): // a directory where nvcc looked for a file, or for a directory of files
-				sum = "no file"
+				sum = NoFile
 			case err != nil:
 				return "", err
 			default:
@@ -139,27 +129,12 @@ func (h *Hashes) Each(paths ...string) ([]string, error) {
 	return strings.Split(text, "\n"), err
 }
 
-// identity is what a file is without a look at its content.
-func (h *Hashes) identity(path string) (string, error) {
-	if id, ok := h.ids[path]; ok {
-		return id, nil
+// identity is what a file is without a look at its content; empty where it is not there.
+func (h *Hashes) identity(path string) string {
+	id, known := h.ids[path]
+	if !known {
+		id = h.store.State(path)
+		h.ids[path] = id
 	}
-	fi, err := h.m.Host.Files.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	id, err := cache.IdentityOf(path, fi)
-	if err != nil {
-		return "", err
-	}
-	text := fmt.Sprintf("%d %d %d %d %d", id.Size, id.MTime, cache.StateTimeOf(fi), id.Inode, id.Device)
-	if h.m.Began.UnixNano()-max(id.MTime, cache.StateTimeOf(fi)) < int64(tick) && fi.Mode().IsRegular() {
-		sum, err := cache.Hash(path)
-		if err != nil {
-			sum = err.Error()
-		}
-		text += " " + sum
-	}
-	h.ids[path] = text
-	return text, nil
+	return id
 }

@@ -139,20 +139,13 @@ func (n *collector) nvcc() {
 	n.add("nvcc version", release+" "+t.NVCC, "release "+release)
 }
 
-// mainHeaders carry a version or are in every kernel.
-var mainHeaders = []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h", "cuda_fp16.hpp", "cuda_bf16.h", "cuda_bf16.hpp",
-	"cuda_fp8.h", "cuda_fp8.hpp", "mma.h", "cuda/version", "cuda/std/__cccl/version.h", "nv/target"}
-
-// headers are the toolkit's headers from which a script reads a version or which every kernel includes, recorded one by one so that a
-// message can name them (includes covers the others), and headers that a script searches for by itself.
+// headers are the toolkit's from which a script reads a version, and those that a script searches for by itself. What kernels include is
+// recorded by nvcc.
 func (n *collector) headers() {
 	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
-		var files []string
-		for _, name := range mainHeaders {
-			files = append(files, n.host.Join(t.Include, name))
-		}
 		n.add("CUDA headers", t.Version.String(), "")
-		n.parts("CUDA headers", mainHeaders, files)
+		names := []string{"cuda.h", "cuda_runtime_api.h"}
+		n.parts("CUDA headers", names, []string{n.host.Join(t.Include, names[0]), n.host.Join(t.Include, names[1])})
 	}
 	for _, w := range n.in.Headers {
 		dirs := []string{}

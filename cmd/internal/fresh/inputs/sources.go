@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/features"
@@ -20,6 +21,7 @@ const Sources = "source"
 type Unit struct {
 	features.ScriptUnit
 	Script source.Script // without its Source: not known
+	Alone  bool          // its script uses no package
 	// All says that every file of the package counts: its script declares nothing, or nobody knows which headers nvcc read.
 	All bool
 	// Unknown says that nobody knows which headers nvcc read: the toolkit's count, too.
@@ -49,21 +51,31 @@ type named struct {
 	Words []string `json:"words"`
 	Files []string `json:"files"`
 	Dirs  []string `json:"dirs"`
+	// Nvcc says that the script starts no other program, and neither reads nor looks for a file by itself.
+	Nvcc bool `json:"nvcc"`
 }
+
+// starts and reads are what a script starts, and the words without which it reads no file.
+var (
+	starts = lazyregexp.New(`\bCommand::new\("nvcc"\)|\buse std::[^;]*;`)
+	reads  = lazyregexp.New(`\b(Command|fs|File|OpenOptions|glob|walk\w*|exists|try_exists|is_file|is_dir|metadata|` +
+		`libc|extern|include\w*|macro_rules|unsafe)\b`)
+)
 
 // names reads the text of a build script and of what it runs, or takes what was read if none of it has changed.
 func (n *Hashes) names(u Unit) (out named) {
 	if u.Script.Source == "" {
 		return out
 	}
-	const kind = "names-1"
+	const kind = "names-2"
 	key := memo.Key(append([]string{version.Number(), n.m.Host.Env.Get("PATH"), u.Dir, u.Script.Source}, u.Script.Locals...)...)
 	if data, ok := n.store.Get(kind, key); ok && json.Unmarshal(data, &out) == nil {
 		return out
 	}
 	r := source.NewReader(n.m.Host, "")
 	script := r.TextOf(u.Script, u.Dir)
-	out = named{r.Words(script, u.Dir), script.Files, script.Dirs}
+	other := slices.ContainsFunc(script.Files, func(file string) bool { return !Compiled(n.m.Host, file) }) // a makefile
+	out = named{r.Words(script, u.Dir), script.Files, script.Dirs, !other && !reads.MatchString(starts.ReplaceAllString(script.Own, ""))}
 	data, err := json.Marshal(out)
 	if err == nil {
 		err = n.store.Put(kind, key, n.store.Watch(r.Looked()...), data)
@@ -74,9 +86,9 @@ func (n *Hashes) names(u Unit) (out named) {
 	return out
 }
 
-// SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, what
-// its script names, and if all of them count, those too. Those in cargo's own home are left out: cargo never changes a package there, and
-// its version names it; so is what cargo builds in.
+// SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, unless
+// its script starts nothing but nvcc; what its script names; and if all files count, those. Those in cargo's own home are left out: cargo
+// never changes a package there, and its version names it; so is what cargo builds in.
 func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 	h := n.m.Host
 	if u.Dir == "" || !u.Inputs.Arch && !slices.Contains(u.Inputs.Sources, u.Dir) {
@@ -116,16 +128,18 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 	every := func(path string) bool {
 		return !slices.Contains(text, strings.ToLower(h.Ext(path))) && !strings.HasPrefix(h.Base(path), ".#")
 	}
-	walk(u.Dir, compiled, func(dir string) bool {
-		return !slices.Contains([]string{"docs", "doc", "tests", "target", "node_modules"}, h.Base(dir))
-	}, buildenv.MostEntries)
+	script := n.names(u)
+	if !script.Nvcc || !u.Alone || u.All || !u.Inputs.Arch { // else nvcc lists what is read
+		walk(u.Dir, compiled, func(dir string) bool {
+			return !slices.Contains([]string{"docs", "doc", "tests", "target", "node_modules"}, h.Base(dir))
+		}, buildenv.MostEntries)
+	}
 	if u.All {
 		walk(u.Dir, every, anywhere, mostNamed)
 		if u.Script.Source != "" {
 			add(u.Script.Source)
 		}
 	}
-	script := n.names(u)
 	for _, path := range script.Files {
 		if h.IsFile(path) {
 			add(path)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv/cache"
@@ -31,19 +30,14 @@ var toolkitHeader = lazyregexp.New(
 func (n *collector) tree(dir string, most int, enter func(path string) bool, counts func(path, rel string) bool) string {
 	type file struct{ name, path string }
 	var files []file
-	var look []byte
+	look := sha256.New()
 	complete, err := n.host.Walk(dir, func(path, rel string, _ fs.DirEntry, isDir bool) bool {
 		if isDir || !counts(path, rel) || len(files) > most {
 			return isDir && enter(path)
 		}
-		fi, err := n.host.Files.Stat(path)
-		if err == nil && fi.Mode().IsRegular() { // not one that is gone since, or a link to nothing: nobody can include that
+		if n.host.IsFile(path) { // not one that is gone since, or a link to nothing: nobody can include that
 			files = append(files, file{rel, path})
-			look = append(look, rel...)
-			for _, v := range [...]int64{fi.Size(), fi.ModTime().UnixNano(), cache.StateTimeOf(fi)} {
-				look = strconv.AppendInt(append(look, ' '), v, 10)
-			}
-			look = append(look, '\n')
+			fmt.Fprintln(look, rel, n.h.identity(path))
 		}
 		return false
 	})
@@ -54,8 +48,7 @@ func (n *collector) tree(dir string, most int, enter func(path string) bool, cou
 	if !complete || len(files) > most {
 		n.h.tooMany(dir)
 	}
-	is := sha256.Sum256(look)
-	sum, err := n.h.known("files of "+dir+" "+hex.EncodeToString(is[:16]), func() (string, error) {
+	sum, err := n.h.known("files of "+dir+" "+hex.EncodeToString(look.Sum(nil)[:16]), func() (string, error) {
 		content := sha256.New()
 		for _, f := range files {
 			one, err := cache.Hash(f.path)
@@ -81,7 +74,7 @@ func (n *collector) includes() {
 	ours := n.host.Real(n.host.Join(n.h.m.CacheDir, "toolkits"))
 	id := ""
 	if n.host.Below(t.Real, ours) {
-		id, _ = n.h.identity(n.host.Join(t.Real, tree.MarkerFile)) // none: it is not complete
+		id = n.h.identity(n.host.Join(t.Real, tree.MarkerFile)) // none: it is not complete
 	}
 	if id != "" {
 		id = "by marker " + id
