@@ -71,8 +71,8 @@ func UsualShell(h Host) string {
 //	cargo-config                the [env] table of .cargo/config.toml
 //	json                        the changes with their reasons, and the values
 //
-// Directories before or behind a list are written relative to the variable where the form can do so and the result is the same, else the
-// whole value is written. What a form cannot say is an *ExportError.
+// Directories before a list are written relative to the variable where the form can do so and the result is the same, else the whole value
+// is written. What a form cannot say is an *ExportError.
 func Export(shell string, h Host, base Env, d Delta) (string, error) {
 	if shell == "powershell" { // the program's name on Windows
 		shell = "pwsh"
@@ -119,9 +119,9 @@ type outcome struct {
 	was   bool // it was set before
 	unset bool
 	value string // the whole of it
-	// relative says that value is before, the old value and after, joined with the list separator.
-	relative      bool
-	before, after []string
+	// relative says that value is before and the old value, joined with the list separator.
+	relative bool
+	before   []string
 }
 
 func outcomes(h Host, base Env, d Delta) []outcome {
@@ -140,8 +140,6 @@ func outcomes(h Host, base Env, d Delta) []outcome {
 			case !h.sameName(c.Name, v.name):
 			case c.Op == Prepend:
 				v.before = append([]string{c.Value}, v.before...)
-			case c.Op == Append:
-				v.after = append(v.after, c.Value)
 			default:
 				v.relative = false
 			}
@@ -151,7 +149,7 @@ func outcomes(h Host, base Env, d Delta) []outcome {
 			list = append(list, old)
 		}
 		// A directory that was in the list already has moved: then only the whole value says so.
-		v.relative = v.relative && h.JoinList(append(list, v.after...)...) == v.value
+		v.relative = v.relative && h.JoinList(list...) == v.value
 		out = append(out, v)
 	}
 	return out
@@ -219,24 +217,22 @@ func msys(dir string) string {
 }
 
 // lists answers the variable's parts and separator as a POSIX shell holds them.
-func (x exporter) lists(v outcome) (before, after []string, sep, whole, name string) {
-	before, after, sep, whole, name = v.before, v.after, x.host.ListSeparator(), v.value, v.name
+func (x exporter) lists(v outcome) (before []string, sep, whole, name string) {
 	if !x.inMSYS(v) {
-		return
+		return v.before, x.host.ListSeparator(), v.value, v.name
 	}
-	convert := func(in []string) []string {
-		var out []string
+	convert := func(in []string) (out []string) {
 		for _, d := range in {
 			out = append(out, msys(d))
 		}
 		return out
 	}
-	return convert(before), convert(after), ":", strings.Join(convert(x.host.SplitList(whole)), ":"), "PATH"
+	return convert(v.before), ":", strings.Join(convert(x.host.SplitList(v.value)), ":"), "PATH"
 }
 
 // posix writes for bash and zsh: nothing is special between single quotes, not even a newline.
 func (x exporter) posix(v outcome) (string, error) {
-	before, after, sep, whole, name := x.lists(v)
+	before, sep, whole, name := x.lists(v)
 	switch {
 	case v.unset:
 		return fmt.Sprintf("unset %s\n", name), nil
@@ -244,37 +240,24 @@ func (x exporter) posix(v outcome) (string, error) {
 		return fmt.Sprintf("export %s=%s\n", name, PosixQuote(whole)), nil
 	}
 	// An empty entry at an end of a list is the current directory to most readers, so the separator comes with the old value alone.
-	value := ""
-	switch pre, post := strings.Join(before, sep), strings.Join(after, sep); {
-	case post == "":
-		value = fmt.Sprintf(`%s"${%s:+%s$%s}"`, PosixQuote(pre), name, sep, name)
-	case pre == "":
-		value = fmt.Sprintf(`"${%s:+$%s%s}"%s`, name, name, sep, PosixQuote(post))
-	default:
-		value = fmt.Sprintf(`%s"%s${%s:+$%s%s}"%s`, PosixQuote(pre), sep, name, name, sep, PosixQuote(post))
-	}
-	return "export " + name + "=" + value + "\n", nil
+	return fmt.Sprintf("export %s=%s\"${%s:+%s$%s}\"\n", name, PosixQuote(strings.Join(before, sep)), name, sep, name), nil
 }
 
 // fish writes for fish: between single quotes only \ and ' are escaped. A variable whose name ends in PATH is a list there, split and
 // joined at colons ("PATH variables", fish documentation).
 func (x exporter) fish(v outcome) (string, error) {
-	words := func(list []string) string {
-		out := ""
-		for _, s := range list {
-			out += " " + fishQuote(s)
-		}
-		return out
-	}
-	before, after, sep, whole, name := x.lists(v)
+	before, sep, whole, name := x.lists(v)
 	isList := strings.HasSuffix(name, "PATH") && sep == ":"
-	colons := func(dir string) bool { return strings.Contains(dir, ":") }
 	switch {
 	case v.unset:
 		return fmt.Sprintf("set -q %s; and set -e %s; or true\n", name, name), nil
-	case isList && v.relative && !slices.ContainsFunc(before, colons) && !slices.ContainsFunc(after, colons):
+	case isList && v.relative && !strings.Contains(strings.Join(before, ""), ":"):
+		words := ""
+		for _, dir := range before {
+			words += " " + fishQuote(dir)
+		}
 		// A list that is set to nothing is one empty directory there.
-		return fmt.Sprintf("set -gx %s%s (string match -v '' -- $%s)%s; or true\n", name, words(before), name, words(after)), nil
+		return fmt.Sprintf("set -gx %s%s (string match -v '' -- $%s); or true\n", name, words, name), nil
 	}
 	return fmt.Sprintf("set -gx %s %s\n", name, fishQuote(whole)), nil
 }

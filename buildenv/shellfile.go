@@ -49,8 +49,7 @@ func (x exporter) vscode() (string, error) {
 		}
 		values[v.name], terminal[v.name] = v.value, v.value
 		if v.relative && x.oldEnds(v) {
-			list := append(slices.Clone(v.before), "${env:"+v.name+"}")
-			terminal[v.name] = x.host.JoinList(append(list, v.after...)...)
+			terminal[v.name] = x.host.JoinList(append(slices.Clone(v.before), "${env:"+v.name+"}")...)
 		}
 	}
 	system := cmp.Or(map[string]string{Windows: "windows", Darwin: "osx"}[x.host.OS], "linux")

@@ -2,7 +2,6 @@ package buildenv
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -37,16 +36,15 @@ func (x exporter) cmdSet(v outcome) (string, error) {
 	quote := func(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 	value := quote(v.value)
 	// Where the variable is not set, %X% is nothing and the separator would stay: the current directory to some readers.
-	if old := x.oldEnds(v); v.relative && old {
-		list := slices.Concat(v.before, []string{"\x00"}, v.after)
-		value = strings.Replace(quote(x.host.JoinList(list...)), "\x00", "%"+v.name+"%", 1)
+	if v.relative && x.oldEnds(v) {
+		value = quote(x.host.JoinList(v.before...)) + x.host.ListSeparator() + "%" + v.name + "%"
 	}
 	return fmt.Sprintf("@set \"%s=%s\"\r\n", v.name, value), nil
 }
 
 // oldEnds says whether an old value stands in the list.
 func (x exporter) oldEnds(v outcome) bool {
-	return len(v.value) > len(x.host.JoinList(slices.Concat(v.before, v.after)...))
+	return len(v.value) > len(x.host.JoinList(v.before...))
 }
 
 // pwsh writes for PowerShell.
@@ -65,19 +63,5 @@ func (x exporter) pwsh(v outcome) (string, error) {
 	case !v.relative:
 		return fmt.Sprintf("%s = %s\n", name, pwshQuote(v.value)), nil
 	}
-	sep := x.host.ListSeparator()
-	pre, post := x.host.JoinList(v.before...), x.host.JoinList(v.after...)
-	parts := []string{}
-	if pre != "" {
-		parts = append(parts, pwshQuote(pre))
-	}
-	switch {
-	case pre != "" && post != "":
-		parts = append(parts, fmt.Sprintf("$(if (%s) { '%s' + %s })", name, sep, name), pwshQuote(sep+post))
-	case pre != "":
-		parts = append(parts, fmt.Sprintf("$(if (%s) { '%s' + %s })", name, sep, name))
-	default:
-		parts = append(parts, fmt.Sprintf("$(if (%s) { %s + '%s' })", name, name, sep), pwshQuote(post))
-	}
-	return fmt.Sprintf("%s = %s\n", name, strings.Join(parts, " + ")), nil
+	return fmt.Sprintf("%s = %s + $(if (%s) { '%s' + %s })\n", name, pwshQuote(x.host.JoinList(v.before...)), name, x.host.ListSeparator(), name), nil
 }

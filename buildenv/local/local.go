@@ -2,7 +2,7 @@
 // operating system's environment; it decides nothing about a build.
 //
 // The snapshot is taken once; Files and Registry read when they are asked. Processors and memory honour affinity and the limits of a
-// control group (version 2, and version 1 at its usual place), because a build that takes a container's host for its own is killed.
+// control group (memory: of version 2), because a build that takes a container's host for its own is killed.
 // On macOS the memory is unknown (0).
 package local
 
@@ -35,13 +35,11 @@ func Host() (buildenv.Host, error) {
 		Registry: registry{},
 		Home:     home(),
 		Cwd:      cwd,
-		CPUs:     runtime.NumCPU(), // affinity is in it
+		CPUs:     runtime.GOMAXPROCS(0), // affinity and the quota of a control group are in it
 		Memory:   memory(),
 	}
 	if runtime.GOOS == buildenv.Linux {
-		cpus, mem := limits(readText)
-		h.CPUs = bounded(h.CPUs, cpus)
-		h.Memory = bounded(h.Memory, mem)
+		h.Memory = bounded(h.Memory, limits(readText))
 	}
 	return h, nil
 }

@@ -205,58 +205,17 @@ func syntax(s Source, err error) error {
 		at := manifest.SyntaxError(s.Path, s.Data, err)
 		return &Error{Path: s.Path, Line: at.Line, Problem: at.Message, Detail: at.Excerpt(), Fix: "correct the TOML on this line"}
 	}
-	if line, key, is, must := mismatch(err.Error()); key != "" {
-		return &Error{Path: s.Path, Line: line, Problem: fmt.Sprintf("%s is %s; it must be %s", key, is, must), Fix: correctIt}
+	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
+		line, _ := strconv.Atoi(m[1])
+		return &Error{Path: s.Path, Line: line, Problem: m[2] + " has a value of the wrong type", Fix: correctIt}
 	}
 	return &Error{Path: s.Path, Problem: err.Error(), Fix: correctIt}
 }
 
+// wrongType is the library's error for a value of another type, which speaks of Go's types: it has no error type for it.
+var wrongType = lazyregexp.New(`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types|type mismatch)`)
+
 const correctIt = "correct the value, or see `gpubuild help config`"
-
-// The library's words for a value of another type speak of Go's types; it has no error type for it (BurntSushi/toml v1.6: decode.go,
-// badtype and unifyStruct).
-var typeError = lazyregexp.New(
-	`^toml: line (\d+) \(last key "([^"]+)"\): ` +
-		`(?:incompatible types: TOML value has type (\S+); destination has type (\S+)|` +
-		`type mismatch for .*: expected (table) but found (\S+))$`,
-)
-
-// mismatch words such an error for people; an empty key means that it is another one.
-func mismatch(words string) (line int, key, is, must string) {
-	m := typeError.FindStringSubmatch(words)
-	if m == nil {
-		return 0, "", "", ""
-	}
-	line, err := strconv.Atoi(m[1])
-	if err != nil {
-		return 0, "", "", ""
-	}
-	words = m[3] + m[6]
-	found := map[string]string{
-		"string":               "text in quotes",
-		"int64":                "a whole number",
-		"float64":              "a number without quotes",
-		"bool":                 "true or false",
-		"[]any":                "a list",
-		"[]interface":          "a list",
-		"map[string]any":       "a table",
-		"map[string]interface": "a table",
-	}
-	is = cmp.Or(found[strings.TrimSuffix(words, "{}")], "something else")
-	wanted := map[string]string{
-		"string":  "text in quotes",
-		"slice":   "a list in brackets",
-		"boolean": "true or false",
-		"integer": "a whole number",
-		"table":   "a table",
-		"map":     "a table",
-	}
-	must, ok := wanted[m[4]+m[5]]
-	if !ok {
-		return 0, "", "", ""
-	}
-	return line, m[2], is, must
-}
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip.
 func check(s Source, f File, undecoded []toml.Key) error {
