@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -188,6 +189,7 @@ func Alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, own
 		if next.VerbWord == "" {
 			return l, owns, nil // an alias of flags only: cargo's to report
 		}
+		next.AliasConfig = l.AliasConfig || len(next.Config) > len(l.Config)
 		l, owns = next, more
 	}
 }
@@ -222,7 +224,12 @@ func foreignAlias(h buildenv.Host, t Tool, l Line) error {
 		}
 		for _, w := range strings.Fields(fmt.Sprint(doc.Alias[l.VerbWord])) {
 			if flag, _, _ := strings.Cut(strings.Trim(w, "[]"), "="); strings.HasPrefix(flag, ownPrefix) {
-				return &AliasError{Path: path, Alias: l.VerbWord, Flag: flag}
+				at := 0
+				if key := regexp.MustCompile(`(?m)^\s*(alias\.)?["']?` + regexp.QuoteMeta(l.VerbWord) + `["']?\s*=`).FindIndex(data); key != nil {
+					at = key[1]
+				}
+				line := 1 + bytes.Count(data[:at+max(0, bytes.Index(data[at:], []byte(flag)))], []byte("\n"))
+				return &AliasError{Path: fmt.Sprintf("%s:%d", path, line), Alias: l.VerbWord, Flag: flag}
 			}
 		}
 	}

@@ -48,6 +48,7 @@ type Line struct {
 	Verbose       int
 	Color         string
 	Positional    []string // after the verb: a test's name, a program's words
+	AliasConfig   bool     // an alias brought some of Config
 
 	globals, items []item
 	typed          []string // everything, our own flags too

@@ -47,15 +47,19 @@ func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Gi
 	project, root := cmp.Or(h.Repository(root), root), top(h, root)
 	g.project = project
 	for _, t := range tables {
-		if !h.IsFile(t.Origin) || cargo.UsersConfig(h, o.Cargo, t.Origin) {
-			continue // the user's own: --config, or CARGO_HOME
+		isFile := h.IsFile(t.Origin)
+		if !isFile && !s.Line.AliasConfig || isFile && cargo.UsersConfig(h, o.Cargo, t.Origin) {
+			continue // the user's own: --config that no alias brought, or CARGO_HOME
 		}
 		g.foreign = append(g.foreign, t)
 		if !toolchain.Steers(h, t.Name) {
 			continue
 		}
 		// Whoever wrote the file wrote what is below its directory, in a repository or an unpacked archive.
-		dir := h.Dir(h.Dir(h.Real(t.Origin)))
+		dir := h.Real(h.Cwd)
+		if isFile {
+			dir = h.Dir(h.Dir(h.Real(t.Origin)))
+		}
 		g.roots = append(g.roots, above(h, dir, t.Written), above(h, h.Real(h.Cwd), t.Written), root)
 		g.named = append(g.named, fmt.Sprintf("%s in the [env] table of %s", t.Name, t.Origin))
 	}
