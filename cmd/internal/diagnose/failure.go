@@ -36,10 +36,15 @@ func Build(ctx context.Context, m *session.Machine, built cargorun.Built, here H
 // Program says after a program's own output, and after the verdict, what its failure means, if that is known: by its output where that
 // could be read, else by its exit status and what gpubuild found itself.
 func Program(ctx context.Context, m *session.Machine, e proof.Ending, here Here) []finding.Finding {
-	if e.Heard.Rules == nil || e.Code == 0 && !e.OnCPU {
+	if e.Code == 0 && !e.OnCPU {
 		return nil
 	}
-	answer, heard := e.Heard.Answer()
+	rules, err := explain.Default() // 30 ms, which a program that went well does not cost
+	if err != nil {
+		m.Shell.Detail("failures are not explained: %v", err)
+		return nil
+	}
+	answer, heard := e.Heard.Answer(rules)
 	by := ""
 	if e.Code == 127 && !answer.Known() && len(e.Missing) > 0 {
 		// What glibc's ld.so would have written (elf/dl-load.c); that it ends with 127 is its own, too (elf/rtld.c).
@@ -48,7 +53,7 @@ func Program(ctx context.Context, m *session.Machine, e proof.Ending, here Here)
 			_, _ = fmt.Fprintf(own, "%s: error while loading shared libraries: %s: "+
 				"cannot open shared object file: No such file or directory\n", e.Program, lib)
 		}
-		answer = own.Answer(e.Heard.Rules)
+		answer = own.Answer(rules)
 		by = "exit status 127, and " + strings.Join(e.Missing, ", ") + " is found nowhere that the loader of " + e.Program + " looks"
 	}
 	if answer.Known() {

@@ -19,7 +19,6 @@ import (
 // it is the program's result.
 type Listener struct {
 	Stdout, Stderr io.Writer // what the program gets
-	Rules          *explain.Rules
 	ears           []*ear
 }
 
@@ -31,14 +30,9 @@ type ear struct {
 	unread bool     // it could not be read
 }
 
-// Listen never keeps a program from running: without usable rules nothing is explained. stdout is where the program's goes.
+// Listen begins to listen. stdout is where the program's goes.
 func Listen(m *session.Machine, stdout io.Writer, verb string) *Listener {
 	l := &Listener{Stdout: stdout, Stderr: m.Shell.Err}
-	var err error
-	if l.Rules, err = explain.Default(); err != nil {
-		m.Shell.Detail("failures will not be explained: %v", err)
-		return l
-	}
 	l.Stderr = l.listen(m.Shell.Err)
 	switch {
 	case sameStream(stdout, m.Shell.Err):
@@ -103,13 +97,13 @@ func (l *Listener) End(h buildenv.Host) {
 }
 
 // Answer is what is known of the output of a program after End, and whether any could be read.
-func (l *Listener) Answer() (answer explain.Answer, heard bool) {
+func (l *Listener) Answer(rules *explain.Rules) (answer explain.Answer, heard bool) {
 	for _, e := range l.ears {
 		if e.unread {
 			continue // what may not be read again is not known
 		}
 		heard = true
-		if got := e.Tail.Answer(l.Rules); !answer.Known() {
+		if got := e.Tail.Answer(rules); !answer.Known() {
 			answer = got
 		}
 	}

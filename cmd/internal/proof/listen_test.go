@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain/explain"
 )
 
 // What gpubuild itself says after the program ended is not explained, also where both write to one file.
@@ -16,6 +17,10 @@ func TestOnlyTheProgramIsExplained(t *testing.T) {
 	t.Parallel()
 	const known = "libcuda.so.1: cannot open shared object file: No such file or directory\n"
 	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := explain.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +35,7 @@ func TestOnlyTheProgramIsExplained(t *testing.T) {
 		_, err = io.WriteString(l.Stderr, program)
 		l.End(h)
 		m.Shell.Loud("Not proven:", "there is no CUDA driver here: %s", known)
-		if answer, heard := l.Answer(); err != nil || !heard || answer.Known() != (program != "") {
+		if answer, heard := l.Answer(rules); err != nil || !heard || answer.Known() != (program != "") {
 			t.Errorf("%s: %v, %v, %v", name, answer.Known(), heard, err)
 		}
 	}
