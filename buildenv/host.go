@@ -132,6 +132,21 @@ func (h Host) Unbounded(path string, limit int64) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: %s", ErrUnbounded, why)}
 }
 
+// SitePackages lists the directories into which pip installs in a virtual environment.
+func (h Host) SitePackages(venv string) (out []string) {
+	if h.OS == Windows {
+		return []string{h.Join(venv, "Lib", "site-packages")}
+	}
+	for _, lib := range []string{"lib", "lib64"} {
+		for _, name := range h.Names(h.Join(venv, lib)) {
+			if strings.HasPrefix(name, "python3.") {
+				out = append(out, h.Join(venv, lib, name, "site-packages"))
+			}
+		}
+	}
+	return out
+}
+
 // ReadFile reads a whole regular file of at most limit bytes; anything else is an error that is ErrUnbounded.
 func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := h.Files.Open(path)

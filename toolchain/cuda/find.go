@@ -146,7 +146,7 @@ func (l looker) places(extra []Candidate) []place {
 		out = append(out, place{root, Source{Environment, "CONDA_PREFIX"}, "", false})
 	}
 	if dir := h.Env.Get("VIRTUAL_ENV"); dir != "" {
-		for _, site := range l.sitePackages(dir) {
+		for _, site := range h.SitePackages(dir) {
 			for _, d := range l.list(h.Join(site, "nvidia"), "cu") {
 				if wheelRoot.MatchString(h.Base(d)) {
 					out = append(out, place{d, Source{Environment, "VIRTUAL_ENV"}, "", false})
@@ -216,19 +216,6 @@ func (l looker) windowsOnPath() (out []place) {
 // wheelRoot is the one root that the wheels share from CUDA 13 on. Those of 12
 // have a directory for each part (cublas, cuda_runtime), and no nvcc.
 var wheelRoot = lazyregexp.New(`^cu\d+$`)
-
-// sitePackages lists the directories into which pip installs in a virtual environment.
-func (l looker) sitePackages(venv string) (out []string) {
-	if l.h.OS == buildenv.Windows {
-		return []string{l.h.Join(venv, "Lib", "site-packages")}
-	}
-	for _, lib := range []string{"lib", "lib64"} {
-		for _, d := range l.list(l.h.Join(venv, lib), "python3.") {
-			out = append(out, l.h.Join(d, "site-packages"))
-		}
-	}
-	return out
-}
 
 // list answers the directories in dir whose names begin so, in their order.
 func (l looker) list(dir, prefix string) (out []string) {

@@ -89,15 +89,8 @@ func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
 		}
 	}
 	if dir := h.Env.Get("VIRTUAL_ENV"); dir != "" {
-		if h.OS == buildenv.Windows {
-			f.root(h.Join(dir, "Lib", "site-packages", "nvidia", "cudnn"), "VIRTUAL_ENV", false)
-		}
-		for _, lib := range []string{"lib", "lib64"} {
-			for _, name := range h.Names(h.Join(dir, lib)) {
-				if strings.HasPrefix(name, "python3.") {
-					f.root(h.Join(dir, lib, name, "site-packages", "nvidia", "cudnn"), "VIRTUAL_ENV", false)
-				}
-			}
+		for _, site := range h.SitePackages(dir) {
+			f.root(h.Join(site, "nvidia", "cudnn"), "VIRTUAL_ENV", false)
 		}
 	}
 	if h.OS == buildenv.Windows {

@@ -91,12 +91,7 @@ func (e *RedistError) Error() string {
 	return e.First.Error() + "\nand of NVIDIA's redistributable archives: " + e.Err.Error()
 }
 
-func (e *RedistError) Unwrap() []error {
-	if e.First == nil {
-		return []error{e.Err}
-	}
-	return []error{e.First, e.Err}
-}
+func (e *RedistError) Unwrap() []error { return []error{e.First, e.Err} }
 
 // ExitCode is that of what the archives answered: where they cannot be reached, nothing is known of the version.
 func (e *RedistError) ExitCode() int { return exit.Of(e.Err) }

@@ -2,10 +2,9 @@ package install
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/otiai10/copy"
@@ -16,8 +15,8 @@ import (
 
 // Overlay makes one root, in the user's cache, of a cuDNN whose headers and import libraries lie in directories of several CUDA
 // versions, as NVIDIA's installer for Windows puts them: <root>/include and <root>/lib/x64, where every build script looks. Nothing of
-// the install is touched. The files are hard links where the cache is on the same volume, else copies (some MB: the DLLs stay where
-// they are and are found by PATH). If a file of the install changes, a new root with another name is made.
+// the install is touched. The files are copies (some MB: the DLLs stay where they are and are found by PATH). If a file of the install
+// changes, a new root with another name is made.
 func Overlay(h buildenv.Host, cacheDir, version, include, lib string) (string, error) {
 	parts := []struct{ from, to string }{{include, "include"}, {lib, h.Join("lib", "x64")}}
 	sum := sha256.New()
@@ -47,7 +46,7 @@ func Overlay(h buildenv.Host, cacheDir, version, include, lib string) (string, e
 	}
 	defer os.RemoveAll(made)
 	for _, p := range parts {
-		if err := mirror(h, p.from, h.Join(made, p.to)); err != nil {
+		if err := mirror(p.from, h.Join(made, p.to)); err != nil {
 			return "", fmt.Errorf("a view of cuDNN %s in %s: %w", version, dir, err)
 		}
 	}
@@ -57,28 +56,14 @@ func Overlay(h buildenv.Host, cacheDir, version, include, lib string) (string, e
 	return root, nil
 }
 
-// mirror links a directory's headers and libraries into another one, or copies them where they cannot be linked.
-func mirror(h buildenv.Host, from, to string) error {
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		name := strings.ToLower(e.Name())
-		if !strings.HasPrefix(name, "cudnn") || !strings.HasSuffix(name, ".h") && !strings.HasSuffix(name, ".lib") {
-			continue
-		}
-		src, dst := h.Join(from, e.Name()), h.Join(to, e.Name())
-		if err := os.Link(src, dst); err == nil || errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		follow := func(string) copy.SymlinkAction { return copy.Deep }
-		if err := copy.Copy(src, dst, copy.Options{OnSymlink: follow, PreserveTimes: true}); err != nil {
-			return err
-		}
-	}
-	return nil
+// mirror copies a directory's headers and import libraries of cuDNN.
+func mirror(from, to string) error {
+	return copy.Copy(from, to, copy.Options{
+		OnSymlink: func(string) copy.SymlinkAction { return copy.Deep }, PreserveTimes: true,
+		Skip: func(info os.FileInfo, src, _ string) (bool, error) {
+			name := strings.ToLower(filepath.Base(src))
+			wanted := strings.HasPrefix(name, "cudnn") && (strings.HasSuffix(name, ".h") || strings.HasSuffix(name, ".lib"))
+			return src != from && (info.IsDir() || !wanted), nil
+		},
+	})
 }
