@@ -97,18 +97,8 @@ func Unlinkable(h buildenv.Host, s Set, env buildenv.Env, libraries []string) []
 	}
 	if h.OS == buildenv.Linux {
 		dirs = append(dirs, h.SplitList(env.Get("LIBRARY_PATH"))...)
-		dirs = append(
-			dirs,
-			"/usr/lib64",
-			"/usr/lib",
-			"/lib64",
-			"/lib",
-			"/usr/local/lib64",
-			"/usr/local/lib",
-			"/usr/lib/x86_64-linux-gnu",
-			"/usr/lib/aarch64-linux-gnu",
-			"/usr/lib/wsl/lib",
-		)
+		dirs = append(dirs, "/usr/lib64", "/usr/lib", "/lib64", "/lib", "/usr/local/lib64", "/usr/local/lib", "/usr/lib/"+h.Multiarch(),
+			"/usr/lib/wsl/lib")
 	} else {
 		dirs = append(dirs, h.SplitList(env.Get("LIB"))...)
 	}

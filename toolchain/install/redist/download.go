@@ -41,11 +41,10 @@ func (s *Source) Download(ctx context.Context, a tree.Archive, dir string, progr
 
 // download is one file that is being fetched, over several attempts.
 type download struct {
-	source    *Source
-	archive   tree.Archive
-	furthest  int64 // the most bytes so far: a server that ignores ranges and always breaks off makes no progress
-	restarted bool  // once from the start, because the hash of a continued download was wrong
-	progress  tree.Progress
+	source   *Source
+	archive  tree.Archive
+	furthest int64 // the most bytes so far: a server that ignores ranges and always breaks off makes no progress
+	progress tree.Progress
 }
 
 // try continues the file until it is complete or the connection breaks. It says whether it got further than before.
@@ -78,9 +77,8 @@ func (d *download) try(ctx context.Context, part string) (progress bool, err err
 		if err := restart(f, sum); err != nil {
 			return false, err
 		}
-		if resumed && !d.restarted {
-			d.restarted, d.furthest = true, 0
-			return true, fmt.Errorf("%s: sha256 is %s after a continued download", d.archive.File, got)
+		if resumed {
+			return false, fmt.Errorf("%s: sha256 is %s after a continued download", d.archive.File, got)
 		}
 		return false, &tree.HashError{File: d.source.Show(d.archive.Path), Want: d.archive.SHA256, Got: got}
 	}
