@@ -24,7 +24,10 @@ var callKinds = []struct {
 	name *regexp.Regexp
 }{
 	{"LAUNCH", regexp.MustCompile(`^cu(Launch(Grid(Async)?|Kernel(Ex)?|CooperativeKernel(MultiDevice)?)?|GraphLaunch)$`)},
-	{"WAIT", regexp.MustCompile(`^cu(Ctx|GreenCtx|Event|Stream)(Synchronize|Query)$`)},
+	{"WAIT", regexp.MustCompile(`^cu(Ctx|GreenCtx)(Synchronize|Query)$`)},
+	{"STREAM", regexp.MustCompile(`^cuStream(Synchronize|Query)$`)},
+	{"EVENT", regexp.MustCompile(`^cuEvent(Synchronize|Query)$`)},
+	{"MARK", regexp.MustCompile(`^cuEventRecord(WithFlags)?$`)},
 	{"READ", regexp.MustCompile(`^cu(64)?Memcpy[DA]toH$`)},
 	{"OTHER", regexp.MustCompile(`^cu(64)?(MemcpyHtoD(Async)?|Memset.*|MemFree(Host|Async)?|EventElapsedTime|StreamWaitEvent|ModuleUnload)$`)},
 	{"COPY", regexp.MustCompile(`^cu(64)?Memcpy`)},

@@ -102,10 +102,11 @@ type Refusal struct {
 
 // Wait is the last wait for a context's kernels that the driver answered with success.
 type Wait struct {
-	Context     uint32 `json:"context,omitempty"`
-	Function    string `json:"function,omitempty"`
-	Correlation uint32 `json:"correlation"`     // of what was launched before it, a kernel has a smaller one
-	Probe       bool   `json:"probe,omitempty"` // it was the probe's own, when the process ended
+	Context     uint32  `json:"context,omitempty"`
+	Stream      *uint32 `json:"stream,omitempty"` // nil: all of the context
+	Function    string  `json:"function,omitempty"`
+	Correlation uint32  `json:"correlation"`     // of what was launched before it, a kernel has a smaller one
+	Probe       bool    `json:"probe,omitempty"` // it was the probe's own, when the process ended
 }
 
 // Unavailable says why a process could not be recorded.
@@ -282,6 +283,7 @@ type kernelKey struct {
 	name, shape string
 	device      int
 	context     uint32
+	stream      uint32
 	unsure      bool
 }
 
@@ -396,7 +398,7 @@ func (p *parser) add(event string, text []byte) bool {
 		case event == "fault":
 			e.Kind, e.Correlation = Lost, math.MaxUint32
 		case event == "settled" && e.RC == 0:
-			p.waited(Wait{e.Context, e.Function, e.Correlation, true})
+			p.waited(Wait{Context: e.Context, Function: e.Function, Correlation: e.Correlation, Probe: true})
 			return true
 		case event == "settled":
 			e.Kind = Settling
@@ -507,7 +509,9 @@ func (p *parser) mark(event string) bool {
 
 // waited notes a wait that went well, and counts what it came after.
 func (p *parser) waited(w Wait) {
-	i := slices.IndexFunc(p.at.Waits, func(of Wait) bool { return of.Context == w.Context })
+	i := slices.IndexFunc(p.at.Waits, func(of Wait) bool {
+		return of.Context == w.Context && (of.Stream == nil) == (w.Stream == nil) && (w.Stream == nil || *of.Stream == *w.Stream)
+	})
 	switch {
 	case i < 0 && len(p.at.Waits) >= maxContexts:
 		return
@@ -517,27 +521,33 @@ func (p *parser) waited(w Wait) {
 		p.at.Waits[i] = w
 	}
 	for i := range p.at.Kernels {
-		if k := &p.at.Kernels[i]; k.Context == w.Context && k.Last < w.Correlation {
+		if k := &p.at.Kernels[i]; w.of(*k) {
 			k.Waited = k.Count
 		}
 	}
 }
 
-// LastWait is the last wait for a context that went well.
-func (p Process) LastWait(context uint32) (Wait, bool) {
-	i := slices.IndexFunc(p.Waits, func(w Wait) bool { return w.Context == context })
-	if i < 0 {
-		return Wait{}, false
+// of reports whether a wait came after all launches of a kernel, in its context and stream.
+func (w Wait) of(k Kernel) bool {
+	return k.Context == w.Context && (w.Stream == nil || *w.Stream == k.Stream) && k.Last < w.Correlation
+}
+
+// LastWait is the last wait for kernels of a context that went well.
+func (p Process) LastWait(context uint32) (last Wait, ok bool) {
+	for _, w := range p.Waits {
+		if w.Context == context && (!ok || w.Correlation > last.Correlation) {
+			last, ok = w, true
+		}
 	}
-	return p.Waits[i], true
+	return last, ok
 }
 
 func (p *parser) kernel(k Kernel) {
 	// Records are handed over late: what a wait came after may be written down behind it. Of Vulkan a wait is written behind what it is of.
-	if w, ok := p.at.LastWait(k.Context); ok && k.Context != 0 && k.Last < w.Correlation {
+	if k.Context != 0 && slices.ContainsFunc(p.at.Waits, func(w Wait) bool { return w.of(k) }) {
 		k.Waited = k.Count
 	}
-	key := kernelKey{k.Name, k.Shape, k.Device, k.Context, k.Unsure}
+	key := kernelKey{k.Name, k.Shape, k.Device, k.Context, k.Stream, k.Unsure}
 	i, ok := p.index[key]
 	if !ok {
 		if p.names += len(k.Name) + len(k.Shape); len(p.at.Kernels) >= maxKernels || p.names > maxNames {

@@ -60,9 +60,12 @@ static _Thread_local void *current;
 static struct { char kernel[64], function[64]; int rc; struct { int pending, told; } on[DEVICES]; } fault;
 static struct { char kernel[64], function[64]; int rc, times, on; } refusal;
 
+static _Thread_local const void *params;    /* of the call that is told next, where CUPTI's client needs them */
+
 /* the device of the thread's context; without one the first */
 static int here(void) { return current ? (int)((int *)current - contexts) : 0; }
 /* CUPTI's number of the context: of a new one a new one */
+static uint32_t stream_number(void *s) { return (uintptr_t)s > 2 ? ((struct stream *)s)->id : 7; }
 static uint32_t context_number(void) { return current ? (uint32_t)(1 + here() + DEVICES * lives[here()]) : 0; }
 
 static int refuses(const char *function) {
@@ -76,6 +79,7 @@ static result waited(const char *function, result r) {
     if (r == OK && fault.on[here()].pending && (fault.on[here()].told || !strcmp(function, fault.function))) { fault.on[here()].told = 1; r = fault.rc; }
     if (refuses(function)) r = refusal.rc;
     if (calls) calls(1, function, &r);
+    params = NULL;
     return r;
 }
 
@@ -96,6 +100,8 @@ static int owned(address p, size_t n) { /* wholly inside one allocation? */
 /* The stand-in libcupti asks for the launches that were really carried out, and for the calls that ask for one, before and after. */
 __attribute__((visibility("default"))) void standin_cuda_observe(observer *o) { watch = o; }
 __attribute__((visibility("default"))) void standin_cuda_calls(caller *c) { calls = c; }
+__attribute__((visibility("default"))) const void *standin_cuda_params(void) { return params; }
+__attribute__((visibility("default"))) uint32_t standin_cuda_stream(void *s, uint8_t of_thread) { return stream_number(of_thread && !s ? (void *)2 : s); }
 __attribute__((visibility("default"))) uint32_t standin_cuda_context(void) { return context_number(); }
 __attribute__((visibility("default"))) uint32_t standin_cuda_context_of(void *context) {
     int i = (int)((int *)context - contexts);
@@ -289,7 +295,7 @@ API cuDevicePrimaryCtxRelease_v2(int d) { NEED; (void)d; return OK; }
 API cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; *flags = 0; *active = contexts[d]; return OK; }
 API cuCtxCreate_v2(void **c, unsigned f, int d) { NEED; (void)f; if (d < 0 || d >= devices) return INVALID_DEVICE; current = *c = &contexts[d]; return OK; }
 static void end_context(int d) { fault.on[d].pending = fault.on[d].told = 0; lives[d]++; }
-static result told(const char *function, result r) { if (calls) { calls(0, function, NULL); calls(1, function, &r); } return r; }
+static result told(const char *function, result r) { if (calls) { calls(0, function, NULL); calls(1, function, &r); } params = NULL; return r; }
 API cuCtxDestroy_v2(void *c) { NEED; (void)c; end_context(here()); return told(__func__, OK); }     /* an error goes with its context */
 API cuDevicePrimaryCtxReset_v2(int d) { NEED; end_context(d >= 0 && d < DEVICES ? d : 0); return told(__func__, OK); }
 API cuCtxSetCurrent(void *c) { NEED; current = c; return OK; }
@@ -378,16 +384,16 @@ API cuStreamCreate(struct stream **s, unsigned f) {
     return OK;
 }
 API cuStreamDestroy_v2(struct stream *s) { NEED; free(s); return OK; }
-API cuStreamSynchronize(void *s) { NEED; (void)s; return waited(__func__, OK); }
-API cuStreamQuery(void *s) { NEED; (void)s; return waited(__func__, OK); }
-API cuStreamQuery_ptsz(void *s) { NEED; (void)s; return waited(__func__, OK); }
+API cuStreamSynchronize(void *s) { NEED; params = &s; return waited(__func__, OK); }
+API cuStreamQuery(void *s) { NEED; params = &s; return waited(__func__, OK); }
+API cuStreamQuery_ptsz(void *s) { NEED; params = &s; return waited(__func__, OK); }
 API cuStreamWaitEvent(void *s, void *e, unsigned f) { NEED; (void)s; (void)e; (void)f; return OK; }
 API cuStreamIsCapturing(void *s, int *v) { NEED; (void)s; *v = 0; return OK; }
 API cuEventCreate(struct event **e, unsigned f) { NEED; (void)f; return (*e = calloc(1, sizeof **e)) ? OK : NO_MEMORY; }
 API cuEventDestroy_v2(struct event *e) { NEED; free(e); return OK; }
-API cuEventRecord(struct event *e, void *s) { NEED; (void)s; e->at = now(); return OK; }
-API cuEventQuery(struct event *e) { NEED; (void)e; return waited(__func__, OK); }
-API cuEventSynchronize(struct event *e) { NEED; (void)e; return waited(__func__, OK); }
+API cuEventRecord(struct event *e, void *s) { void *p[2] = { e, s }; NEED; e->at = now(); params = p; return told(__func__, OK); }
+API cuEventQuery(struct event *e) { NEED; params = &e; return waited(__func__, OK); }
+API cuEventSynchronize(struct event *e) { NEED; params = &e; return waited(__func__, OK); }
 API cuEventElapsedTime(float *ms, struct event *a, struct event *b) { NEED; *ms = (float)(b->at - a->at) / 1e6f; return OK; }
 API cuEventElapsedTime_v2(float *ms, struct event *a, struct event *b) { return cuEventElapsedTime(ms, a, b); }
 
@@ -498,7 +504,7 @@ static const struct kernel *known(const char *name) {
 
 static result carry_out(struct function *f, const struct graph *graph, const struct node *node, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned smem, struct stream *st, void **args, void **extra) {
-    struct launch l = { f ? f->name : "", { gx, gy, gz }, { bx, by, bz }, smem, 0, 0, (uintptr_t)st > 2 ? st->id : 7, 0, 0,
+    struct launch l = { f ? f->name : "", { gx, gy, gz }, { bx, by, bz }, smem, 0, 0, stream_number(st), 0, 0,
         graph ? graph->id : 0, node ? node->id : 0, 0 };
     const char *skip = getenv("STANDIN_CUDA_SKIP");
     result r = NOT_SUPPORTED;

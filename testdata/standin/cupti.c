@@ -99,7 +99,7 @@ static void on_launch(const struct launch *l) {
 
 /* ---- callbacks: cupti_driver_cbid.h ---- */
 static const struct { const char *function; uint32_t id; } known_calls[] = {
-    { "cuLaunchKernel", 307 }, { "cuGraphLaunch", 514 }, { "cuCtxSynchronize", 17 }, { "cuEventQuery", 120 }, { "cuEventSynchronize", 121 },
+    { "cuLaunchKernel", 307 }, { "cuGraphLaunch", 514 }, { "cuCtxSynchronize", 17 }, { "cuEventRecord", 119 }, { "cuEventQuery", 120 }, { "cuEventSynchronize", 121 },
     { "cuStreamQuery", 125 }, { "cuStreamQuery_ptsz", 439 }, { "cuMemcpyDtoD_v2", 280 }, { "cuMemcpyHtoD_v2", 276 }, { "cuMemcpy", 305 }, { "cuMemcpyPeer", 318 }, { "cuStreamSynchronize", 126 }, { "cuMemcpyDtoH_v2", 278 }, { "cuMemcpyDtoHAsync_v2", 279 },
     { "cuMemAlloc_v2", 243 }, { "cuModuleLoadData", 19 }, { "cuCtxDestroy_v2", 322 }, { "cuDevicePrimaryCtxReset_v2", 545 }, { "cuLaunchKernelEx", 652 }, { "cuLaunchCooperativeKernel", 477 } };
 enum { KNOWN_CALLS = sizeof known_calls / sizeof *known_calls };
@@ -107,13 +107,15 @@ struct call_data {                      /* as CUpti_CallbackData begins and ends
     uint32_t site; const char *function; const void *params; const void *answer; const char *symbol; void *context;
     uint32_t context_id; uint64_t *correlation_data; uint32_t correlation;
 };
-static uint32_t (*number)(void **context), (*context_number)(void);
+static uint32_t (*number)(void **context), (*context_number)(void), (*stream_number)(void *, uint8_t);
+static const void *(*params)(void);
 
 static void on_call(int site, const char *function, const int *answer) {
     struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
     uint8_t *r; size_t i = 0; const char *mute = getenv("STANDIN_CUPTI_MUTE");
     if (mute && !strcmp(mute, function)) return;
     d.correlation = number(&d.context);
+    if (params) d.params = params();
     if (context_number) d.context_id = context_number();
     while (i < KNOWN_CALLS && strcmp(known_calls[i].function, function)) i++;
     if (i == KNOWN_CALLS) return;
@@ -131,7 +133,8 @@ static void on_call(int site, const char *function, const int *answer) {
 static int listen_to_calls(void) {
     void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     void (*calls)(void (*)(int, const char *, const int *)) = NULL;
-    if (cuda) { *(void **)&calls = dlsym(cuda, "standin_cuda_calls"); *(void **)&number = dlsym(cuda, "standin_cuda_number"); *(void **)&context_number = dlsym(cuda, "standin_cuda_context"); }
+    if (cuda) { *(void **)&calls = dlsym(cuda, "standin_cuda_calls"); *(void **)&number = dlsym(cuda, "standin_cuda_number"); *(void **)&context_number = dlsym(cuda, "standin_cuda_context");
+        *(void **)&params = dlsym(cuda, "standin_cuda_params"); *(void **)&stream_number = dlsym(cuda, "standin_cuda_stream"); }
     if (!calls || !number) return NOT_INITIALIZED;
     calls(on_call);
     return OK;
@@ -241,6 +244,12 @@ API cuptiActivityFlushAll(uint32_t f) {
     pthread_mutex_lock(&mutex);
     for (struct client *c = clients; c < clients + CLIENTS; c++) hand_over(c);
     pthread_mutex_unlock(&mutex);
+    return OK;
+}
+API cuptiGetStreamIdEx(void *context, void *stream, uint8_t of_thread, uint32_t *id) {
+    (void)context;
+    if (!stream_number) return NOT_INITIALIZED;
+    *id = stream_number(stream, of_thread);
     return OK;
 }
 API cuptiActivityFlushPeriod(uint32_t ms) { (void)ms; return OK; }

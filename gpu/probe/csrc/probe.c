@@ -89,6 +89,7 @@ static int (*p_dropped)(void *, uint32_t, size_t *);
 static int (*p_subscribe)(void **, void (*)(void *, uint32_t, uint32_t, const void *), void *);
 static int (*p_callback)(uint32_t, void *, uint32_t, uint32_t);
 static int (*p_attribute)(uint32_t, size_t *, void *);
+static int (*p_stream)(void *, void *, uint8_t, uint32_t *);
 static int (*p_unsubscribe)(void *), (*p_name)(uint32_t, uint32_t, const char **), (*p_context)(void *, uint32_t *);
 /* the same for one subscriber of many: version 2 of CUPTI's functions, which do not go together with the others */
 static int (*p_subscribe_2)(void **, void (*)(void *, uint32_t, uint32_t, const void *), void *, struct subscription *);
@@ -107,7 +108,14 @@ static flag devices_written, recording, settling, taken;     /* taken: by anothe
 static int flush_rc = -1;           /* of the last flush */
 
 /* A context in which kernels were launched. CUPTI's number of it is in a kernel's record, too, and is never given twice. */
-struct context { volatile uint32_t id; void *volatile handle; volatile uint32_t waited, told; const char *volatile function; };
+struct context { volatile uint32_t id; void *volatile handle; };
+/* What was waited for with success: the kernels of one stream, or of all (WHOLE), that were launched before. */
+struct wait { volatile uint32_t context, stream, waited, told; const char *volatile function; };
+/* An event stands for what was in a stream when it was recorded there. Of two with one place the later stays. */
+struct event { void *volatile handle; volatile uint32_t context, stream, correlation; };
+enum { WAITS = 256, EVENTS = 1024, WHOLE = -1 };
+static struct wait waits[WAITS];
+static struct event events[EVENTS];
 enum { CONTEXTS = 64 };             /* kernels of further ones are not waited for, and so prove nothing */
 static struct context contexts[CONTEXTS];
 
@@ -220,7 +228,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
             continue;
         }
         for (int i = n - 1; i >= 0 && !t; i--)
-            if (c->names[i].first.name == k->name && c->names[i].first.device == k->device && c->names[i].first.context == k->context) t = &c->names[i];
+            if (c->names[i].first.name == k->name && c->names[i].first.device == k->device && c->names[i].first.context == k->context && c->names[i].first.stream == k->stream) t = &c->names[i];
         if (t) {
             t->count++; t->total += one.total;
             if (k->correlation > t->last) t->last = k->correlation;
@@ -249,9 +257,10 @@ static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) {
 
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
- * all. READ is a copy that returns when the host has the data: its success is a wait. */
-enum kind { NONE, LAUNCH, WAIT, READ, COPY, MEMORY, CODE, END, OTHER, KINDS };
-static const char *const kind_names[] = { "", "launch", "wait", "copy", "copy", "memory", "code", "", "other" };
+ * all. READ is a copy that returns when the host has the data: its success is a wait. MARK records an
+ * event. */
+enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, MARK, READ, COPY, MEMORY, CODE, END, OTHER, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "other", "copy", "copy", "memory", "code", "", "other" };
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
@@ -283,7 +292,7 @@ static void answer(const char *event, const struct call_data *d, int rc, enum ki
 static volatile uint64_t last_refusal[3];
 static void refused(const struct call_data *d, int rc, uint32_t id, enum kind kind) {
     volatile uint64_t *last = last_refusal; uint64_t n, at = GET(accepted), what = (uint64_t)id << 32 | (uint32_t)rc;
-    if ((kind == WAIT && rc == NOT_READY) || (rc >= 900 && rc <= 907)) return;
+    if (((kind == WAIT || kind == STREAM || kind == EVENT) && rc == NOT_READY) || (rc >= 900 && rc <= 907)) return;
     if (kind == MEMORY || kind == CODE) failed[kind] = 1; else failed[id] = d->context_id + 1;
     if (last[0] == at && last[1] == what && last[2] == d->context_id) return;
     last[0] = at; last[1] = what; last[2] = d->context_id;
@@ -299,11 +308,55 @@ static void recovered(const struct call_data *d, uint32_t id, enum kind kind) {
     answer("recovered", d, OK, kind, d->correlation);
 }
 
-static void tell_wait(struct context *c) {
-    uint32_t waited = c->waited;
-    if (waited <= c->told) return;
-    c->told = waited;
-    begin("waited"); field_n("context", c->id); field_s("function", c->function ? c->function : ""); field_n("correlation", waited); finish(1);
+static void tell_wait(struct wait *w) {
+    uint32_t waited = w->waited;
+    if (waited <= w->told) return;
+    w->told = waited;
+    begin("waited"); field_n("context", w->context); field_s("function", w->function ? w->function : ""); field_n("correlation", waited);
+    if (w->stream != (uint32_t)WHOLE) field_n("stream", w->stream);
+    finish(1);
+}
+
+static struct wait *wait_of(uint32_t context, uint32_t stream) {
+    struct wait *w = NULL;
+    for (int i = 0; i < WAITS && waits[i].context; i++) if (waits[i].context == context && waits[i].stream == stream) return &waits[i];
+    hold();
+    for (int i = 0; i < WAITS && !w; i++) if (!waits[i].context || (waits[i].context == context && waits[i].stream == stream)) w = &waits[i];
+    if (w) { w->stream = stream; w->context = context; }
+    release();
+    return w;
+}
+
+/* CUPTI's number of a stream, as its kernels' records have it; without one a wait is taken for one of the whole context */
+static uint32_t stream_of(const struct call_data *d, void *stream) {
+    uint32_t id = 0; size_t n = d->function ? strlen(d->function) : 0;
+    int of_thread = stream == (void *)2 || (n > 5 && !strcmp(d->function + n - 5, "_ptsz"));
+    return p_stream && p_stream(d->context, stream, (uint8_t)of_thread, &id) == OK ? id : (uint32_t)WHOLE;
+}
+static struct event *place_of(void *e) { return &events[((uintptr_t)e >> 4) % EVENTS]; }
+
+/* what a call that succeeded has waited for; NULL: for no kernel that is known */
+static struct wait *waited_for(const struct call_data *d, enum kind kind) {
+    void *const *params = d->params; struct event *e; struct wait *w = NULL; uint32_t until = d->correlation;
+    if (!d->context_id || kind == COPY || kind == MARK) return NULL;
+    if (kind == STREAM && params) w = wait_of(d->context_id, stream_of(d, params[0]));
+    else if (kind == EVENT && params && p_stream) {
+        if ((e = place_of(params[0]))->handle != params[0]) return NULL;
+        until = e->correlation;
+        w = wait_of(e->context, e->stream);
+    } else w = wait_of(d->context_id, (uint32_t)WHOLE);
+    if (!w || until < w->waited) return NULL;
+    w->function = d->function; w->waited = until;
+    return w;
+}
+
+static void mark(const struct call_data *d) {
+    void *const *params = d->params; struct event *e;
+    if (!params || !d->context_id) return;
+    e = place_of(params[0]);
+    e->handle = NULL;
+    e->context = d->context_id; e->stream = stream_of(d, params[1]); e->correlation = d->correlation;
+    e->handle = params[0];
 }
 
 /* By its name at its end the watcher sees whether a process became another program; one that changes its name itself is none. */
@@ -315,15 +368,15 @@ static void tell_name(void) {
 
 /* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
  * a program may wait a hundred thousand times a second. */
-static void hand_over(struct context *c) {
-    static counter waits, last; uint64_t now = GET(waits) < 64 ? 0 : nanoseconds();
+static void hand_over(struct wait *w) {
+    static counter times, last; uint64_t now = GET(times) < 64 ? 0 : nanoseconds();
     if (now && now - GET(last) < 10000000u) return;
     last = now;
     p_flush(0);
     tell_name();
-    if (c) tell_wait(c);
+    if (w) tell_wait(w);
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
-    if (!ADD(waits, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
+    if (!ADD(times, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
 }
 
 /* Launches that the driver accepted are counted on their own: CUPTI has lost records (12.4 update 1), and then silence is no evidence. */
@@ -346,10 +399,8 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
     else if (rc != OK) refused(d, rc, id, kind);
     else {
         recovered(d, id, kind);
-        if (recording && (kind == WAIT || kind == READ || kind == COPY)) {
-            if ((c = kind == COPY ? NULL : context_of(d->context_id))) { c->function = d->function; c->waited = d->correlation; }
-            hand_over(c);
-        }
+        if (recording && kind == MARK) mark(d);
+        else if (recording && kind >= WAIT && kind <= COPY) hand_over(waited_for(d, kind));
     }
     restore_error(e);
 }
@@ -421,7 +472,7 @@ static void settle(void) {
     *(void **)&count = symbol(cuda, "cuDeviceGetCount"); *(void **)&get = symbol(cuda, "cuDeviceGet");
     *(void **)&state = symbol(cuda, "cuDevicePrimaryCtxGetState"); *(void **)&retain = symbol(cuda, "cuDevicePrimaryCtxRetain");
     *(void **)&leave = symbol(cuda, "cuDevicePrimaryCtxRelease_v2");
-    for (int i = 0; i < CONTEXTS && contexts[i].id; i++) tell_wait(&contexts[i]);
+    for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]);
     if (!set || !synchronize) return;
     if (by_records) {               /* are the records still ours? A call of our own must be among them */
         uint64_t before;
@@ -535,6 +586,7 @@ static int load(void) {
     *(void **)&p_subscribe_2 = symbol(h, "cuptiSubscribe_v2"); *(void **)&p_enable_2 = symbol(h, "cuptiActivityEnable_v2");
     *(void **)&p_register_2 = symbol(h, "cuptiActivityRegisterCallbacks_v2");
     *(void **)&p_dropped_2 = symbol(h, "cuptiActivityGetNumDroppedRecords_v2");
+    *(void **)&p_stream = symbol(h, "cuptiGetStreamIdEx");
     *(void **)&p_unsubscribe = symbol(h, "cuptiUnsubscribe"); *(void **)&p_name = symbol(h, "cuptiGetCallbackName"); *(void **)&p_context = symbol(h, "cuptiGetContextId");
     if ((rc = p_version(&v)) != OK) return unavailable("version", rc, NULL);
     if ((counting = watch_calls(v, brought)) > 0) {
