@@ -23,8 +23,8 @@ const Period = 500 * time.Millisecond
 // Timeout.
 const StartTimeout = 10 * time.Second
 
-// Watch calls each with samples of every GPU, twice a second, until ctx ends or nvidia-smi stops answering for Timeout. A GPU that the driver
-// no longer lists is lost. It answers in words what could not be asked; without any answer an error is returned.
+// Watch calls each with samples of every GPU, twice a second, until ctx ends or nvidia-smi stops answering for Timeout. A GPU that the
+// driver no longer lists is lost. It answers in words what could not be asked; without any answer an error is returned.
 func Watch(ctx context.Context, h buildenv.Host, run runner, each func(gpu.Sample)) (notes []string, err error) {
 	smi, anything := findSMI(h)
 	if !anything {
@@ -52,8 +52,8 @@ func Watch(ctx context.Context, h buildenv.Host, run runner, each func(gpu.Sampl
 	return notes, errors.New("no GPU could be watched: " + notes[0])
 }
 
-// In nvidia-smi -q -d TEMPERATURE a GPU has the temperature at which it slows down, or since Ada Lovelace how far it is from its limit, and how
-// far it is then.
+// In nvidia-smi -q -d TEMPERATURE a GPU has the temperature at which it slows down, or since Ada Lovelace how far it is from its limit,
+// and how far it is then.
 var (
 	ofGPU       = lazyregexp.New(`(?m)^GPU [0-9A-Fa-f:.]+\s*$`)
 	slowdownAt  = lazyregexp.New(`GPU Slowdown Temp\s*: (\d+) C`)

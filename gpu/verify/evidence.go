@@ -153,8 +153,8 @@ type Watch struct {
 	Seen     []Seen    `json:"seen,omitempty"`
 }
 
-// holds reports whether a recorded process is one of the program's tree: the watcher is above it, or saw it there. A daemon that was started
-// long ago may start one with the probe's variables, too.
+// holds reports whether a recorded process is one of the program's tree: the watcher is above it, or saw it there. A daemon that was
+// started long ago may start one with the probe's variables, too.
 func (w Watch) holds(p probe.Process) bool {
 	if w.Pid == 0 || p.Pid == w.Pid && p.Started == w.Started && p.Namespace == w.Namespace {
 		return w.Pid != 0

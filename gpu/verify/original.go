@@ -72,7 +72,7 @@ func (o original) close() {
 	}
 }
 
-// changed reports whether the file holds something else now. One that was touched, or written anew with the same content, does not.
+// changed reports whether the file holds something else now. One that was touched, or replaced by the same content, does not.
 func (o original) changed() bool {
 	now, err := cache.Identify(o.path)
 	if err != nil || now == o.id {

@@ -395,7 +395,7 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// A program that touches its own file, or writes it anew with the same content, is the same program; one whose file is gone is not known.
+// A program that touches its own file, or replaces it by the same content, is the same program; one whose file is gone is not known.
 func TestTouchesItsOwnFile(t *testing.T) {
 	l := newLab(t)
 	z := newZooKeeper(t, l).in(t)

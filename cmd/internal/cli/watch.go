@@ -80,8 +80,7 @@ func runWatch(ctx context.Context, a *invocation, o watchOptions, l cargo.Line) 
 	if w.Program {
 		summary, watched, ended = watch.Command(ctx, m, w, o.For, l.Trailing, lines.JSON)
 	} else {
-		live := m.Shell.OutTerminal && terminalIn(m.Stdin) && o.JSON == nil && o.For == 0
-		summary, watched = watch.Alone(ctx, m, w, o.For, live)
+		summary, watched = watch.Alone(ctx, m, w, o.For)
 	}
 	watch.Print(m, summary, watched)
 	late := errors.Is(ended, context.DeadlineExceeded)

@@ -41,7 +41,7 @@ func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Opt
 // receipt is that of a program that was proven. A file that is not what ran has none.
 func (o Options) receipt(m *session.Machine, sealed receipt.Sealed, p Proof, asked verify.Options) (r receipt.Receipt, err error) {
 	now, err := cache.Identify(asked.Binary)
-	if err == nil && now != sealed.ID { // its time alone may be another, or it was written anew
+	if err == nil && now != sealed.ID { // its time alone may be another, or it was replaced by the same
 		var again receipt.Sealed
 		if again, err = receipt.Seal(asked.Binary); err == nil && again.SHA256 != sealed.SHA256 {
 			err = changed(asked.Binary)

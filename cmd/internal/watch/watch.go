@@ -130,8 +130,8 @@ func (w *Watcher) take(s gpu.Sample) {
 // Done is closed when nothing can be watched any more.
 func (w *Watcher) Done() <-chan struct{} { return w.done }
 
-// lastSample is how long the end of a watch waits for one more sample: it shows that the driver answered to the end. Starting nvidia-smi can
-// take a second or more.
+// lastSample is how long the end of a watch waits for one more sample: it shows that the driver answered to the end. Starting
+// nvidia-smi can take a second or more.
 const lastSample = 3 * time.Second
 
 // Stop ends the watch and answers what it came to. The error says that no GPU could be watched.
@@ -267,11 +267,8 @@ func unseen(s gpu.Summary) []string {
 	return lines
 }
 
-// Alone watches until it is interrupted or for a time, and shows the GPUs: live on a terminal, else a line for each every few seconds.
-func Alone(ctx context.Context, m *session.Machine, o Options, limit time.Duration, live bool) (gpu.Summary, error) {
-	if live {
-		return liveView(ctx, m, o)
-	}
+// Alone watches until it is interrupted or for a time, and shows a line for each GPU every few seconds.
+func Alone(ctx context.Context, m *session.Machine, o Options, limit time.Duration) (gpu.Summary, error) {
 	w := Start(ctx, m, o)
 	until, stop := within(ctx, limit)
 	defer stop()

@@ -129,25 +129,6 @@ func TestOneSilentGPU(t *testing.T) {
 	}
 }
 
-// TestLinesOfTheView: alerts have room, if need be instead of the sparklines.
-func TestLinesOfTheView(t *testing.T) {
-	t.Parallel()
-	v := &view{judge: gpu.NewWatch(gpu.DefaultThresholds(), nil, time.Unix(1, 0)), curves: map[int][]int{}}
-	if got := v.lines(0, 24); got[0] != "asking the driver" {
-		t.Errorf("%q", got)
-	}
-	for i := range 8 {
-		v.add(gpu.Sample{Time: time.Unix(1, 0), Index: i, Name: "NVIDIA L4", Utilisation: new(50)})
-	}
-	if got := v.lines(0, 24); len(got) != 18 || got[1] != "    ▄" {
-		t.Errorf("with room: %q", got)
-	}
-	v.add(gpu.Sample{Time: time.Unix(2, 0), Index: 7, Lost: true})
-	if got := v.lines(0, 18); len(got) != 11 || !strings.Contains(got[8], "GPU 7 no longer answers") {
-		t.Errorf("without room: %q", got)
-	}
-}
-
 // TestRowFits: in a narrow terminal the name is shortened, and every number stays.
 func TestRowFits(t *testing.T) {
 	used, busy := uint64(12e9), 100
