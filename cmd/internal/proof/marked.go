@@ -235,7 +235,7 @@ func (r Request) missedMarks(rows []tested) []string {
 		switch {
 		case !row.marked || row.processes > 0:
 		case row.listed && filtered(l) && !r.Options.Required:
-			r.Session.Machine.Shell.Note("%s is marked, and the filter leaves none of its tests", row.name)
+			r.Session.Machine.Shell.Note("%s is marked, and none of its tests was run: the filter leaves none", row.name)
 		case row.listed:
 			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", row.name))
 		case !l.Has("--doc"):
