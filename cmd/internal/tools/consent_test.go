@@ -140,3 +140,19 @@ func TestTop(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardOnWindows: a path with another letter case, or one by which Windows names the same file in another way, is the repository's, too.
+func TestGuardOnWindows(t *testing.T) {
+	t.Parallel()
+	h, err := hosttest.Parse([]byte("os: windows\nhome: C:\\Users\\u\ncwd: C:\\r\\app\n-- @empty --\nC:\\r\\cl.exe +x\nC:\\x\\cl.exe +x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &Guard{host: h, roots: []string{`C:\r`}, own: func() []string { return []string{`\\server\tools\cl.exe`} }}
+	for path, want := range map[string]bool{`C:\r\cl.exe`: true, `c:/R/cl.exe`: true, `\\?\C:\r\cl.exe`: true, `\\localhost\c$\r\cl.exe`: true,
+		`\\.\C:\r\cl.exe`: true, `C:\x\cl.exe`: false, `C:\x\..\r\cl.exe`: true, `\\server\tools\cl.exe`: false} {
+		if got := g.check(path) != nil; got != want {
+			t.Errorf("%s: refused is %v, want %v", path, got, want)
+		}
+	}
+}
