@@ -1,4 +1,4 @@
-// TEST ONLY: a stand-in for nvidia-smi. It answers what the script named by SMI_STANDIN says; without one, one H200.
+// TEST ONLY: a stand-in for nvidia-smi. It answers what the script named by SMI_STANDIN says; without one, one stand-in.
 //
 // Build: cc -O2 -o nvidia-smi smi.c
 //        x86_64-w64-mingw32-gcc -O2 -o nvidia-smi.exe smi.c
@@ -36,7 +36,7 @@ static char driver[80] = "580.65.06";
 static device *gpu(unsigned i) {
 	for (; count <= i && count < GPUS; count++) {
 		device *d = &gpus[count];
-		strcpy(d->name, "NVIDIA H200");
+		strcpy(d->name, "Stand-in device");
 		snprintf(d->uuid, sizeof d->uuid, "GPU-00000000-0000-0000-0000-%012u", count);
 		strcpy(d->cc, "9.0");
 		d->memory = 150754820096ull;

@@ -82,8 +82,9 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 	} else if err = state.Incomplete(); err != nil {
 		r.Checks[0].State, r.Checks[0].Message = report.Failed, err.Error()
 	}
+	text := state.Text(found, o.Explain)
 	if o.Results.JSON == nil {
-		for _, line := range state.Text(found, o.Explain) {
+		for _, line := range text {
 			if err := a.Shell.Print(line + "\n"); err != nil {
 				return err
 			}
@@ -92,7 +93,7 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 		case len(found.Clean) > 0:
 			a.Shell.Hint("gpubuild build rebuilds only " + strings.Join(found.Clean, ", ") + "; gpubuild stale --clean removes it" +
 				o.Tools.Commands(l))
-		case err == nil:
+		case err == nil && !(o.Explain && len(text) > 0): // which says it with the reasons
 			state.PrintFresh(found)
 		}
 	}
