@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
@@ -133,6 +134,10 @@ func TestMoreSourcesThanAreLookedAt(t *testing.T) {
 	look()
 	if n := strings.Count(said.String(), "package holds too many files: a change of some of them is not noticed"); n != 1 {
 		t.Errorf("said %d times, want once: %q", n, said.String())
+	}
+	b.s.read.hashes = hashes
+	if err := b.s.Incomplete(); exit.Of(err) != exit.Config {
+		t.Errorf("`stale` would say that all is up to date: %v", err)
 	}
 }
 
