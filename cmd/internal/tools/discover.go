@@ -146,5 +146,10 @@ func Discover(ctx context.Context, s *session.Session, graph session.Graph, reac
 	}
 	found := Machine{Wish: w.Wish, Guard: g}
 	found.Facts, found.DriverNotes = d.run(ctx)
+	for _, launcher := range []string{host.Env.Get("NVCC"), host.Env.Get("CUDACXX")} { // a build would ask it for its version
+		if host.IsAbs(launcher) && host.IsFile(launcher) {
+			_ = g.check(launcher) // Check returns the refusal
+		}
+	}
 	return found, nil
 }
