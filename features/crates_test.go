@@ -357,10 +357,5 @@ func TestCatalogSources(t *testing.T) {
 				}
 			}
 		}
-		for f := range k.Lost {
-			if k.Minor[f] != "" {
-				t.Errorf("%s: %s is lost and hardly missed", k.Name, f)
-			}
-		}
 	}
 }

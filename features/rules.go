@@ -398,7 +398,6 @@ func (k *rootJudge) unreached(backend string, asked []string, off []gpuCrate) {
 	if at := k.ownCode(asked); at != "" {
 		f.Message += fmt.Sprintf(" (although %s %s %s)", verb(asked, "it", "they"), verb(asked, "compiles", "compile"), at)
 	}
-	f.Evidence += k.hostOnly(off)
 	k.lacks(&f, off)
 	if backend == manifest.AnyGPU && k.choice(&f, asked) {
 		k.find(f)
@@ -792,21 +791,6 @@ func (v *view) torch(r *graph.Root) source.Libtorch {
 		}
 	}
 	return source.Libtorch{}
-}
-
-// hostOnly reports copies of the same crates that have CUDA but are part of a build script or proc-macro only.
-func (k *rootJudge) hostOnly(off []gpuCrate) string {
-	for _, c := range off {
-		for o := range k.Nodes {
-			if k.r.Set[o] || k.Nodes[o].Name != k.Nodes[c.node].Name || !k.CUDAOn(o) {
-				continue
-			}
-			if !slices.ContainsFunc(k.Roots, func(r graph.Root) bool { return r.Set[o] }) { // another root may link it
-				return "; only a copy of " + k.name(o) + " for build scripts or proc-macros has it"
-			}
-		}
-	}
-	return ""
 }
 
 // paths records for each feature that was asked for by which edges it turned a GPU crate on, or where it ends.

@@ -336,7 +336,7 @@ var shapes = []struct {
 		work:     true,
 		stops:    true,
 		strict:   true,
-		findings: []string{"error features.unreached: copy of candle-core"},
+		findings: []string{"error features.unreached: does not enable candle-core 0.11.1"},
 	},
 	{
 		story:    "a proc-macro's copy, resolver 1",
@@ -356,7 +356,7 @@ var shapes = []struct {
 		work:     true,
 		stops:    true,
 		strict:   true,
-		findings: []string{"error features.unreached: copy of candle-core"},
+		findings: []string{"error features.unreached: does not enable candle-core 0.11.1"},
 	},
 	{
 		story:    "a dev-dependency, resolver 1",

@@ -41,15 +41,12 @@ type Catalog struct {
 // Crate is one entry of the catalog.
 type Crate struct {
 	Name         string              `toml:"name"`
-	Repo         string              `toml:"repo"`
 	SeenVersion  string              `toml:"seen_version"`
 	Backend      string              `toml:"backend"` // cuda, wgpu, rocm, libtorch, none
 	Role         string              `toml:"role"`
 	CUDAFeatures []string            `toml:"cuda_features"` // those that mean CUDA
 	Forked       bool                `toml:"forked"`        // a package NAME-SUFFIX is a renamed copy: candle-core-fathomdb
 	EmbedsPTX    bool                `toml:"embeds_ptx"`
-	Probe        []string            `toml:"probe_features"`
-	CarrierDeps  []string            `toml:"gpu_carrier_dep"`
 	Notes        string              `toml:"notes"`
 	Sources      []string            `toml:"sources"`
 	BuildNeeds   []string            `toml:"build_needs"`   // while its CUDA code is on
@@ -63,13 +60,10 @@ type Crate struct {
 	Features        map[string][]string `toml:"features"`
 	Script          *CrateScript        `toml:"build_script"`
 	Runtime         CrateRuntime        `toml:"runtime"`
-	Lost            map[string]string   `toml:"lost"`  // by feature: what a build without it has not
-	Minor           map[string]string   `toml:"minor"` // the same, where it is hardly missed
-	// by optional dependency: what has CUDA code only with it and the CUDA feature together
-	Together map[string]string `toml:"together"`
-	Floors   []Floor           `toml:"floor"`
-	Files    []Files           `toml:"files"`
-	Fetches  []Fetch           `toml:"fetch"`
+	Lost            map[string]string   `toml:"lost"` // by feature: what a build without it has not
+	Floors          []Floor             `toml:"floor"`
+	Files           []Files             `toml:"files"`
+	Fetches         []Fetch             `toml:"fetch"`
 }
 
 // expand replaces $NAME by the variable's value, and $HOME by the user's directory; false: one of them is not set.
@@ -140,19 +134,12 @@ func (f Fetch) HasCopy(h buildenv.Host) bool {
 type CrateScript struct {
 	Declared   []string `toml:"env_declared_rerun"`
 	Undeclared []string `toml:"env_read_not_declared"`
-	Runs       []string `toml:"commands_run"`
-	EmitsCfg   []string `toml:"emits_cfg"`
-	EmitsEnv   []string `toml:"emits_env"`
-	Cache      string   `toml:"own_cache_in_out_dir"`
-	Watches    string   `toml:"files_watched"`
 	Headers    []Header `toml:"headers_read"`
 }
 
 // CrateRuntime is what a program with the crate needs to run.
 type CrateRuntime struct {
 	Linked []string `toml:"linked"`
-	Dlopen []string `toml:"dlopen"`
-	Note   string   `toml:"note"`
 }
 
 var defaultCatalog = sync.OnceValues(func() (*Catalog, error) { return parseCatalog(catalogText) })

@@ -44,24 +44,17 @@ func (e *Error) Hint() string  { return "write the " + e.ByHand + " by hand" }
 // The result has been read again and differs from data in these edges and in nothing else; where that cannot be had, the answer is an
 // *Error.
 func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
-	out := data
 	for _, e := range edits {
-		var err error
-		if e.Instead != "" {
-			out, err = replaceEdge(out, e)
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if out, err = addEdges(out, e); err != nil {
+		out, err := e.apply(data)
+		if err != nil {
 			return nil, err
 		}
+		data = out
 	}
-	return out, nil
+	return data, nil
 }
 
-func addEdges(data []byte, e Edit) ([]byte, error) {
+func (e Edit) apply(data []byte) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
 		return nil, &Error{e.Manifest, "`" + e.Feature + "` is not edited", why, "edge"}
 	}
@@ -81,10 +74,20 @@ func addEdges(data []byte, e Edit) ([]byte, error) {
 	}
 	feats, _ := before["features"].(map[string]any)
 	_, declared := feats[e.Feature]
-	if len(add) == 0 && (declared || len(e.Add) > 0) {
+	ed, want := &editor{data: data, nl: lineEnd(data), spans: manifest.Locate(data)}, slices.Concat(have, add)
+	var out []byte
+	switch at := slices.Index(have, e.Instead); {
+	case e.Instead != "" && (at < 0 || len(e.Add) != 1):
+		return fail("`" + e.Instead + "` is not in it")
+	case e.Instead != "":
+		if out, want = ed.replace(e.Feature, at, add), slices.Delete(slices.Clone(have), at, at+1); len(add) > 0 {
+			want = slices.Insert(want, at, add[0])
+		}
+	case len(add) == 0 && (declared || len(e.Add) > 0):
 		return data, nil
+	default:
+		out = ed.insert(e.Feature, add)
 	}
-	out := (&editor{data: data, nl: lineEnd(data), spans: manifest.Locate(data)}).insert(e.Feature, add)
 	if out == nil {
 		return fail("it is written in a form that is not understood here")
 	}
@@ -92,16 +95,15 @@ func addEdges(data []byte, e Edit) ([]byte, error) {
 	if err != nil {
 		return fail("the text would not be TOML any more")
 	}
-	want := make([]any, 0, len(have)+len(add))
-	for _, s := range slices.Concat(have, add) {
-		want = append(want, s)
+	list := make([]any, 0, len(want))
+	for _, s := range want {
+		list = append(list, s)
 	}
 	if feats == nil {
 		feats = map[string]any{}
 		before["features"] = feats
 	}
-	feats[e.Feature] = want
-	if !same(before, after) {
+	if feats[e.Feature] = list; !same(before, after) {
 		return fail("more than the edges would change")
 	}
 	return out, nil
@@ -337,54 +339,23 @@ func Key(key string) string {
 	return buildenv.TOMLString(key)
 }
 
-// replaceEdge writes one edge in the place of another, with the quotes of that.
-func replaceEdge(data []byte, e Edit) ([]byte, error) {
-	fail := func(why string) ([]byte, error) {
-		return nil, &Error{e.Manifest, "`" + e.Feature + "` is not edited", why, "edge"}
+// replace writes an edge in the place of another, with the quotes of that; without one the other goes, with the comma next to it.
+func (e *editor) replace(feature string, at int, by []string) []byte {
+	array, _ := e.spans.At("features", feature)
+	elements, _, ok := arrayElements(e.data, array)
+	if !ok || at >= len(elements) {
+		return nil
 	}
-	before, err := decode(data)
-	if err != nil {
-		return fail("the manifest cannot be read: " + err.Error())
+	span, text := elements[at], ""
+	switch {
+	case len(by) > 0:
+		text = quoteAs(e.data[span.Start], by[0])
+	case at > 0:
+		span.Start = elements[at-1].End
+	case len(elements) > 1:
+		span.End = elements[1].Start
 	}
-	have, ok := featureList(before, e.Feature)
-	at := slices.Index(have, e.Instead)
-	if !ok || at < 0 || len(e.Add) != 1 {
-		return fail("`" + e.Instead + "` is not in it")
-	}
-	array, ok := manifest.Locate(data).At("features", e.Feature)
-	if !ok {
-		return fail("it is written in a form that is not understood here")
-	}
-	elements, _, ok := arrayElements(data, array)
-	if !ok || len(elements) != len(have) {
-		return fail("it is written in a form that is not understood here")
-	}
-	span := elements[at]
-	text := quoteAs(data[span.Start], e.Add[0])
-	if slices.Contains(have, e.Add[0]) { // the right one is there, too: this one goes, with the comma next to it
-		have, text = slices.Delete(slices.Clone(have), at, at+1), ""
-		if at > 0 {
-			span.Start = elements[at-1].End
-		} else {
-			span.End = elements[1].Start
-		}
-	} else {
-		have[at] = e.Add[0]
-	}
-	out := slices.Concat(data[:span.Start], []byte(text), data[span.End:])
-	after, err := decode(out)
-	if err != nil {
-		return fail("the text would not be TOML any more")
-	}
-	list := make([]any, 0, len(have))
-	for _, s := range have {
-		list = append(list, s)
-	}
-	before["features"].(map[string]any)[e.Feature] = list
-	if !same(before, after) {
-		return fail("more than the edge would change")
-	}
-	return out, nil
+	return slices.Concat(e.data[:span.Start], []byte(text), e.data[span.End:])
 }
 
 // WithEdges is a feature of a package as it should stand in the manifest, with

@@ -1,7 +1,7 @@
 package manifest
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,6 +10,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // NotFoundError says that neither a directory nor its parents hold a Cargo.toml.
@@ -47,6 +48,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+var notTab = lazyregexp.New(`[^\t]`)
+
 // Excerpt is the line with a caret below the place; empty where the place is not known.
 func (e *Error) Excerpt() string {
 	if e.Line <= 0 || e.Text == "" {
@@ -54,7 +57,8 @@ func (e *Error) Excerpt() string {
 	}
 	n := strconv.Itoa(e.Line)
 	gap := strings.Repeat(" ", len(n))
-	return fmt.Sprintf("%s |\n%s | %s\n%s | %s^", gap, n, e.Text, gap, pad(e.Text, e.Column-1))
+	// tabs are kept, so that the caret is below its character
+	return fmt.Sprintf("%s |\n%s | %s\n%s | %s^", gap, n, e.Text, gap, notTab.ReplaceAllString(e.Text[:min(e.Column-1, len(e.Text))], " "))
 }
 
 func (e *Error) ExitCode() int { return exit.Config }
@@ -70,70 +74,22 @@ func (e *Error) Hint() string {
 	return "correct " + e.Path
 }
 
-// pad is as wide as the first n bytes of text, tabs kept so that the caret stands below its character.
-func pad(text string, n int) string {
-	var b strings.Builder
-	for i, r := range text {
-		if i >= n {
-			break
-		}
-		if r == '\t' {
-			b.WriteByte('\t')
-			continue
-		}
-		b.WriteByte(' ')
-	}
-	return b.String()
-}
-
 // SyntaxError turns what the TOML reader says into an Error with its place. ParseError.ErrorWithPosition of BurntSushi/toml v1.6 is not
-// called: it panics on a file with CRLF and an unterminated string.
+// called: it panics on a file with CRLF and an unterminated string. Its offsets are right where lines end with a single byte.
 func SyntaxError(path string, data []byte, err error) *Error {
-	me := &Error{Path: path, Message: err.Error()}
-	var pe toml.ParseError
+	text, pe := string(data), toml.ParseError{}
 	if !errors.As(err, &pe) {
-		return me
+		return &Error{Path: path, Message: err.Error()}
 	}
-	if unix := bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")); len(unix) < len(data) { // it counts lines wrongly behind a \r
-		var again toml.ParseError
-		if _, err := toml.Decode(string(unix), &map[string]any{}); errors.As(err, &again) {
-			data, pe = unix, again
-		}
+	if strings.Contains(text, "\r\n") {
+		text = strings.ReplaceAll(text, "\r\n", "\n")
+		_, again := toml.Decode(text, &map[string]any{})
+		errors.As(again, &pe)
 	}
-	me.Message = pe.Message
-	if me.Message == "" {
-		me.Message = strings.TrimPrefix(err.Error(), "toml: ")
-	}
-	start := min(max(pe.Position.Start, 0), len(data))
-	me.Line = pe.Position.Line
-	// The reader's own offset decides: its line is one too far when the text ended early.
-	begin := strings.LastIndexByte(string(data[:start]), '\n') + 1
-	if n := strings.Count(string(data[:start]), "\n") + 1; n < me.Line || me.Line <= 0 {
-		me.Line = n
-	} else if n > me.Line {
-		begin = lineStart(data, me.Line)
-		start = begin
-	}
-	end := len(data)
-	if i := strings.IndexByte(string(data[begin:]), '\n'); i >= 0 {
-		end = begin + i
-	}
-	me.Text = strings.ToValidUTF8(strings.TrimRight(string(data[begin:end]), "\r"), "\uFFFD")
-	if len(me.Text) > 200 {
-		me.Text = strings.ToValidUTF8(me.Text[:200], "")
-	}
-	me.Column = min(start-begin, len(me.Text)) + 1
-	return me
-}
-
-func lineStart(data []byte, line int) int {
-	at := 0
-	for ; line > 1; line-- {
-		i := strings.IndexByte(string(data[at:]), '\n')
-		if i < 0 {
-			return at
-		}
-		at += i + 1
-	}
-	return at
+	start := min(max(pe.Position.Start, 0), len(text))
+	begin := strings.LastIndexByte(text[:start], '\n') + 1
+	line, _, _ := strings.Cut(text[begin:], "\n")
+	return &Error{Path: path, Line: strings.Count(text[:start], "\n") + 1, Column: start - begin + 1,
+		Message: cmp.Or(pe.Message, strings.TrimPrefix(err.Error(), "toml: ")),
+		Text:    strings.ToValidUTF8(line[:min(len(line), 200)], "\uFFFD")}
 }

@@ -22,10 +22,7 @@ const manifestLimit = 16 << 20 // bytes of a manifest or lock file that are read
 type Package struct {
 	Name, Version string
 	Dir, Manifest string
-	Edition       string
-	DefaultRun    string // the program that `cargo run` means when there are several
-	Resolver      string
-	profiles      []string            // names of its [profile] tables
+	DefaultRun    string              // the program that `cargo run` means when there are several
 	Features      map[string][]string // as declared; Edges and Declares know the implicit ones
 	Dependencies  []Dependency
 	BuildScript   string // path of the build script; empty when there is none
@@ -34,7 +31,6 @@ type Package struct {
 	Lib           string   // path of the library that [lib] names
 
 	pointer         string // package.workspace
-	inheritsEdition bool   // edition.workspace = true
 	inheritsVersion bool
 	programs        []program
 	index           *featureIndex
@@ -51,7 +47,6 @@ type Dependency struct {
 	Target          string // the table's cfg(…) or triple; empty for the plain tables
 	Version         string
 	Path            string // absolute; empty unless local
-	Git, Registry   string
 	Optional        bool
 	DefaultFeatures bool
 	Features        []string
@@ -64,8 +59,7 @@ type Dependency struct {
 type workspace struct {
 	members, exclude, defaults []string
 	hasDefaults                bool
-	resolver                   string
-	version, edition           string
+	version                    string
 	deps                       map[string]any
 }
 
@@ -110,14 +104,10 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	p := &Package{Manifest: path, Dir: h.Dir(path), Features: map[string][]string{}, text: data,
 		spans: sync.OnceValue(func() Positions { return Locate(data) })}
 	pkg := table(raw, "package", "project")
-	p.Name, p.Version, p.Edition = str(pkg["name"]), str(pkg["version"]), str(pkg["edition"])
-	_, p.inheritsEdition = pkg["edition"].(map[string]any)
+	p.Name, p.Version = str(pkg["name"]), str(pkg["version"])
 	_, p.inheritsVersion = pkg["version"].(map[string]any)
 	p.programs = programsIn(raw)
-	for name := range table(raw, "profile") {
-		p.profiles = append(p.profiles, name)
-	}
-	p.Resolver, p.pointer = str(pkg["resolver"]), str(pkg["workspace"])
+	p.pointer = str(pkg["workspace"])
 	p.DefaultRun = str(pkg["default-run"])
 	if pkg != nil && p.Name == "" {
 		return nil, &Error{Path: path, Line: p.Line("package"), Column: 1, Message: "[package] has no name"}
@@ -160,13 +150,12 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 		}
 	}
 	if ws := table(raw, "workspace"); raw["workspace"] != nil {
-		p.workspace = &workspace{resolver: str(ws["resolver"]), deps: table(ws, "dependencies")}
+		p.workspace = &workspace{deps: table(ws, "dependencies")}
 		p.workspace.members, _ = stringsOf(ws["members"])
 		p.workspace.exclude, _ = stringsOf(ws["exclude"])
 		p.workspace.defaults, _ = stringsOf(ws["default-members"])
 		p.workspace.hasDefaults = ws["default-members"] != nil
-		shared := table(ws, "package")
-		p.workspace.version, p.workspace.edition = str(shared["version"]), str(shared["edition"])
+		p.workspace.version = str(table(ws, "package")["version"])
 	}
 	return p, nil
 }
@@ -206,8 +195,7 @@ func (d *Dependency) fill(h buildenv.Host, dir string, v any) {
 	case string:
 		d.Version = v
 	case map[string]any:
-		d.Version, d.Git = str(v["version"]), str(v["git"])
-		d.Registry = str(first(v, "registry", "registry-index"))
+		d.Version = str(v["version"])
 		if s := str(v["package"]); s != "" {
 			d.Package = s
 		}
@@ -234,9 +222,6 @@ func (p *Package) inherit(h buildenv.Host, root *Package) {
 	if p.inheritsVersion {
 		p.Version = ws.version
 	}
-	if p.inheritsEdition {
-		p.Edition = ws.edition
-	}
 	for i := range p.Dependencies {
 		d := &p.Dependencies[i]
 		if !d.Inherited {
@@ -249,7 +234,7 @@ func (p *Package) inherit(h buildenv.Host, root *Package) {
 		shared := Dependency{Key: d.Key, Package: d.Key, DefaultFeatures: true}
 		shared.fill(h, root.Dir, v)
 		own := d.DefaultFeatures && d.saidDefault
-		d.Package, d.Version, d.Path, d.Git, d.Registry = shared.Package, shared.Version, shared.Path, shared.Git, shared.Registry
+		d.Package, d.Version, d.Path = shared.Package, shared.Version, shared.Path
 		d.DefaultFeatures = shared.DefaultFeatures || own
 		d.Features = Union(shared.Features, d.Features)
 	}

@@ -18,8 +18,6 @@ type Project struct {
 	Members      []*Package
 	Default      []*Package // what cargo builds without -p, from Manifest
 	Selected     *Package   // the package of Manifest; nil for a virtual one
-	Resolver     string     // "1", "2" or "3"
-	Profiles     []string   // that the root manifest has a table for; cargo's configuration may define others
 	Locals       []*Package // path dependencies that are no members
 	Lock         []LockPackage
 	LockPath     string
@@ -63,8 +61,6 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 		return nil, err
 	}
 	p.RootManifest, p.Root = root.Manifest, root.Dir
-	p.Resolver = resolverOf(root)
-	p.Profiles = root.profiles
 	asked.inherit(h, root)
 	if err := p.findMembers(root); err != nil {
 		return nil, err
@@ -87,26 +83,6 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 	p.findDefaults(root, asked)
 	p.Refresh()
 	return p, nil
-}
-
-func resolverOf(root *Package) string {
-	if root.workspace != nil && root.workspace.resolver != "" {
-		return root.workspace.resolver
-	}
-	if root.Resolver != "" {
-		return root.Resolver
-	}
-	edition := root.Edition
-	if root.inheritsEdition && root.workspace != nil {
-		edition = root.workspace.edition
-	}
-	switch edition { // a virtual workspace without resolver has 1
-	case "2021":
-		return "2"
-	case "", "2015", "2018":
-		return "1"
-	}
-	return "3"
 }
 
 // read parses a manifest once.

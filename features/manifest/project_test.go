@@ -29,26 +29,11 @@ func TestLoadWorkspaces(t *testing.T) {
 		root              string // default /w
 		members, defaults string
 		locals            string
-		resolver          string
 		doubts            int
 	}{
-		{story: "a single package", files: map[string]string{"/w/Cargo.toml": pkg("a", "")}, members: "a", defaults: "a", resolver: "2"},
+		{story: "a single package", files: map[string]string{"/w/Cargo.toml": pkg("a", "")}, members: "a", defaults: "a"},
 		{
-			story:    "edition 2024 has resolver 3",
-			files:    map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\nedition = \"2024\"\n"},
-			members:  "a",
-			defaults: "a",
-			resolver: "3",
-		},
-		{
-			story:    "edition 2018 has resolver 1",
-			files:    map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\nedition = \"2018\"\n"},
-			members:  "a",
-			defaults: "a",
-			resolver: "1",
-		},
-		{
-			story: "a virtual workspace has resolver 1 and builds all",
+			story: "a virtual workspace builds all",
 			files: map[string]string{
 				"/w/Cargo.toml":   "[workspace]\nmembers = [\"a\", \"b\"]\n",
 				"/w/a/Cargo.toml": pkg("a", ""),
@@ -56,14 +41,13 @@ func TestLoadWorkspaces(t *testing.T) {
 			},
 			members:  "a b",
 			defaults: "a b",
-			resolver: "1",
 		},
 		{story: "globs, with directories that are no packages and one excluded", files: map[string]string{
 			"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\", \"tools/[ab]*\"]\nexclude = [\"crates/old\"]\nresolver = \"2\"\n", "/w/crates/a/Cargo.toml": pkg("a", ""), "/w/crates/docs/x.md": "", "/w/crates/old/Cargo.toml": pkg("old", ""),
 			"/w/tools/bb/Cargo.toml": pkg(
 				"bb",
 				"",
-			), "/w/tools/cc/Cargo.toml": pkg("cc", "")}, members: "a bb", defaults: "a bb", resolver: "2"},
+			), "/w/tools/cc/Cargo.toml": pkg("cc", "")}, members: "a bb", defaults: "a bb"},
 		{
 			story: "two stars",
 			files: map[string]string{
@@ -73,13 +57,11 @@ func TestLoadWorkspaces(t *testing.T) {
 			},
 			members:  "a b",
 			defaults: "a b",
-			resolver: "1",
 		},
 		{
-			story:    "a glob that matches nothing",
-			files:    map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\n"},
-			resolver: "1",
-			doubts:   1,
+			story:  "a glob that matches nothing",
+			files:  map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\n"},
+			doubts: 1,
 		},
 		{
 			story: "default-members",
@@ -90,7 +72,6 @@ func TestLoadWorkspaces(t *testing.T) {
 			},
 			members:  "a b",
 			defaults: "b",
-			resolver: "1",
 		},
 		{
 			story: "a root package with path dependencies inside and outside",
@@ -102,7 +83,6 @@ func TestLoadWorkspaces(t *testing.T) {
 			members:  "app in",
 			defaults: "app",
 			locals:   "out",
-			resolver: "2",
 		},
 		{
 			story:    "a member asked for",
@@ -114,7 +94,6 @@ func TestLoadWorkspaces(t *testing.T) {
 			},
 			members:  "a b",
 			defaults: "a",
-			resolver: "1",
 		},
 		{
 			story:    "package.workspace points aside",
@@ -125,7 +104,6 @@ func TestLoadWorkspaces(t *testing.T) {
 			},
 			members:  "m",
 			defaults: "m",
-			resolver: "2",
 		},
 		{
 			story:    "an excluded package is its own workspace",
@@ -137,14 +115,12 @@ func TestLoadWorkspaces(t *testing.T) {
 			},
 			members:  "old",
 			defaults: "old",
-			resolver: "2",
 		},
 		{
 			story:    "a path dependency that is not there",
 			files:    map[string]string{"/w/Cargo.toml": pkg("a", "[dependencies]\nb = { path = \"b\" }\n")},
 			members:  "a",
 			defaults: "a",
-			resolver: "2",
 			doubts:   1,
 		},
 	}
@@ -161,15 +137,13 @@ func TestLoadWorkspaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p.Root != tt.root || names(p.Members) != tt.members || names(p.Default) != tt.defaults || names(p.Locals) != tt.locals ||
-				p.Resolver != tt.resolver ||
 				len(p.Doubts) != tt.doubts {
 				t.Errorf(
-					"root %s, members %s, default %s, locals %s, resolver %s, doubts %q",
+					"root %s, members %s, default %s, locals %s, doubts %q",
 					p.Root,
 					names(p.Members),
 					names(p.Default),
 					names(p.Locals),
-					p.Resolver,
 					p.Doubts,
 				)
 			}

@@ -1,9 +1,6 @@
 package source
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // TestOnlyCodeGates says what counts as code of a package's own, and what only speaks of it.
 func TestOnlyCodeGates(t *testing.T) {
@@ -50,20 +47,8 @@ func TestOnlyCodeGates(t *testing.T) {
 		{"another feature", `#[cfg(feature = "cuda-extra")] mod gpu;`, false},
 	}
 	for _, tt := range tests {
-		if got := testOf("cuda").in(code(tt.text, "cuda")); got != tt.want {
-			t.Errorf("%s: got %v of\n%s\nsearched as\n%s", tt.story, got, tt.text, code(tt.text, "cuda"))
+		if got := TestsFeature(code(tt.text), "cuda"); got != tt.want {
+			t.Errorf("%s: got %v of\n%s\nsearched as\n%s", tt.story, got, tt.text, code(tt.text))
 		}
 	}
-}
-
-func FuzzCode(f *testing.F) {
-	for _, s := range []string{`'`, `'\`, `r#"`, `/*/*`, `"\`, "#[cfg(test)] mod t {", `b'x' r"`, `#[cfg(all(feature = "cuda"`} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got := code(text, "cuda")
-		if len(got) != len(text) || strings.Count(got, "\n") != strings.Count(text, "\n") {
-			t.Errorf("%q became %q", text, got)
-		}
-	})
 }

@@ -1,10 +1,12 @@
 package source
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/features/manifest"
 )
 
@@ -61,14 +63,15 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 	var t Tested
 	test := testOf(feature)
 	for _, f := range r.rustOf(p.Dir) {
-		if !strings.Contains(f.text, test.quoted) {
+		if !strings.Contains(f.text, `"`+feature+`"`) {
 			continue
 		}
-		places := test.places(code(f.text, feature), 1)
-		if len(places) == 0 {
+		compiled := code(f.text)
+		place := test.FindStringIndex(compiled)
+		if place == nil {
 			continue
 		}
-		at := Place{f.path, 1 + strings.Count(f.text[:places[0][0]], "\n")}
+		at := Place{f.path, 1 + strings.Count(compiled[:place[0]], "\n")}
 		switch top, _, _ := strings.Cut(f.path, "/"); {
 		case p.BuildScript != "" && r.h.SamePath(r.h.Join(p.Dir, f.path), p.BuildScript):
 			t.Script = true
@@ -125,40 +128,20 @@ func (r *Reader) rustOf(dir string) []sourceText {
 // EnvName is how cargo writes a feature in the name of its variable.
 func EnvName(feature string) string { return strings.ToUpper(strings.ReplaceAll(feature, "-", "_")) }
 
-// featureTest finds tests of a feature in Rust text: feature = "cuda". A regular expression takes several times as long, and this is most
-// of what a check of every member does.
-type featureTest struct{ quoted string }
-
-func testOf(feature string) featureTest { return featureTest{`"` + feature + `"`} }
-
-func (t featureTest) in(text string) bool { return len(t.places(text, 1)) > 0 }
-
-// places lists where tests begin and end, at most n of them; all for a negative n.
-func (t featureTest) places(text string, n int) (found [][2]int) {
-	const word, space = "feature", " \t\r\n"
-	for end := 0; len(found) != n; {
-		at := strings.Index(text[end:], t.quoted)
-		if at < 0 {
-			return found
-		}
-		at, end = end+at, end+at+len(t.quoted)
-		name, assigned := strings.CutSuffix(strings.TrimRight(text[:at], space), "=")
-		name, tested := strings.CutSuffix(strings.TrimRight(name, space), word)
-		if assigned && tested && !identifier(name) {
-			found = append(found, [2]int{len(name), end})
-		}
-	}
-	return found
+// testOf finds tests of a feature in Rust text: feature = "cuda".
+func testOf(feature string) *regexp.Regexp {
+	return regexp.MustCompile(`\bfeature\s*=\s*"` + regexp.QuoteMeta(feature) + `"`)
 }
 
-// identifier says whether a text ends in the middle of a Rust name.
-func identifier(text string) bool {
-	if text == "" {
-		return false
-	}
-	c := text[len(text)-1]
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+// TestsFeature reports whether a text tests a feature anywhere.
+func TestsFeature(text, feature string) bool {
+	return strings.Contains(text, `"`+feature+`"`) && testOf(feature).MatchString(text)
 }
 
-// TestsFeature says whether a text tests a feature anywhere.
-func TestsFeature(text, feature string) bool { return testOf(feature).in(text) }
+// notCode are comments, raw strings and modules of tests, as rustfmt writes them. A `//` in an address and a `/*` in a pattern begin none.
+var notCode = lazyregexp.New(`(?ms)(?:^|[\s;{}(,])(?:/\*.*?\*/|//[^\n]*)|r#+".*?"#+|^#\[cfg\(test\)\]\s*(?:pub\s+)?mod\s+\w+\s*\{.*?^\}`)
+
+// code is Rust text without what is not compiled into a program. Lines stay where they are.
+func code(text string) string {
+	return notCode.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
+}

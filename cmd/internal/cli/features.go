@@ -142,8 +142,8 @@ func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 	}
 	reasons := view.Explain(j.Input.Request, crate, feature)
 	linked := slices.ContainsFunc(reasons, func(r graph.Reason) bool { return r.Linked })
-	if err := checkLocked(j.Session.Project, crate); err != nil && !linked {
-		return err
+	if !slices.ContainsFunc(reasons, func(r graph.Reason) bool { return r.Linked || len(r.Because) > 0 }) {
+		return usage(fmt.Sprintf("no package of this build is called `%s`", crate), "`cargo tree` shows the crates of a build")
 	}
 	if o.Results.JSON != nil {
 		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Reasons: reasons})
@@ -153,22 +153,6 @@ func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 		a.Shell.Hint(buildenv.PosixWords(append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))
 	}
 	return err
-}
-
-// checkLocked refuses a crate that Cargo.lock does not hold: it can be linked by no build.
-func checkLocked(p *manifest.Project, crate string) error {
-	name, _, _ := strings.Cut(strings.ReplaceAll(crate, "_", "-"), "@")
-	var all []string
-	for _, l := range p.Lock {
-		all = append(all, strings.ReplaceAll(l.Name, "_", "-"))
-	}
-	if !p.HasLock || slices.Contains(all, name) {
-		return nil
-	}
-	if near := exit.Nearest(name, all); near != "" {
-		return usage(fmt.Sprintf("there is no crate `%s` in Cargo.lock; did you mean `%s`?", crate, near), "")
-	}
-	return usage(fmt.Sprintf("there is no crate `%s` in Cargo.lock", crate), "`cargo tree` shows the crates of a build")
 }
 
 // whyText words why a feature is on or off.
