@@ -155,8 +155,12 @@ func TestWineInstalls(t *testing.T) {
 	if out, err := w.run(own, z(w.gpubuild), "toolchain", "verify"); err == nil || !strings.Contains(out, "cicc.exe") {
 		t.Errorf("a damaged cicc.exe is not told: %v\n%s", err, out)
 	}
-	if out, err := w.run(own, z(w.gpubuild), "toolchain", "install", "13.4", "--redist", server.URL); err != nil && !lame(out) {
-		t.Errorf("repair: %v\n%s", err, out)
+	switch out, err := w.run(own, z(w.gpubuild), "toolchain", "install", "13.4", "--redist", server.URL); {
+	case err != nil && lame(out): // the damaged toolkit is removed first
+		t.Log("not tried further: this Wine removes no directory")
+		return
+	case err != nil:
+		t.Errorf("install again: %v\n%s", err, out)
 	}
 	if out, err := w.run(own, z(w.gpubuild), "toolchain", "verify"); err != nil {
 		t.Errorf("the damaged cicc.exe is not repaired: %v\n%s", err, out)
