@@ -39,6 +39,7 @@ type Check struct {
 	Fix    string   `json:"fix,omitempty"`
 	Breaks string   `json:"breaks,omitempty"` // what does not work without it
 	Absent bool     `json:"-"`                // it is not there, and a proof needs it
+	Unsure string   `json:"-"`                // why doctor cannot promise that the build works
 }
 
 // Mark is the sign before a check.
@@ -83,8 +84,8 @@ type Facts struct {
 	FreeDisk     uint64 // bytes in the target directory's file system; 0: unknown
 	Compiler     string // for the probe
 	Notes        []string
-	Launcher     Launcher
-	NoBuildTools Lack // of what build scripts need apart from the toolkit
+	Launcher     string // what the user has put in front of nvcc
+	NoBuildTools Lack   // of what build scripts need apart from the toolkit
 
 	Vulkan *Vulkan // nil: the project does not use it
 }
@@ -289,6 +290,7 @@ func checkProject(f Facts) Check {
 	if f.NoLock {
 		c.State = Info
 		c.Says += "; it has no Cargo.lock yet, which the first build writes: checked as far as the manifests show"
+		c.Unsure = "not all crates are known without a Cargo.lock (after `cargo generate-lockfile` they are)"
 	}
 	if f.Stops != nil {
 		c.State, c.Breaks, c.Fix = Misfit, "every build with these features", f.Stops.Fix
@@ -586,4 +588,13 @@ func checkStubs(f Facts) Check {
 			"stubs are for linking only",
 		Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)",
 	}
+}
+
+// checkLauncher names a compiler cache in front of nvcc: old ones were seen to return wrong kernels, or to break nvcc's build.
+func checkLauncher(f Facts) []Check {
+	if !strings.Contains(f.Launcher, "ccache") {
+		return nil
+	}
+	return []Check{{ID: "nvcc.launcher", State: Info, Says: f.Launcher + " is in front of nvcc. ccache up to 4.13 returns old kernels " +
+		"after some changes of headers and flags, and with sccache up to 0.16 CUDA 13.4 compiles nothing; gpubuild has a cache of its own"}}
 }

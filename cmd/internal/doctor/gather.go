@@ -23,6 +23,7 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/nvcc"
 )
 
 // Options say what the machine is to be good for.
@@ -92,13 +93,11 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if err := tools.AbsentTools(m.Host, p.Graph, p.Answer, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = lackOf(err)
 	}
-	f.Launcher = launcher(ctx, m, f.Chosen)
-	var notes []string
-	needed := tools.RunNeeds(m.Host, p.Answer)
-	f.Run.Libraries, f.Run.Dirs, notes = runLibraries(ctx, m, needed, f.Chosen)
-	for _, n := range notes {
-		m.Shell.Detail("%s", n)
+	if f.Chosen.Toolkit != nil {
+		f.Launcher = nvcc.Launcher(m.Host, f.Chosen.Toolkit.NVCC)
 	}
+	needed := tools.RunNeeds(m.Host, p.Answer)
+	f.Run = runTime(ctx, m, needed, f.Chosen)
 	f.CUPTI = proof.PickCUPTI(proof.Toolkits(m, f.Chosen.Toolkit), f.Toolchain.Driver.CUDA)
 	for _, c := range f.Toolchain.Compilers {
 		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {
@@ -110,7 +109,6 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 			f.Compiler = c.Path
 		}
 	}
-	f.Run.Stubs = stubsOnPath(ctx, m)
 	f.Vulkan = lookAtVulkan(ctx, m, p.Answer)
 	f.Linked = tools.LinkedLibraries(needed, p.Answer.Needs.Files)
 	return f, nil

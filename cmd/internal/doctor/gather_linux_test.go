@@ -45,30 +45,19 @@ func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, 
 	return c.Runner.Run(ctx, cmd)
 }
 
-// TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one, of
-// another major.
+// TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one.
 func TestRunLibraries(t *testing.T) {
 	root := need.Toolkit(t)
 	self, err := proc.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	older := t.TempDir() // the same file under the name of another major
-	real, err := filepath.EvalSymlinks(filepath.Join(root, "lib", "libcudart.so.13"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(real, filepath.Join(older, "libcudart.so.12")); err != nil {
-		t.Fatal(err)
-	}
 	for _, tt := range []struct {
 		story, path string
 		kind        loader.Kind
-		other       string
 	}{
-		{"only in the toolkit", "", loader.Added, ""},
-		{"on the loader's path", filepath.Join(root, "lib"), loader.OK, ""},
-		{"another major on the loader's path", older, loader.Added, filepath.Join(older, "libcudart.so.12")},
+		{"only in the toolkit", "", loader.Added},
+		{"on the loader's path", filepath.Join(root, "lib"), loader.OK},
 	} {
 		m := thisMachine(t, t.TempDir())
 		m.Self = self
@@ -85,11 +74,12 @@ func TestRunLibraries(t *testing.T) {
 		}
 		reach := &features.Reach{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"},
 			{Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}}}
-		libs, dirs, notes := runLibraries(t.Context(), m, reach.Needs.Run, toolchain.Set{Toolkit: chosen})
-		if len(libs) != 2 || len(dirs) == 0 || notes != nil {
-			t.Fatalf("%s: %+v, %v, %v", tt.story, libs, dirs, notes)
+		r := runTime(t.Context(), m, reach.Needs.Run, toolchain.Set{Toolkit: chosen})
+		libs := r.Libraries
+		if len(libs) != 2 || len(r.Dirs) == 0 {
+			t.Fatalf("%s: %+v", tt.story, r)
 		}
-		if l := libs[0]; l.Found.Name != "libcudart.so.13" || l.Found.Kind != tt.kind || l.Other != tt.other {
+		if l := libs[0]; l.Found.Name != "libcudart.so.13" || l.Found.Kind != tt.kind {
 			t.Errorf("%s: %+v", tt.story, l)
 		}
 		if l := libs[1]; l.Found.Kind != loader.Missing || l.Found.Problem == "" {
@@ -98,7 +88,7 @@ func TestRunLibraries(t *testing.T) {
 	}
 }
 
-// TestStubsOnPath finds them by their directory's name, behind a link of another name, and where only the driver's library is one.
+// TestStubsOnPath finds the driver's stub by its directory's name, behind a link of another name, and behind a link of its own.
 func TestStubsOnPath(t *testing.T) {
 	self, err := proc.Self()
 	if err != nil {
@@ -123,14 +113,14 @@ func TestStubsOnPath(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		filepath.Join(top, "lib64"): "",
-		stubs + "/":                 stubs + "/",
-		linked:                      linked,
+		stubs + "/":                 filepath.Join(stubs, "libcuda.so"),
+		linked:                      filepath.Join(linked, "libcuda.so"),
 		plain:                       filepath.Join(plain, "libcuda.so.1"),
 	} {
 		m := thisMachine(t, t.TempDir())
 		m.Self = self
 		m.Host.Env = m.Host.Env.Set("LD_LIBRARY_PATH", path)
-		if got := strings.Join(stubsOnPath(t.Context(), m), ", "); got != want {
+		if got := strings.Join(runTime(t.Context(), m, nil, toolchain.Set{}).Stubs, ", "); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}

@@ -1,15 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -19,70 +18,52 @@ import (
 	"gpubuild/toolchain/loader"
 )
 
-// runLibraries finds out what the machine's loader has for the libraries that the project's programs need to run, asked as our own
-// program would ask: one that was built may lie elsewhere, but neither has a path of its own to search.
-func runLibraries(ctx context.Context, m *session.Machine, needs []features.NeedReason, set toolchain.Set) (libs []RunLibrary, dirs []string, notes []string) {
+// RunLibrary is a library that this project's programs need to run, and what the machine's loader finds for it.
+type RunLibrary struct {
+	Crate string         // who needs it
+	Why   string         // when: "to start", "when they are first used"
+	Found loader.Library // of the file that the chosen toolkit or cuDNN has
+}
+
+// runTime asks the machine's loader for the libraries that the project's programs need, as our own program would ask: one that was built
+// may lie elsewhere, but neither has a path of its own to search.
+func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReason, set toolchain.Set) (r RunTime) {
 	if set.Toolkit != nil {
 		var dnn []cudnn.Install
 		if set.CUDNN != nil {
 			dnn = append(dnn, *set.CUDNN)
 		}
-		dirs = proof.RuntimeDirs(m.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
+		r.Dirs = proof.RuntimeDirs(m.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
 	}
-	find := func(names, dirs []string) []loader.Library {
-		out, err := loader.Open(ctx, m.Host, m.Runner, m.Self, names, dirs)
-		if err != nil {
-			notes = append(notes, fmt.Sprintf("the loader cannot be asked: %v", err))
-		}
-		return out
-	}
+	driver := []string{"libcuda.so.1", "libcuda.so"}
+	names := driver
 	for _, need := range needs {
 		if !strings.HasPrefix(need.Need, "lib") || strings.HasPrefix(need.Why, "built in") {
 			continue // the driver has a check of its own
 		}
-		l := RunLibrary{Library: need.Need, Crate: need.Crate, Why: need.Why}
-		name := runName(m.Host, need.Need, dirs, set)
-		if name == "" {
-			l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "the chosen toolkit does not have it"}
-			libs = append(libs, l)
-			continue
+		l := RunLibrary{Crate: need.Crate, Why: need.Why}
+		l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "the chosen toolkit does not have it"}
+		if name := runName(m.Host, need.Need, r.Dirs, set); name != "" {
+			l.Found = loader.Library{Name: name}
+			names = append(names, name)
 		}
-		found := find([]string{name}, dirs)
-		if len(found) == 0 {
-			continue
+		r.Libraries = append(r.Libraries, l)
+	}
+	found, err := loader.Open(ctx, m.Host, m.Runner, m.Self, names, r.Dirs)
+	if err != nil {
+		m.Shell.Detail("the loader cannot be asked: %v", err)
+	}
+	for _, l := range found {
+		if slices.Contains(driver, l.Name) && l.Kind == loader.Stub {
+			r.Stubs = append(r.Stubs, l.Path)
 		}
-		if l.Found = found[0]; l.Found.Kind != loader.OK {
-			others := otherMajors(name)
-			for _, other := range find(others, nil) {
-				if other.Kind == loader.OK && l.Other == "" && slices.Contains(others, other.Name) {
-					l.Other = other.Path
-				}
+		for i := range r.Libraries {
+			if r.Libraries[i].Found.Name == l.Name {
+				r.Libraries[i].Found = l
 			}
 		}
-		libs = append(libs, l)
 	}
-	return libs, dirs, notes
-}
-
-// stubsOnPath lists where programs find link stubs: directories of LD_LIBRARY_PATH that hold nothing else, by name or behind a link, and
-// the stub of the driver's library that a start finds whichever way.
-func stubsOnPath(ctx context.Context, m *session.Machine) (on []string) {
-	h := m.Host
-	for _, dir := range h.SplitList(h.Env.Get("LD_LIBRARY_PATH")) {
-		if clean := h.Clean(dir); loader.IsStubDir(h, clean) || loader.IsStubDir(h, h.Real(clean)) {
-			on = append(on, dir)
-		}
-	}
-	libs, err := loader.Open(ctx, m.Host, m.Runner, m.Self, []string{"libcuda.so.1"}, nil)
-	if err != nil {
-		return on // the check of the libraries reports this error
-	}
-	for _, l := range libs {
-		if l.Kind == loader.Stub && !slices.Contains(on, h.Dir(l.Path)) {
-			on = append(on, l.Path)
-		}
-	}
-	return on
+	return r
 }
 
 // runName is the name by which programs ask for a library: that of the file in the chosen toolkit, or where only its link stubs are
@@ -111,38 +92,69 @@ func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) 
 	return ""
 }
 
-// numbered are the names that hold a major version. Windows writes some of them with more digits:
-// cublas64_13.dll, but nvrtc64_130_0.dll and, of CUDA 11, cudart64_110.dll and nvrtc64_112_0.dll.
-// Source: the bin directories of NVIDIA's redistributable archives 11.8, 12.9 and 13.0.
-var (
-	numbered    = lazyregexp.New(`^(lib\w+\.so\.)(\d+)()$`)
-	numberedDLL = lazyregexp.New(`(?i)^(\w+?_)(\d+)((?:_0)?\.dll)$`)
-)
+// checkLoaderPath reports whether the libraries that the project's programs need are found by a bare start of them, and by one through
+// gpubuild.
+func checkLoaderPath(f Facts) Check {
+	c := Check{ID: "loader.path", State: Info, Says: "no crate here needs a library of the toolkit to run"}
+	var bare, added, bad []string
+	start := false
+	for _, l := range f.Run.Libraries {
+		switch place := fmt.Sprintf("%s (%s, %s): ", l.Found.Name, l.Crate, cmp.Or(l.Why, "to run")); l.Found.Kind {
+		case loader.OK, loader.Unknown:
+			bare = append(bare, l.Found.Name)
+			continue
+		case loader.Added:
+			added = append(added, l.Found.Name)
+			c.Places = append(c.Places, place+l.Found.Path)
+		default:
+			bad = append(bad, l.Found.Name)
+			c.Places = append(c.Places, place+cmp.Or(l.Found.Problem, string(l.Found.Kind)))
+		}
+		start = start || l.Why == "to start"
+	}
+	switch {
+	case len(f.Run.Libraries) == 0:
+	case f.Chosen.Toolkit == nil:
+		return Check{ID: c.ID, State: Info, Says: f.notChosen()}
+	case len(bad) > 0:
+		c.State, c.Says, c.Fix = Warning, "not found: "+strings.Join(bad, ", "), runFix(f, bad)
+		c.Breaks, c.Absent = "running: CUDA calls fail when they first need the library", start
+		if start {
+			c.Breaks = "starting the program: error while loading shared libraries"
+		}
+		if f.Prove {
+			c.State = Missing
+		}
+	case len(added) > 0:
+		c.State = OK
+		c.Says = fmt.Sprintf("found only under `gpubuild run`: %s (%s)", strings.Join(added, ", "), f.Host.JoinList(f.Run.Dirs...))
+	default:
+		c = Check{ID: c.ID, State: OK, Says: "a bare start finds " + strings.Join(bare, ", ")}
+	}
+	return c
+}
 
-// otherMajors lists the names of a library's neighbours: libcublas.so.12 and .11 where .13 is meant.
-func otherMajors(name string) []string {
-	m, numbers := numbered.FindStringSubmatch(name), []int{15, 14, 13, 12, 11, 10, 9, 8}
-	if dll := numberedDLL.FindStringSubmatch(name); dll != nil {
-		m, numbers = dll, append(numbers, 130, 120, 112, 111, 110)
-	}
-	if m == nil {
-		return nil
-	}
-	number, err := strconv.Atoi(m[2])
-	if err != nil {
-		return nil
-	}
-	major := func(n int) int {
-		if n >= 100 {
-			return n / 10
+// runFix is the command that brings libraries to run with: parts of our own toolkit, or the packages of the one that is used.
+func runFix(f Facts, names []string) string {
+	t := f.Chosen.Toolkit
+	isCUDNN := func(name string) bool { return strings.Contains(name, "cudnn") }
+	withCUDNN := slices.ContainsFunc(names, isCUDNN)
+	if f.Host.Below(t.Root, f.Cache) {
+		parts := []string{"run"}
+		if withCUDNN {
+			parts = append(parts, "cudnn")
 		}
-		return n
+		return toolchain.InstallCommand(t.Version, parts...)
 	}
-	var out []string
-	for _, n := range numbers {
-		if major(n) != major(number) {
-			out = append(out, m[1]+strconv.Itoa(n)+m[3])
-		}
+	if f.Host.OS == buildenv.Windows {
+		return "install the toolkit's run-time libraries by NVIDIA's installer"
 	}
-	return out
+	packages := ""
+	if slices.ContainsFunc(names, func(n string) bool { return !isCUDNN(n) }) {
+		packages = fmt.Sprintf(" cuda-libraries-%d-%d", t.Version.Major, t.Version.Minor)
+	}
+	if withCUDNN {
+		packages += fmt.Sprintf(" cudnn9-cuda-%d", t.Version.Major)
+	}
+	return "apt install" + packages
 }

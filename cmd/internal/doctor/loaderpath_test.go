@@ -13,7 +13,7 @@ import (
 )
 
 func TestLoaderPath(t *testing.T) {
-	lib := func(name string, kind loader.Kind, why, other string) doctor.RunLibrary {
+	lib := func(name string, kind loader.Kind, why string) doctor.RunLibrary {
 		l := loader.Library{Name: name, Kind: kind}
 		switch kind {
 		case loader.Added:
@@ -21,7 +21,7 @@ func TestLoaderPath(t *testing.T) {
 		case loader.Missing:
 			l.Problem = "not found"
 		}
-		return doctor.RunLibrary{Library: name, Crate: "cudarc 0.19.10", Why: why, Found: l, Other: other}
+		return doctor.RunLibrary{Crate: "cudarc 0.19.10", Why: why, Found: l}
 	}
 	for _, tt := range []struct {
 		story        string
@@ -30,21 +30,18 @@ func TestLoaderPath(t *testing.T) {
 		says, fix    string
 	}{
 		{"driver only", nil, doctor.Info, doctor.Info, "no crate here needs", ""},
-		{"all on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start", "")}, doctor.OK, doctor.OK,
+		{"all on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start")}, doctor.OK, doctor.OK,
 			"a bare start finds libcublas.so.13", ""},
 		{"only through gpubuild, and the program cannot start without",
-			[]doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start", "")}, doctor.OK, doctor.OK,
+			[]doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start")}, doctor.OK, doctor.OK,
 			"found only under `gpubuild run`: libcublas.so.13 (/tk/lib64)", ""},
 		{"only through gpubuild, opened when it is used",
-			[]doctor.RunLibrary{lib("libnvrtc.so.13", loader.Added, "when they are first used", "")}, doctor.OK, doctor.OK,
+			[]doctor.RunLibrary{lib("libnvrtc.so.13", loader.Added, "when they are first used")}, doctor.OK, doctor.OK,
 			"found only under", ""},
-		{"another major on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start",
-			"/usr/lib/libcublas.so.12")}, doctor.Warning, doctor.Misfit,
-			"another major version comes first: libcublas.so.13", "export LD_LIBRARY_PATH='/tk/lib64'"},
-		{"nowhere, behind one that is there", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start", ""),
-			lib("libcudnn.so.9", loader.Missing, "to start", "")}, doctor.Warning, doctor.Missing,
+		{"nowhere, behind one that is there", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start"),
+			lib("libcudnn.so.9", loader.Missing, "to start")}, doctor.Warning, doctor.Missing,
 			"not found: libcudnn.so.9", "gpubuild toolchain install 13.4 --parts run,cudnn"},
-		{"a stub", []doctor.RunLibrary{lib("libcublas.so.13", loader.Stub, "to start", "")}, doctor.Warning, doctor.Missing, "not found",
+		{"a stub", []doctor.RunLibrary{lib("libcublas.so.13", loader.Stub, "to start")}, doctor.Warning, doctor.Missing, "not found",
 			"gpubuild toolchain install 13.4 --parts run"},
 	} {
 		for prove, want := range map[bool]doctor.State{false: tt.build, true: tt.prove} {
@@ -60,7 +57,7 @@ func TestLoaderPath(t *testing.T) {
 			}
 		}
 	}
-	f := doctor.Facts{Prove: true, Run: doctor.RunTime{Libraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start", "")}},
+	f := doctor.Facts{Prove: true, Run: doctor.RunTime{Libraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start")}},
 		ChooseErr: &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}}
 	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "see cuda.toolkit") {
 		t.Errorf("without a toolkit: %+v", c)

@@ -39,8 +39,6 @@ func checkTarget(f Facts) Check {
 	return c
 }
 
-// needsToolkit is what a check says that looks into the chosen toolkit, where none is chosen.
-
 // checkHeaders reports each missing header without which kernels do not compile, with or without an nvcc.
 func checkHeaders(f Facts) Check {
 	c := Check{ID: "cuda.headers", State: Info, Says: "no headers are needed"}

@@ -84,6 +84,9 @@ func Verdict(checks []Check) string {
 		}
 	}
 	say := func(what string, missing []string) string {
+		if i := slices.IndexFunc(checks, func(c Check) bool { return c.Unsure != "" }); i >= 0 && len(missing) == 0 {
+			return "Probably ready to " + what + ": " + checks[i].Unsure + "."
+		}
 		if len(missing) == 0 {
 			return "Ready to " + what + "."
 		}
