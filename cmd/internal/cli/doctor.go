@@ -51,7 +51,11 @@ func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line
 	facts.TryCache()
 	checks := doctor.Run(facts)
 	if o.Results.JSON == nil {
-		if err := a.Shell.Print(doctor.Text(checks)); err != nil {
+		text := doctor.Text(checks)
+		if a.Shell.Quiet {
+			text = doctor.Verdict(checks) + "\n"
+		}
+		if err := a.Shell.Print(text); err != nil {
 			return err
 		}
 	}

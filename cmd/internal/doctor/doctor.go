@@ -343,6 +343,12 @@ func checkToolkit(f Facts) Check {
 		}
 		for _, t := range f.Toolchain.Toolkits {
 			c.Says += "; " + t.Root + ": " + t.Problem
+			if t.Origin != "" && strings.ToUpper(t.Origin) == t.Origin { // a variable of the user's
+				c.Fix = "unset " + t.Origin + ", or let it lead to a toolkit; to install one: " + c.Fix
+				if root := f.Host.Dir(t.Root); f.Host.Base(t.Root) == "bin" && f.Host.IsFile(f.Host.Join(t.Root, f.Host.Exe("nvcc"))) {
+					c.Fix = t.Origin + " names a toolkit's bin; set it to " + root
+				}
+			}
 		}
 	case f.blamed() == c.ID:
 		c.Places = usable

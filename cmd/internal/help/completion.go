@@ -302,7 +302,7 @@ func values(m *session.Machine, s switchOf, typed string, before []string) candi
 	case "--profile":
 		c.words("", "dev", "release", "test", "bench")
 	case "--shell":
-		c.words("", buildenv.Shells()...)
+		c.words("", append(buildenv.Shells(), "vscode-tasks")...)
 	case "--gpu-arch", "--arch":
 		c.words("", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121")
 	case "--gpu-toolkit", "--toolkit":

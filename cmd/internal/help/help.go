@@ -108,7 +108,8 @@ func (p Pages) Page(names ...string) string {
 	v, _ := p.Find(names...)
 	var b strings.Builder
 	command := "gpubuild " + strings.Join(names, " ")
-	fmt.Fprintf(&b, "%s\n\nUsage: %s%s\n", upper(v.Usage), command, usageOf(v))
+	title := strings.Join(console.Wrap(upper(v.Usage), p.width()), "\n")
+	fmt.Fprintf(&b, "%s\n\nUsage: %s%s\n", title, command, usageOf(v))
 	if len(v.Examples) > 0 {
 		b.WriteString("\nExamples:\n  " + strings.Join(v.Examples, "\n  ") + "\n")
 	}
