@@ -5,9 +5,14 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
@@ -75,5 +80,51 @@ func TestStandInRelease(t *testing.T) {
 	}
 	if got := standInRelease(toolchain.Needs{CudarcMax: gpu.Version{Major: 13, Minor: 4}}); got != "13.0" {
 		t.Errorf("a newer limit: got %s", got)
+	}
+}
+
+// TestAWatchReplacesOnlyASuccess: the program's own end comes first.
+func TestAWatchReplacesOnlyASuccess(t *testing.T) {
+	t.Parallel()
+	hot := &gpu.Summary{Alerts: []gpu.Alert{{Kind: gpu.AlertKinds[0]}}, FailOn: gpu.AlertKinds[:1]}
+	if ended, err := judgeWatch(hot, nil); !ended || exit.Of(err) != exit.Alert {
+		t.Errorf("a success: %v, %v", ended, err)
+	}
+	if ended, err := judgeWatch(hot, exit.Code(3)); ended || exit.Of(err) != 3 {
+		t.Errorf("a failure: %v, %v", ended, err)
+	}
+	if ended, err := judgeWatch(nil, nil); ended || err != nil {
+		t.Errorf("not watched: %v, %v", ended, err)
+	}
+}
+
+// TestAProvenProgramHasOneReceipt: that of its proof.
+func TestAProvenProgramHasOneReceipt(t *testing.T) {
+	t.Parallel()
+	r := Result{
+		Proof: proof.Result{Proofs: []proof.Proof{{Program: "/app", Receipt: &receipt.Receipt{Gpubuild: "its own"}}}},
+		Built: cargorun.Built{Programs: []cargorun.Program{{Path: "/app", Kind: "bin"}}},
+	}
+	list, err := r.receipts(Command{Line: lineOf(t, "build"), Machine: &session.Machine{}})
+	if err != nil || len(list) != 1 || list[0].Gpubuild != "its own" {
+		t.Errorf("%d receipts, %v", len(list), err)
+	}
+}
+
+// TestTheBackendThatIsAskedForIsProven: else that of the features.
+func TestTheBackendThatIsAskedForIsProven(t *testing.T) {
+	t.Parallel()
+	wgpu := Result{Features: featurecheck.Judged{Answer: &features.Reach{
+		Roots: []features.Root{{Crates: []features.CrateState{{Backend: "wgpu", On: true}}}}}}}
+	if !wgpu.Features.Answer.UsesVulkan() {
+		t.Fatal("the features do not enable Vulkan")
+	}
+	c := Command{Line: lineOf(t, "build")}
+	if got := proofRequest(c, nil, wgpu, nil).Options.Backend; got != probe.Vulkan {
+		t.Errorf("of the features: %v", got)
+	}
+	c.Options.Proof.BackendGiven, c.Options.Proof.Backend = true, probe.CUDA
+	if got := proofRequest(c, nil, wgpu, nil).Options.Backend; got != probe.CUDA {
+		t.Errorf("asked for: %v", got)
 	}
 }
