@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
@@ -111,7 +108,6 @@ func (s *scanner) fatbin(off int64) (next int64) {
 	if version != 1 || header < headerBytes || body == 0 {
 		return -1
 	}
-	defer s.inspectAll()
 	at := off + header
 	end := s.size
 	cut := body > uint64(max(0, s.size-at))
@@ -120,8 +116,7 @@ func (s *scanner) fatbin(off int64) (next int64) {
 	}
 	found := 0
 	for at < end {
-		if len(s.report.Images)+len(s.batch) >= maxImages {
-			s.inspectAll()
+		if len(s.report.Images) >= maxImages {
 			s.note(at, "more than %d device images: the rest is left out", maxImages)
 			s.understood(at, end)
 			return -1
@@ -153,7 +148,11 @@ func (s *scanner) fatbin(off int64) (next int64) {
 		}
 		found++
 		to := from + int64(e.payload)
-		s.later(reading{e, at, from, to})
+		if s.entry(e, at, from, to) {
+			s.understood(at, to)
+		} else {
+			s.understood(at, from)
+		}
 		at = to
 	}
 	if cut && found > 0 {
@@ -163,91 +162,6 @@ func (s *scanner) fatbin(off int64) (next int64) {
 		return -1
 	}
 	return end
-}
-
-// reading is an image of a fatbin whose payload is still to be looked at.
-type reading struct {
-	entry
-	off, from, to int64
-}
-
-// Images that are looked at together: several cores unpack them. Few enough, and small enough together, that memory stays bounded.
-const (
-	batchImages = 64
-	batchBytes  = maxImage
-)
-
-func (s *scanner) later(r reading) {
-	n := r.to - r.from
-	if r.compression() != Raw && r.unpacked <= maxImage {
-		n += int64(r.unpacked)
-	}
-	if s.batchSize += n; s.batchSize > batchBytes && len(s.batch) > 0 {
-		s.inspectAll()
-		s.batchSize = n
-	}
-	if s.batch = append(s.batch, r); len(s.batch) == batchImages {
-		s.inspectAll()
-	}
-}
-
-// inspectAll looks at the images that were put off, on all cores, and puts what came of them into the report in their order.
-func (s *scanner) inspectAll() {
-	batch := s.batch
-	if len(batch) == 0 {
-		return
-	}
-	s.batch, s.batchSize = s.batch[:0], 0
-	workers := min(runtime.GOMAXPROCS(0), maxWorkers, len(batch))
-	for len(s.helpers) < workers {
-		s.helpers = append(s.helpers, &scanner{r: s.r})
-	}
-	type outcome struct {
-		report Report
-		bad    int
-		ok     bool
-	}
-	made, before := make([]outcome, len(batch)), make([]int64, len(batch))
-	for i, r := range batch {
-		before[i] = s.unpacked
-		if r.unpacked <= maxImage {
-			s.unpacked += int64(r.unpacked)
-		}
-	}
-	var next atomic.Int64
-	work := func(h *scanner) {
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= len(batch) {
-				return
-			}
-			h.report, h.size, h.listed, h.bad, h.names, h.unpacked = &made[i].report, s.size, s.listed, 0, 0, before[i]
-			made[i].ok = h.entry(batch[i].entry, batch[i].off, batch[i].from, batch[i].to)
-			made[i].bad = h.bad
-		}
-	}
-	var all sync.WaitGroup
-	for _, h := range s.helpers[1:workers] {
-		all.Go(func() { work(h) })
-	}
-	work(s.helpers[0])
-	all.Wait()
-	for i, m := range made {
-		for _, im := range m.report.Images {
-			s.add(im)
-		}
-		for _, n := range m.report.Notes {
-			s.noted(n)
-		}
-		for range m.bad {
-			s.wasted(batch[i].off)
-		}
-		if m.ok {
-			s.understood(batch[i].off, batch[i].to)
-		} else {
-			s.understood(batch[i].off, batch[i].from)
-		}
-	}
 }
 
 // entry reads one image, or several packed together; it says whether the payload was understood.

@@ -72,8 +72,7 @@ func (r *Report) Kernels() []string {
 // Option changes how a file is scanned.
 type Option func(*scanner)
 
-// WithHash puts the SHA-256 of the file into the report. It is taken in the same pass, but a processor without instructions for it makes
-// it the slowest part by far.
+// WithHash puts the SHA-256 of the file into the report.
 func WithHash() Option { return func(s *scanner) { s.hashed = true } }
 
 // WithoutNames leaves out what only unpacking shows: the kernels of packed images, and the compiler of a packed cubin. Raw images are read

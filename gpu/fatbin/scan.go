@@ -6,12 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
-	"runtime"
 	"sort"
-	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -59,10 +56,6 @@ type scanner struct {
 	plain    []byte
 	ptx      []byte
 	dropped  int // notes
-
-	batch     []reading
-	batchSize int64
-	helpers   []*scanner // each with buffers and a decoder of its own
 }
 
 // refuse says that a file cannot be looked at at all.
@@ -125,10 +118,15 @@ func Scan(r io.ReaderAt, size int64, options ...Option) (*Report, error) {
 	if err := s.pass(); err != nil {
 		return nil, err
 	}
-	for _, h := range append(s.helpers, s) {
-		if h.zstd != nil {
-			h.zstd.Close()
+	if s.zstd != nil {
+		s.zstd.Close()
+	}
+	if s.hashed {
+		sum := sha256.New()
+		if _, err := io.Copy(sum, io.NewSectionReader(r, 0, s.size)); err != nil {
+			return nil, err
 		}
+		s.report.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	}
 	sort.SliceStable(s.report.Images, func(i, j int) bool { return s.report.Images[i].Offset < s.report.Images[j].Offset })
 	for i := range s.report.Images {
@@ -140,103 +138,31 @@ func Scan(r io.ReaderAt, size int64, options ...Option) (*Report, error) {
 	return s.report, nil
 }
 
-// piece is a part of the file that a worker reads and searches.
-type piece struct {
-	pos  int64 // where it begins
-	lead int   // bytes before pos that are read again, for what lies across
-	want int
-	data []byte // lead, then what was read
-	hits []hit
-	err  error
-	done chan struct{}
-}
-
-// pass reads the file once from its beginning to its end. Workers read and search a few pieces ahead; what they find is looked at in order.
+// pass reads the file once from its beginning to its end and looks at what may be device code. What was understood is not read again.
 func (s *scanner) pass() error {
-	workers := min(runtime.GOMAXPROCS(0), maxWorkers, int(s.size/chunkSize)+1)
-	jobs := make(chan *piece, 2*workers)
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer close(jobs)
-	for range workers {
-		all.Go(func() {
-			for p := range jobs {
-				p.search(s.r)
-				close(p.done)
+	buf := make([]byte, overlap+chunkSize)
+	var hits []hit
+	for pos, lead := int64(0), 0; pos < s.size; { // lead: bytes directly before pos that are searched again, for what lies across
+		if to := s.known(pos); to-pos > chunkSize {
+			pos, lead = to, 0
+			continue
+		}
+		data := buf[:lead+int(min(chunkSize, s.size-pos))]
+		n, err := s.r.ReadAt(data, pos-int64(lead))
+		if n < len(data) {
+			if err != nil && !errors.Is(err, io.EOF) {
+				return fmt.Errorf("at byte %d: %w", pos+int64(max(0, n-lead)), err)
 			}
-		})
-	}
-	var sum hash.Hash
-	if s.hashed {
-		sum = sha256.New()
-	}
-	var ahead, free []*piece
-	for pos, before := int64(0), int64(0); ; { // before: where the bytes directly before pos were read, too
-		for len(ahead) < 2*workers && pos < s.size {
-			if sum == nil {
-				if to := s.known(pos); to-pos > chunkSize { // no need to read what has been understood
-					pos, before = min(to, s.size), min(to, s.size)
-					continue
-				}
-			}
-			p := &piece{}
-			if n := len(free); n > 0 {
-				p, free = free[n-1], free[:n-1]
-			}
-			p.pos, p.lead, p.want = pos, int(min(overlap, pos-before)), int(min(chunkSize, s.size-pos))
-			p.err, p.done = nil, make(chan struct{})
-			jobs <- p
-			ahead = append(ahead, p)
-			pos += int64(p.want)
-		}
-		if len(ahead) == 0 {
-			break
-		}
-		p := ahead[0]
-		ahead = append(ahead[:0], ahead[1:]...)
-		<-p.done
-		if p.err != nil {
-			return fmt.Errorf("at byte %d: %w", p.pos+int64(max(0, len(p.data)-p.lead)), p.err)
-		}
-		if p.pos >= s.size {
-			continue // it became shorter
-		}
-		if n := len(p.data) - p.lead; n < p.want {
-			s.size = p.pos + int64(max(n, 0))
+			s.size = pos + int64(max(0, n-lead))
 			s.note(s.size, "the file ended here: it became shorter while it was read")
 		}
-		hashing := make(chan struct{})
-		if sum != nil {
-			go func() { sum.Write(p.data[min(p.lead, len(p.data)):]); close(hashing) }()
-		}
-		for _, h := range p.hits {
+		hits = find(data[:n], pos-int64(lead), hits[:0])
+		for _, h := range hits {
 			s.look(h)
 		}
-		if sum != nil {
-			<-hashing
-		}
-		free = append(free, p)
-	}
-	if sum != nil {
-		s.report.SHA256 = hex.EncodeToString(sum.Sum(nil))
+		pos, lead = pos+chunkSize, overlap
 	}
 	return nil
-}
-
-const maxWorkers = 8 // more only wait for memory
-
-// search reads a piece and finds what may be device code in it.
-func (p *piece) search(r io.ReaderAt) {
-	if cap(p.data) < p.lead+p.want {
-		p.data = make([]byte, p.lead+p.want)
-	}
-	p.data = p.data[:p.lead+p.want]
-	n, err := r.ReadAt(p.data, p.pos-int64(p.lead))
-	if n < len(p.data) && err != nil && !errors.Is(err, io.EOF) {
-		p.err = err
-	}
-	p.data = p.data[:n]
-	p.hits = find(p.data, p.pos-int64(p.lead), p.hits[:0])
 }
 
 // look decides what a hit is.
@@ -290,15 +216,11 @@ func (s *scanner) understood(from, to int64) {
 }
 
 func (s *scanner) note(off int64, format string, args ...any) {
-	s.noted(fmt.Sprintf("0x%x: ", off) + fmt.Sprintf(format, args...))
-}
-
-func (s *scanner) noted(note string) {
 	if len(s.report.Notes) >= maxNotes {
 		s.dropped++
 		return
 	}
-	s.report.Notes = append(s.report.Notes, note)
+	s.report.Notes = append(s.report.Notes, fmt.Sprintf("0x%x: ", off)+fmt.Sprintf(format, args...))
 }
 
 // add puts an image into the report.

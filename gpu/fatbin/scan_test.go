@@ -228,7 +228,7 @@ func TestWhatNoLoaderPutsIntoMemoryIsPassedOver(t *testing.T) {
 	}
 }
 
-// Hundreds of images in many containers, over many pieces: several cores look at them, and the report is the same each time.
+// Hundreds of images in many containers, over many pieces.
 func TestManyImagesKeepTheirOrder(t *testing.T) {
 	var data []byte
 	for i := range 300 {
