@@ -63,5 +63,6 @@ func (x exporter) pwsh(v outcome) (string, error) {
 	case !v.relative:
 		return fmt.Sprintf("%s = %s\n", name, pwshQuote(v.value)), nil
 	}
-	return fmt.Sprintf("%s = %s + $(if (%s) { '%s' + %s })\n", name, pwshQuote(x.host.JoinList(v.before...)), name, x.host.ListSeparator(), name), nil
+	before := pwshQuote(x.host.JoinList(v.before...))
+	return fmt.Sprintf("%s = %s + $(if (%s) { '%s' + %s })\n", name, before, name, x.host.ListSeparator(), name), nil
 }

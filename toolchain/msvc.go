@@ -402,12 +402,12 @@ func (e *writer) dlls(n Needs) {
 	}
 }
 
-// Planted says that a directory in which the build will run programs holds one that Windows would run in place of the chosen one. Elsewhere,
-// and for a directory that is the compiler's own, it answers nil. nvcc.exe asks for ./cl.exe before it looks at PATH (seen with 13.4.92 under
-// Wine: a cl.exe in the kernel's directory ran, whatever PATH said; -ccbin alone would keep it off, but then nvcc starts vcvars64.bat), and
-// it starts its own parts by their bare names through cmd.exe, which takes every program of the current directory first (a cudafe++.exe
-// there ran, too). A variable that keeps cmd.exe from that (NoDefaultCurrentDirectoryInExePath) would keep users' own batch files from being
-// found, too, so nothing is set: it is refused.
+// Planted is an error if a directory in which the build will run programs holds one that Windows would run in place of the chosen one;
+// nil elsewhere, and for the compiler's own directory. nvcc.exe asks for ./cl.exe before it looks at PATH (seen with 13.4.92 under Wine: a
+// cl.exe in the kernel's directory ran, whatever PATH said; -ccbin alone would keep it off, but then nvcc starts vcvars64.bat), and it
+// starts its own parts by their bare names through cmd.exe, which takes every program of the current directory first (a cudafe++.exe there
+// ran, too). A variable that keeps cmd.exe from that (NoDefaultCurrentDirectoryInExePath) would keep users' own batch files from being
+// found, so nothing is set: it is refused.
 func Planted(h buildenv.Host, s Set, dirs []string) error {
 	if h.OS != buildenv.Windows || s.Toolkit == nil {
 		return nil

@@ -200,7 +200,7 @@ func TestWatchWithoutAnswers(t *testing.T) {
 	}
 }
 
-// TestSlowdowns: nvidia-smi has a temperature, or since Ada Lovelace how far a GPU is from its limit (what driver 570 prints of an L4).
+// TestSlowdowns: nvidia-smi has a temperature, or since Ada Lovelace how far a GPU is from its limit.
 func TestSlowdowns(t *testing.T) {
 	text := "==============NVSMI LOG==============\nAttached GPUs                             : 3\nGPU 00000000:01:00.0\n    Temperature\n" +
 		"        GPU Current Temp                  : 33 C\n        GPU Slowdown Temp                 : 92 C\nGPU 00000000:02:00.0\n    Temperature\n" +

@@ -129,7 +129,7 @@ type Seen struct {
 	Closed      bool           `json:"closed,omitempty"`       // its environment may not be read (setuid, another user)
 	Root        bool           `json:"root,omitempty"`         // the program itself
 	API         string         `json:"api,omitempty"`          // a library of another API of the GPU that it had mapped
-	Apart       bool           `json:"apart,omitempty"`        // it has a root or mounts of its own, and may have device nodes that nobody watches
+	Apart       bool           `json:"apart,omitempty"`        // it has a root or mounts of its own: device nodes there are not watched
 }
 
 // Watch is what is known of the processes that the program started, and of the devices.

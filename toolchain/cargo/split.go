@@ -59,7 +59,8 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 	l.read()
 	if l.VerbWord == "" && l.Verb == "build" && len(l.Positional) > 0 {
 		if word := l.Positional[0]; isVerb(word) {
-			return Line{}, nil, exit.Usagef("put the verb first: gpubuild "+word+" "+strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " "),
+			flags := strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " ")
+			return Line{}, nil, exit.Usagef("put the verb first: gpubuild "+word+" "+flags,
 				"`%s` stands after flags and is no argument of `build`", word)
 		}
 	}

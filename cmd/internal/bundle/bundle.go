@@ -294,7 +294,8 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 	case name != "" && i < 0:
 		return o, false, nil
 	case name == "" && len(m.Programs) > 1:
-		return o, false, &exit.UsageError{What: fmt.Sprintf("%s has %d programs: %s", file, len(m.Programs), strings.Join(m.Programs, ", ")),
+		what := fmt.Sprintf("%s has %d programs: %s", file, len(m.Programs), strings.Join(m.Programs, ", "))
+		return o, false, &exit.UsageError{What: what,
 			Fix: "name one: gpubuild prove " + buildenv.PosixWords(h.Join(file, path.Base(m.Programs[0])))}
 	}
 	m = manifest{}

@@ -153,7 +153,8 @@ func (c *collector) prove() error {
 		to        *string
 		dir, from string
 	}
-	parts := []part{{&p.Probe, "", rt.Probe.Library}, {&p.Control, "", rt.Probe.Control}, {&p.Watch, "", rt.Probe.Watch}, {&p.CUPTI, "0", rt.CUPTI}}
+	parts := []part{{&p.Probe, "", rt.Probe.Library}, {&p.Control, "", rt.Probe.Control}, {&p.Watch, "", rt.Probe.Watch},
+		{&p.CUPTI, "0", rt.CUPTI}}
 	for i, other := range rt.Others {
 		parts = append(parts, part{&p.Others[i], fmt.Sprint(i + 1), other})
 	}

@@ -117,6 +117,7 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	for _, program := range b.Programs {
 		start = append(start, a.Host.Join(o.Dir, path.Base(program)))
 	}
-	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, report.Count(len(b.Files), "file"), tree.Size(b.Size()), strings.Join(start, ", "))
+	files := report.Count(len(b.Files), "file")
+	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, files, tree.Size(b.Size()), strings.Join(start, ", "))
 	return a.Shell.Print(out.String())
 }

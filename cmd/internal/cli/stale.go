@@ -29,7 +29,8 @@ func staleVerb() verb {
 			Name: "stale", Usage: "list what cargo considers fresh although a tool has changed", Project: true,
 			Examples: []string{"gpubuild stale --features cuda --release", "gpubuild stale --features cuda --clean"},
 			Text: "Exits with 13 if something is stale, judged by the records of earlier builds, which --explain shows. " +
-				"Removes nothing unless --clean is given, and then only the packages that are listed, with `cargo clean -p`. `gpubuild clean` is cargo's own.",
+				"Removes nothing unless --clean is given, and then only the packages that are listed, with `cargo clean -p`. " +
+				"`gpubuild clean` is cargo's own.",
 		},
 		results: &o.Results,
 		flags: slices.Concat(

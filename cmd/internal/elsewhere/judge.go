@@ -12,8 +12,8 @@ import (
 	"gpubuild/gpu/verify"
 )
 
-// judged judges what a program did there by the rules for programs here. The verdict that came with the evidence counts for nothing. Paths of
-// files that were sent become those of the files here.
+// judged judges what a program did there by the rules for programs here. The verdict that came with the evidence counts for nothing.
+// Paths of files that were sent become those of the files here.
 func judged(m *session.Machine, req request, at host, came proof.Kept) (proof.Proof, error) {
 	var none proof.Proof
 	t, e := req.Task, came.Evidence
@@ -51,8 +51,8 @@ func judged(m *session.Machine, req request, at host, came proof.Kept) (proof.Pr
 	p := proof.Proof{Program: e.Binary, Args: e.Args, Evidence: e, Verdict: verify.Judge(e, rules), Host: at.String()}
 	if came.Receipt != nil {
 		program := sent[dir+"/"+t.Binary]
-		r := receipt.New(version.Number(), proof.Binary(m, receipt.Sealed{SHA256: program.SHA256, Size: program.Size}, e.Binary), m.Host.Env,
-			t.Probe.SourceHash, t.Asked, e, p.Verdict)
+		binary := proof.Binary(m, receipt.Sealed{SHA256: program.SHA256, Size: program.Size}, e.Binary)
+		r := receipt.New(version.Number(), binary, m.Host.Env, t.Probe.SourceHash, t.Asked, e, p.Verdict)
 		r.Environment = came.Receipt.Environment
 		for _, also := range came.Receipt.Also {
 			if f, is := sent[also.Path]; !is {

@@ -73,7 +73,8 @@ type Options struct {
 }
 
 // manifestFault is cargo's refusal of a manifest, or of the workspace that manifests make.
-var manifestFault = lazyregexp.New("failed to (parse|load) manifest|failed to read `[^`]*Cargo\\.toml`|cyclic |error: [^\n]*\n *--> [^\n]*Cargo\\.toml")
+var manifestFault = lazyregexp.New("failed to (parse|load) manifest|failed to read `[^`]*Cargo\\.toml`|cyclic |" +
+	"error: [^\n]*\n *--> [^\n]*Cargo\\.toml")
 
 // Open opens the project of a command line and asks cargo about it, writing nothing of the user's.
 func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (Judged, error) {

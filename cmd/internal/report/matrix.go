@@ -35,8 +35,9 @@ var statuses = []struct {
 	Status
 	words, sign string
 }{
-	{StatusFailed, "failed", "✗"}, {StatusCPU, "ran on CPU", "⚠"}, {StatusOther, "other kernels", "⚠"}, {StatusUnproved, "not proven", "?"},
-	{StatusNone, "no result", "–"}, {StatusChecked, "checked", "●"}, {StatusCompiled, "compiled", "●"}, {StatusProven, "proven", "✓"},
+	{StatusFailed, "failed", "✗"}, {StatusCPU, "ran on CPU", "⚠"}, {StatusOther, "other kernels", "⚠"},
+	{StatusUnproved, "not proven", "?"}, {StatusNone, "no result", "–"}, {StatusChecked, "checked", "●"},
+	{StatusCompiled, "compiled", "●"}, {StatusProven, "proven", "✓"},
 }
 
 func (s Status) rank() int {

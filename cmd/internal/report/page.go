@@ -44,7 +44,8 @@ type pageRow struct {
 // pageTemplate is parsed once: that takes three times as long as a page.
 var pageTemplate = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"plain": Plain, "lines": PlainLines, "stamp": stamp, "sign": sign, "place": place, "join": func(l []string) string { return strings.Join(l, ", ") },
+		"plain": Plain, "lines": PlainLines, "stamp": stamp, "sign": sign, "place": place,
+		"join":   func(l []string) string { return strings.Join(l, ", ") },
 		"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"status": func(r Result) Status { s, _ := statusOf(r); return s },
 		"commit": func(r Result) string { return shortCommit(commitOf(r)) },
@@ -65,8 +66,9 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 	}
 	sum := sha256.Sum256([]byte(pageCSS))
 	p := page{
-		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
-		Style:  template.CSS(pageCSS), Files: Count(files, "file"), By: by, Sums: Summary(rows), Title: Count(len(rows), "row"),
+		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+			"'; base-uri 'none'; form-action 'none'",
+		Style: template.CSS(pageCSS), Files: Count(files, "file"), By: by, Sums: Summary(rows), Title: Count(len(rows), "row"),
 	}
 	for _, r := range rows {
 		if r.Results > 0 && r.latest.At.After(p.Newest) {
@@ -74,7 +76,8 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		}
 		shown := pageRow{Row: r, Compare: compareAddress(r), Latest: r.latest, History: r.results[:min(len(r.results), historyShown)]}
 		shown.More = len(r.results) - len(shown.History)
-		shown.With = strings.Join(words([]fact{{"CUDA ", r.Set.Toolkit}, {"cuDNN ", r.Set.CUDNN}, {"", r.Set.Arch}, {"", r.Set.Compiler}}), " · ")
+		with := []fact{{"CUDA ", r.Set.Toolkit}, {"cuDNN ", r.Set.CUDNN}, {"", r.Set.Arch}, {"", r.Set.Compiler}}
+		shown.With = strings.Join(words(with), " · ")
 		p.Rows = append(p.Rows, shown)
 	}
 	var b bytes.Buffer
