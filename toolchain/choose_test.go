@@ -168,9 +168,9 @@ func TestChoose(t *testing.T) {
 		{"one that is asked for is taken with its doubt", func(f *toolchain.Facts) {
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
 		}, kernels, toolchain.Wish{CUDA: "13.5", Arch: "80"}, "/cuda-13.5 8.0 "},
-		{"a major that is asked for, too", func(f *toolchain.Facts) {
+		{"a major that is asked for gives way, too", func(f *toolchain.Facts) {
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
-		}, kernels, toolchain.Wish{CUDA: "13", Arch: "80"}, "/cuda-13.5 8.0 "},
+		}, kernels, toolchain.Wish{CUDA: "13", Arch: "80"}, "/cuda-13.2 8.0 "},
 		{"a doubt gives way to a toolkit without one", func(f *toolchain.Facts) {
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},

@@ -41,7 +41,7 @@ func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 		e.linking(n)
 	}
 	if n.NVCC {
-		e.capability()
+		e.capability(len(n.Reads) == 0 || slices.Contains(n.Reads, "CUDA_COMPUTE_CAP"))
 		e.archsOfCMake()
 		e.threads()
 	}
@@ -344,9 +344,9 @@ func (e *writer) linking(n Needs) {
 	}
 }
 
-// capability sets CUDA_COMPUTE_CAP where cudaforge and bindgen_cuda would not find the same by nvidia-smi, which they ask for its first
-// line. They read "89"; bindgen_cuda panics at "8.9" and "90a", so that a suffix is kept from it.
-func (e *writer) capability() {
+// capability sets CUDA_COMPUTE_CAP for scripts that read it themselves, and where cudaforge and bindgen_cuda would not find the same by
+// nvidia-smi, which they ask for its first line. They read "89"; bindgen_cuda panics at "8.9" and "90a", so that a suffix is kept from it.
+func (e *writer) capability(read bool) {
 	h, c, suffix := e.h, e.s.Capability, e.s.Suffix
 	if c.IsZero() || !e.reads("CUDA_COMPUTE_CAP") {
 		return
@@ -361,8 +361,8 @@ func (e *writer) capability() {
 	case old == digits:
 	case old != "":
 		e.d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", digits, "was "+old+"; "+reason)
-	case e.s.CapabilityUnset && e.s.Driver.Version != "" && len(h.LookPathAll("nvidia-smi")) > 0:
-	case suffix == "" && len(e.s.Devices) > 0 && e.s.Devices[0].Capability == c && len(h.LookPathAll("nvidia-smi")) > 0:
+	case !read && e.s.CapabilityUnset && e.s.Driver.Version != "" && len(h.LookPathAll("nvidia-smi")) > 0:
+	case !read && suffix == "" && len(e.s.Devices) > 0 && e.s.Devices[0].Capability == c && len(h.LookPathAll("nvidia-smi")) > 0:
 	default:
 		e.d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", digits, reason)
 	}

@@ -254,6 +254,24 @@ func TestPreviousUnset(t *testing.T) {
 	}
 }
 
+// TestReadDirectly holds that a script which reads the variable itself is told the architecture, whatever nvidia-smi answers.
+func TestReadDirectly(t *testing.T) {
+	h, err := hosttest.Parse([]byte(usual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"PATH", "CUDA_COMPUTE_CAP"} })
+	f := gather(h, nil)
+	f.Devices, f.Driver = devices("8.9"), gpu.Driver{Version: "580.65.06", CUDA: version("13.0")}
+	s, err := toolchain.Choose(f, needs, toolchain.Wish{CUDA: "12.4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := changed(toolchain.Environment(h, s, needs)); !strings.Contains(got, "set CUDA_COMPUTE_CAP=89") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestSuffix holds that an arch's suffix reaches cudaforge.
 func TestSuffix(t *testing.T) {
 	d := toolchain.Environment(buildenv.Host{OS: buildenv.Linux}, toolchain.Set{Capability: capability("100"), Suffix: "f"},

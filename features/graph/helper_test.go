@@ -1,6 +1,0 @@
-package graph
-
-// pkg is a short way to write a manifest.
-func pkg(name, rest string) string {
-	return "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\n" + rest
-}
