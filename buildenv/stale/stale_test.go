@@ -72,7 +72,7 @@ func TestDecodeRefuses(t *testing.T) {
 	good := string(whole(t))
 	for story, data := range map[string]string{
 		"an empty file, after a crash": "", "blocks of zeros": "\x00\x00", "half": good[:len(good)/2], "two": good + good, "another kind of JSON": "[1,2]",
-		"a later schema": strings.Replace(good, `"schema": 3`, `"schema": 4`, 1), "an earlier one": strings.Replace(good, `"schema": 3`, `"schema": 2`, 1), "no package": strings.Replace(good, `"p"`, `""`, 1), "no sum": `{"schema":3,"pkg_id":"p"}`,
+		"a later schema": strings.Replace(good, `"schema": 4`, `"schema": 5`, 1), "an earlier one": strings.Replace(good, `"schema": 4`, `"schema": 3`, 1), "no package": strings.Replace(good, `"p"`, `""`, 1), "no sum": `{"schema":4,"pkg_id":"p"}`,
 	} {
 		if s, err := stale.Decode([]byte(data)); err == nil {
 			t.Errorf("%s: %+v", story, s)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 )
 
@@ -35,8 +36,11 @@ func TestBinaryErrorNamesThePathOnce(t *testing.T) {
 // TestScriptThatCannotRun: the system says of a script only that something is not there.
 func TestScriptThatCannotRun(t *testing.T) {
 	h, err := local.Host()
-	if err != nil || h.OS != buildenv.Linux {
-		t.Skip("of Linux", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.OS != buildenv.Linux {
+		need.Missing(t, "linux", "how a script starts is asked of Linux")
 	}
 	for text, want := range map[string]string{
 		"#!/bin/sh\r\nexit\r\n":           "its first line ends with CR LF, which is part of the interpreter's name: write it with LF",

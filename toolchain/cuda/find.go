@@ -158,28 +158,11 @@ func (l looker) places(extra []Candidate) []place {
 		out = append(out, l.around(v, Source{OnPath, "NVCC"}, true))
 	}
 	for _, p := range h.LookPathAll("nvcc") {
-		out = append(out, l.around(l.behindScript(p), Source{OnPath, "PATH"}, true))
+		out = append(out, l.around(p, Source{OnPath, "PATH"}, true))
 	}
 	out = append(out, l.windowsOnPath()...)
 	out = append(out, l.registered()...)
 	return append(out, l.usual()...)
-}
-
-// realNVCC is the path of an nvcc in a script that starts it.
-var realNVCC = lazyregexp.New(`/[^\s"'$]+/bin/nvcc\b`)
-
-// behindScript is the nvcc that a shell script of this name starts by its full path, else the file. Debian's script has its own rule.
-func (l looker) behindScript(path string) string {
-	text, err := l.h.ReadFile(path, 64<<10)
-	if err != nil || !strings.HasPrefix(string(text), "#!") || l.h.Dir(path) == "/usr/bin" {
-		return path
-	}
-	for _, found := range realNVCC.FindAllString(string(text), -1) {
-		if found != path && l.h.IsFile(found) {
-			return found
-		}
-	}
-	return path
 }
 
 // registered takes what NVIDIA's Windows installers write down: it holds where CUDA_PATH is not set yet, as in a shell that was opened

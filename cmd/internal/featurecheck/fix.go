@@ -82,6 +82,13 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 	if err != nil {
 		return Judged{}, err
 	}
+	if !f.options.DryRun {
+		release, err := f.lockManifests(ctx, s)
+		if err != nil {
+			return Judged{}, err
+		}
+		defer release()
+	}
 	for n := 0; n < maxFixes; n++ {
 		list, j, err := f.faults(ctx, line, s)
 		fault := f.next(s.Project, list)
@@ -176,6 +183,31 @@ func stillRefused(s *session.Session, refused *cargo.RefusedError) bool {
 	})
 }
 
+// lockManifests keeps a second gpubuild from fixing the same workspace, and removes what a killed one left next to the manifests.
+func (f *Fixer) lockManifests(ctx context.Context, s *session.Session) (release func(), err error) {
+	m := f.machine
+	dir := m.Host.Join(m.CacheDir, "locks")
+	if err := cache.Make(dir); err != nil {
+		return nil, err
+	}
+	free, err := cache.Lock(ctx, m.Host.Join(dir, "fix-"+cache.Name(m.Host.Real(s.Project.Root))), func(holder string) {
+		m.Shell.Status("Blocking", "waiting for another gpubuild that fixes these manifests (%s)", holder)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range append([]*manifest.Package{{Manifest: s.Project.RootManifest}}, s.Project.Members...) {
+		if err := cache.Leftovers(m.Host.Real(p.Manifest)); err != nil {
+			m.Shell.Warning("file of an earlier run next to %s: %v", m.Shown(p.Manifest), err)
+		}
+	}
+	return func() {
+		if err := free(); err != nil {
+			m.Shell.Warning("lock of the manifests: %v", err)
+		}
+	}, nil
+}
+
 // diffName is a manifest's path below the workspace root, with slashes, as patch and git apply take it there.
 func diffName(h buildenv.Host, p *manifest.Project, path string) string {
 	if h.Below(path, p.Root) {
@@ -212,9 +244,6 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 			return nil, fmt.Errorf("%s is a link to %s, which is outside the workspace", s.Machine.Shown(path), real)
 		case fi.Mode().Perm()&0o200 == 0:
 			return nil, fmt.Errorf("%s is read-only", real)
-		}
-		if err := cache.Leftovers(real); err != nil {
-			return nil, err
 		}
 	}
 	if f.options.DryRun {
