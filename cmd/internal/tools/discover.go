@@ -89,7 +89,7 @@ func findToolkits(ctx context.Context, h buildenv.Host, run session.Runner, extr
 	for _, t := range found {
 		switch {
 		case len(t.From(cuda.OnPath)) == 0:
-		case t.Problem == "":
+		case t.Problem == "" && t.Include != "":
 			return found
 		case t.NVCC != "" && h.IsFile(t.NVCC) && !machineCode(h, t.NVCC):
 			args := []string{"--dryrun", "-x", "cu", "-c", "-o", os.DevNull, os.DevNull}

@@ -34,7 +34,7 @@ func machine(tb testing.TB, dir, cacheDir string) *session.Machine {
 // TestScriptOnPath: a script that is called nvcc leads to the toolkit that it starts, and a broken one to none.
 func TestScriptOnPath(t *testing.T) {
 	t.Parallel()
-	root, bin := filepath.Join(t.TempDir(), "cuda"), t.TempDir()
+	root, bin := filepath.Join(t.TempDir(), "cuda"), filepath.Join(t.TempDir(), "bin") // a parent that looks like a toolkit's
 	nvcc := "#!/bin/sh\necho '#$ TOP=" + root + "/bin/..' >&2\n"
 	for path, text := range map[string]string{
 		root + "/bin/nvcc": nvcc, root + "/include/cuda.h": "#define CUDA_VERSION 12040\n", bin + "/nvcc": "#!/bin/sh\nexec " + root + "/bin/nvcc \"$@\"\n",
