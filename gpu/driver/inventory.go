@@ -17,7 +17,7 @@ type runner interface {
 	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
 }
 
-// Timeout is how long nvidia-smi may take. A driver that has to wake its GPUs takes about a second for each.
+// Timeout is how long nvidia-smi may be silent once it has answered.
 const Timeout = 5 * time.Second
 
 // findSMI is the path of nvidia-smi, which every driver brings; empty: it is not here. any: there is a trace of a driver all the same.

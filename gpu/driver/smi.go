@@ -24,7 +24,7 @@ const (
 func SMICmd(h buildenv.Host, smi, fields string) buildenv.Cmd {
 	return buildenv.Cmd{
 		Path: smi, Args: []string{"--query-gpu=" + fields, "--format=csv,noheader,nounits"},
-		Env: h.Env.Entries(), Timeout: Timeout, Limit: answerLimit,
+		Env: h.Env.Entries(), Timeout: StartTimeout, Limit: answerLimit,
 	}
 }
 
@@ -44,10 +44,16 @@ func askSMI(ctx context.Context, h buildenv.Host, run runner, smi string) (answe
 	if err != nil {
 		var exit *buildenv.ExitError
 		// Its complaints go to stdout.
-		if said := firstLine(string(res.Stdout), 300); said != "" && errors.As(err, &exit) && !exit.Result.TimedOut {
-			return answer{}, fmt.Errorf("exit status %d: %s", exit.Result.Code, said)
+		said := firstLine(string(res.Stdout), 300)
+		if said == "" || !errors.As(err, &exit) || exit.Result.TimedOut {
+			return answer{}, err
 		}
-		return answer{}, err
+		// Of one GPU's trouble it warns beside all answers: 14 is a corrupted infoROM.
+		if a, bad := parseSMI(string(res.Stdout), old); bad == nil && len(a.devices) > 0 {
+			a.notes = append(a.notes, fmt.Sprintf("nvidia-smi: exit status %d", exit.Result.Code))
+			return a, nil
+		}
+		return answer{}, fmt.Errorf("exit status %d: %s", exit.Result.Code, said)
 	}
 	return parseSMI(string(res.Stdout), old)
 }

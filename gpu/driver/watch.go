@@ -19,8 +19,8 @@ import (
 // Period is the time between two samples of a GPU.
 const Period = 500 * time.Millisecond
 
-// StartTimeout is how long the first sample may take: starting the driver of a big machine without persistence mode takes longer than
-// Timeout.
+// StartTimeout is how long nvidia-smi's first answer may take: without persistence mode the driver wakes its GPUs first, which takes about a
+// second for each.
 const StartTimeout = 10 * time.Second
 
 // Watch calls each with samples of every GPU, twice a second, until ctx ends or nvidia-smi stops answering for Timeout. A GPU that the

@@ -390,7 +390,7 @@ func TestWine(t *testing.T) {
 				"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", " long.paths ", "580.29, CUDA 13.0 (nvidia-smi)",
 				"NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89, the GPU, NVIDIA L4"},
 			"error 18\n": {"Failed to initialize NVML: Driver/library"},
-			"hang\n":     {"nvidia-smi: no answer in 5s"},
+			"hang\n":     {"nvidia-smi: no answer in 10s"},
 		} {
 			out := tell(script)
 			for _, want := range wanted {
