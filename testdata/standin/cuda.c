@@ -378,16 +378,18 @@ API cuMemFreeHost(void *p) { NEED; free(p); return OK; }
 
 /* ---- streams, events: everything is done when it is asked for ---------------------------------------------------------------------------------- */
 API cuStreamCreate(struct stream **s, unsigned f) {
-    NEED; (void)f;
+    struct { struct stream **s; unsigned f; } with = { s, f };
+    NEED;
     if (!(*s = malloc(sizeof **s))) return NO_MEMORY;
     (*s)->id = __sync_add_and_fetch(&streams, 1);
-    return OK;
+    params = &with;
+    return told(__func__, OK);
 }
 API cuStreamDestroy_v2(struct stream *s) { NEED; free(s); return OK; }
 API cuStreamSynchronize(void *s) { NEED; params = &s; return waited(__func__, OK); }
 API cuStreamQuery(void *s) { NEED; params = &s; return waited(__func__, OK); }
 API cuStreamQuery_ptsz(void *s) { NEED; params = &s; return waited(__func__, OK); }
-API cuStreamWaitEvent(void *s, void *e, unsigned f) { NEED; (void)s; (void)e; (void)f; return OK; }
+API cuStreamWaitEvent(void *s, void *e, unsigned f) { void *p[2] = { s, e }; NEED; (void)f; params = p; return told(__func__, OK); }
 API cuStreamIsCapturing(void *s, int *v) { NEED; (void)s; *v = 0; return OK; }
 API cuEventCreate(struct event **e, unsigned f) { NEED; (void)f; return (*e = calloc(1, sizeof **e)) ? OK : NO_MEMORY; }
 API cuEventDestroy_v2(struct event *e) { NEED; free(e); return OK; }

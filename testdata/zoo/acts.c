@@ -102,16 +102,17 @@ static int cupti(const char *name, int argument) {
 }
 
 static uint64_t result;
+static void *in;                    /* the stream of launches */
 static int launch(const char *name, int how) {
     static float a[N * N]; static uint64_t da; static unsigned n = N; void *m, *f;
     if (!d.launch || d.alloc(&da, sizeof a) || d.alloc(&result, sizeof a) || d.to_device(da, a, sizeof a)) return -1;
     void *args[] = { &da, &da, &result, &n };
     if (d.load(&m, ptx(name)) || d.get(&f, m, name)) return -1;
-    struct { unsigned size[7]; void *stream, *attributes; unsigned n; } config = { { N / 16, N / 16, 1, 16, 16, 1, 0 }, NULL, NULL, 0 };
+    struct { unsigned size[7]; void *stream, *attributes; unsigned n; } config = { { N / 16, N / 16, 1, 16, 16, 1, 0 }, in, NULL, 0 };
     int (*ex)(void *, void *, void **, void **), (*together)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
     if (how == 'e') { *(void **)&ex = entry("cuLaunchKernelEx"); return ex(&config, f, args, NULL); }
-    if (how == 't') { *(void **)&together = entry("cuLaunchCooperativeKernel"); return together(f, N / 16, N / 16, 1, 16, 16, 1, 0, NULL, args); }
-    return d.launch(f, N / 16, N / 16, 1, 16, 16, 1, 0, NULL, args, NULL);
+    if (how == 't') { *(void **)&together = entry("cuLaunchCooperativeKernel"); return together(f, N / 16, N / 16, 1, 16, 16, 1, 0, in, args); }
+    return d.launch(f, N / 16, N / 16, 1, 16, 16, 1, 0, in, args, NULL);
 }
 
 static int waits(const char *how) {
@@ -143,6 +144,22 @@ static void other_stream(void) {
     if (!d.launch) return;
     *(void **)&create = entry("cuStreamCreate"); *(void **)&f = entry("cuStreamSynchronize");
     if (create(&s, 1) == 0) (void)f(s);
+}
+
+/* launches go into a new stream from now on: 0, one that waits for the default one and is waited for by it; 1, one that does not */
+static void new_stream(unsigned flags) {
+    int (*create)(void **, unsigned);
+    if (!d.launch) return;
+    *(void **)&create = entry("cuStreamCreate");
+    must("stream", create(&in, flags));
+}
+/* lets a third stream wait for the one of launches, and waits for that */
+static void joins(void) {
+    void *s, *e; int (*f)(void *), (*create)(void **, unsigned), (*event)(void **, unsigned), (*record)(void *, void *), (*join)(void *, void *, unsigned);
+    if (!d.launch) return;
+    *(void **)&create = entry("cuStreamCreate"); *(void **)&event = entry("cuEventCreate"); *(void **)&record = entry("cuEventRecord");
+    *(void **)&join = entry("cuStreamWaitEvent"); *(void **)&f = entry("cuStreamSynchronize");
+    must("join", create(&s, 1) || event(&e, 0) || record(e, in) || join(s, e, 0) || f(s));
 }
 
 static void *small(void *ends) {
@@ -253,6 +270,8 @@ static void run(int i) {
         else if (!strcmp(what, "tryload")) { void *m; if (d.load) (void)d.load(&m, atoi(with) ? ".version 6.0\n.target sm_99\n.entry matmul()" : ptx("matmul")); }
         else if (!strcmp(what, "mark") || !strcmp(what, "marked")) marks(what[4]);
         else if (!strcmp(what, "elsewhere")) other_stream();
+        else if (!strcmp(what, "in")) new_stream((unsigned)atoi(with));
+        else if (!strcmp(what, "joins")) joins();
         else if (!strcmp(what, "delete")) must("unlink", unlink(v[0]));
         else if (!strcmp(what, "touch")) must("touch", utimensat(AT_FDCWD, v[0], NULL, 0));
         else if (!strcmp(what, "group")) { signal(SIGTERM, SIG_IGN); must("kill", kill(0, SIGTERM)); }

@@ -113,9 +113,12 @@ struct context { volatile uint32_t id; void *volatile handle; };
 struct wait { volatile uint32_t context, stream, waited, told; const char *volatile function; };
 /* An event stands for what was in a stream when it was recorded there. Of two with one place the later stays. */
 struct event { void *volatile handle; volatile uint32_t context, stream, correlation; };
-enum { WAITS = 256, EVENTS = 1024, WHOLE = -1 };
+/* One stream waits for another: a wait for it, later than `from`, confirms what was in the other before `until`. */
+struct join { volatile uint32_t context, stream, from, of_context, of_stream, until; };
+enum { WAITS = 256, EVENTS = 1024, JOINS = 256, WHOLE = -1 };
 static struct wait waits[WAITS];
 static struct event events[EVENTS];
+static struct join joins[JOINS];
 enum { CONTEXTS = 64 };             /* kernels of further ones are not waited for, and so prove nothing */
 static struct context contexts[CONTEXTS];
 
@@ -257,10 +260,10 @@ static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) {
 
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
- * all. READ is a copy that returns when the host has the data: its success is a wait. MARK records an
- * event. */
-enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, MARK, READ, COPY, MEMORY, CODE, END, OTHER, KINDS };
-static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "other", "copy", "copy", "memory", "code", "", "other" };
+ * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. MARK records an event, for which JOIN lets a
+ * stream wait. */
+enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, MARK, READ, COPY, MEMORY, CODE, END, OTHER, JOIN, CREATE, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "other", "copy", "copy", "memory", "code", "", "other", "other", "other" };
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
@@ -316,6 +319,7 @@ static void tell_wait(struct wait *w) {
     if (w->stream != (uint32_t)WHOLE) field_n("stream", w->stream);
     finish(1);
 }
+static void tell_waits(void) { for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]); }
 
 static struct wait *wait_of(uint32_t context, uint32_t stream) {
     struct wait *w = NULL;
@@ -330,24 +334,56 @@ static struct wait *wait_of(uint32_t context, uint32_t stream) {
 /* CUPTI's number of a stream, as its kernels' records have it; without one a wait is taken for one of the whole context */
 static uint32_t stream_of(const struct call_data *d, void *stream) {
     uint32_t id = 0; size_t n = d->function ? strlen(d->function) : 0;
-    int of_thread = stream == (void *)2 || (n > 5 && !strcmp(d->function + n - 5, "_ptsz"));
+    int of_thread = stream == (void *)2 || (n > 5 && (!strcmp(d->function + n - 5, "_ptsz") || !strcmp(d->function + n - 5, "_ptds")));
     return p_stream && p_stream(d->context, stream, (uint8_t)of_thread, &id) == OK ? id : (uint32_t)WHOLE;
 }
 static struct event *place_of(void *e) { return &events[((uintptr_t)e >> 4) % EVENTS]; }
 
-/* what a call that succeeded has waited for; NULL: for no kernel that is known */
-static struct wait *waited_for(const struct call_data *d, enum kind kind) {
-    void *const *params = d->params; struct event *e; struct wait *w = NULL; uint32_t until = d->correlation;
-    if (!d->context_id || kind == COPY || kind == MARK) return NULL;
-    if (kind == STREAM && params) w = wait_of(d->context_id, stream_of(d, params[0]));
-    else if (kind == EVENT && params && p_stream) {
-        if ((e = place_of(params[0]))->handle != params[0]) return NULL;
-        until = e->correlation;
-        w = wait_of(e->context, e->stream);
-    } else w = wait_of(d->context_id, (uint32_t)WHOLE);
-    if (!w || until < w->waited) return NULL;
+/* All in a stream that was launched before `until` is done, and with it what that stream waited for. */
+static void confirm(const struct call_data *d, uint32_t context, uint32_t stream, uint32_t until, int deep) {
+    struct wait *w = wait_of(context, stream); struct join *j = joins;
+    if (!w || until <= w->waited) return;
     w->function = d->function; w->waited = until;
-    return w;
+    for (; deep && j < joins + JOINS && j->context; j++)
+        if (j->context == context && j->stream == stream && j->from < until)
+            confirm(d, j->of_context, j->of_stream, j->until < until ? j->until : until, deep - 1);
+}
+
+/* What a call that succeeded has waited for. A copy (READ) waits for the default stream. */
+static void waited_for(const struct call_data *d, enum kind kind) {
+    void *const *params = d->params; struct event *e; enum { DEEP = 4 };
+    if (!d->context_id || kind == COPY) return;
+    if (kind == READ) confirm(d, d->context_id, stream_of(d, NULL), d->correlation, DEEP);
+    else if (kind == STREAM && params) confirm(d, d->context_id, stream_of(d, params[0]), d->correlation, DEEP);
+    else if (kind != EVENT || !params || !p_stream) confirm(d, d->context_id, (uint32_t)WHOLE, d->correlation, 0);
+    else if ((e = place_of(params[0]))->handle == params[0]) confirm(d, e->context, e->stream, e->correlation, DEEP);
+}
+
+/* Of two streams the last join is kept. Where there is no room, or no number, less is confirmed. */
+static void joined(uint32_t context, uint32_t stream, uint32_t from, uint32_t of_context, uint32_t of_stream, uint32_t until) {
+    struct join *j = joins;
+    hold();
+    while (j < joins + JOINS && j->context && (j->context != context || j->stream != stream || j->of_context != of_context || j->of_stream != of_stream)) j++;
+    if (j < joins + JOINS && of_stream != (uint32_t)WHOLE) {
+        j->stream = stream; j->of_context = of_context; j->of_stream = of_stream; j->from = from; j->until = until;
+        j->context = context;
+    }
+    release();
+}
+
+/* The legacy default stream waits for all others of its context but those that were created as non-blocking (CUDA Driver API, "Stream synchronization
+ * behavior"). */
+static void created(const struct call_data *d) {
+    void *const *params = d->params; uint32_t of;
+    if (!params || !params[0] || !d->context_id || (uintptr_t)params[1] & 1) return;
+    of = stream_of(d, *(void **)params[0]);
+    joined(d->context_id, stream_of(d, NULL), 0, d->context_id, of, UINT32_MAX);
+}
+
+static void join(const struct call_data *d) {
+    void *const *params = d->params; struct event *e;
+    if (params && d->context_id && (e = place_of(params[1]))->handle == params[1])
+        joined(d->context_id, stream_of(d, params[0]), d->correlation, e->context, e->stream, e->correlation);
 }
 
 static void mark(const struct call_data *d) {
@@ -368,13 +404,13 @@ static void tell_name(void) {
 
 /* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
  * a program may wait a hundred thousand times a second. */
-static void hand_over(struct wait *w) {
+static void hand_over(void) {
     static counter times, last; uint64_t now = GET(times) < 64 ? 0 : nanoseconds();
     if (now && now - GET(last) < 10000000u) return;
     last = now;
     p_flush(0);
     tell_name();
-    if (w) tell_wait(w);
+    tell_waits();
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
     if (!ADD(times, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
 }
@@ -394,13 +430,15 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
         if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
         if (GET(ended)) { begin("late"); finish(1); }
-    } else if (!worked()) {
+    } else if (rc == OK && kind == CREATE) created(d);
+    else if (!worked()) {
     } else if (settling && kind == WAIT) answer("settled", d, rc, kind, d->correlation);
     else if (rc != OK) refused(d, rc, id, kind);
     else {
         recovered(d, id, kind);
         if (recording && kind == MARK) mark(d);
-        else if (recording && kind >= WAIT && kind <= COPY) hand_over(waited_for(d, kind));
+        else if (recording && kind == JOIN) join(d);
+        else if (recording && kind >= WAIT && kind <= COPY) { waited_for(d, kind); hand_over(); }
     }
     restore_error(e);
 }
@@ -472,7 +510,7 @@ static void settle(void) {
     *(void **)&count = symbol(cuda, "cuDeviceGetCount"); *(void **)&get = symbol(cuda, "cuDeviceGet");
     *(void **)&state = symbol(cuda, "cuDevicePrimaryCtxGetState"); *(void **)&retain = symbol(cuda, "cuDevicePrimaryCtxRetain");
     *(void **)&leave = symbol(cuda, "cuDevicePrimaryCtxRelease_v2");
-    for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]);
+    tell_waits();
     if (!set || !synchronize) return;
     if (by_records) {               /* are the records still ours? A call of our own must be among them */
         uint64_t before;
@@ -538,7 +576,7 @@ static void flusher(void) {
             write_end(flush_rc, alone_status());
             leave_alone();
         } else if (asked & ASKED) write_devices();
-        else { p_flush(0); tell_name(); }
+        else { p_flush(0); tell_name(); tell_waits(); }
     }
     thread_done();
 }
