@@ -19,8 +19,8 @@ type CI struct {
 const ciKeys = "[ci]: install, image, setup"
 
 // Replacement is what to use in place of something that an earlier version had: a subcommand ("ci run"), a flag behind its command
-// ("doctor --save"), one of our flags on cargo's commands ("--gpu-timings"), or a table of gpubuild.toml. It is empty for anything else.
-// This is the one list of them.
+// ("doctor --save"), one of our flags on cargo's commands ("--gpu-timings"), a flag's value ("--fail-on xid"), or a table of gpubuild.toml.
+// It is empty for anything else. This is the one list of them.
 func Replacement(old string) string {
 	const (
 		onCPU   = "run it again with CUDA_VISIBLE_DEVICES=-1"
@@ -48,6 +48,7 @@ func Replacement(old string) string {
 		"bundle --dry-run":  "make the bundle in a new directory, and look at it",
 		"report --skip-bad": "name the files that are results",
 		"report --sarif":    "each job uploads its own: gpubuild build --gpu-sarif FILE",
+		"--fail-on xid":     "the kernel's log has Xid errors: dmesg | grep Xid",
 	}[old]
 }
 

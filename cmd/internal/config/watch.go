@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,7 +65,8 @@ func (s Source) checkWatch(w *Watch) error {
 	}
 	for _, k := range w.FailOn {
 		if !slices.Contains(gpu.AlertKinds, k) {
-			return wrong("fail-on", fmt.Sprintf("there is no alert %q", k), "the alerts are "+strings.Join(gpu.AlertKinds, ", "))
+			fix := cmp.Or(Replacement("--fail-on "+k), "the alerts are "+strings.Join(gpu.AlertKinds, ", "))
+			return wrong("fail-on", fmt.Sprintf("there is no alert %q", k), fix)
 		}
 	}
 	return nil
