@@ -601,6 +601,7 @@ func checkLauncher(f Facts) []Check {
 	if !strings.Contains(f.Launcher, "ccache") {
 		return nil
 	}
-	return []Check{{ID: "nvcc.launcher", State: Info, Says: f.Launcher + " is in front of nvcc. ccache up to 4.13 returns old kernels " +
-		"after some changes of headers and flags, and with sccache up to 0.16 CUDA 13.4 compiles nothing; gpubuild has a cache of its own"}}
+	c := Check{ID: "nvcc.launcher", State: Info, Says: f.Launcher + " is in front of nvcc. ccache up to 4.13 returns old kernels " +
+		"after some changes of headers and flags, and with sccache up to 0.16 CUDA 13.4 compiles nothing; gpubuild has a cache of its own"}
+	return []Check{c}
 }
