@@ -25,6 +25,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -637,6 +638,36 @@ func TestUnidentified(t *testing.T) {
 	b.s.WarnUnidentified()
 	if !strings.Contains(said.String(), "nothing is rebuilt") || !strings.Contains(said.String(), "an old cargo") {
 		t.Error(said.String())
+	}
+}
+
+// TestWhatAScriptReadsItself: nvcc lists what it reads, so that the other sources of a package count only where its script may read them.
+func TestWhatAScriptReadsItself(t *testing.T) {
+	t.Parallel()
+	const nvcc = `Command::new("nvcc").arg(format!("{k}.cu"))`
+	for script, counts := range map[string]bool{
+		"use std::process::Command;\nfn main() { " + nvcc + " }":                                                     false,
+		"use std::{env, process::Command};\nfn main() { " + nvcc + " }":                                              false,
+		"use std::process::{Command, Stdio};\nfn main() { " + nvcc + " }":                                            false,
+		"fn main() { std::process::" + nvcc + " }":                                                                   false,
+		"fn main() { std::process::" + nvcc + "; std::process::Command::new(cc) }":                                   true,
+		"use std::process::Command as Run;\nfn main() { std::process::" + nvcc + "; Run::new(cc) }":                  true,
+		"use std::process::{Command as Run, Stdio};\nfn main() { std::process::" + nvcc + "; Run::new(cc) }":         true,
+		"use std::fs::read_to_string as text;\nfn main() { std::process::" + nvcc + "; text(k) }":                    true,
+		"use std::{fs::copy, process::Command};\nfn main() { " + nvcc + "; copy(k, out) }":                           true,
+		"use std::process::Command;\nfn main() { " + nvcc + "; for e in root.read_dir() {} }":                        true,
+		"use std::process::Command;\nfn main() { " + nvcc + "; if root.join(k).symlink_metadata().is_ok() { f() } }": true,
+	} {
+		b := newBench(t)
+		dir := filepath.Join(b.top, "package")
+		b.write(filepath.Join(dir, "k.h"), "")
+		b.write(filepath.Join(dir, "build.rs"), script)
+		unit := inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: features.Inputs{NVCC: true, Arch: true}, Dir: dir}, Alone: true,
+			Script: source.Script{Source: filepath.Join(dir, "build.rs")}}
+		names, _, err := b.s.read.hashes.SourcesOf(unit)
+		if err != nil || slices.Contains(names, "k.h") != counts {
+			t.Errorf("%q: %q %v", script, names, err)
+		}
 	}
 }
 

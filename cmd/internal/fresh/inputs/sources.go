@@ -55,10 +55,10 @@ type named struct {
 	Nvcc bool `json:"nvcc"`
 }
 
-// starts and reads are what a script starts, and the words without which it reads no file.
+// starts is what a script starts, and how it imports that under its own name; reads are the words without which it reads no file.
 var (
-	starts = lazyregexp.New(`\bCommand::new\("nvcc"\)|\buse std::[^;]*;`)
-	reads  = lazyregexp.New(`\b(Command|fs|File|OpenOptions|glob|walk\w*|exists|try_exists|is_file|is_dir|metadata|` +
+	starts = lazyregexp.New(`\bCommand::new\("nvcc"\)|\buse std::process::(?:Command;|\{(?:\w+, )*\w+\};)|\bprocess::Command[,}]`)
+	reads  = lazyregexp.New(`\b(Command|fs|File|OpenOptions|glob|walk\w*|read\w*|exists|try_exists|is_file|is_dir|(?:symlink_)?metadata|` +
 		`libc|extern|include\w*|macro_rules|unsafe)\b`)
 )
 
@@ -67,7 +67,7 @@ func (n *Hashes) names(u Unit) (out named) {
 	if u.Script.Source == "" {
 		return out
 	}
-	const kind = "names-2"
+	const kind = "names-3"
 	key := memo.Key(append([]string{version.Number(), n.m.Host.Env.Get("PATH"), u.Dir, u.Script.Source}, u.Script.Locals...)...)
 	if data, ok := n.store.Get(kind, key); ok && json.Unmarshal(data, &out) == nil {
 		return out
