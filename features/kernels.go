@@ -114,12 +114,19 @@ func (v *view) optionalHelper(p *manifest.Package) string {
 func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
 	v := &view{graph.NewView(h, p, nil, nil), NewSources(h, p)}
 	return manifest.Scripts{Compile: v.usesToolkit, Locked: func() []string {
+		first := map[string]bool{} // what cargo has unpacked once anything was built
+		for _, m := range p.Members {
+			for _, d := range m.Dependencies {
+				first[d.Package] = first[d.Package] || d.Path == "" && d.Target == "" && !d.Optional && d.Kind != manifest.Dev
+			}
+		}
 		var out []string
 		for i := range p.Lock {
-			// cargo checks every repository out before it builds: one that is not here yet may hold anything
-			pkg := p.LockedManifest(&p.Lock[i])
-			if pkg != nil && v.compilesAny(pkg) || pkg == nil && strings.HasPrefix(p.Lock[i].Source, "git+") {
-				out = append(out, p.Lock[i].Name)
+			// what is not here yet may hold anything; cargo checks every repository out before it builds
+			l := &p.Lock[i]
+			pkg := p.LockedManifest(l)
+			if pkg != nil && v.compilesAny(pkg) || pkg == nil && (strings.HasPrefix(l.Source, "git+") || l.Source != "" && first[l.Name]) {
+				out = append(out, l.Name)
 			}
 		}
 		return out

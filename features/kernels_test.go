@@ -72,6 +72,10 @@ func TestScriptsAreGPUWork(t *testing.T) {
 			"/w/Cargo.lock": strings.ReplaceAll(lock(""), "source = \"\"\n", ""), "/mine/Cargo.toml": pkg("kern", ""), "/mine/build.rs": nvcc,
 			registryRoot + "kern-0.1.0/Cargo.toml": pkg("kern", ""), registryRoot + "kern-0.1.0/build.rs": "fn main() {}",
 		}, nil, "kern"},
+		{"one that is not unpacked yet", map[string]string{"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/Cargo.lock": lock(registry)}, nil, "kern"},
+		{"one for another platform, which cargo never unpacks", map[string]string{
+			"/w/Cargo.toml": pkg("app", "[target.'cfg(windows)'.dependencies]\nkern = \"0.1\"\n"), "/w/Cargo.lock": lock(registry),
+		}, nil, ""},
 		{"one that is not checked out yet", map[string]string{
 			"/w/Cargo.toml": of(always, `git = "https://host.example/x/kern"`), "/w/Cargo.lock": lock(git),
 		}, nil, "kern"},

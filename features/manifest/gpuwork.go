@@ -26,7 +26,10 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 	if len(p.Doubts) > 0 {
 		return true, "not decided from the manifests: " + p.Doubts[0]
 	}
-	local := map[string]bool{}
+	local, locked := map[string]bool{}, map[string]bool{}
+	for i := range p.Lock {
+		locked[p.Lock[i].Name] = true
+	}
 	for _, pkg := range slices.Concat(p.Members, p.Locals) {
 		local[pkg.Name] = true
 		if why := p.names(pkg, &a, cat); why != "" {
@@ -34,6 +37,11 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 		}
 		if r.Scripts.Compile != nil && r.Scripts.Compile(pkg) {
 			return true, "the build script of " + pkg.Name + " compiles kernels"
+		}
+		for _, d := range pkg.Dependencies {
+			if p.HasLock && p.IsMember(pkg) && !d.Optional && d.Path == "" && !locked[d.Package] {
+				return true, "Cargo.lock does not have " + d.Package + " yet"
+			}
 		}
 	}
 	foreign := false

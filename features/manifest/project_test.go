@@ -306,6 +306,7 @@ func TestGPUWork(t *testing.T) {
 		{"one in the lock", `wrapper = "1"`, lock("app: wrapper", "wrapper: cudarc", "cudarc"), "Cargo.lock has cudarc", Request{}},
 		{"no lock", `serde = "1"`, "", "there is no Cargo.lock: what serde leads to is not known", Request{}},
 		{"no lock, and nothing of others", "", "", "", Request{}},
+		{"a lock from before a dependency", `wrapper = "1"`, lock("app: serde", "serde"), "Cargo.lock does not have wrapper yet", Request{}},
 		{"a named feature", `serde = "1"`, lock("app: serde", "serde"), "a GPU feature is requested",
 			Request{Features: []string{"x fast"}, GPUFeatures: []string{"fast"}}},
 		{"a feature that is declared", "[features]\nuse-cuda = []", lock("app"), "app has the feature `use-cuda`", Request{}},
