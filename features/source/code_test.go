@@ -26,6 +26,7 @@ func TestOnlyCodeGates(t *testing.T) {
 			"#[cfg(test)]\nmod tests {\n fn f() { let a = \"}\"; }\n}\n#[cfg(feature = \"cuda\")]\nmod gpu;",
 			true,
 		},
+		{"behind a module of tests on one line", "#[cfg(test)]\nmod tests {}\n#[cfg(feature = \"cuda\")]\nmod gpu {\n}\n", true},
 		{"a compile_error", "#[cfg(feature = \"cuda\")]\ncompile_error!(\"no\");", true},
 		{"an expression where choices count", `if cfg!(feature = "cuda") { nvcc() }`, true},
 		{"with a feature that is on", `#[cfg(all(feature = "cuda", feature = "on"))] mod gpu;`, true},

@@ -139,7 +139,8 @@ func TestsFeature(text, feature string) bool {
 }
 
 // notCode are comments, raw strings and modules of tests, as rustfmt writes them. A `//` in an address and a `/*` in a pattern begin none.
-var notCode = lazyregexp.New(`(?ms)(?:^|[\s;{}(,])(?:/\*.*?\*/|//[^\n]*)|r#+".*?"#+|^#\[cfg\(test\)\]\s*(?:pub\s+)?mod\s+\w+\s*\{.*?^\}`)
+var notCode = lazyregexp.New(`(?ms)(?:^|[\s;{}(,])(?:/\*.*?\*/|//[^\n]*)|r#+".*?"#+|^#\[cfg\(test\)\]\s*(?:pub\s+)?mod\s+\w+\s*` +
+	`\{(?:[^\n]*\}[ \t\r]*$|.*?^\})`)
 
 // code is Rust text without what is not compiled into a program. Lines stay where they are.
 func code(text string) string {
