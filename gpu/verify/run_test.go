@@ -286,6 +286,25 @@ func TestVerdictOfARun(t *testing.T) {
 			t.Errorf("%s: %s; conflicts: %q", v.Kind, v.Why, v.Conflicts)
 		}
 	})
+	// A program that is not position-independent has a jump of its own for a function whose address it takes; where that leads counts.
+	fixed := filepath.Join(l.dir, "fixed")
+	if out, err := exec.Command("gcc", "-std=c11", "-O1", "-no-pie", "-fno-pie", filepath.Join(zooDir, "linked.c"), "-o", fixed, "-L"+filepath.Join(l.dir, "lib"),
+		"-l:libcuda.so.1").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for preloaded, want := range map[string]Kind{"": Proved, interposer: Unproved} {
+		t.Run("a fixed program, "+filepath.Base(preloaded), func(t *testing.T) {
+			o := l.options(t)
+			o.Binary, o.Env = fixed, o.Env.Set("LD_PRELOAD", preloaded)
+			e, err := Run(context.Background(), l.host, proc.Runner{}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := Judge(e, o.Rules()); v.Kind != want {
+				t.Errorf("%s: %s", v.Kind, v.Why)
+			}
+		})
+	}
 	// What replaces a function of the driver's is named.
 	t.Run("an interposer", func(t *testing.T) {
 		o := l.options(t, "gpu")

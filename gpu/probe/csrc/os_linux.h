@@ -331,22 +331,38 @@ static void each_function(void *driver, void (*each)(const char *)) {
 /* musl has none */
 extern int dladdr1(const void *, Dl_info *, void **, int) __attribute__((weak));
 /* a variable of that name, such as a pointer that the program keeps the driver's function in, replaces nothing */
-static int is_function(const void *address, Dl_info *at) {
+static int is_function(const void *address, Dl_info *at, int *jump) {
     ElfW(Sym) *s = NULL;
+    *jump = 0;
     if (!dladdr1) return dladdr(address, at);
-    return dladdr1(address, at, (void **)&s, RTLD_DL_SYMENT) && (!s || ELF64_ST_TYPE(s->st_info) != STT_OBJECT);
+    if (!dladdr1(address, at, (void **)&s, RTLD_DL_SYMENT)) return 0;
+    *jump = s && s->st_shndx == SHN_UNDEF;
+    return !s || ELF64_ST_TYPE(s->st_info) != STT_OBJECT;
+}
+
+/* A program that is not position-independent has a jump of its own for a function whose address it takes. Where that leads: to the first library behind it
+ * that has the function. */
+static void *behind(const struct link_map *driver, const char *name) {
+    void *self = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD), *library, *found = NULL; struct link_map *l = NULL;
+    if (self && dlinfo(self, RTLD_DI_LINKMAP, &l) == 0)
+        for (l = l ? l->l_next : NULL; l && l != driver && !found; l = l->l_next)
+            if ((library = dlopen(l->l_name, RTLD_LAZY | RTLD_NOLOAD))) { found = dlsym(library, name); dlclose(library); }
+    if (self) dlclose(self);
+    return found;
 }
 
 /* Does the program reach this function elsewhere than in the driver, and in what file? The function that finds the others counts, too. */
 static int interposed(void *cuda, const char *name, char *by, size_t size) {
-    Dl_info own, met;
+    Dl_info own, met; int jump; struct link_map *l = NULL;
     if (!strcmp(name, "dlsym")) {
         void *(*find)(void *, const char *) = dlsym; const char *base;
         if (!dladdr(*(void **)&find, &met) || !(base = strrchr(met.dli_fname, '/')) ||
             starts(base + 1, "libc") || starts(base + 1, "libdl") || starts(base + 1, "ld-")) return 0;
     } else {
         void *a = dlsym(cuda, name), *b = dlsym(RTLD_DEFAULT, name);
-        if (!a || !b || a == b || !dladdr(a, &own) || !is_function(b, &met) || own.dli_fbase == met.dli_fbase) return 0;
+        if (!a || !b || a == b || !dladdr(a, &own) || !is_function(b, &met, &jump)) return 0;
+        if (jump && (dlinfo(cuda, RTLD_DI_LINKMAP, &l) != 0 || !(b = behind(l, name)) || b == a || !is_function(b, &met, &jump))) return 0;
+        if (own.dli_fbase == met.dli_fbase) return 0;
     }
     copy_text(by, size, met.dli_fname);
     return 1;
