@@ -37,7 +37,7 @@ func Backend(n Needs, w Wish) (backend []string, why string, err error) {
 		}
 		return nil, "", &MisfitError{
 			What: fmt.Sprintf("%s asks for %s, and no crate of this build uses it", w.BackendOrigin, w.Backend),
-			Fix:  "ask for a feature that reaches such a crate; `gpubuild features` shows them",
+			Fix:  "ask for a feature that enables such a crate; `gpubuild features` shows them",
 		}
 	default:
 		return nil, "", &MisfitError{

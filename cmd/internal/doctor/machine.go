@@ -58,7 +58,7 @@ func checkHeaders(f Facts) Check {
 		}
 	}
 	if len(missing) == 0 {
-		return Check{ID: c.ID, State: OK, Says: "cuda.h, cuda_runtime.h, crt and CCCL in " + t.Include}
+		return Check{ID: c.ID, State: OK, Says: "cuda_runtime.h, crt and CCCL in " + t.Include}
 	}
 	return Check{
 		ID:     c.ID,
