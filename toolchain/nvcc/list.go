@@ -39,10 +39,19 @@ type record struct {
 // system's and the toolkit's included, options files, and what was looked for in vain.
 func (r *run) list(p *preprocessed, failed error) {
 	out := r.host.Env.Get("OUT_DIR")
-	if filepath.Base(out) != "out" || !r.compiles() {
+	if filepath.Base(out) != "out" || len(r.in) == 0 {
 		return
 	}
 	list := record{run: r, files: map[string]string{}, there: map[string]bool{}, real: map[string]string{}}
+	if !r.compiles() { // PTX, objects, libraries: other programs may have compiled the sources, so that no content shows that all is listed
+		for _, path := range r.in {
+			if list.exists(path) {
+				list.files[list.absolute(path)] = ""
+			}
+		}
+		r.read = list.files
+		return
+	}
 	if failed != nil {
 		list.files[Incomplete] = failed.Error()
 	}
@@ -274,7 +283,7 @@ func Read(h buildenv.Host, outDir, cwd string) (all map[string]string, err error
 			switch was := all[path]; {
 			case was == "" || was == Absent:
 				all[path] = sum
-			case sum != was && sum != Absent:
+			case sum != was && sum != Absent && sum != "":
 				all[path] = "not the same each time"
 			}
 		}

@@ -64,6 +64,12 @@ func TestListOfWhatWasRead(t *testing.T) {
 				b.t.Errorf("%s: a cuda_runtime.h in the working directory would come first", story.what)
 			}
 		}
+		b.write("odd.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n")
+		b.nvcc("-arch=sm_90", "-cubin", "odd.ptx", "-o", "k.cubin")
+		linked, err := Read(h, filepath.Join(unit, "out"), b.dir)
+		if sum, is := linked[filepath.Join(b.dir, "odd.ptx")]; err != nil || !is || sum != "" || linked[odd] != want {
+			b.t.Errorf("a call without a source: %v %v", linked, err)
+		}
 		b.write("odd", "#define ODD 2\n")
 		b.nvcc("-c", "k.cu", "-o", "other.o") // another compilation, which sees another content
 		read, err := Read(h, filepath.Join(unit, "out"), b.dir)

@@ -116,6 +116,7 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		r.unknown = r.unusual()
 	}
 	if r.unknown != "" && (!r.compiles() || r.host.Env.Get("OUT_DIR") == "") {
+		r.list(nil, nil)
 		return r.why(r.unknown), r.plain(ctx, stdin, stdout, stderr)
 	}
 	p, err := r.preprocess(ctx)

@@ -20,6 +20,9 @@ var deviceModes = set("ptx cubin fatbin")
 // further process (measured, 13.4). In a call for device code that would add the host's pass, which may fail where the call does not: there
 // the preprocessed text is asked for.
 func (r *run) recorded(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
+	if !r.compiles() {
+		r.list(nil, nil)
+	}
 	if r.host.Env.Get("OUT_DIR") == "" || !r.compiles() || r.scratch() != nil {
 		return r.plain(ctx, stdin, stdout, stderr)
 	}
