@@ -18,7 +18,8 @@ import (
 var update = flag.Bool("update", false, "write csrc/calls.h from the toolkit's header")
 
 // callKinds is how csrc/calls.h was made from the names of the driver's functions: the first row that matches, without the version and the
-// kind of default stream (_v2_ptsz). A copy counts as a wait (READ) only where it always returns with the data on the host.
+// kind of default stream (_v2_ptsz). A copy counts as a wait for the default stream (READ) only where it always returns with the data on
+// the host.
 var callKinds = []struct {
 	kind string
 	name *regexp.Regexp

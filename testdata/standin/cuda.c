@@ -45,7 +45,7 @@ typedef void caller(int site, const char *function, const result *answer);
 struct memory { address at; size_t n; struct memory *next; };
 struct function { struct function *next; char name[]; };
 struct module { struct function *functions; int any; };
-struct stream { uint32_t id; };         /* 0, 1 and 2 are the default streams, not pointers */
+struct stream { uint32_t id; void *in; };         /* 0, 1 and 2 are the default streams, not pointers */
 struct event { uint64_t at; };
 
 enum { DEVICES = 2 };
@@ -102,6 +102,7 @@ __attribute__((visibility("default"))) void standin_cuda_observe(observer *o) { 
 __attribute__((visibility("default"))) void standin_cuda_calls(caller *c) { calls = c; }
 __attribute__((visibility("default"))) const void *standin_cuda_params(void) { return params; }
 __attribute__((visibility("default"))) uint32_t standin_cuda_stream(void *s, uint8_t of_thread) { return stream_number(of_thread && !s ? (void *)2 : s); }
+__attribute__((visibility("default"))) int standin_cuda_holds(void *context, void *s) { return !context || (uintptr_t)s <= 2 || ((struct stream *)s)->in == context; }
 __attribute__((visibility("default"))) uint32_t standin_cuda_context(void) { return context_number(); }
 __attribute__((visibility("default"))) uint32_t standin_cuda_context_of(void *context) {
     int i = (int)((int *)context - contexts);
@@ -382,6 +383,7 @@ API cuStreamCreate(struct stream **s, unsigned f) {
     NEED;
     if (!(*s = malloc(sizeof **s))) return NO_MEMORY;
     (*s)->id = __sync_add_and_fetch(&streams, 1);
+    (*s)->in = current;
     params = &with;
     return told(__func__, OK);
 }

@@ -109,6 +109,7 @@ struct call_data {                      /* as CUpti_CallbackData begins and ends
 };
 static uint32_t (*number)(void **context), (*context_number)(void), (*stream_number)(void *, uint8_t);
 static const void *(*params)(void);
+static int (*holds)(void *, void *);
 
 static void on_call(int site, const char *function, const int *answer) {
     struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
@@ -134,7 +135,8 @@ static int listen_to_calls(void) {
     void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     void (*calls)(void (*)(int, const char *, const int *)) = NULL;
     if (cuda) { *(void **)&calls = dlsym(cuda, "standin_cuda_calls"); *(void **)&number = dlsym(cuda, "standin_cuda_number"); *(void **)&context_number = dlsym(cuda, "standin_cuda_context");
-        *(void **)&params = dlsym(cuda, "standin_cuda_params"); *(void **)&stream_number = dlsym(cuda, "standin_cuda_stream"); }
+        *(void **)&params = dlsym(cuda, "standin_cuda_params"); *(void **)&stream_number = dlsym(cuda, "standin_cuda_stream");
+        *(void **)&holds = dlsym(cuda, "standin_cuda_holds"); }
     if (!calls || !number) return NOT_INITIALIZED;
     calls(on_call);
     return OK;
@@ -247,8 +249,8 @@ API cuptiActivityFlushAll(uint32_t f) {
     return OK;
 }
 API cuptiGetStreamIdEx(void *context, void *stream, uint8_t of_thread, uint32_t *id) {
-    (void)context;
-    if (!stream_number) return NOT_INITIALIZED;
+    if (!stream_number || !holds) return NOT_INITIALIZED;
+    if (!holds(context, stream)) return 1;
     *id = stream_number(stream, of_thread);
     return OK;
 }

@@ -139,11 +139,13 @@ static void marks(int waits) {
     *(void **)&create = entry("cuEventCreate"); *(void **)&record = entry("cuEventRecord"); *(void **)&f = entry("cuEventSynchronize");
     if (waits) (void)f(e); else if (create(&e, 0) == 0) (void)record(e, NULL);
 }
-static void other_stream(void) {
-    void *s; int (*f)(void *), (*create)(void **, unsigned);
+/* a stream that is made at the first word is waited for at the second */
+static void other_stream(int twice) {
+    static void *s; int (*f)(void *), (*create)(void **, unsigned);
     if (!d.launch) return;
     *(void **)&create = entry("cuStreamCreate"); *(void **)&f = entry("cuStreamSynchronize");
-    if (create(&s, 1) == 0) (void)f(s);
+    if (s && twice) (void)f(s);
+    else if (create(&s, 1) == 0 && !twice) (void)f(s);
 }
 
 /* launches go into a new stream from now on: 0, one that waits for the default one and is waited for by it; 1, one that does not */
@@ -269,7 +271,7 @@ static void run(int i) {
         else if (!strcmp(what, "noise")) noise(atoi(with));
         else if (!strcmp(what, "tryload")) { void *m; if (d.load) (void)d.load(&m, atoi(with) ? ".version 6.0\n.target sm_99\n.entry matmul()" : ptx("matmul")); }
         else if (!strcmp(what, "mark") || !strcmp(what, "marked")) marks(what[4]);
-        else if (!strcmp(what, "elsewhere")) other_stream();
+        else if (!strcmp(what, "elsewhere") || !strcmp(what, "kept")) other_stream(what[0] == 'k');
         else if (!strcmp(what, "in")) new_stream((unsigned)atoi(with));
         else if (!strcmp(what, "joins")) joins();
         else if (!strcmp(what, "delete")) must("unlink", unlink(v[0]));

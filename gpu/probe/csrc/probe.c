@@ -115,7 +115,7 @@ struct wait { volatile uint32_t context, stream, waited, told; const char *volat
 struct event { void *volatile handle; volatile uint32_t context, stream, correlation; };
 /* One stream waits for another: a wait for it, later than `from`, confirms what was in the other before `until`. */
 struct join { volatile uint32_t context, stream, from, of_context, of_stream, until; };
-enum { WAITS = 256, EVENTS = 1024, JOINS = 256, WHOLE = -1 };
+enum { WAITS = 256, EVENTS = 1024, JOINS = 256, WHOLE = -1, NOWHERE = -2 };
 static struct wait waits[WAITS];
 static struct event events[EVENTS];
 static struct join joins[JOINS];
@@ -331,17 +331,18 @@ static struct wait *wait_of(uint32_t context, uint32_t stream) {
     return w;
 }
 
-/* CUPTI's number of a stream, as its kernels' records have it; without one a wait is taken for one of the whole context */
+/* CUPTI's number of a stream, as its kernels' records have it; without one a wait is taken for one of the whole context. NOWHERE: it is another context's. */
 static uint32_t stream_of(const struct call_data *d, void *stream) {
     uint32_t id = 0; size_t n = d->function ? strlen(d->function) : 0;
     int of_thread = stream == (void *)2 || (n > 5 && (!strcmp(d->function + n - 5, "_ptsz") || !strcmp(d->function + n - 5, "_ptds")));
-    return p_stream && p_stream(d->context, stream, (uint8_t)of_thread, &id) == OK ? id : (uint32_t)WHOLE;
+    if (p_stream && p_stream(d->context, stream, (uint8_t)of_thread, &id) == OK) return id;
+    return p_stream && p_stream(NULL, stream, (uint8_t)of_thread, &id) == OK ? (uint32_t)NOWHERE : (uint32_t)WHOLE;
 }
 static struct event *place_of(void *e) { return &events[((uintptr_t)e >> 4) % EVENTS]; }
 
 /* All in a stream that was launched before `until` is done, and with it what that stream waited for. */
 static void confirm(const struct call_data *d, uint32_t context, uint32_t stream, uint32_t until, int deep) {
-    struct wait *w = wait_of(context, stream); struct join *j = joins;
+    struct wait *w = stream == (uint32_t)NOWHERE ? NULL : wait_of(context, stream); struct join *j = joins;
     if (!w || until <= w->waited) return;
     w->function = d->function; w->waited = until;
     for (; deep && j < joins + JOINS && j->context; j++)
@@ -351,11 +352,14 @@ static void confirm(const struct call_data *d, uint32_t context, uint32_t stream
 
 /* What a call that succeeded has waited for. A copy (READ) waits for the default stream. */
 static void waited_for(const struct call_data *d, enum kind kind) {
-    void *const *params = d->params; struct event *e; enum { DEEP = 4 };
-    if (!d->context_id || kind == COPY) return;
-    if (kind == READ) confirm(d, d->context_id, stream_of(d, NULL), d->correlation, DEEP);
-    else if (kind == STREAM && params) confirm(d, d->context_id, stream_of(d, params[0]), d->correlation, DEEP);
-    else if (kind != EVENT || !params || !p_stream) confirm(d, d->context_id, (uint32_t)WHOLE, d->correlation, 0);
+    void *const *params = d->params; struct event *e; uint32_t context = d->context_id; enum { DEEP = 4 };
+    if (!context || kind == COPY) return;
+    /* since CUDA 13 it may name another context than the thread's */
+    if (kind == WAIT && params && d->function && !strcmp(d->function, "cuCtxSynchronize_v2") && params[0] && params[0] != d->context &&
+        (!p_context || p_context(params[0], &context) != OK)) return;
+    if (kind == READ) confirm(d, context, stream_of(d, NULL), d->correlation, DEEP);
+    else if (kind == STREAM && params) confirm(d, context, stream_of(d, params[0]), d->correlation, DEEP);
+    else if (kind != EVENT || !params || !p_stream) confirm(d, context, (uint32_t)WHOLE, d->correlation, 0);
     else if ((e = place_of(params[0]))->handle == params[0]) confirm(d, e->context, e->stream, e->correlation, DEEP);
 }
 
