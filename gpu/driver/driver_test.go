@@ -193,6 +193,16 @@ func TestWindowsAsksNvidiaSMIInSystem32(t *testing.T) {
 	}
 }
 
+func TestWSLAsksNvidiaSMIBesideItsLibraries(t *testing.T) {
+	const smi = "/usr/lib/wsl/lib/nvidia-smi"
+	h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{smi: "", "/usr/lib/wsl/lib/libcuda.so.1": ""})
+	s := &script{t: t, answers: map[string]reply{smi + " --query-gpu": {out: "0, GPU-a, NVIDIA GeForce RTX 4090, 8.9, 24564, 576.02\n"}}}
+	d, devices, notes := driver.Inventory(context.Background(), h, s)
+	if len(devices) != 1 || d.CUDA.String() != "12.9" || len(notes) != 1 {
+		t.Errorf("%v %v %q", d, devices, notes)
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

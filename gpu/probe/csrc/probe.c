@@ -336,7 +336,8 @@ static uint32_t stream_of(const struct call_data *d, void *stream) {
     uint32_t id = 0; size_t n = d->function ? strlen(d->function) : 0;
     int of_thread = stream == (void *)2 || (n > 5 && (!strcmp(d->function + n - 5, "_ptsz") || !strcmp(d->function + n - 5, "_ptds")));
     if (p_stream && p_stream(d->context, stream, (uint8_t)of_thread, &id) == OK) return id;
-    return p_stream && p_stream(NULL, stream, (uint8_t)of_thread, &id) == OK ? (uint32_t)NOWHERE : (uint32_t)WHOLE;
+    if (!p_stream || p_stream(NULL, stream, (uint8_t)of_thread, &id) != OK) return (uint32_t)WHOLE;
+    return (uintptr_t)stream <= 2 ? id : (uint32_t)NOWHERE;     /* a default stream is always the thread's context's */
 }
 static struct event *place_of(void *e) { return &events[((uintptr_t)e >> 4) % EVENTS]; }
 
