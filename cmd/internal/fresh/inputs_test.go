@@ -24,6 +24,7 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 	"gpubuild/gpu"
@@ -667,6 +668,26 @@ func TestWhatAScriptReadsItself(t *testing.T) {
 		names, _, err := b.s.read.hashes.SourcesOf(unit)
 		if err != nil || slices.Contains(names, "k.h") != counts {
 			t.Errorf("%q: %q %v", script, names, err)
+		}
+	}
+}
+
+// TestAScriptWithAMacro: what a procedural macro expands to is not in a script's text, so that such a script is not one that uses no package.
+func TestAScriptWithAMacro(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, macro := range []bool{false, true} {
+		units := []graph.Unit{
+			{PkgID: "path+file:///p#0.1.0", Mode: runsScript, Dependencies: []graph.UnitDep{{Index: 1}}},
+			{PkgID: "path+file:///p#0.1.0", Mode: "build", Target: graph.Target{Kind: []string{"custom-build"}}},
+			{PkgID: "path+file:///m#0.1.0", Mode: "build", Target: graph.Target{Kind: []string{"proc-macro"}}},
+		}
+		if macro {
+			units[1].Dependencies = []graph.UnitDep{{Index: 2}}
+		}
+		b.s.b.Graph.Units = &graph.Graph{Units: units}
+		if _, alone := b.s.scriptOf(features.ScriptUnit{PkgID: units[0].PkgID}); alone == macro {
+			t.Errorf("with a macro %t, alone %t", macro, alone)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func (s *State) scriptOf(u features.ScriptUnit) (script source.Script, alone boo
 		}
 	}
 	script.Locals = append(script.Locals, s.read.hashes.NamesNvcc(foreign)...)
-	return script, len(queue) == 1
+	return script, len(g.Units[g.Compiled(run)].Dependencies) == 0
 }
 
 // scriptFile is the file of a package's build script.
