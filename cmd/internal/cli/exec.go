@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -39,6 +41,11 @@ func execVerb() verb {
 			switch c.Args = a.words; {
 			case err != nil:
 				return err
+			case builds && len(l.Features) > 0 && len(c.Line.Features) == 0 && !c.Line.AllFeatures: // it would build without them, silently
+				at := max(slices.Index(l.Trailing, c.Line.Verb), 0) + 1
+				words := slices.Insert(slices.Clone(l.Trailing), at, "--features="+strings.Join(l.Features, ","))
+				return usage(fmt.Sprintf("`cargo %s` does not get the features that stand before --", c.Line.Verb),
+					"gpubuild exec -- "+buildenv.PosixWords(words...))
 			case builds:
 				return pipeline.Dispatch(ctx, c)
 			}
