@@ -446,7 +446,7 @@ func TestWine(t *testing.T) {
 		if text, err := w.run(nil, z(filepath.Join(out, "app.exe"))); err != nil || !strings.Contains(text, "cudart 13000") {
 			t.Errorf("%v\n%s", err, text)
 		}
-		if text, err := w.run(nil, z(w.gpubuild), "bundle", z(app), "-o", z(out)); code(err) != 11 ||
+		if text, err := w.run(nil, z(w.gpubuild), "bundle", z(app), "-o", z(out+"2")); code(err) != 11 ||
 			!strings.Contains(text, "cudart64_13.dll, which app.exe loads, cannot be bundled") {
 			t.Errorf("without the DLL: %v\n%s", err, text)
 		}
