@@ -148,8 +148,8 @@ func TestScriptWithItsOwnNvcc(t *testing.T) {
 	fixed := `let nvcc = Nvcc { program: "` + b.other + `/bin/nvcc".into(), origin: "its own head" };`
 	b.edit("build.rs", "let nvcc = Nvcc::find();", fixed)
 	b.edit("build.rs", "    fn find() -> Nvcc {", "    #[allow(dead_code)]\n    fn find() -> Nvcc {")
-	const warning = "warning: matmul did not use the chosen nvcc: it holds sm_90 code from nvcc "
-	b.ends("its own nvcc", b.first, "sm_90", 0, 0, warning+nvccVersion(t, b.other), "so what its kernels were made of is unknown")
+	const warning = "warning: matmul did not use the chosen nvcc: it holds "
+	b.ends("its own nvcc", b.first, "sm_90", 0, 0, warning, " from nvcc "+nvccVersion(t, b.other)+"; nvcc ", "so what its kernels were made of is unknown")
 	b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 0, "!warning"))
 }
 
