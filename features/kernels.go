@@ -25,7 +25,8 @@ func (v *view) withOwn(in Input) {
 		}
 		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier}
 		if p != nil {
-			if !slices.Contains(in.Named, name) && source.NamesHipcc(v.src.TextOf(v.manifestScript(p), p.Dir).All) && !v.compilesKernels(p) {
+			script := v.src.TextOf(v.manifestScript(p), p.Dir).All
+			if !slices.Contains(in.Named, name) && source.NamesHipcc(script) && !v.compilesKernels(p) {
 				c.Backend = manifest.ROCm
 			}
 			c.CUDAFeatures, c.Backends = v.kernelFeatures(p, in.Request.GPUFeatures)

@@ -430,8 +430,8 @@ func Planted(h buildenv.Host, s Set, dirs []string) error {
 				continue
 			}
 			return &MisfitError{
-				What: fmt.Sprintf("%s lies where the build runs, and Windows would run it instead of %s: it looks into the current directory "+
-					"before PATH", path, p.chosen),
+				What: fmt.Sprintf("%s lies where the build runs, and Windows would run it instead of %s: it looks into the current "+
+					"directory before PATH", path, p.chosen),
 				Fix: "move or remove " + path,
 			}
 		}

@@ -48,7 +48,7 @@ func askSMI(ctx context.Context, h buildenv.Host, run runner, smi string) (answe
 		if said == "" || !errors.As(err, &exit) || exit.Result.TimedOut {
 			return answer{}, err
 		}
-		// Of one GPU's trouble it warns beside all answers: 14 is a corrupted infoROM.
+		// Of one GPU's trouble it warns after all answers: 14 is a corrupted infoROM.
 		if a, bad := parseSMI(string(res.Stdout), old); bad == nil && len(a.devices) > 0 {
 			a.notes = append(a.notes, fmt.Sprintf("nvidia-smi: exit status %d", exit.Result.Code))
 			return a, nil

@@ -19,7 +19,7 @@ import (
 // Period is the time between two samples of a GPU.
 const Period = 500 * time.Millisecond
 
-// StartTimeout is how long nvidia-smi's first answer may take: without persistence mode the driver wakes its GPUs first, which takes about a
+// StartTimeout is how long nvidia-smi's first answer may take: without persistence mode the driver wakes its GPUs first, about a
 // second for each.
 const StartTimeout = 10 * time.Second
 

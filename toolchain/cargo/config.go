@@ -225,7 +225,8 @@ func foreignAlias(h buildenv.Host, t Tool, l Line) error {
 		for _, w := range strings.Fields(fmt.Sprint(doc.Alias[l.VerbWord])) {
 			if flag, _, _ := strings.Cut(strings.Trim(w, "[]"), "="); strings.HasPrefix(flag, ownPrefix) {
 				at := 0
-				if key := regexp.MustCompile(`(?m)^\s*(alias\.)?["']?` + regexp.QuoteMeta(l.VerbWord) + `["']?\s*=`).FindIndex(data); key != nil {
+				key := `(?m)^\s*(alias\.)?["']?` + regexp.QuoteMeta(l.VerbWord) + `["']?\s*=`
+				if key := regexp.MustCompile(key).FindIndex(data); key != nil {
 					at = key[1]
 				}
 				line := 1 + bytes.Count(data[:at+max(0, bytes.Index(data[at:], []byte(flag)))], []byte("\n"))

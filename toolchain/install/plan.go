@@ -209,7 +209,8 @@ func openStore(h buildenv.Host, cacheDir string, source *redist.Source) store {
 
 // decide says what installing a release means. It is pure but for the store's have.
 func decide(c *Catalog, w Want, o offer, s store) (Plan, error) {
-	p := Plan{CUDA: o.cuda, Release: o.release, Platform: Platform(s.host), source: o.source, origin: o.origin, host: s.host, cache: s.cache}
+	p := Plan{CUDA: o.cuda, Release: o.release, Platform: Platform(s.host), source: o.source, origin: o.origin,
+		host: s.host, cache: s.cache}
 	if w.Exact.IsZero() { // else the user knows why
 		p.Notes = o.rejected
 	}

@@ -24,7 +24,8 @@ var systemLoaders = map[elf.Machine][]string{
 // systemLoader is the loader to be asked for a program or library, or why there is none. A file's own PT_INTERP is never started: it is a
 // name in a file that anybody can write.
 func systemLoader(h buildenv.Host, o *object) (path, why string) {
-	if here := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[h.Arch]; h.OS != buildenv.Linux || o.machine != here {
+	here := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[h.Arch]
+	if h.OS != buildenv.Linux || o.machine != here {
 		return "", "the loader was not asked: it is for another machine (" + o.kind() + ")"
 	}
 	for _, l := range systemLoaders[o.machine] {

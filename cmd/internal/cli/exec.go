@@ -32,8 +32,8 @@ func execVerb() verb {
 			Name: "exec", Args: "-- COMMAND", Usage: "run any command in the environment of the build", Project: true,
 			Examples: []string{"gpubuild exec -- maturin build --release",
 				"gpubuild exec --features cuda -p app -- cargo publish --dry-run"},
-			Text: "`gpubuild exec -- cargo build` is `gpubuild build`. Any other command gets the variables that any CUDA crate needs, and " +
-				"those for the crates that the selection flags enable. In a project, uses [toolchain] of gpubuild.toml.",
+			Text: "`gpubuild exec -- cargo build` is `gpubuild build`. Any other command gets the variables that any CUDA crate " +
+				"needs, and those for the crates that the selection flags enable. In a project, uses [toolchain] of gpubuild.toml.",
 		},
 		flags: append(toolFlags(&o.Tools, "--")[:3], jsonFlag(&o.JSON)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {

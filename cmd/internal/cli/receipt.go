@@ -89,7 +89,8 @@ func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 	a.Shell.Status("", "asked for: %s", verify.Asked(r.Evidence, rules))
 	for _, also := range r.Also {
 		if also.Host != "" {
-			a.Shell.Status("", "not looked at: %s (SHA-256 %.16s…) on %s, which ran the kernel with it", also.Path, also.SHA256, also.Host)
+			a.Shell.Status("", "not looked at: %s (SHA-256 %.16s…) on %s, which ran the kernel with it",
+				also.Path, also.SHA256, also.Host)
 		}
 	}
 	from := cmp.Or(whole.Origin, &origin.Origin{})

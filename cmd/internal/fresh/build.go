@@ -123,8 +123,8 @@ func (s *State) Incomplete() error {
 	if len(s.read.hashes.Incomplete) == 0 {
 		return nil
 	}
-	return exit.Errorf(exit.Config, "move files that are no sources out of it", "%s holds too many files: whether what is built of them is "+
-		"up to date is not known", strings.Join(s.read.hashes.Incomplete, ", "))
+	return exit.Errorf(exit.Config, "move files that are no sources out of it", "%s holds too many files: whether what is built of "+
+		"them is up to date is not known", strings.Join(s.read.hashes.Incomplete, ", "))
 }
 
 // find lists the GPU packages of a build and compares nothing.

@@ -26,8 +26,8 @@ func (e *NoPipError) Hint() string {
 
 // failed says that pip could not fetch wheels, and what to do about it: pip's own words say which of these it is.
 func failed(wheels []string, err error) error {
-	return exit.Errorf(0, "check the network, HTTPS_PROXY, PIP_INDEX_URL (a mirror may lack NVIDIA's wheels), PIP_REQUIRE_VIRTUALENV and the "+
-		"free space; what was fetched already is kept, so run the same command again", "fetch %s: %w", strings.Join(wheels, ", "), err)
+	return exit.Errorf(0, "check the network, HTTPS_PROXY, PIP_INDEX_URL (a mirror may lack NVIDIA's wheels), PIP_REQUIRE_VIRTUALENV and "+
+		"the free space; what was fetched already is kept, so run the same command again", "fetch %s: %w", strings.Join(wheels, ", "), err)
 }
 
 // fetchError makes an error of what pip wrote.
