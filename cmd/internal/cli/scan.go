@@ -31,8 +31,8 @@ func scanVerb() verb {
 			Name: "scan", Args: "FILE...", Usage: "list the device code in files, and the libraries that they load",
 			Examples: []string{"gpubuild scan target/release/app", "gpubuild scan --libraries target/release/app"},
 			Text: "Finds cubins, fatbins and PTX anywhere in any file, and runs nothing. --json also has the SHA-256 of the file.\n" +
-				"--libraries asks the system's own loader (glibc's or musl's), and follows Windows' rules with delay-loaded DLLs. Exits with " +
-				"11 if a library is missing, with 12 if the loader would load a link stub or a library for another platform.",
+				"--libraries asks the system's own loader (glibc's or musl's), and follows Windows' rules with delay-loaded DLLs. Exits " +
+				"with 11 if a library is missing, with 12 if the loader would load a link stub or a library for another platform.",
 		},
 		flags: []*flag{
 			toggle("list", "list images only; do not decompress them, so compressed ones show no kernel names", &o.List),

@@ -61,9 +61,9 @@ func toolchainVerb() verb {
 					Name: "install", Args: "[VERSION]", Usage: "download a toolkit into your cache, without admin rights",
 					Examples: []string{"gpubuild toolchain install 13.4", "gpubuild toolchain install 13.4 --parts cudnn,run"},
 					Text: "There is one toolkit of each version: this adds the parts that it lacks. One that is damaged, as `gpubuild " +
-						"toolchain verify` says, is installed again.\n\nDownloads NVIDIA's wheels with your own pip. CUDA 12, whose wheels " +
-						"contain no nvcc, comes from NVIDIA's redistributable archives, and so does CUDA 13 if there is no pip. Writes nothing " +
-						"outside the cache.",
+						"toolchain verify` says, is installed again.\n\nDownloads NVIDIA's wheels with your own pip. CUDA 12, whose " +
+						"wheels contain no nvcc, comes from NVIDIA's redistributable archives, and so does CUDA 13 if there is no pip. Writes " +
+						"nothing outside the cache.",
 				},
 				flags: []*flag{
 					newFlag("parts", cargo.Value, "LIST", "parts besides the compiler, such as cudnn,run", func(v string) error {

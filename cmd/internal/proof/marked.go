@@ -234,7 +234,7 @@ func (r Request) missedMarks(rows []tested) []string {
 		packages[row.pkg] = true
 		switch {
 		case !row.marked || row.processes > 0:
-		case row.listed && filtered(l) && !r.Options.Required:
+		case row.listed && filtered(l) && !r.requires():
 			r.Session.Machine.Shell.Note("%s is marked, and none of its tests was run: the filter leaves none", row.name)
 		case row.listed:
 			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", row.name))
@@ -261,10 +261,19 @@ func (r Request) missedMarks(rows []tested) []string {
 	return out
 }
 
+// withValue are the flags of Rust's test programs whose next word is a value and names no test (library/test/src/cli.rs of rust-lang/rust).
+var withValue = []string{"--test-threads", "--logfile", "--color", "--format", "--shuffle-seed", "-Z"}
+
 // filtered reports whether the command line chooses tests by their names.
 func filtered(l cargo.Line) bool {
-	name := func(word string) bool { return !strings.HasPrefix(word, "-") }
-	return slices.ContainsFunc(l.Positional, name) || slices.ContainsFunc(l.Trailing, name)
+	before := ""
+	for _, word := range slices.Concat(l.Positional, l.Trailing) {
+		if !strings.HasPrefix(word, "-") && !slices.Contains(withValue, before) {
+			return true
+		}
+		before = word
+	}
+	return false
 }
 
 // wanted is what a run was to show.

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"strings"
 	"testing"
 
 	"gpubuild/buildenv/exit"
@@ -55,9 +56,10 @@ func TestFilteredMarks(t *testing.T) {
 			t.Errorf("%+v, %+v: %d, want %d", tt.rows, tt.want, got, tt.code)
 		}
 	}
-	for want, l := range map[bool]cargo.Line{true: {Trailing: []string{"--nocapture", "adds"}}, false: {Trailing: []string{"--nocapture"}}} {
-		if filtered(l) != want {
-			t.Errorf("%+v", l)
+	for words, want := range map[string]bool{"--nocapture adds": true, "--skip adds": true, "--nocapture": false, "--test-threads 1": false,
+		"--format pretty adds": true} {
+		if filtered(cargo.Line{Trailing: strings.Fields(words)}) != want {
+			t.Errorf("%s: filtered is not %v", words, want)
 		}
 	}
 }
