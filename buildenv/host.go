@@ -48,7 +48,6 @@ type Host struct {
 	Home     string // the user's home directory; empty when there is none
 	Cwd      string // current directory
 	CPUs     int    // logical processors that this process may use
-	Memory   uint64 // bytes that can be had without swapping; 0 when unknown
 }
 
 // IsWSL says whether the host is the Linux half of Windows.

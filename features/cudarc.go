@@ -71,7 +71,7 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 	var libs []string
 	_, set := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
 	if c.Asks && !set && !c.Latest {
-		s.asksVersion = true
+		s.add(nvccVersion)
 		why = append(why, asksNVCC)
 	}
 	cudnn := false
@@ -79,12 +79,14 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 		cudnn = cudnn || strings.HasPrefix(f, "cudnn")
 	}
 	if c.Linking == "dynamic-linking" || c.Linking == "static-linking" {
-		s.libs = true
-		s.cudnn = cudnn
+		s.add(cudaLibs)
+		if cudnn {
+			s.add(cudnnLibs)
+		}
 		libs = append(libs, c.Linking)
 	}
 	if slices.Contains(j.Nodes[i].Features, "cudnn-version-from-build-system") {
-		s.cudnn = true
+		s.add(cudnnLibs)
 		libs = append(libs, "reads cuDNN's header")
 	}
 	s.libsWhy = strings.Join(libs, "; ")

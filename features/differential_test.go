@@ -440,7 +440,15 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 		t.Errorf("seed %d: %v", seed, err)
 		return
 	}
-	truth, err := Judge(h, Input{Project: p, Request: req, Graph: g})
+	meta, said := askGraph(cargo, at, base, []string{"metadata", "--format-version", "1", "--offline"})
+	m, err := manifest.ParseMetadata(meta)
+	if err != nil {
+		t.Errorf("seed %d: %v %s", seed, err, said)
+		return
+	}
+	known := p.With(m)
+	sameReading(t, fmt.Sprintf("seed %d", seed), p, known)
+	truth, err := Judge(h, Input{Project: known, Request: req, Graph: g})
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 		return
@@ -448,7 +456,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	if several != 0 && slices.Contains(req.Features, "cuda") && len(req.Features) == 1 {
 		without := slices.DeleteFunc(slices.Clone(args), func(w string) bool { return w == "--features" || w == "cuda" })
 		if data, _ := askGraph(cargo, at, base, without); data != nil {
-			closureAgainst(t, fmt.Sprintf("seed %d: %s, %v", seed, at, args), h, p, g, data, note)
+			closureAgainst(t, fmt.Sprintf("seed %d: %s, %v", seed, at, args), h, known, g, data, note)
 		}
 	}
 	linked := false
@@ -469,6 +477,36 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 }
 
 // askGraph asks cargo for a unit graph; nil where it refuses, with what it said.
+// sameReading holds what is read here of the members' manifests against cargo's metadata.
+func sameReading(t *testing.T, story string, read, known *manifest.Project) {
+	text := func(p *manifest.Package) string {
+		out := fmt.Sprintf("%s %s %v", p.Name, p.Version, p.ProcMacro)
+		for _, f := range p.FeatureNames() {
+			edges, _ := p.Edges(f)
+			out += fmt.Sprintf("\n%s %v", f, edges)
+		}
+		for _, d := range p.Dependencies {
+			d.Version = ""
+			d.Features = slices.Sorted(slices.Values(d.Features))
+			out += fmt.Sprintf("\n%s %s %s %s %s %v %v %v", d.Key, d.Package, d.Kind, d.Target, d.Path, d.Optional, d.DefaultFeatures, d.Features)
+		}
+		lines := strings.Split(out, "\n")
+		slices.Sort(lines)
+		return strings.Join(lines, "\n")
+	}
+	if len(read.Members) != len(known.Members) {
+		t.Errorf("%s: %d members, cargo has %d", story, len(read.Members), len(known.Members))
+	}
+	for _, m := range read.Members {
+		if other := known.Package(m.Manifest); other == nil || text(m) != text(other) {
+			t.Errorf("%s: read as\n%s", story, text(m))
+			if other != nil {
+				t.Logf("cargo has\n%s", text(other))
+			}
+		}
+	}
+}
+
 func askGraph(cargo, at, base string, args []string) (data []byte, said string) {
 	c := exec.Command(cargo, args...)
 	c.Dir = at

@@ -286,7 +286,7 @@ func (k *rootJudge) engines(p *manifest.Package, feature, backend string, depth 
 			}
 			continue
 		}
-		to := k.Project.Declaring(d)
+		to := k.Project.Declaring(p, d)
 		if to == nil {
 			continue
 		}

@@ -27,7 +27,7 @@ func Judge(h buildenv.Host, in Input) (*Reach, error) {
 	}
 	if unknown { // what a build of the selected packages could need, manifests show
 		selected, _ := in.Project.Selection(in.Request)
-		in.Alone = graph.FromManifests(h, in.Project, in.Catalog, selected, in.Request)
+		in.Alone = graph.Alone(h, in.Project, in.Catalog, selected, in.Request)
 	}
 	j := &judge{
 		view: newView(h, in),

@@ -12,68 +12,59 @@ import (
 	"gpubuild/features/source"
 )
 
-// withOwn adds to what the catalog knows the user's own packages whose build scripts compile kernels, those that gpubuild.toml names, and
-// those of others that have a GPU feature and compile kernels with it: one whose script tests GPU features is on by these, any other by
-// being linked.
+// withOwn adds to what the catalog knows the user's own packages whose build scripts compile kernels or link CUDA, those that gpubuild.toml
+// names, and those of others that have a GPU feature on and compile kernels: one whose script tests GPU features is on by these, any other
+// by being linked.
 func (v *view) withOwn(in Input) {
 	if in.Catalog == nil {
 		return
 	}
-	add := func(name string, p *manifest.Package) {
-		if v.Catalog.Crate(name) != nil {
+	seen := map[string]bool{}
+	add := func(name string, p *manifest.Package, local bool, on []string) {
+		named := slices.Contains(in.Named, name)
+		if seen[name] || v.Catalog.Crate(name) != nil {
 			return
 		}
-		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier}
+		seen[name] = local
+		var does scriptDoes
+		var cuda []string
+		var others map[string]string
 		if p != nil {
-			script := v.src.TextOf(v.manifestScript(p), p.Dir).All
-			if !slices.Contains(in.Named, name) && source.NamesHipcc(script) && !v.compilesKernels(p) {
-				c.Backend = manifest.ROCm
-			}
-			c.CUDAFeatures, c.Backends = v.kernelFeatures(p, in.Request.GPUFeatures)
+			does = v.scriptDoes(p)
+			cuda, others = v.kernelFeatures(p, in.Request.GPUFeatures)
 		}
-		if len(c.CUDAFeatures) > 0 {
+		gate := slices.AppendSeq(slices.Clone(cuda), maps.Keys(others))
+		foreign := len(gate) > 0 && !local && !catalog.Overlap(gate, on) // what others leave off is not missed
+		if !named && (foreign || !does.compiles() && !(local && does.links)) {
+			return
+		}
+		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier, CUDAFeatures: cuda, Backends: others}
+		if !named && does.hipcc && !does.nvcc {
+			c.Backend = manifest.ROCm
+		}
+		if len(cuda) > 0 {
 			c.Role, c.Lost = catalog.Gated, map[string]string{}
-			lost := "its kernels are not compiled"
-			if !slices.Contains(in.Named, name) && !v.compilesAny(p) {
-				lost = "it does not link CUDA"
+			for _, f := range cuda {
+				if c.Lost[f] = "its kernels are not compiled"; !named && !does.compiles() {
+					c.Lost[f] = "it does not link CUDA"
+				}
 			}
-			for _, f := range c.CUDAFeatures {
-				c.Lost[f] = lost
-			}
-		} else if len(c.Backends) > 0 {
+		} else if len(others) > 0 {
 			c.Backend, c.Role = "", catalog.Gated // its kernels are for another GPU
 		}
 		v.Catalog = v.Catalog.With(c)
 	}
-	local := map[string]bool{}
 	if in.Project != nil {
 		for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
-			local[p.Name] = true
-			if slices.Contains(in.Named, p.Name) || v.usesToolkit(p) {
-				add(p.Name, p)
-			}
+			add(p.Name, p, true, nil)
 		}
 	}
 	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: in.Request.GPUFeatures})
 	for i := range v.Nodes { // among them what cargo takes from a directory by [patch] or `paths`, which no dependency entry shows
 		n := &v.Nodes[i]
-		named := slices.Contains(in.Named, n.Name)
-		wanted := n.Local || slices.ContainsFunc(n.Features, asked.IsBackend)
-		if local[n.Name] || v.Catalog.Crate(n.Name) != nil || !named && !wanted {
-			continue
+		if n.Local || slices.Contains(in.Named, n.Name) || slices.ContainsFunc(n.Features, asked.IsBackend) {
+			add(n.Name, v.ManifestOf(i), n.Local, n.Features)
 		}
-		p := v.ManifestOf(i)
-		if !named && (p == nil || !v.compilesAny(p) && !(n.Local && v.usesToolkit(p))) {
-			continue
-		}
-		if !named && !n.Local { // what others leave off is not missed
-			cuda, backends := v.kernelFeatures(p, in.Request.GPUFeatures)
-			gate := slices.AppendSeq(cuda, maps.Keys(backends))
-			if len(gate) > 0 && !catalog.Overlap(gate, n.Features) {
-				continue
-			}
-		}
-		add(n.Name, p)
 	}
 }
 
@@ -82,7 +73,7 @@ func (v *view) withOwn(in Input) {
 func (v *view) kernelFeatures(p *manifest.Package, configured []string) (cuda []string, others map[string]string) {
 	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: configured})
 	script := v.src.Text(p.BuildScript)
-	helper := v.optionalHelper(p)
+	helper, _ := v.helper(p)
 	others = map[string]string{}
 	for _, f := range p.FeatureNames() {
 		backend, _ := asked.BackendOf(f, nil)
@@ -100,21 +91,26 @@ func (v *view) kernelFeatures(p *manifest.Package, configured []string) (cuda []
 	return cuda, others
 }
 
-// optionalHelper is an optional build-dependency that runs nvcc; empty where there is none.
-func (v *view) optionalHelper(p *manifest.Package) string {
+// helper is a build-dependency that runs nvcc; its key is empty where it is not optional.
+func (v *view) helper(p *manifest.Package) (key string, has bool) {
 	for _, d := range p.Dependencies {
-		if c := v.Catalog.Crate(d.Package); d.Kind == manifest.Build && d.Optional && c != nil && c.Role == catalog.Helper &&
-			c.Needs("nvcc") {
-			return d.Key
+		if c := v.Catalog.Crate(d.Package); d.Kind == manifest.Build && c != nil && c.Role == catalog.Helper && c.Needs(nvcc) {
+			if has = true; d.Optional {
+				key = d.Key
+			}
 		}
 	}
-	return ""
+	return key, has
 }
 
 // Scripts reads build scripts for the look before a build.
 func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
 	v := &view{graph.NewView(h, p, nil, nil), NewSources(h, p)}
-	return manifest.Scripts{Compile: v.usesToolkit, Locked: func() []string {
+	compile := func(p *manifest.Package) bool {
+		does := v.scriptDoes(p)
+		return does.compiles() || does.links
+	}
+	return manifest.Scripts{Compile: compile, Locked: func() []string {
 		first := map[string]bool{} // what cargo has unpacked once anything was built
 		for _, m := range p.Members {
 			for _, d := range m.Dependencies {
@@ -126,7 +122,8 @@ func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
 			// what is not here yet may hold anything; cargo checks every repository out before it builds
 			l := &p.Lock[i]
 			pkg := p.LockedManifest(l)
-			if pkg != nil && v.compilesAny(pkg) || pkg == nil && (strings.HasPrefix(l.Source, "git+") || l.Source != "" && first[l.Name]) {
+			unknown := pkg == nil && (strings.HasPrefix(l.Source, "git+") || l.Source != "" && first[l.Name])
+			if unknown || pkg != nil && v.scriptDoes(pkg).compiles() {
 				out = append(out, l.Name)
 			}
 		}
@@ -142,7 +139,7 @@ func Leads(h buildenv.Host, p *manifest.Project, member *manifest.Package, noDef
 	}
 	r := manifest.Request{NoDefault: noDefault, Features: with}
 	asked := manifest.ParseRequest(r)
-	v := newView(h, Input{Project: p, Catalog: known, Alone: graph.FromManifests(h, p, known, []*manifest.Package{member}, r)})
+	v := newView(h, Input{Project: p, Catalog: known, Alone: graph.Alone(h, p, known, []*manifest.Package{member}, r)})
 	for i := range v.Nodes {
 		if c := v.Crate(i); v.CUDAOn(i) || c != nil && c.Role == catalog.ByFile {
 			return true
@@ -151,31 +148,18 @@ func Leads(h buildenv.Host, p *manifest.Project, member *manifest.Package, noDef
 	return slices.ContainsFunc(with, asked.IsCUDA)
 }
 
-// usesToolkit reports whether a package's build script compiles kernels, or links libraries of CUDA.
-func (v *view) usesToolkit(p *manifest.Package) bool {
-	return v.compilesAny(p) || p.BuildScript != "" && source.LinksCUDA(v.src.TextOf(v.manifestScript(p), p.Dir).All)
-}
+// scriptDoes is what a package's build script does with a GPU's toolkit, as far as manifests and its text show it.
+type scriptDoes struct{ nvcc, hipcc, links bool }
 
-// compilesKernels says whether a package's build script runs nvcc, as far as manifests and its text show it.
-func (v *view) compilesKernels(p *manifest.Package) bool {
+func (d scriptDoes) compiles() bool { return d.nvcc || d.hipcc }
+
+func (v *view) scriptDoes(p *manifest.Package) scriptDoes {
 	if p.BuildScript == "" {
-		return false
+		return scriptDoes{}
 	}
-	for _, d := range p.Dependencies {
-		if c := v.Catalog.Crate(d.Package); d.Kind == manifest.Build && !d.Optional && c != nil && c.Role == catalog.Helper &&
-			c.Needs("nvcc") {
-			return true
-		}
-	}
-	if v.optionalHelper(p) != "" {
-		return true
-	}
-	return runsNvcc(v.src.TextOf(v.manifestScript(p), p.Dir).All)
-}
-
-// compilesAny says the same of nvcc or of ROCm's hipcc.
-func (v *view) compilesAny(p *manifest.Package) bool {
-	return v.compilesKernels(p) || p.BuildScript != "" && source.NamesHipcc(v.src.TextOf(v.manifestScript(p), p.Dir).All)
+	text := v.src.TextOf(v.manifestScript(p), p.Dir).All
+	_, helper := v.helper(p)
+	return scriptDoes{helper || runsNvcc(text), source.NamesHipcc(text), source.LinksCUDA(text)}
 }
 
 // gpuFeatures are those that a build script may test.

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 	"strings"
@@ -11,125 +12,99 @@ import (
 
 // linkedAnywhere lists the nodes that any root links, in order.
 func (j *judge) linkedAnywhere() []int {
-	seen := map[int]bool{}
 	var out []int
 	for _, r := range j.Roots {
-		for _, i := range r.Linked {
-			if !seen[i] {
-				seen[i] = true
-				out = append(out, i)
-			}
-		}
+		out = append(out, r.Linked...)
 	}
-	sort.Ints(out)
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+type needWord struct{ word, shown string }
+
+// needWords are the words of the catalog for what a build script needs, as people read them, in the order in which they are said.
+var needWords = []needWord{
+	{nvcc, "nvcc"}, {nvccVersion, "nvcc"}, {nvcc, "host compiler"}, {cudaLibs, "CUDA headers or libraries"}, {cudnnLibs, "cuDNN"},
+	{cmake, "CMake"}, {libclang, "libclang"}, {libtorch, "libtorch"}, {rocm, "ROCm"}, {"network", "network"},
+	{"gpu_visible_or_env", "a compute capability"}, {"capnp", "Cap'n Proto compiler"}, {"vulkan_sdk", "Vulkan SDK"},
+	{"cxx", "a C++ compiler"},
 }
 
 func (j *judge) needs() {
 	n := &j.out.Needs
-	seen := map[NeedReason]bool{}
+	n.Run, n.Because = []NeedReason{}, []NeedReason{}
 	because := func(need string, i int, why string) {
-		r := NeedReason{need, j.name(i), why}
-		if !seen[r] {
-			seen[r] = true
+		if r := (NeedReason{need, j.name(i), why}); !slices.Contains(n.Because, r) {
 			n.Because = append(n.Because, r)
 		}
 	}
-	versionOnly, named := true, false // named: what its script needs is not known
-	n.RunLibs, n.Run = []string{}, []NeedReason{}
-	ran := map[string]bool{}
-	runs := func(need string, i int, why string) {
-		if !ran[need] {
-			ran[need] = true
-			n.Run = append(n.Run, NeedReason{need, j.name(i), why})
+	all := map[string]bool{} // what any script needs
+	named := false           // what the script of one needs is not known
+	runs := func(i int, why string, needs ...string) {
+		for _, need := range needs {
+			if !slices.ContainsFunc(n.Run, func(r NeedReason) bool { return r.Need == need }) {
+				n.Run = append(n.Run, NeedReason{need, j.name(i), why})
+			}
 		}
 	}
 	for _, i := range j.linkedAnywhere() {
 		c := j.Crate(i)
 		feats := j.Nodes[i].Features
 		named = named || slices.Contains(j.in.Named, j.Nodes[i].Name)
-		if c.CUDA() && c.On(feats) {
+		switch {
+		case c.CUDA() && c.On(feats):
 			if !n.CUDA || c.Role == catalog.Carrier {
 				because("cuda", i, "its CUDA code is linked")
 			}
-			n.CUDA = true
-			for _, l := range c.RunNeeds {
-				if !c.Idle(feats) {
-					runs(l, i, "")
-				}
+			n.CUDA, n.EmbedsPTX = true, n.EmbedsPTX || c.EmbedsPTX
+			if !c.Idle(feats) {
+				runs(i, "", c.RunNeeds...)
 			}
 			if c.Name == "cudarc" {
-				for _, l := range catalog.CudarcLibraries(feats) {
-					runs(l, i, catalog.CudarcOf(feats).How())
-				}
-			} else {
-				for _, l := range c.Runtime.Linked {
-					if !strings.Contains(l, "feature cudnn") || slices.Contains(feats, "cudnn") {
-						n.RunLibs = manifest.Union(n.RunLibs, []string{l})
-					}
-				}
+				runs(i, catalog.CudarcOf(feats).How(), catalog.CudarcLibraries(feats)...)
 			}
-			if slices.Contains(feats, "cudnn") {
-				n.RunCUDNN = true
-			}
-			n.EmbedsPTX = n.EmbedsPTX || c.EmbedsPTX
+		case c != nil && !c.CUDA() && c.Role == catalog.Carrier:
+			runs(i, "", c.RunNeeds...)
 		}
 		if c != nil {
-			if !c.CUDA() && c.Role == catalog.Carrier {
-				for _, l := range c.RunNeeds {
-					runs(l, i, "")
+			for _, word := range c.Also(feats) {
+				all[word] = true
+				at := slices.IndexFunc(needWords, func(w needWord) bool { return w.word == word })
+				if at >= 0 {
+					because(needWords[at].shown, i, "")
 				}
-			}
-			for _, need := range c.Also(feats) {
-				flag, word := n.also(need)
-				*flag = true
-				because(word, i, "")
 			}
 		}
 		j.known(i, c)
 		s, has := j.scriptNode(i)
-		if !has || !s.any() {
+		if !has {
 			continue
 		}
-		if s.compiles && !c.CUDA() {
+		if s.needs[nvcc] && !c.CUDA() {
 			n.CUDA = true
 			because("cuda", i, s.why)
 		}
-		asks, libs := s.why, s.why
-		if s.asksVersion {
-			asks = asksNVCC
-		}
-		if s.libsWhy != "" {
-			libs = s.libsWhy
-		}
-		for _, a := range []struct {
-			on        bool
-			flag      *bool
-			need, why string
-		}{
-			{s.compiles || s.asksVersion, &n.NVCC, "nvcc", asks}, {s.compiles, &n.HostCXX, "host compiler", s.why},
-			{s.libs, &n.CUDALibs, "CUDA headers or libraries", libs}, {s.cudnn, &n.CUDNN, "cuDNN", libs},
-			{s.cmake, &n.CMake, "CMake", s.why}, {s.clang, &n.LibClang, "libclang", s.why}, {s.torch, &n.LibTorch, "libtorch", s.why},
-			{s.rocm, &n.ROCm, "ROCm", s.why}, {s.network, &n.Network, "network", s.why}, {s.cap, &n.ComputeCap, "a compute capability",
-				s.why},
-		} {
-			if a.on {
-				*a.flag = true
-				because(a.need, i, a.why)
+		for _, w := range needWords {
+			why := s.why
+			switch {
+			case w.shown == "nvcc" && s.needs[nvccVersion]:
+				why = asksNVCC
+			case w.word == cudaLibs || w.word == cudnnLibs:
+				why = cmp.Or(s.libsWhy, why)
+			}
+			if s.needs[w.word] && w.word != "cxx" {
+				all[w.word] = true
+				because(w.shown, i, why)
 			}
 		}
-		n.EmbedsPTX = n.EmbedsPTX || s.ptx
+		n.EmbedsPTX = n.EmbedsPTX || s.ptx && len(s.needs) > 0
 		if !s.max.IsZero() {
 			j.limit(s.max, i)
 		}
-		versionOnly = versionOnly && !s.compiles
 	}
-	n.NVCCVersion = n.NVCC && versionOnly
-	n.RunCUDNN = n.RunCUDNN || n.CUDNN
+	n.NVCC, n.HostCXX, n.CUDALibs, n.CUDNN = all[nvcc] || all[nvccVersion], all[nvcc], all[cudaLibs], all[cudnnLibs]
+	n.LibTorch, n.ROCm, n.NVCCVersion = all[libtorch], all[rocm], all[nvccVersion] && !all[nvcc]
 	n.DriverOnly = n.CUDA && !named && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.LibTorch && !n.ROCm
-	if n.Because == nil {
-		n.Because = []NeedReason{}
-	}
 }
 
 // known adds what the catalog knows of a linked crate's build script.
@@ -153,25 +128,6 @@ func (j *judge) known(i int, c *catalog.Crate) {
 			n.Fetches = append(n.Fetches, Fetch{j.name(i), f.What, f.From, f.Local})
 		}
 	}
-}
-
-// also answers the flag and the word of a need that has nothing to do with CUDA.
-func (n *Needs) also(need string) (*bool, string) {
-	switch need {
-	case "cmake":
-		return &n.CMake, "CMake"
-	case "libclang":
-		return &n.LibClang, "libclang"
-	case "capnp":
-		return new(bool), "Cap'n Proto compiler"
-	case "network":
-		return &n.Network, "network"
-	case "rocm":
-		return &n.ROCm, "ROCm"
-	case "vulkan_sdk":
-		return &n.VulkanSDK, "Vulkan SDK"
-	}
-	return new(bool), "a C++ compiler"
 }
 
 // units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.
@@ -200,8 +156,9 @@ func (j *judge) units() {
 }
 
 func (s *scriptFacts) inputs() Inputs {
-	return Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles,
-		Root:  s.libs || s.compiles,
-		Binds: s.libs && s.clang, CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers,
-		Sources: s.sources, Env: append([]string{}, s.env...)}
+	has := s.needs
+	return Inputs{NVCC: has[nvcc] || has[nvccVersion], Version: has[nvccVersion] && !has[nvcc], Host: has[nvcc], Arch: has[nvcc],
+		Root: has[cudaLibs] || has[nvcc], Binds: has[cudaLibs] && has[libclang], CUDNN: has[cudnnLibs],
+		CXX: has["cc"] || has[cmake] || has[libtorch], Torch: has[libtorch], Headers: s.headers, Sources: s.sources,
+		Env: append([]string{}, s.env...)}
 }

@@ -86,9 +86,8 @@ func TestNeedsOfCandle(t *testing.T) {
 	}
 	a := judgeStored(t, "real_candle-matmul_cudnn.json", "/w/candle-matmul/Cargo.toml", files, nil, ask("cudnn"))
 	n := a.Needs
-	if !n.CUDA || !n.NVCC || !n.HostCXX || !n.CUDALibs || !n.CUDNN || !n.RunCUDNN || !n.ComputeCap || !n.EmbedsPTX || n.DriverOnly ||
-		n.NVCCVersion ||
-		n.CMake {
+	if !n.CUDA || !n.NVCC || !n.HostCXX || !n.CUDALibs || !n.CUDNN || !needs(a, "a compute capability") || !n.EmbedsPTX || n.DriverOnly ||
+		n.NVCCVersion || needs(a, "CMake") {
 		t.Errorf("%+v", n)
 	}
 	if a.Stops || len(a.Findings) != 0 {

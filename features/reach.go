@@ -45,20 +45,12 @@ type view struct {
 	src *source.Reader
 }
 
-// View is what the build links, to be explained or drawn.
+// View is what the build links, to be explained.
 func (in Input) View(h buildenv.Host) (*graph.View, error) {
-	v, err := in.view(h)
-	if err != nil {
-		return nil, err
-	}
-	return v.View, nil
-}
-
-func (in Input) view(h buildenv.Host) (*view, error) {
 	if in.Graph == nil && in.Alone == nil {
 		return nil, exit.Errorf(0, "", "cargo gives no unit graph: %s", in.Unknown)
 	}
-	return newView(h, in), nil
+	return newView(h, in).View, nil
 }
 
 func newView(h buildenv.Host, in Input) *view {
@@ -171,18 +163,11 @@ type Needs struct {
 	HostCXX     bool         `json:"host_cxx"`     // … and it needs a C++ compiler
 	CUDALibs    bool         `json:"cuda_libs"`    // headers or libraries of the toolkit at build time
 	CUDNN       bool         `json:"cudnn"`        // cuDNN at build time
-	RunCUDNN    bool         `json:"run_cudnn"`    // cuDNN when the program runs
-	RunLibs     []string     `json:"run_libs"`     // libraries that are linked or opened at run time, as the catalog knows them
-	CMake       bool         `json:"cmake"`        //
-	LibClang    bool         `json:"libclang"`     //
 	LibTorch    bool         `json:"libtorch"`     //
 	ROCm        bool         `json:"rocm"`         //
-	Network     bool         `json:"network"`      // a build script downloads
-	ComputeCap  bool         `json:"compute_cap"`  // a build script asks for the GPU, or CUDA_COMPUTE_CAP
 	DriverOnly  bool         `json:"driver_only"`  // CUDA code, but nothing of the toolkit at build time
 	EmbedsPTX   bool         `json:"embeds_ptx"`   // PTX is compiled by the driver, which must be as new as the toolkit
 	NVCCVersion bool         `json:"nvcc_version"` // nvcc is only asked for its version
-	VulkanSDK   bool         `json:"vulkan_sdk"`   //
 	Because     []NeedReason `json:"because"`      // what each crate needs to build
 	Run         []NeedReason `json:"run"`          // what the program needs to run, and which crate asks for it
 	Floors      []Floor      `json:"floors,omitempty"`

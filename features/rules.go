@@ -177,7 +177,7 @@ func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
 			return out, false
 		}
 		slices.SortFunc(out.gate, func(a, b string) int { // wgpu before the other ways to Vulkan
-			return cmp.Or(cmp.Compare(b2i(b == "wgpu"), b2i(a == "wgpu")), cmp.Compare(a, b))
+			return strings.Compare(strings.TrimPrefix(a, "wgpu"), strings.TrimPrefix(b, "wgpu"))
 		})
 	}
 	out.on = len(out.gate) == 0 || catalog.Overlap(out.gate, n.Features)
@@ -193,13 +193,6 @@ func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
 		out.lost = cmp.Or(out.lost, c.Lost[f])
 	}
 	return out, true
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // forwarder is a package of the user's whose feature leads to a GPU crate by its manifest: off while that feature is; once it is on, the
@@ -243,7 +236,7 @@ func (v *view) leads(p *manifest.Package, f, backend string, depth int) bool {
 				}
 				continue
 			}
-			to := v.Project.Declaring(d)
+			to := v.Project.Declaring(p, d)
 			if to == nil || depth > 20 {
 				continue
 			}
@@ -389,7 +382,7 @@ func (k *rootJudge) backend(backend string) {
 func (k *rootJudge) compiles(i int) bool {
 	p := k.ManifestOf(i)
 	c := k.Crate(i)
-	return p != nil && k.compilesAny(p) || c != nil && c.Role == catalog.Carrier
+	return p != nil && k.scriptDoes(p).compiles() || c != nil && c.Role == catalog.Carrier
 }
 
 // unreached is rule 3: GPU crates are linked, and the request turns none of them on.

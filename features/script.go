@@ -1,7 +1,6 @@
 package features
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,47 +12,54 @@ import (
 
 // scriptFacts is what one package's build script asks of the machine.
 type scriptFacts struct {
-	compiles    bool // runs nvcc on kernels
-	asksVersion bool // only asks nvcc for its version
-	libs        bool // headers or libraries of the toolkit
-	cudnn       bool
-	cmake       bool
-	clang       bool
-	torch       bool
-	rocm        bool
-	network     bool
-	cap         bool // asks for the compute capability
-	ptx         bool
-	cc          bool // compiles C++ with the cc crate
-	headers     []catalog.Header
-	env         []string
-	sources     []string // files and directories with what it compiles, besides the kernels of the package
-	why         string
-	libsWhy     string      // why the libraries are needed, where why says something else
-	max         gpu.Version // newest CUDA version in its list: a newer nvcc makes it stop
+	needs   map[string]bool // in the catalog's words
+	ptx     bool
+	headers []catalog.Header
+	env     []string
+	sources []string // files and directories with what it compiles, besides the kernels of the package
+	why     string
+	libsWhy string      // why the libraries are needed, where why says something else
+	max     gpu.Version // newest CUDA version in its list: a newer nvcc makes it stop
 }
 
-// any says whether the script asks for anything; machine whether its output depends on parts that cargo does not watch.
-func (s *scriptFacts) any() bool { return s.machine() || s.clang || s.network || s.cap }
+// Words of the catalog for what a build script needs; asking nvcc for its version alone is none of them.
+const (
+	nvcc        = "nvcc"
+	nvccVersion = "nvcc_version"
+	cudaLibs    = "cuda_headers_or_libs"
+	cudnnLibs   = "cudnn_headers_or_libs"
+	cmake       = "cmake"
+	libclang    = "libclang"
+	libtorch    = "libtorch"
+	rocm        = "rocm"
+)
 
+func (s *scriptFacts) add(words ...string) {
+	if s.needs == nil {
+		s.needs = map[string]bool{}
+	}
+	for _, w := range words {
+		s.needs[w] = true
+	}
+}
+
+// machine says whether the script's output depends on parts that cargo does not watch.
 func (s *scriptFacts) machine() bool {
-	return s.compiles || s.asksVersion || s.libs || s.cudnn || s.cmake || s.torch || s.rocm || len(s.headers) > 0
+	return len(s.headers) > 0 || slices.ContainsFunc([]string{nvcc, nvccVersion, cudaLibs, cudnnLibs, cmake, libtorch, rocm},
+		func(word string) bool { return s.needs[word] })
 }
 
 func (s *scriptFacts) take(c *catalog.Crate) {
-	s.compiles = s.compiles || c.Needs("nvcc")
-	s.libs = s.libs || c.Needs("cuda_headers_or_libs")
-	s.cmake = s.cmake || c.Needs("cmake")
-	s.clang = s.clang || c.Needs("libclang")
-	s.torch = s.torch || c.Needs("libtorch")
-	s.rocm = s.rocm || c.Needs("rocm")
-	s.network = s.network || c.Needs("network")
-	s.cap = s.cap || c.Needs("gpu_visible_or_env")
+	s.add(c.BuildNeeds...)
 	s.ptx = s.ptx || c.EmbedsPTX
-	s.env = slices.Sorted(slices.Values(manifest.Union(s.env, c.Env())))
-	if s.cmake {
-		s.env = slices.Sorted(slices.Values(manifest.Union(s.env, cmakeReads())))
+	s.reads(c.Env()...)
+	if s.needs[cmake] {
+		s.reads(cmakeReads()...)
 	}
+}
+
+func (s *scriptFacts) reads(env ...string) {
+	s.env = slices.Sorted(slices.Values(manifest.Union(s.env, env)))
 }
 
 // cmakeReads lists what CMake itself reads for its CUDA language: cmake-env-variables(7), "Environment Variables for Languages" and "…
@@ -72,13 +78,14 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	case c != nil && (c.Role == catalog.Carrier || c.Role == catalog.Gated && c.On(n.Features) ||
 		c.Role == catalog.ByFile) && c.Script != nil:
 		s.take(c)
-		s.cudnn = s.cudnn || c.Needs("cudnn_headers_or_libs")
 		if !slices.Contains(n.Features, "cudnn") {
-			s.cudnn = false
+			delete(s.needs, cudnnLibs)
 		}
 		if text := j.src.Text(from.Source); text != "" {
 			s.max = source.NewestKnown(text)
-			s.network = s.network && source.Downloads(text)
+			if !source.Downloads(text) {
+				delete(s.needs, "network")
+			}
 		}
 		s.why = "known of " + c.Name
 		return s
@@ -93,6 +100,7 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	for _, h := range from.Helpers {
 		if hc := j.Catalog.Crate(h); hc != nil && hc.Role == catalog.Helper {
 			s.take(hc)
+			delete(s.needs, cudnnLibs)
 			s.ptx = true
 			s.why = "its build script uses " + h
 		}
@@ -108,25 +116,28 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	text := script.All
 	switch {
 	case source.CompilesByCC(text):
-		s.compiles, s.libs, s.cc = true, true, true
-		s.env = manifest.Union(s.env, []string{"NVCC"}) // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
+		s.add(nvcc, cudaLibs, "cc")
+		s.reads("NVCC") // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
 		s.why = script.File(j.src, source.CompilesByCC) + " compiles CUDA with cc"
 	case source.NamesNvcc(text):
-		s.compiles = true
-		s.libs = s.libs || source.LinksCUDA(text)
+		s.add(nvcc)
+		if source.LinksCUDA(text) {
+			s.add(cudaLibs)
+		}
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
 		s.why = script.File(j.src, source.NamesNvcc) + " calls nvcc"
 	case slices.Contains(from.Helpers, "cmake") && strings.Contains(text, "cmake") &&
 		(slices.Contains(n.Features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
-		s.cmake, s.compiles, s.libs, s.ptx = true, true, true, true
-		s.env = manifest.Union(s.env, cmakeReads())
+		s.add(cmake, nvcc, cudaLibs)
+		s.ptx = true
+		s.reads(cmakeReads()...)
 		s.why = "its build script runs CMake with CUDA"
 	case source.LinksCUDA(text):
-		s.libs = true
+		s.add(cudaLibs)
 		s.why = script.File(j.src, source.LinksCUDA) + " links libraries of the toolkit"
 	}
 	if s.machine() {
-		s.env = slices.Sorted(slices.Values(manifest.Union(s.env, script.Variables())))
+		s.reads(script.Variables()...)
 		for _, root := range from.Locals { // dir/src/lib.rs
 			s.sources = manifest.Union(s.sources, []string{j.Host.Dir(j.Host.Dir(root))})
 		}
@@ -154,38 +165,6 @@ func (j *judge) scriptWants(i int, text string) bool {
 		}
 	}
 	return !tested
-}
-
-// helpersOf lists the packages that a build script's program uses: all that it
-// or a path package of it names itself, and GPU helpers at any depth.
-func (j *judge) helpersOf(build int) []string {
-	if build < 0 {
-		return nil
-	}
-	direct := map[int]bool{}
-	for _, i := range append(j.localNodes(build), build) {
-		for _, d := range j.Nodes[i].Deps {
-			direct[d.To] = true
-		}
-	}
-	names := map[string]bool{}
-	seen := map[int]bool{build: true}
-	queue := []int{build}
-	for len(queue) > 0 {
-		i := queue[0]
-		queue = queue[1:]
-		for _, d := range j.Nodes[i].Deps {
-			if seen[d.To] {
-				continue
-			}
-			seen[d.To] = true
-			queue = append(queue, d.To)
-			if c := j.Crate(d.To); direct[d.To] || c != nil && c.Role == catalog.Helper {
-				names[j.Nodes[d.To].Name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
 }
 
 // scriptRun says what the build script that a unit of the graph runs needs.
@@ -221,51 +200,38 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 	return j.scriptOf(i, j.manifestScript(p)), true
 }
 
-// graphScript is the script that a unit runs.
+// graphScript is the script that a unit runs, with all packages that its program links, and those of them that are the user's or, taken by
+// the user's own script, name nvcc.
 func (j *judge) graphScript(run int) source.Script {
 	build := j.Graph.Compiled(run)
-	file := j.Graph.Units[run].Target.SrcPath
-	if build >= 0 {
-		file = j.Graph.Units[build].Target.SrcPath
-	}
-	return source.Script{Source: file, Helpers: j.helpersOf(build), Locals: j.localsOf(build)}
-}
-
-// localsOf lists the root files of the path packages that the program of a build script is made of.
-func (j *judge) localsOf(build int) []string {
-	var out []string
-	for _, i := range j.localNodes(build) {
-		if src := j.Graph.Units[i].Target.SrcPath; src != "" && !slices.Contains(out, src) {
-			out = append(out, src)
-		}
-	}
-	return out
-}
-
-// localNodes lists the path packages that a build script's program links, those of them first that it names itself, and what the user's own
-// script takes from git or a registry to run nvcc.
-func (j *judge) localNodes(build int) []int {
+	s := source.Script{Source: j.Graph.Units[run].Target.SrcPath}
 	if build < 0 {
-		return nil
+		return s
 	}
-	var out []int
-	seen, queue := map[int]bool{build: true}, []int{build}
-	for len(queue) > 0 {
-		i := queue[0]
-		queue = queue[1:]
-		for _, d := range j.Nodes[i].Deps {
-			if seen[d.To] || j.Graph != nil && j.Graph.Units[d.To].Host() {
-				continue
+	s.Source = j.Graph.Units[build].Target.SrcPath
+	walk := func(enter func(from, to int) bool) (out []int) {
+		seen := map[int]bool{build: true}
+		for queue := []int{build}; len(queue) > 0; queue = queue[1:] {
+			for _, d := range j.Nodes[queue[0]].Deps {
+				if !seen[d.To] && enter(queue[0], d.To) {
+					seen[d.To] = true
+					queue, out = append(queue, d.To), append(out, d.To)
+				}
 			}
-			foreign := i == build && j.Nodes[build].Local && j.Graph != nil && j.Crate(d.To) == nil
-			if !j.Nodes[d.To].Local && !(foreign && source.NamesNvcc(j.src.Modules(j.Graph.Units[d.To].Target.SrcPath))) {
-				continue
-			}
-			seen[d.To] = true
-			queue, out = append(queue, d.To), append(out, d.To)
 		}
+		return out
 	}
-	return out
+	for _, i := range walk(func(_, _ int) bool { return true }) {
+		s.Helpers = append(s.Helpers, j.Nodes[i].Name)
+	}
+	for _, i := range walk(func(from, to int) bool {
+		foreign := from == build && j.Nodes[build].Local && j.Crate(to) == nil
+		return !j.Graph.Units[to].Host() &&
+			(j.Nodes[to].Local || foreign && source.NamesNvcc(j.src.Modules(j.Graph.Units[to].Target.SrcPath)))
+	}) {
+		s.Locals = append(s.Locals, j.Graph.Units[i].Target.SrcPath)
+	}
+	return s
 }
 
 // manifestScript is the script of a package without a unit graph, by its manifest and those of its path dependencies.

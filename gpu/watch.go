@@ -129,16 +129,6 @@ type Alert struct {
 	Time    time.Time `json:"time"`
 	Index   int       `json:"index"`
 	Message string    `json:"message"`
-	// Kernel is the last one that the probe recorded before the alert; empty: the program did not run under the probe.
-	Kernel string `json:"kernel,omitempty"`
-}
-
-// Text is the message with the kernel.
-func (a Alert) Text() string {
-	if a.Kernel == "" {
-		return a.Message
-	}
-	return a.Message + "; last kernel: " + a.Kernel
 }
 
 // Usage is what one GPU did over a while.

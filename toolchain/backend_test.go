@@ -21,15 +21,15 @@ func TestBackend(t *testing.T) {
 		want       string
 	}{
 		{"only CUDA is reached", "", kernels, "", "cuda (the features reach crates of CUDA only): toolkit /usr/local/cuda: set " +
-			"CUDA_COMPUTE_CAP=75; set CUDAFORGE_THREADS=6"},
+			"CUDA_COMPUTE_CAP=75"},
 		{"only ROCm is reached", "", only, "", "rocm (the features reach crates of ROCm only): ROCm /srv/rocm: set ROCM_PATH=/srv/rocm; " +
 			"set HIP_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin"},
 		{"both", "", both, "", "cuda rocm (the features reach crates of both): toolkit /usr/local/cuda: ROCm /srv/rocm: set " +
-			"ROCM_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin; set CUDA_COMPUTE_CAP=75; set CUDAFORGE_THREADS=6"},
+			"ROCM_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin; set CUDA_COMPUTE_CAP=75"},
 		{"both, and the user wants one", "rocm", both, "", "rocm (--gpu-backend): ROCm /srv/rocm: set ROCM_PATH=/srv/rocm; prepend " +
 			"PATH=/srv/rocm/bin"},
 		{"both, and the user wants the other", "cuda", both, "", "cuda (--gpu-backend): toolkit /usr/local/cuda: set " +
-			"CUDA_COMPUTE_CAP=75; set CUDAFORGE_THREADS=6"},
+			"CUDA_COMPUTE_CAP=75"},
 		{"a backend that nothing uses", "rocm", kernels, "", "--gpu-backend asks for rocm, and no crate of this build uses it"},
 		{"the variable's word", "", both, "GPUBUILD_BACKEND=vulkan", `GPUBUILD_BACKEND: "vulkan" is neither cuda nor rocm`},
 		{"ROCM_PATH already names it, with a slash", "", only, "ROCM_PATH=/srv/rocm/\nHIP_PATH=/opt/other",

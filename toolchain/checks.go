@@ -44,6 +44,8 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 		fix := fmt.Sprintf("install the missing part of %s, or another toolkit: %s", t.Named(), fetchHint)
 		if t.Packaged == cuda.Wheels {
 			fix = fmt.Sprintf("pip install %s of the same release, or: %s", p.pip, fetchHint)
+		} else if t.Packaged == cuda.Conda {
+			fix = "conda install cuda-nvcc cuda-cudart-dev, or: " + fetchHint
 		}
 		return verdict{why: "it is not complete: " + p.what, fix: fix}
 	}

@@ -43,17 +43,8 @@ const (
 )
 
 // Choose picks the set: what the user asked for, then the variables when they agree, the active environment, the nvcc on PATH, then the
-// newest that fits. A toolkit that the user asked for by name is never replaced by another one; where what is here would fit without the
-// user's word, the error says that first.
+// newest that fits. A toolkit that the user asked for by name is never replaced by another one.
 func Choose(f Facts, n Needs, w Wish) (Set, error) {
-	s, err := choose(f, n, w)
-	if err != nil {
-		suggestLess(f, n, w, err)
-	}
-	return s, err
-}
-
-func choose(f Facts, n Needs, w Wish) (Set, error) {
 	s := Set{Driver: f.Driver, Devices: f.Devices, LibCUDA: f.LibCUDA}
 	var err error
 	if s.Backends, s.BackendWhy, err = Backend(n, w); err != nil {
@@ -167,7 +158,7 @@ func ranked(f Facts, w Wish) (order []*cuda.Toolkit, lost []Loser) {
 		case t.Problem != "":
 			lost = append(lost, Loser{"CUDA toolkit", t.Root, t.Origin, t.Problem})
 		case asked(w) && !wished(*t, w.CUDA):
-			lost = append(lost, Loser{"CUDA toolkit", t.Root, t.Origin, "not the one asked for: " + w.CUDA + w.by()})
+			lost = append(lost, Loser{"CUDA toolkit", t.Root, t.Origin, notAsked + w.CUDA + w.by()})
 		default:
 			order = append(order, t)
 		}
@@ -279,7 +270,7 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 		judge func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict
 		part  Part
 	}{
-		{complete, PartToolkit}, {letters, PartToolkit}, {versions, PartToolkit}, {driver, PartToolkit}, {archs, PartCapability},
+		{complete, PartToolkit}, {versions, PartToolkit}, {driver, PartToolkit}, {archs, PartCapability},
 		{links, PartLibraries},
 	} {
 		v := check.judge(f, n, t, arch)

@@ -34,7 +34,7 @@ func consumers() []consumer {
 		// PATH; the root is nvcc's. CUDA_HOME counts only without both
 		{
 			name:  "cudaforge",
-			reads: []string{"PATH", "NVCC", "NVCC_CCBIN", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS"},
+			reads: []string{"PATH", "NVCC", "NVCC_CCBIN", "CUDA_COMPUTE_CAP"},
 		},
 		{ // 0.1.6 lib.rs: nvcc from PATH, headers from the first root that has include/cuda.h, defaults included
 			name:     "bindgen_cuda",
@@ -59,7 +59,7 @@ func consumers() []consumer {
 			name:     "cmake",
 			roots:    []string{"CUDAToolkit_ROOT", "CUDA_PATH"},
 			defaults: usual[:1],
-			reads:    []string{"PATH", "CUDACXX", "CUDAHOSTCXX", "CMAKE_BUILD_PARALLEL_LEVEL"},
+			reads:    []string{"PATH", "CUDACXX", "CUDAHOSTCXX"},
 		},
 	}
 }
@@ -87,7 +87,7 @@ func readers(reads []string) (known []consumer, names []string) {
 // itself does not look there.
 func Steers(h buildenv.Host, name string) bool {
 	all := slices.Concat(cuda.RootVariables(), cudnn.Variables(), hostcc.Words(), hostcc.FlagVariables(), []string{
-		"NVCC", "CUDACXX", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS", "CMAKE_GENERATOR",
+		"NVCC", "CUDACXX", "CUDA_COMPUTE_CAP", "CMAKE_GENERATOR",
 		"LIBRARY_PATH", "INCLUDE", "LIB",
 		toolsVersion, "VCToolsInstallDir", "VCINSTALLDIR", "VSINSTALLDIR", "VisualStudioVersion",
 		"VSCMD_VER", "VSCMD_ARG_TGT_ARCH", "VSCMD_ARG_HOST_ARCH", "WindowsSdkDir", "WindowsSDKVersion",

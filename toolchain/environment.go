@@ -3,7 +3,6 @@ package toolchain
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -43,7 +42,6 @@ func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 	if n.NVCC {
 		e.capability(len(n.Reads) == 0 || slices.Contains(n.Reads, "CUDA_COMPUTE_CAP"))
 		e.archsOfCMake()
-		e.threads()
 	}
 	return e.d
 }
@@ -377,27 +375,6 @@ func (e *writer) archsOfCMake() {
 		wins := old == "" || strings.HasPrefix(e.s.CapabilityOrigin, "--")
 		if !c.IsZero() && slices.Contains(e.names, v.read) && old != digits && wins {
 			e.d.Add(buildenv.Set, v.name, digits, "compile for "+c.String()+": "+e.s.CapabilityOrigin)
-		}
-	}
-}
-
-// perProcess is the memory that one nvcc may need, so that parallel ones do not exhaust the machine (mistral.rs release.yml: 5 GB).
-const perProcess = 5 << 30
-
-// threads sets how many kernels cudaforge and CMake compile at a time: they take half the processors, or all, and do not look at memory.
-func (e *writer) threads() {
-	h := e.h
-	if h.Memory == 0 || h.CPUs < 1 {
-		return
-	}
-	threads := max(1, min(h.CPUs, int(h.Memory/perProcess)))
-	reason := fmt.Sprintf("%d processors and %d GiB free, of which one nvcc may take 5", h.CPUs, h.Memory>>30)
-	for _, v := range []struct {
-		name, other string
-		usual       int // what is taken by itself
-	}{{"CUDAFORGE_THREADS", "RAYON_NUM_THREADS", (h.CPUs + 1) / 2}, {"CMAKE_BUILD_PARALLEL_LEVEL", "CMAKE_BUILD_PARALLEL_LEVEL", h.CPUs}} {
-		if slices.Contains(e.names, v.name) && threads != v.usual && h.Env.Get(v.name) == "" && h.Env.Get(v.other) == "" {
-			e.d.Add(buildenv.Set, v.name, strconv.Itoa(threads), reason)
 		}
 	}
 }

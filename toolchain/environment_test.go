@@ -17,7 +17,6 @@ import (
 // usual is a machine with one toolkit at /usr/local/cuda (a link) and gcc 12.
 const usual = `os: linux
 cpus: 8
-memory: 32 GiB
 -- @env --
 PATH=/usr/local/cuda/bin:/usr/bin
 -- @links --
@@ -76,7 +75,7 @@ func TestEnvironment(t *testing.T) {
 		{"no nvcc on PATH", []string{"PATH=/usr/bin"}, onlyCudarc, "prepend PATH=/usr/local/cuda/bin"},
 		{"a variable that nothing reads is left alone", []string{"CUDA_PATH=/opt/old"},
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }),
-			"set CUDA_COMPUTE_CAP=75; set CUDAFORGE_THREADS=6"},
+			"set CUDA_COMPUTE_CAP=75"},
 		{"a build script of one's own that reads CUDA_HOME only", nil,
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "PATH"} }), "set CUDA_HOME=/usr/local/cuda"},
 		{"ggml would ask the GPU of this machine", nil,
@@ -88,7 +87,7 @@ func TestEnvironment(t *testing.T) {
 			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"CUDA_ROOT"} }),
 			"set CUDA_ROOT=/usr/local/cuda; append LIBRARY_PATH=/usr/local/cuda/lib64"},
 		{"a build script that links and reads no variable", nil, with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, nil }),
-			"append LIBRARY_PATH=/usr/local/cuda/lib64; set CUDA_COMPUTE_CAP=75; set CUDAFORGE_THREADS=6"},
+			"append LIBRARY_PATH=/usr/local/cuda/lib64; set CUDA_COMPUTE_CAP=75"},
 		{"cudarc names the directories itself", nil,
 			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"cudarc"} }), ""},
 		{"the same with CUDA_PATH set as well, which it reads too", []string{"CUDA_PATH=/usr/local/cuda"},
@@ -103,11 +102,10 @@ func TestEnvironment(t *testing.T) {
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), ""},
 		{"CMake reads its own variable", []string{"CUDAToolkit_ROOT=/opt/old"},
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "set CUDAToolkit_ROOT=/usr/local/cuda; set " +
-				"CUDA_PATH=/usr/local/cuda; set CMAKE_BUILD_PARALLEL_LEVEL=6"},
+				"CUDA_PATH=/usr/local/cuda"},
 		{"CMake's own nvcc and host compiler are others", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9",
 			"CUDA_PATH=/usr/local/cuda", "CUDAToolkit_ROOT=/usr/local/cuda"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "unset CUDACXX=; unset CUDAHOSTCXX=; set " +
-				"CMAKE_BUILD_PARALLEL_LEVEL=6"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "unset CUDACXX=; unset CUDAHOSTCXX="},
 		{"what CMake reads and nothing here does", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9"}, onlyCudarc,
 			""},
 		{"an arch in a form that build scripts panic at", []string{"CUDA_COMPUTE_CAP=5.0"},
@@ -314,35 +312,6 @@ func TestEnvironmentCUDNN(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
-	}
-}
-
-// TestThreads holds that memory bounds what is compiled at a time.
-func TestThreads(t *testing.T) {
-	for _, tt := range []struct {
-		cpus int
-		gib  uint64
-		want string
-	}{
-		{2, 23, "set CUDAFORGE_THREADS=2"}, // it would take one
-		{16, 16, "set CUDAFORGE_THREADS=3"},
-		{64, 512, "set CUDAFORGE_THREADS=64"},
-		{4, 11, ""}, // two, as it does by itself
-		{8, 2, "set CUDAFORGE_THREADS=1"},
-		{8, 0, ""}, // memory unknown
-	} {
-		h := buildenv.Host{OS: buildenv.Linux, CPUs: tt.cpus, Memory: tt.gib << 30}
-		if got := changed(toolchain.Environment(h, toolchain.Set{},
-			toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}})); got != tt.want {
-			t.Errorf("%d processors, %d GiB: got %s, want %s", tt.cpus, tt.gib, got, tt.want)
-		}
-		want := "" // CMake takes all processors by itself
-		if n := int(tt.gib / 5); tt.gib > 0 && n < tt.cpus {
-			want = fmt.Sprintf("set CMAKE_BUILD_PARALLEL_LEVEL=%d", max(1, n))
-		}
-		if got := changed(toolchain.Environment(h, toolchain.Set{}, toolchain.Needs{NVCC: true, Reads: []string{"cmake"}})); got != want {
-			t.Errorf("CMake with %d processors, %d GiB: got %s, want %s", tt.cpus, tt.gib, got, want)
-		}
 	}
 }
 

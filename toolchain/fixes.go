@@ -1,8 +1,8 @@
 package toolchain
 
 import (
-	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -49,12 +49,22 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 	fix := fetchHint + " into your cache; or install one and set CUDA_HOME to its root"
 	if asked(w) {
 		fix = getHint(w)
-		if len(lost) > 0 {
+		if slices.ContainsFunc(lost, func(l Loser) bool { return strings.HasPrefix(l.Why, notAsked) }) {
 			fix = oneOfThose + fix
 		}
 	}
 	if w.CUDAOrigin == ByUse {
 		fix = ByUse + " default forgets it; or " + fix
+	}
+	for _, t := range f.Toolkits {
+		name, _, _ := strings.Cut(t.Origin, ",")
+		switch base := strings.ToLower(path.Base(strings.ReplaceAll(t.Root, `\`, "/"))); {
+		case name == "" || strings.ToUpper(name) != name || name == "PATH": // no variable of the user's
+		case base == "bin" && !asked(w):
+			fix = fmt.Sprintf("set %s to the toolkit's root, the directory above %s; or %s", name, t.Root, fix)
+		case !asked(w):
+			fix = fmt.Sprintf("unset %s, or let it lead to a toolkit; or %s", name, fix)
+		}
 	}
 	return &MissingError{What: what, Losers: lost, Places: f.Places, Fix: fix, Part: PartToolkit}
 }
@@ -116,51 +126,6 @@ func unreadable(f Facts) []string {
 		return nil
 	}
 	return f.MSVC.Problems
-}
-
-// suggestLess puts first into an error's hint which of the user's words stands in
-// the way, where everything fits without it: no change is smaller.
-func suggestLess(f Facts, n Needs, w Wish, err error) {
-	var fix *string
-	var missing *MissingError
-	var misfit *MisfitError
-	switch {
-	case errors.As(err, &missing):
-		fix = &missing.Fix
-	case errors.As(err, &misfit):
-		fix = &misfit.Fix
-	default:
-		return
-	}
-	ccbin, toolkit, previous := w, w, w // toolsetFix has the hints for Windows' toolsets
-	ccbin.CCBin, toolkit.CUDA, toolkit.CUDAOrigin, previous.Previous, previous.PreviousSuffix = "", "", "", gpu.Capability{}, ""
-	for _, less := range []struct {
-		said bool
-		wish Wish
-		word func(Set) string
-	}{
-		{w.CCBin != "" && f.MSVC == nil, ccbin, func(s Set) string {
-			return fmt.Sprintf("leave `--gpu-ccbin=%s` out: %s fits", w.CCBin, s.Compiler.Named())
-		}},
-		{asked(w), toolkit, func(s Set) string {
-			return fmt.Sprintf("ask for CUDA %s in place of %s: %s is here and fits", s.Toolkit.Version, w.CUDA, s.Toolkit.Root)
-		}},
-		{w.Arch == "" && !w.Previous.IsZero(), previous, func(s Set) string {
-			return fmt.Sprintf(
-				"`--gpu-arch=%s` (%s): %s works with it; this target directory, built for sm_%s, is rebuilt",
-				s.Capability.Digits(), s.CapabilityOrigin, s.Toolkit.Named(), w.Previous.Digits())
-		}},
-	} {
-		if !less.said {
-			continue
-		}
-		s, err := choose(f, n, less.wish)
-		if err != nil || s.Toolkit == nil || s.Compiler == nil && w.CCBin != "" {
-			continue
-		}
-		*fix = less.word(s) + "; or " + strings.TrimPrefix(*fix, oneOfThose)
-		return
-	}
 }
 
 // cudnnFix says how to get a cuDNN for a toolkit. On Linux, pip's lacks only the name that a linker looks for.

@@ -1,12 +1,14 @@
 package toolchain_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
 )
 
 func TestLettersOfDirectories(t *testing.T) {
@@ -14,14 +16,16 @@ func TestLettersOfDirectories(t *testing.T) {
 		os, page, target, tmp string
 		nvcc                  bool
 		want                  []string
+		at                    string // of nvcc
 	}{
-		{"windows", "1252", `C:\src\app\target`, `C:\Users\DMITRI~1\AppData\Local\Temp`, true, nil},
+		{"windows", "1252", `C:\src\app\target`, `C:\Users\DMITRI~1\AppData\Local\Temp`, true, nil, ""},
 		{"windows", "1252", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true,
-			[]string{`the target directory is C:\проект\target`, `temporary files is C:\Users\Дмитрий`}},
-		{"windows", "1251", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true, nil},
-		{"windows", "1252", `C:\проект\target`, `C:\tmp`, false, nil},
-		{"windows", "", `C:\проект\target`, `C:\tmp`, true, nil},
-		{"linux", "1252", `/home/дмитрий/target`, `/tmp`, true, nil},
+			[]string{`the target directory is C:\проект\target`, `temporary files is C:\Users\Дмитрий`}, ""},
+		{"windows", "1252", `C:\t`, `C:\tmp`, true, []string{`nvcc is C:\кэш\bin\nvcc.exe`}, `C:\кэш\bin\nvcc.exe`},
+		{"windows", "1251", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true, nil, ""},
+		{"windows", "1252", `C:\проект\target`, `C:\tmp`, false, nil, ""},
+		{"windows", "", `C:\проект\target`, `C:\tmp`, true, nil, ""},
+		{"linux", "1252", `/home/дмитрий/target`, `/tmp`, true, nil, ""},
 	} {
 		text := "os: " + tt.os + "\narch: amd64\n-- @env --\nTMP=" + tt.tmp + "\n"
 		if tt.page != "" {
@@ -31,7 +35,7 @@ func TestLettersOfDirectories(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := toolchain.Unreadable(h, toolchain.Needs{NVCC: tt.nvcc}, tt.target)
+		got := toolchain.Unreadable(h, toolchain.Needs{NVCC: tt.nvcc}, &cuda.Toolkit{NVCC: cmp.Or(tt.at, `C:\cuda\bin\nvcc.exe`)}, tt.target)
 		if len(got) != len(tt.want) {
 			t.Errorf("%+v: %q", tt, got)
 			continue
@@ -41,9 +45,6 @@ func TestLettersOfDirectories(t *testing.T) {
 				t.Errorf("%q, want %q", got[i], want)
 			}
 		}
-		if err := toolchain.InCache(h, tt.target); (err != nil) != (tt.want != nil || !tt.nvcc) {
-			t.Errorf("a cache there: %v", err)
-		}
 	}
 }
 
@@ -51,7 +52,7 @@ func TestLettersOfDirectories(t *testing.T) {
 func TestLongPath(t *testing.T) {
 	for length, want := range map[int]bool{7000: false, 7001: true} {
 		h := buildenv.Host{OS: buildenv.Windows, Env: buildenv.NewEnv(buildenv.Windows, []string{"PATH=" + strings.Repeat("x", length)})}
-		notes := toolchain.Unreadable(h, toolchain.Needs{NVCC: true}, `C:\t`)
+		notes := toolchain.Unreadable(h, toolchain.Needs{NVCC: true}, &cuda.Toolkit{}, `C:\t`)
 		if said := len(notes) > 0; said != want {
 			t.Errorf("%d: %q", length, notes)
 		}

@@ -85,6 +85,7 @@ func TestMachines(t *testing.T) {
 		{"linux-two-nvcc", kernels},
 		{"linux-toolset-and-rocm", kernels},
 		{"linux-arm64", candle},
+		{"linux-jetson", candle},
 	}
 	for _, tt := range tests {
 		t.Run(tt.host, func(t *testing.T) {

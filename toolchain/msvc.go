@@ -362,26 +362,7 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 	shipped := func(d string) bool { return h.IsFile(h.Join(d, "ninja.exe")) }
 	if len(h.LookPathAll("ninja")) > 0 || slices.ContainsFunc(s.Last, shipped) {
 		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "Ninja", "the generator for Visual Studio needs CUDA's BuildCustomizations")
-		return
 	}
-	// Without ninja there is nmake, in the directory of cl.exe. It builds one file at a time, so it is used only if the generator for
-	// Visual Studio cannot build at all.
-	if t := e.s.Toolkit; t != nil && !e.customized(t.Version.String()) && h.IsFile(h.Join(e.s.MSVC.Toolset.Bin, "nmake.exe")) {
-		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "NMake Makefiles",
-			"there is no ninja, and the generator for Visual Studio needs CUDA's BuildCustomizations, which "+
-				e.s.MSVC.Toolset.Product+" lacks for CUDA "+t.Version.String())
-	}
-}
-
-// customized says whether a Visual Studio has what NVIDIA's installer puts into it for a toolkit:
-// MSBuild\Microsoft\VC\v170\BuildCustomizations\CUDA 12.6.props ("Visual Studio
-// integration", CUDA Installation Guide for Microsoft Windows).
-func (e *writer) customized(version string) bool {
-	h := e.h
-	dir := h.Join(e.s.MSVC.Toolset.Install, "MSBuild", "Microsoft", "VC")
-	return slices.ContainsFunc(h.Names(dir), func(v string) bool {
-		return h.IsFile(h.Join(dir, v, "BuildCustomizations", "CUDA "+version+".props"))
-	})
 }
 
 // dlls puts the toolkit's run-time libraries on PATH where they are not in nvcc's directory: bin\x64 from CUDA 13 on, bin\x86_64 in wheels.
@@ -439,53 +420,20 @@ func Planted(h buildenv.Host, s Set, dirs []string) error {
 	return nil
 }
 
-// letters asks whether nvcc can read its own path. nvcc.exe is a program of the machine's code page: below a directory with another
-// letter 13.4.92 ends with 5 and not one word (seen under Wine, in code page 1252 below a Cyrillic name; below one with an umlaut, which
-// 1252 has, it compiles).
-func letters(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
-	if !n.NVCC && !n.NVCCVersion {
-		return verdict{}
-	}
-	letter := f.CodePage.Lacks(t.NVCC)
-	if letter == "" {
-		return verdict{}
-	}
-	return verdict{
-		why: fmt.Sprintf("its nvcc.exe cannot run: it reads paths in this machine's code page %d, which has no %s", f.CodePage, letter),
-		fix: "use a toolkit below a directory of plain letters; for one that gpubuild fetched: " + cacheFix,
-	}
-}
-
-const cacheFix = `set GPUBUILD_CACHE=C:\gpubuild (or another directory of plain letters) and run it again`
-
-// InCache refuses a toolkit that gpubuild would put below its cache where nvcc.exe could not run.
-func InCache(h buildenv.Host, cacheDir string) error {
-	page := h.CodePage()
-	letter := page.Lacks(cacheDir)
-	if letter == "" {
-		return nil
-	}
-	return &MisfitError{
-		What: fmt.Sprintf(
-			"a toolkit in gpubuild's cache, %s, could not run: nvcc.exe reads paths in this machine's code page %d, which has no %s",
-			cacheDir, page, letter,
-		),
-		Fix: cacheFix,
-	}
-}
-
 // most is how many characters of PATH leave room for what cargo and nvcc put before it. nvcc starts cl.exe through cmd.exe, which hands on
 // no variable of more than 8191 ("Command prompt line string limitation", Microsoft, KB 830473): with a longer PATH it finds no cl.exe.
 const most = 7000
 
-// Unreadable lists what of the environment nvcc on Windows cannot take: directories that it has to read and write but whose names its code
-// page cannot express, and a PATH that is too long. Nil outside Windows.
-func Unreadable(h buildenv.Host, n Needs, targetDir string) (notes []string) {
+// Unreadable lists what of the environment nvcc on Windows cannot take: its own path, and directories that it has to read and write, whose
+// names its code page cannot express (nvcc.exe 13.4.92 then ends with 5 and not one word, seen under Wine), and a PATH that is too long.
+// Nil outside Windows.
+func Unreadable(h buildenv.Host, n Needs, t *cuda.Toolkit, targetDir string) (notes []string) {
 	page := h.CodePage()
-	if !n.NVCC {
+	if !n.NVCC || t == nil {
 		return nil
 	}
 	for _, d := range []struct{ what, path, fix string }{
+		{"nvcc", t.NVCC, `set GPUBUILD_CACHE=C:\gpubuild and install it again`},
 		{"the target directory", targetDir, `set CARGO_TARGET_DIR=C:\target`},
 		{"the directory for temporary files", h.Env.Get("TMP"), `set TMP=C:\tmp`},
 	} {

@@ -58,8 +58,12 @@ func RuleOf(id string) Rule {
 }
 
 // New is a finding with the severity that the table gives its id.
-func New(id, message string) Finding {
-	return Finding{ID: id, Severity: RuleOf(id).Severity, Message: message}
+func New(id, message string) Finding { return Of(Finding{ID: id, Message: message}) }
+
+// Of gives a finding the severity that the table has for its id.
+func Of(f Finding) Finding {
+	f.Severity = RuleOf(f.ID).Severity
+	return f
 }
 
 // ExplainCommand prints what an id means.

@@ -11,7 +11,6 @@
 //	home: /home/u
 //	cwd: /home/u/app
 //	cpus: 8              # 4 when left out
-//	memory: 16 GiB       # bytes, or with KiB, MiB, GiB
 //
 // A comment ends such a line only when a space stands before the #. Then the sections. A name that is an absolute path by the host's own
 // rules is a file with that content; a trailing newline belongs to it. Directories above it exist, too. After the name, set off by a

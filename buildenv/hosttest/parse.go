@@ -168,10 +168,8 @@ func header(h *buildenv.Host, text string) error {
 			h.Cwd = value
 		case "cpus":
 			h.CPUs, err = strconv.Atoi(value)
-		case "memory":
-			h.Memory, err = size(value)
 		default:
-			err = fmt.Errorf("unknown key %q: want os, arch, kernel, home, cwd, cpus or memory", key)
+			err = fmt.Errorf("unknown key %q: want os, arch, kernel, home, cwd or cpus", key)
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", i+1, err)
@@ -182,20 +180,6 @@ func header(h *buildenv.Host, text string) error {
 		return nil
 	}
 	return fmt.Errorf("os: %q: want linux, windows or darwin", h.OS)
-}
-
-func size(s string) (uint64, error) {
-	unit := uint64(1)
-	for suffix, u := range map[string]uint64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
-		if rest, ok := strings.CutSuffix(s, suffix); ok {
-			s, unit = strings.TrimSpace(rest), u
-		}
-	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err == nil && unit > 1 && n > ^uint64(0)/unit {
-		return 0, fmt.Errorf("memory %s: too large", s)
-	}
-	return n * unit, err
 }
 
 // lines answers the lines that say something.

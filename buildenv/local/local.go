@@ -1,9 +1,7 @@
 // Package local is the machine that this process runs on, as a buildenv.Host. With buildenv/proc it is the only room that reads the
 // operating system's environment; it decides nothing about a build.
 //
-// The snapshot is taken once; Files and Registry read when they are asked. Processors and memory honour affinity and the limits of a
-// control group (memory: of version 2), because a build that takes a container's host for its own is killed.
-// On macOS the memory is unknown (0).
+// The snapshot is taken once; Files and Registry read when they are asked.
 package local
 
 import (
@@ -26,7 +24,7 @@ func Host() (buildenv.Host, error) {
 		return buildenv.Host{}, exit.Errorf(0, "it was removed or may not be entered: change to another directory",
 			"current directory: %w", err)
 	}
-	h := buildenv.Host{
+	return buildenv.Host{
 		OS:       runtime.GOOS,
 		Arch:     runtime.GOARCH,
 		Kernel:   kernel(),
@@ -36,12 +34,7 @@ func Host() (buildenv.Host, error) {
 		Home:     home(),
 		Cwd:      cwd,
 		CPUs:     runtime.GOMAXPROCS(0), // affinity and the quota of a control group are in it
-		Memory:   memory(),
-	}
-	if runtime.GOOS == buildenv.Linux {
-		h.Memory = bounded(h.Memory, limits(readText))
-	}
-	return h, nil
+	}, nil
 }
 
 func home() string {
@@ -96,12 +89,4 @@ func openAny(path string) (fs.File, error) {
 		return nil, err // a nil *os.File in an interface would not be nil
 	}
 	return f, nil
-}
-
-func readText(path string) string {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	return string(data)
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/windows"
 	winreg "golang.org/x/sys/windows/registry"
@@ -15,21 +14,6 @@ import (
 func kernel() string {
 	v := windows.RtlGetVersion()
 	return fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber)
-}
-
-// memory asks GlobalMemoryStatusEx for the physical memory that is free.
-func memory() uint64 {
-	// MEMORYSTATUSEX of sysinfoapi.h
-	var m struct {
-		length, load                                                                          uint32
-		totalPhys, availPhys, totalPage, availPage, totalVirtual, availVirtual, availExtended uint64
-	}
-	m.length = uint32(unsafe.Sizeof(m))
-	ok, _, _ := windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(uintptr(unsafe.Pointer(&m)))
-	if ok == 0 {
-		return 0
-	}
-	return m.availPhys
 }
 
 func terminal(f *os.File) bool {

@@ -25,7 +25,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,7 +34,7 @@ import (
 
 const (
 	schema = 1
-	// kept bounds the entries of one kind; the oldest go first.
+	// kept bounds the entries of one kind.
 	kept = 500
 	// limit bounds the size of an entry, in bytes.
 	limit = 256 << 20
@@ -150,10 +149,10 @@ func (s Store) Put(kind, key string, inputs []Input, data []byte) error {
 	if err := cache.Make(filepath.Dir(path)); err != nil {
 		return err
 	}
+	prune(filepath.Dir(path))
 	if err := cache.Keep(path, slices.Concat(line, []byte("\n"), b.Bytes()), 0o600); err != nil {
 		return err
 	}
-	prune(filepath.Dir(path))
 	if s.puts != nil {
 		s.puts.Add(1)
 	}
@@ -171,10 +170,9 @@ func (s Store) Remove(kind, key string) error {
 // Watch is the state of paths as they are now. A path that does not exist is an input, too: its appearance invalidates the entry.
 func (s Store) Watch(paths ...string) []Input {
 	list := make([]Input, len(paths))
-	s.each(len(paths), func(i int) bool {
-		list[i] = Input{paths[i], s.State(paths[i])}
-		return true
-	})
+	for i, path := range paths {
+		list[i] = Input{path, s.State(path)}
+	}
 	return list
 }
 
@@ -289,9 +287,16 @@ func ofKernel(path string) bool {
 	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/sys/")
 }
 
+// Largest is the size up to which a file is known by its content: a hole of terabytes, which an archive can bring in a kilobyte, would be
+// read for hours.
+const Largest = 4 << 30
+
 // content is a hash of a file's bytes or of a directory's names.
 func (s Store) content(path string, fi fs.FileInfo) string {
 	if !fi.IsDir() {
+		if fi.Size() > Largest {
+			return "large"
+		}
 		sum, err := cache.Hash(path)
 		if err != nil {
 			return "unreadable"
@@ -313,52 +318,14 @@ func (s Store) content(path string, fi fs.FileInfo) string {
 
 // Unchanged reports whether all inputs are what they were.
 func (s Store) Unchanged(list []Input) bool {
-	var changed atomic.Bool
-	s.each(len(list), func(i int) bool {
-		if !s.same(list[i]) {
-			changed.Store(true)
-		}
-		return !changed.Load()
-	})
-	return !changed.Load()
+	return !slices.ContainsFunc(list, func(in Input) bool { return !s.same(in) })
 }
 
-// each calls do for 0 to n-1, in at most four goroutines because a large
-// workspace has thousands of inputs; false ends one goroutine's share.
-func (s Store) each(n int, do func(i int) bool) {
-	parts := min(4, max(1, s.host.CPUs), 1+n/64)
-	var wait sync.WaitGroup
-	for part := range parts {
-		wait.Go(func() {
-			for i := part * n / parts; i < (part+1)*n/parts; i++ {
-				if !do(i) {
-					return
-				}
-			}
-		})
-	}
-	wait.Wait()
-}
-
-// prune removes the oldest entries of a kind. It runs after an entry was added,
-// so it fails silently only where that would have failed, too.
+// prune empties a kind that has too many entries: most are of what nobody asks about any more.
 func prune(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) <= kept {
-		return
-	}
-	type aged struct {
-		name string
-		time int64
-	}
-	var files []aged
-	for _, e := range entries {
-		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() {
-			files = append(files, aged{e.Name(), fi.ModTime().UnixNano()})
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) >= kept {
+		for _, e := range entries {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // another gpubuild may have removed it
 		}
-	}
-	sort.Slice(files, func(i, j int) bool { return files[i].time < files[j].time })
-	for i := 0; i < len(files)-kept; i++ {
-		_ = os.Remove(filepath.Join(dir, files[i].name)) // another gpubuild may have removed it
 	}
 }

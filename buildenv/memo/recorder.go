@@ -2,6 +2,7 @@ package memo
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,18 +27,35 @@ func (s Store) Record() (buildenv.Host, *Recorder) {
 	return h, r
 }
 
-// Inputs are the paths that were looked at, without those below some directories; false where one had just been changed.
+// Inputs are the paths that were looked at, without those below some directories; false where one had just been changed. In place of what
+// is not in a directory below /usr stands the directory, which only packages change.
 func (r *Recorder) Inputs(without ...string) ([]Input, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var list []Input
+	system := map[string]string{}
 	for path, state := range r.seen {
+		dir := filepath.Dir(path)
+		if state == "" && strings.HasPrefix(dir, "/usr/") { // hundreds of places where a compiler looked for headers
+			is, known := system[dir]
+			if !known {
+				is = r.store.State(dir)
+			}
+			_, err := os.Lstat(path) // of a link that leads nowhere the directory says nothing
+			if err != nil && is != "" && !strings.Contains(is, byContent) {
+				system[dir] = is
+				continue
+			}
+		}
 		if !below(path, without) {
 			if strings.Contains(state, byContent) {
 				return nil, false
 			}
 			list = append(list, Input{path, state})
 		}
+	}
+	for dir, state := range system {
+		list = append(list, Input{dir, state})
 	}
 	return list, true
 }

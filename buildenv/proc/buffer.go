@@ -19,28 +19,23 @@ func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := len(p)
-	if !b.tail {
-		if room := b.limit - int64(len(b.data)); int64(n) > room {
-			p, b.cut = p[:room], true
-		}
-		b.data = append(b.data, p...)
-		return n, nil
-	}
-	if int64(n) > b.limit {
-		p, b.cut = p[int64(n)-b.limit:], true
-	}
 	b.data = append(b.data, p...)
-	if int64(len(b.data)) > 2*b.limit { // now and then, so that a long stream is not copied at each write
+	if !b.tail || int64(len(b.data)) > 2*b.limit { // now and then, so that a long stream is not copied at each write
 		b.shorten()
 	}
 	return n, nil
 }
 
 func (b *buffer) shorten() {
-	if over := int64(len(b.data)) - b.limit; over > 0 {
+	switch over := int64(len(b.data)) - b.limit; {
+	case over <= 0:
+		return
+	case b.tail:
 		b.data = append(b.data[:0], b.data[over:]...)
-		b.cut = true
+	default:
+		b.data = b.data[:b.limit]
 	}
+	b.cut = true
 }
 
 func (b *buffer) bytes() (data []byte, cut bool) {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Children knows the children that run.
+// Children knows how many children run. A nil one does not.
 type Children struct {
 	mu      sync.Mutex
-	running map[int]bool
+	running int
 	idle    time.Time // when the last one ended
 }
 
@@ -17,7 +17,7 @@ func (c *Children) Idle() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case len(c.running) > 0:
+	case c.running > 0:
 		return 0
 	case c.idle.IsZero():
 		return time.Hour // none was started
@@ -25,24 +25,12 @@ func (c *Children) Idle() time.Duration {
 	return time.Since(c.idle)
 }
 
-func (c *Children) add(t *tree) {
+func (c *Children) change(by int) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.running == nil {
-		c.running = map[int]bool{}
-	}
-	c.running[t.root.Pid] = true
-}
-
-func (c *Children) remove(pid int) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.running, pid)
+	c.running += by
 	c.idle = time.Now()
 }

@@ -74,7 +74,7 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 	if r.Started != nil {
 		r.Started(c, j.cmd.Process.Pid)
 	}
-	defer r.Children.remove(j.cmd.Process.Pid)
+	defer r.Children.change(-1)
 	var timeout <-chan time.Time
 	if c.Timeout > 0 {
 		timer := time.NewTimer(c.Timeout)
@@ -159,21 +159,15 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 		limit = defaultLimit
 	}
 	j := &job{done: make(chan error, 1)}
-	var feed *os.File
-	// A program that has just been written can be "busy" for a moment, because a fork elsewhere in this process holds it open:
-	// https://go.dev/issue/22315.
+	theirs, feed, err := stdin(c.Stdin)
+	if err != nil {
+		return nil, err
+	}
 	for try := 0; ; try++ {
-		j.cmd = &exec.Cmd{
-			Path:      c.Path,
-			Args:      append([]string{c.Path}, c.Args...),
-			Dir:       c.Dir,
-			Env:       c.Env,
-			WaitDelay: pipeDelay,
-		}
+		j.cmd = &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Dir: c.Dir, Env: c.Env, WaitDelay: pipeDelay}
 		if j.cmd.Env == nil {
 			j.cmd.Env = []string{} // nil would mean ours
 		}
-		j.out, j.err = nil, nil
 		if j.cmd.Stdout = c.Stdout; c.Stdout == nil {
 			j.out = &buffer{limit: limit}
 			j.cmd.Stdout = j.out
@@ -182,31 +176,27 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 			j.err = &buffer{limit: limit, tail: true}
 			j.cmd.Stderr = j.err
 		}
-		var theirs *os.File
-		var err error
-		if theirs, feed, err = stdin(c.Stdin); err != nil {
-			return nil, err
-		}
 		if theirs != nil {
 			j.cmd.Stdin = theirs
 		}
 		j.began = time.Now()
-		j.tree, err = startTree(j.cmd)
-		if feed != nil {
-			theirs.Close()
-		}
-		if err == nil {
+		// A program that has just been written can be "busy" for a moment, because a fork elsewhere in this process holds it open:
+		// https://go.dev/issue/22315.
+		if j.tree, err = startTree(j.cmd); !errors.Is(err, syscall.ETXTBSY) || try >= 10 {
 			break
-		}
-		if feed != nil {
-			feed.Close()
-		}
-		if !errors.Is(err, syscall.ETXTBSY) || try >= 10 {
-			return nil, err
 		}
 		time.Sleep(poll)
 	}
-	children.add(j.tree)
+	if feed != nil {
+		theirs.Close()
+	}
+	if err != nil {
+		if feed != nil {
+			feed.Close()
+		}
+		return nil, err
+	}
+	children.change(1)
 	if feed != nil {
 		// Not waited for: a child may end before it has read all, and the reader may have no more to say for a long time.
 		go func() {

@@ -117,42 +117,6 @@ func resume(pid uint32) error {
 	return nil
 }
 
-// Running is the process that was started from a file, under whichever of its names; 0 if there is none that can be seen. Windows does not
-// let go of such a file.
-func Running(path string) int {
-	file, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
-	if err != nil {
-		return 0
-	}
-	defer windows.CloseHandle(snap)
-	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
-	for err = windows.Process32First(snap, &entry); err == nil; err = windows.Process32Next(snap, &entry) {
-		if image, err := os.Stat(imageOf(entry.ProcessID)); err == nil && os.SameFile(file, image) {
-			return int(entry.ProcessID)
-		}
-	}
-	return 0
-}
-
-// imageOf is the file that a process was started from; empty where that is not shown to us.
-func imageOf(pid uint32) string {
-	p, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
-	if err != nil {
-		return ""
-	}
-	defer windows.CloseHandle(p)
-	name := make([]uint16, windows.MAX_LONG_PATH)
-	n := uint32(len(name))
-	if windows.QueryFullProcessImageName(p, 0, &name[0], &n) != nil {
-		return ""
-	}
-	return windows.UTF16ToString(name[:n])
-}
-
 // leave lets go of the job, so that what the child left running goes on running.
 func (t *tree) leave() {
 	if t.job != 0 && setLimit(t.job, 0) == nil {

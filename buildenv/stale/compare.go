@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -43,25 +42,14 @@ func (r Reason) change() string {
 // lastPart is the name at the end of a path.
 func lastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-// brief shortens two values to their difference: the first words where these differ and are no paths, otherwise everything up to the
-// first word that differs.
+// brief shortens two values to their first words where these differ and are no paths, which may hold spaces.
 func brief(a, b string) (string, string) {
-	x, y := strings.Fields(a), strings.Fields(b)
-	if len(x) == 0 || len(y) == 0 {
-		return cmp.Or(strings.Join(x, " "), "none"), cmp.Or(strings.Join(y, " "), "none")
+	x, _, _ := strings.Cut(a, " ")
+	y, _, _ := strings.Cut(b, " ")
+	if x == y || x == "" || y == "" || strings.ContainsAny(x+y, `/\`) {
+		return cmp.Or(a, "none"), cmp.Or(b, "none")
 	}
-	n := 0
-	for n < len(x) && n < len(y) && x[n] == y[n] {
-		n++
-	}
-	if n == 0 && strings.ContainsAny(x[0]+y[0], `/\`) {
-		return strings.Join(x, " "), strings.Join(y, " ") // a path may hold spaces
-	}
-	was, is := strings.Join(x[:min(n+1, len(x))], " "), strings.Join(y[:min(n+1, len(y))], " ")
-	if was == is { // they differ in white space alone
-		return strconv.Quote(a), strconv.Quote(b)
-	}
-	return was, is
+	return x, y
 }
 
 // Pair is one input as it was and as it is.
@@ -142,13 +130,16 @@ func byName(inputs []Input) map[string]Input {
 // rank puts what a person looks for first.
 func rank(input string) int {
 	switch input {
-	case "nvcc", "nvcc version":
+	case "nvcc":
 		return 0
 	case "arch":
 		return 1
 	}
 	return 2
 }
+
+// mostLines bounds Lines: a new directory may hold a million files.
+const mostLines = 20
 
 // Lines words reasons for a person, one line for each change with all packages that it touches: "nvcc 13.3 → 13.4: candle-kernels,
 // cudarc". nvcc and the architecture come first.
@@ -166,7 +157,10 @@ func Lines(reasons []Reason) []string {
 		}
 	}
 	lines := make([]string, 0, len(order))
-	for _, c := range order {
+	for i, c := range order {
+		if i == mostLines && len(order) > mostLines+1 {
+			return append(lines, fmt.Sprintf("and %d more changes", len(order)-mostLines))
+		}
 		lines = append(lines, c+": "+strings.Join(packages[c], ", "))
 	}
 	return lines

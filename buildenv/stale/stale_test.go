@@ -2,6 +2,7 @@ package stale_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,18 @@ func TestLines(t *testing.T) {
 		want,
 	) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestManyLines: a person is shown the first changes, and how many there are.
+func TestManyLines(t *testing.T) {
+	var reasons []stale.Reason
+	for i := range 1000 {
+		reasons = append(reasons, stale.Reason{Package: "k", Input: fmt.Sprint(i), Old: "", New: fmt.Sprint(i)})
+	}
+	got := stale.Lines(reasons)
+	if len(got) != 21 || got[19] != "19 is new: k" || got[20] != "and 980 more changes" || len(stale.Lines(reasons[:21])) != 21 {
+		t.Errorf("%q", got)
 	}
 }
 

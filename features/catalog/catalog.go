@@ -59,7 +59,6 @@ type Crate struct {
 	CarrierFeatures []string            `toml:"carrier_features"`
 	Features        map[string][]string `toml:"features"`
 	Script          *CrateScript        `toml:"build_script"`
-	Runtime         CrateRuntime        `toml:"runtime"`
 	Lost            map[string]string   `toml:"lost"` // by feature: what a build without it has not
 	Floors          []Floor             `toml:"floor"`
 	Files           []Files             `toml:"files"`
@@ -135,11 +134,6 @@ type CrateScript struct {
 	Declared   []string `toml:"env_declared_rerun"`
 	Undeclared []string `toml:"env_read_not_declared"`
 	Headers    []Header `toml:"headers_read"`
-}
-
-// CrateRuntime is what a program with the crate needs to run.
-type CrateRuntime struct {
-	Linked []string `toml:"linked"`
 }
 
 var defaultCatalog = sync.OnceValues(func() (*Catalog, error) { return parseCatalog(catalogText) })

@@ -2,7 +2,9 @@ package graph
 
 import (
 	"slices"
+	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 )
@@ -37,6 +39,9 @@ type Step struct {
 // maxSteps bounds a closure: nobody's features turn on more.
 const maxSteps = 100000
 
+// step is the node to which a dependency entry of a node leads; -1 where it is not linked.
+type step func(from int, d manifest.Dependency, weak bool) int
+
 // Closure follows the edges of features breadth first: own features, `dep:x`, `x/f`, and `x?/f` where x is linked. Of a package whose
 // manifest is not on this machine it takes the edges that the catalog knows.
 func (v *View) Closure(r *Root, from ...Feature) *Closure {
@@ -44,14 +49,79 @@ func (v *View) Closure(r *Root, from ...Feature) *Closure {
 	for _, f := range from {
 		c.push(v, f, -1, "", 0)
 	}
-	for at := 0; at < len(c.list) && at < maxSteps; at++ {
-		v.expand(r, c, at)
-	}
+	v.follow(c, func(from int, d manifest.Dependency, _ bool) int {
+		if !v.counts(r, from, d) {
+			return -1
+		}
+		return v.DepNode(from, d, r.Set)
+	})
 	return c
+}
+
+// Alone is what cargo would build of some members, as far as their packages show it: what `--lint` looks at before it asks cargo. Tables
+// for other targets count.
+func Alone(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, members []*manifest.Package, r manifest.Request) *View {
+	v := &View{Host: h, Project: p, Catalog: known, files: map[string]*manifest.Package{}}
+	at := map[string]int{} // by manifest, or by name where there is none
+	node := func(d manifest.Dependency, pkg *manifest.Package) int {
+		key, n := d.Package, Node{Name: d.Package, Version: strings.TrimLeft(d.Version, "=^~>< ")}
+		if pkg != nil {
+			key = pkg.Manifest
+			n = Node{ID: key, Name: pkg.Name, Version: pkg.Version, Dir: pkg.Dir, Local: p.Local(pkg.Dir) == pkg, pkg: pkg}
+		}
+		i, seen := at[key]
+		if !seen {
+			i = len(v.Nodes)
+			at[key], v.Nodes = i, append(v.Nodes, n)
+		}
+		return i
+	}
+	c := &Closure{at: map[Feature]int{}}
+	asked := manifest.ParseRequest(r)
+	for _, m := range members {
+		root := node(manifest.Dependency{}, m)
+		v.Roots = append(v.Roots, Root{Node: root, Set: map[int]bool{}})
+		c.push(v, Feature{root, ""}, -1, "", 0)
+		for _, f := range asked.Of(m) {
+			c.push(v, Feature{root, f}, -1, "", 0)
+		}
+	}
+	for before := -1; before < len(c.list); { // a weak edge counts once something else has brought its package in
+		before = len(c.list)
+		v.follow(c, func(from int, d manifest.Dependency, weak bool) int {
+			name := strings.ReplaceAll(d.Key, "-", "_")
+			for _, have := range v.Nodes[from].Deps {
+				if have.name == name {
+					return have.To
+				}
+			}
+			if weak || d.Kind != manifest.Normal {
+				return -1
+			}
+			to := node(d, p.Declaring(v.Nodes[from].pkg, d))
+			v.Nodes[from].Deps = append(v.Nodes[from].Deps, Dep{to, name})
+			return to
+		})
+	}
+	for _, f := range c.Features() {
+		if n := &v.Nodes[f.Node]; f.Name != "" {
+			n.Features = append(n.Features, f.Name)
+		}
+	}
+	for i := range v.Nodes {
+		slices.Sort(v.Nodes[i].Features)
+		for r := range v.Roots {
+			v.Roots[r].Linked, v.Roots[r].Set[i] = append(v.Roots[r].Linked, i), true
+		}
+	}
+	return v
 }
 
 func (c *Closure) push(v *View, f Feature, from int, manifest string, line int) {
 	if _, known := c.at[f]; known {
+		return
+	}
+	if v.Graph == nil && f.Name != "" && v.ManifestOf(f.Node) != nil && !v.Declares(f.Node, f.Name) {
 		return
 	}
 	text := v.Nodes[f.Node].Name
@@ -62,11 +132,17 @@ func (c *Closure) push(v *View, f Feature, from int, manifest string, line int) 
 	c.list = append(c.list, visit{f, from, Step{text, manifest, line}})
 }
 
-func (v *View) expand(r *Root, c *Closure, at int) {
+func (v *View) follow(c *Closure, to step) {
+	for at := 0; at < len(c.list) && at < maxSteps; at++ {
+		v.expand(c, at, to)
+	}
+}
+
+func (v *View) expand(c *Closure, at int, step step) {
 	here := c.list[at]
 	p := v.ManifestOf(here.Node)
 	if p == nil {
-		v.expandKnown(r, c, at)
+		v.expandKnown(c, at, step)
 		return
 	}
 	enter := func(to int, d manifest.Dependency, line int) {
@@ -74,13 +150,16 @@ func (v *View) expand(r *Root, c *Closure, at int) {
 		for _, f := range d.Features {
 			c.push(v, Feature{to, f}, at, p.Manifest, line)
 		}
-		if d.DefaultFeatures && slices.Contains(v.Nodes[to].Features, "default") {
+		if d.DefaultFeatures && (v.Graph == nil || slices.Contains(v.Nodes[to].Features, "default")) {
 			c.push(v, Feature{to, "default"}, at, p.Manifest, line)
 		}
 	}
 	if here.Name == "" {
 		for _, d := range p.Dependencies {
-			if to := v.DepNode(here.Node, d, r.Set); to >= 0 && !d.Optional && v.counts(r, here.Node, d) {
+			if d.Optional {
+				continue
+			}
+			if to := step(here.Node, d, false); to >= 0 {
 				enter(to, d, p.DependencyLine(d))
 			}
 		}
@@ -98,8 +177,8 @@ func (v *View) expand(r *Root, c *Closure, at int) {
 		}
 		for _, d := range p.Dependencies {
 			to := -1
-			if d.Key == e.Dep && v.counts(r, here.Node, d) {
-				to = v.DepNode(here.Node, d, r.Set)
+			if d.Key == e.Dep {
+				to = step(here.Node, d, e.Weak)
 			}
 			if to < 0 {
 				continue
@@ -115,27 +194,29 @@ func (v *View) expand(r *Root, c *Closure, at int) {
 }
 
 // expandKnown takes the edges of a feature from the catalog.
-func (v *View) expandKnown(r *Root, c *Closure, at int) {
+func (v *View) expandKnown(c *Closure, at int, step step) {
 	here, crate := c.list[at], v.Crate(c.list[at].Node)
 	if crate == nil || here.Name == "" {
 		return
 	}
 	for _, s := range crate.Features[here.Name] {
 		e := manifest.ParseEdge(s)
-		if e.Dep == "" {
+		if e.Dep == "" && !strings.Contains(e.Feature, "(") {
 			c.push(v, Feature{here.Node, e.Feature}, at, "", 0)
 		}
-		for _, d := range v.Nodes[here.Node].Deps {
-			if r.Set[d.To] && v.Nodes[d.To].Name == e.Dep {
-				if c.push(v, Feature{d.To, ""}, at, "", 0); e.Feature != "" {
-					c.push(v, Feature{d.To, e.Feature}, at, "", 0)
-				}
+		if e.Dep == "" || e.Weak {
+			continue
+		}
+		if to := step(here.Node, manifest.Dependency{Key: e.Dep, Package: e.Dep, Kind: manifest.Normal}, false); to >= 0 {
+			if c.push(v, Feature{to, ""}, at, "", 0); e.Feature != "" {
+				c.push(v, Feature{to, e.Feature}, at, "", 0)
 			}
 		}
 	}
 	if slices.Contains(crate.CUDAFeatures, here.Name) { // implicit edges are not written out there
 		for _, d := range v.Nodes[here.Node].Deps {
-			if to := v.Crate(d.To); r.Set[d.To] && to.CUDA() && to.Role == catalog.Carrier {
+			if to := v.Crate(d.To); to.CUDA() && to.Role == catalog.Carrier &&
+				step(here.Node, manifest.Dependency{Key: d.name, Package: to.Name, Kind: manifest.Normal}, true) == d.To {
 				c.push(v, Feature{d.To, ""}, at, "", 0)
 			}
 		}

@@ -31,6 +31,7 @@ type Node struct {
 	Features []string
 	Platform string // empty: the one that is built for without --target
 	Deps     []Dep
+	pkg      *manifest.Package // see ManifestOf
 }
 
 // Dep is a step from a node to one that it depends on.
@@ -83,6 +84,14 @@ func (v *View) CUDAOn(i int) bool {
 // ManifestOf reads the manifest of a node: of the workspace, or above the unit's source. nil when it is not found.
 func (v *View) ManifestOf(i int) *manifest.Package {
 	n := &v.Nodes[i]
+	if n.pkg == nil && v.Project != nil {
+		if n.pkg = v.Project.Known(n.ID); n.pkg != nil {
+			n.Dir = n.pkg.Dir
+		}
+	}
+	if n.pkg != nil {
+		return n.pkg
+	}
 	if n.Dir != "" {
 		if v.Project != nil {
 			if p := v.Project.Local(n.Dir); p != nil {

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -112,32 +111,6 @@ func (p *Package) FeatureNames() []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
-}
-
-// Refused says why cargo refuses the package for an edge of one of its features, and the edge that it would accept instead; empty where
-// it accepts it, or accepts nothing of the kind.
-// Source: cargo's summary.rs, build_feature_map.
-func (p *Package) Refused(e Edge) (why, instead string) {
-	any := slices.ContainsFunc(p.Dependencies, func(d Dependency) bool { return d.Key == e.Dep || e.Dep == "" && d.Key == e.Feature })
-	switch {
-	case e.Dep == "" && p.Declares(e.Feature):
-	case e.Dep == "" && p.Optional(e.Feature):
-		return fmt.Sprintf("`%s` is no feature, because `dep:%s` is used elsewhere", e.Feature, e.Feature), "dep:" + e.Feature
-	case e.Dep == "" && any:
-		return fmt.Sprintf("`%s` is a dependency that is not optional", e.Feature), ""
-	case e.Dep == "":
-		return fmt.Sprintf("%s has no feature `%s`", p.Name, e.Feature), ""
-	case e.Feature == "" && strings.Contains(e.Dep, "/"):
-		return fmt.Sprintf("`%s` has both `dep:` and `/`", e.Text), e.Dep
-	case !any:
-		return fmt.Sprintf("%s has no dependency `%s`", p.Name, e.Dep), ""
-	case p.Optional(e.Dep):
-	case e.Feature == "":
-		return fmt.Sprintf("`%s` is not optional", e.Dep), ""
-	case e.Weak:
-		return fmt.Sprintf("`%s` is not optional", e.Dep), e.Dep + "/" + e.Feature
-	}
-	return "", ""
 }
 
 // Closure lists every feature of the package that the given ones turn on within it, themselves included, and the edges that leave it.

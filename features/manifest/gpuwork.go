@@ -3,7 +3,6 @@ package manifest
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"gpubuild/features/catalog"
 )
@@ -81,29 +80,4 @@ func (p *Project) names(pkg *Package, a *Asked, cat *catalog.Catalog) string {
 		}
 	}
 	return ""
-}
-
-// Leading lists the names of the locked packages from which a GPU crate of the catalog is reached.
-func (p *Project) Leading() map[string]bool {
-	if p.leading != nil {
-		return p.leading
-	}
-	p.leading = map[string]bool{}
-	known, err := catalog.Default()
-	if err != nil {
-		return p.leading
-	}
-	for grown := true; grown; {
-		grown = false
-		for i := range p.Lock {
-			l := &p.Lock[i]
-			if !p.leading[l.Name] && (known.Crate(l.Name).BringsCUDA() || slices.ContainsFunc(l.Dependencies, func(d string) bool {
-				name, _, _ := strings.Cut(d, " ")
-				return p.leading[name]
-			})) {
-				p.leading[l.Name], grown = true, true
-			}
-		}
-	}
-	return p.leading
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"gpubuild/buildenv"
@@ -18,22 +19,27 @@ const (
 
 const manifestLimit = 16 << 20 // bytes of a manifest or lock file that are read
 
-// Package is one Cargo.toml.
+// Package is one Cargo.toml, as it was read or as cargo's metadata has it.
 type Package struct {
-	Name, Version string
-	Dir, Manifest string
-	DefaultRun    string              // the program that `cargo run` means when there are several
-	Features      map[string][]string // as declared; Edges and Declares know the implicit ones
-	Dependencies  []Dependency
-	BuildScript   string // path of the build script; empty when there is none
-	ProcMacro     bool
-	Bins          []string // paths of binaries that [[bin]] names
-	Lib           string   // path of the library that [lib] names
+	ID           string              `json:"id"` // of the metadata; else empty
+	Name         string              `json:"name"`
+	Version      string              `json:"version"`
+	Manifest     string              `json:"manifest_path"`
+	DefaultRun   string              `json:"default_run,omitempty"` // the program that `cargo run` means when there are several
+	Features     map[string][]string `json:"features"`              // as declared; Edges and Declares know the implicit ones
+	Dependencies []Dependency        `json:"dependencies"`
+	Targets      []target            `json:"targets"` // those of a manifest that was read here: what [[bin]] names
+
+	Dir         string   `json:"-"`
+	BuildScript string   `json:"-"` // path of the build script; empty when there is none
+	ProcMacro   bool     `json:"-"`
+	Bins        []string `json:"-"` // paths of binaries that [[bin]] names
+	Lib         string   `json:"-"` // path of the library that [lib] names
 
 	pointer         string // package.workspace
 	inheritsVersion bool
-	programs        []program
 	index           *featureIndex
+	resolved        map[string]*Package // what its dependencies mean, by the names that sources use; of cargo's metadata
 	workspace       *workspace
 	text            []byte
 	spans           func() Positions // of text, computed once
@@ -41,17 +47,17 @@ type Package struct {
 
 // Dependency is one entry of a dependency table, workspace inheritance applied.
 type Dependency struct {
-	Key             string // its name in this manifest
-	Package         string // its real name
-	Kind            string
-	Target          string // the table's cfg(…) or triple; empty for the plain tables
-	Version         string
-	Path            string // absolute; empty unless local
-	Optional        bool
-	DefaultFeatures bool
-	Features        []string
-	Inherited       bool // workspace = true
+	Key             string   `json:"rename,omitempty"` // its name in this manifest
+	Package         string   `json:"name"`             // its real name
+	Kind            string   `json:"kind,omitempty"`
+	Target          string   `json:"target,omitempty"` // the table's cfg(…) or triple; empty for the plain tables
+	Version         string   `json:"req"`
+	Path            string   `json:"path,omitempty"` // absolute; empty unless local
+	Optional        bool     `json:"optional,omitempty"`
+	DefaultFeatures bool     `json:"uses_default_features"`
+	Features        []string `json:"features"`
 
+	inherited   bool // workspace = true
 	saidDefault bool // this manifest itself has default-features
 }
 
@@ -82,6 +88,16 @@ func (p *Package) FeatureLine(feature string) int {
 	return 0
 }
 
+// Required is a program of the package that is built only with a feature; empty when there is none.
+func (p *Package) Required(feature string) string {
+	for _, t := range p.Targets {
+		if slices.Contains(t.Needs, feature) && !slices.Contains([]string{"test", "bench", "example"}, strings.Join(t.Kind, "")) {
+			return t.Name
+		}
+	}
+	return ""
+}
+
 // Read reads one package's manifest by itself; nil where that cannot be read.
 func Read(h buildenv.Host, path string) *Package {
 	data, err := h.ReadFile(path, manifestLimit)
@@ -106,7 +122,6 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	pkg := table(raw, "package", "project")
 	p.Name, p.Version = str(pkg["name"]), str(pkg["version"])
 	_, p.inheritsVersion = pkg["version"].(map[string]any)
-	p.programs = programsIn(raw)
 	p.pointer = str(pkg["workspace"])
 	p.DefaultRun = str(pkg["default-run"])
 	if pkg != nil && p.Name == "" {
@@ -130,6 +145,8 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 		p.Lib = h.Join(p.Dir, s)
 	}
 	for _, b := range tablesOf(raw["bin"]) {
+		needs, _ := stringsOf(b["required-features"])
+		p.Targets = append(p.Targets, target{Name: str(b["name"]), Needs: needs})
 		if s := str(b["path"]); s != "" {
 			p.Bins = append(p.Bins, h.Join(p.Dir, s))
 		}
@@ -203,7 +220,7 @@ func (d *Dependency) fill(h buildenv.Host, dir string, v any) {
 			d.Path = h.Clean(h.From(dir, s))
 		}
 		d.Optional, _ = v["optional"].(bool)
-		d.Inherited, _ = v["workspace"].(bool)
+		d.inherited, _ = v["workspace"].(bool)
 		if b, ok := first(v, "default-features", "default_features").(bool); ok {
 			d.DefaultFeatures, d.saidDefault = b, true
 		}
@@ -224,7 +241,7 @@ func (p *Package) inherit(h buildenv.Host, root *Package) {
 	}
 	for i := range p.Dependencies {
 		d := &p.Dependencies[i]
-		if !d.Inherited {
+		if !d.inherited {
 			continue
 		}
 		v, ok := ws.deps[d.Key]

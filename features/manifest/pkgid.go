@@ -81,18 +81,3 @@ func (id PkgID) Dir(h buildenv.Host) string {
 	}
 	return h.Clean(rest)
 }
-
-var escapePath = strings.NewReplacer("%", "%25", " ", "%20", "#", "%23", "?", "%3F")
-
-// PathID is the id that cargo gives a package of a directory.
-func (p *Package) PathID(h buildenv.Host) string {
-	dir := strings.ReplaceAll(h.Clean(p.Dir), `\`, "/")
-	if !strings.HasPrefix(dir, "/") {
-		dir = "/" + dir
-	}
-	id := "path+file://" + escapePath.Replace(dir)
-	if h.Base(p.Dir) == p.Name {
-		return id + "#" + p.Version
-	}
-	return id + "#" + p.Name + "@" + p.Version
-}

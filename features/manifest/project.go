@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,10 +29,9 @@ type Project struct {
 	byPath    map[string]*Package
 	globbed   []string            // what member patterns looked at
 	dirs      map[string]*Package // Members and Locals
-	registry  map[string]*Package // manifests of packages that cargo unpacked, by name and version; nil value: not found
+	known     map[string]*Package // what cargo's metadata has, by idKey
 	unpacked  []string            // UnpackedIn; nil: not looked yet
 	memberSet map[*Package]bool
-	leading   map[string]bool // see Leading
 }
 
 // FileName is what a package's or a workspace's manifest is called.
@@ -234,36 +234,24 @@ func (p *Project) addMember(root *Package, manifest string, dependency bool) err
 
 // findLocals reads the path dependencies that are no members, and theirs.
 func (p *Project) findLocals() error {
-	seen := map[*Package]bool{}
-	for _, m := range p.Members {
-		seen[m] = true
-	}
-	queue := append([]*Package{}, p.Members...)
-	for len(queue) > 0 {
-		pkg := queue[0]
-		queue = queue[1:]
-		for _, d := range pkg.Dependencies {
+	seen := maps.Clone(p.memberSet)
+	for queue := slices.Clone(p.Members); len(queue) > 0; queue = queue[1:] {
+		for _, d := range queue[0].Dependencies {
 			if d.Path == "" {
 				continue
 			}
 			m := p.host.Join(d.Path, FileName)
 			if !p.host.IsFile(m) {
-				p.Doubts = append(p.Doubts, fmt.Sprintf("%s: path dependency `%s` has no manifest at %s", pkg.Manifest, d.Key, m))
+				p.doubt(fmt.Sprintf("%s: path dependency `%s` has no manifest at %s", queue[0].Manifest, d.Key, m))
 				continue
 			}
-			local, err := p.read(m)
-			if err != nil {
+			if _, err := p.read(m); err != nil {
 				return err
 			}
-			if seen[local] || local.Name == "" {
-				continue
+			if local := p.readLocal(d.Path); !seen[local] && local.Name != "" {
+				seen[local] = true
+				p.Locals, queue = append(p.Locals, local), append(queue, local)
 			}
-			seen[local] = true
-			if home, err := p.findRoot(local); err == nil {
-				local.inherit(p.host, home)
-			}
-			p.Locals = append(p.Locals, local)
-			queue = append(queue, local)
 		}
 	}
 	return nil
@@ -320,39 +308,23 @@ func (p *Project) Local(dir string) *Package {
 	return nil
 }
 
-// Declaring answers the manifest that an entry leads to, where it is on this machine.
-func (p *Project) Declaring(d Dependency) *Package {
+// Declaring answers the package that an entry of another one leads to; nil where cargo has not resolved it and it is no path.
+func (p *Project) Declaring(from *Package, d Dependency) *Package {
 	if p == nil {
 		return nil
 	}
-	if d.Path != "" {
-		return p.readLocal(d.Path) // of a repository that cargo has checked out, too
-	}
-	var found *Package
-	for i := range p.Lock {
-		lp := &p.Lock[i]
-		if lp.Name != d.Package || found != nil && !compatible(d.Version, lp.Version) {
-			continue
-		}
-		if m := p.LockedManifest(lp); m != nil {
-			found = m
-			if compatible(d.Version, lp.Version) {
-				return m
-			}
+	if from != nil {
+		if to := from.resolved[strings.ReplaceAll(d.Key, "-", "_")]; to != nil && to.Name == d.Package {
+			return to
 		}
 	}
-	return found
-}
-
-// compatible says whether a version may be what a requirement such as "0.9" or "=1.2.3" asks for: the first number that is not 0 is equal.
-func compatible(want, have string) bool {
-	w, h := strings.Split(strings.TrimLeft(want, "=^~>< "), "."), strings.Split(have, ".")
-	for i := range min(len(w), len(h)) {
-		if w[i] != h[i] || w[i] != "0" {
-			return w[i] == h[i]
-		}
+	if d.Path == "" {
+		return nil
 	}
-	return true
+	if to := p.Local(d.Path); to != nil {
+		return to
+	}
+	return p.readLocal(d.Path)
 }
 
 // Package answers a package that was read, by the path of its manifest; nil for others.

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -32,12 +31,7 @@ type Scripts struct {
 // Names says whether a feature is asked for, by its own name or with a package in front.
 func (r Request) Names(feature string) bool {
 	a := ParseRequest(r)
-	for _, list := range a.Qualified {
-		if slices.Contains(list, feature) {
-			return true
-		}
-	}
-	return a.All || slices.Contains(a.Plain, feature)
+	return a.All || a.asks(func(f string) bool { return f == feature })
 }
 
 // Asked is a Request with its feature lists taken apart.
@@ -86,21 +80,21 @@ func ParseRequest(r Request) Asked {
 }
 
 // RequestsGPU reports whether the command line names a feature that IsGPU knows, of whichever package.
-func (a *Asked) RequestsGPU() bool {
-	known, _ := catalog.Default()
-	for pkg, list := range a.Qualified {
-		if c := known.Crate(pkg); slices.ContainsFunc(list, a.IsGPU) && (c == nil || c.Role != catalog.FalseFriend) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(a.Plain, a.IsGPU)
-}
+func (a *Asked) RequestsGPU() bool { return a.asks(a.IsGPU) }
 
 // ForGPU says whether any GPU feature was asked for, of whichever package.
 func (a *Asked) ForGPU() bool {
-	is := func(f string) bool { return a.IsGPU(f) || a.IsBackend(f) }
-	return a.All || slices.ContainsFunc(a.Plain, is) ||
-		slices.ContainsFunc(slices.Collect(maps.Values(a.Qualified)), func(list []string) bool { return slices.ContainsFunc(list, is) })
+	return a.All || a.asks(func(f string) bool { return a.IsGPU(f) || a.IsBackend(f) })
+}
+
+func (a *Asked) asks(is func(feature string) bool) bool {
+	known, _ := catalog.Default()
+	for pkg, list := range a.Qualified {
+		if c := known.Crate(pkg); slices.ContainsFunc(list, is) && (c == nil || c.Role != catalog.FalseFriend) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(a.Plain, is)
 }
 
 // Of lists the features of a selected package that the command line turns on.

@@ -8,30 +8,26 @@ import (
 )
 
 // LockedManifest reads the manifest of a locked package of a registry or a repository where cargo has unpacked it; nil where it has not.
-func (p *Project) LockedManifest(lp *LockPackage) *Package {
-	switch kind, _, _ := strings.Cut(lp.Source, "+"); kind {
-	case "git":
-		return p.gitManifest(lp)
-	case "registry", "sparse":
-		return p.RegistryManifest(lp.Name, lp.Version)
-	}
-	return nil
-}
-
-// RegistryManifest looks for a registry package's manifest below CARGO_HOME and in the workspace's vendor directory.
-func (p *Project) RegistryManifest(name, version string) *Package {
-	key := name + "-" + version
-	if pkg, seen := p.registry[key]; seen {
-		return pkg
-	}
-	p.registry[key] = nil
-	for _, dir := range p.UnpackedIn() {
-		for _, place := range []string{key, name} { // `cargo vendor` leaves the version out where there is one only
-			pkg := Read(p.host, p.host.Join(dir, place, FileName))
-			if pkg != nil && pkg.Name == name && pkg.Version == version {
-				p.registry[key] = pkg
-				return pkg
+// Source: src/cargo/sources/git/source.rs (a checkout's directory is the short id of the commit).
+func (p *Project) LockedManifest(l *LockPackage) *Package {
+	h := p.host
+	var dirs []string
+	if _, commit, git := strings.Cut(l.Source, "#"); git {
+		for _, repository := range p.CheckoutsIn()[1:] {
+			for _, id := range h.Names(repository) {
+				if budget := repositoryLimit; len(id) >= 7 && strings.HasPrefix(commit, id) {
+					dirs = append(dirs, tree(h, h.Join(repository, id), &budget)...)
+				}
 			}
+		}
+	} else if l.Source != "" {
+		for _, dir := range p.UnpackedIn() { // `cargo vendor` leaves the version out where there is one only
+			dirs = append(dirs, h.Join(dir, l.Name+"-"+l.Version), h.Join(dir, l.Name))
+		}
+	}
+	for _, dir := range dirs {
+		if m := Read(h, h.Join(dir, FileName)); m != nil && m.Name == l.Name && (m.Version == l.Version || m.inheritsVersion) {
+			return m
 		}
 	}
 	return nil
@@ -65,42 +61,6 @@ func (p *Project) CheckoutsIn() []string {
 		dirs = append(dirs, p.host.Join(base, name))
 	}
 	return dirs
-}
-
-// gitManifest finds a package of a git source in cargo's checkouts: <CARGO_HOME>/git/checkouts/<name>-<hash>/<short commit>/….
-// Source: src/cargo/sources/git/source.rs (ident: the last part of the address and a hash; the directory is the short id of the commit).
-func (p *Project) gitManifest(lp *LockPackage) *Package {
-	key := lp.Source + " " + lp.Key()
-	if m, known := p.registry[key]; known {
-		return m
-	}
-	p.registry[key] = nil
-	h := p.host
-	address, commit, ok := strings.Cut(lp.Source, "#")
-	if !ok || len(commit) < 7 {
-		return nil
-	}
-	name := strings.TrimSuffix(h.Base(strings.TrimRight(ParsePkgID(address).URL, "/")), ".git")
-	for _, repository := range p.CheckoutsIn()[1:] {
-		called := h.Base(repository)
-		i := strings.LastIndexByte(called, '-')
-		if i < 0 || !strings.EqualFold(called[:i], name) {
-			continue
-		}
-		for _, id := range h.Names(repository) {
-			if len(id) < 7 || !strings.HasPrefix(commit, id) {
-				continue
-			}
-			budget := repositoryLimit
-			for _, dir := range tree(h, h.Join(repository, id), &budget) {
-				if m := p.readLocal(dir); m != nil && m.Name == lp.Name && (m.Version == lp.Version || m.Version == "") {
-					p.registry[key] = m
-					return m
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // readLocal reads the package of a directory with what it inherits from its workspace; nil where there is none.

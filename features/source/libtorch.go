@@ -66,28 +66,15 @@ func (r *Reader) Passes(p *manifest.Package, flag string) bool {
 
 // ConfigNames says whether a configuration file of cargo's mentions a variable.
 func (r *Reader) ConfigNames(name string) bool {
-	starts := []string{r.h.Cwd}
-	if r.root != "" {
-		starts = append(starts, r.root)
-	}
-	var dirs []string
-	for _, dir := range starts {
-		for dir != "" {
+	dirs := []string{manifest.CargoHome(r.h)}
+	for _, start := range []string{r.h.Cwd, r.root} {
+		for dir := range r.h.Upwards(start) {
 			dirs = append(dirs, r.h.Join(dir, ".cargo"))
-			up := r.h.Dir(dir)
-			if up == dir {
-				break
-			}
-			dir = up
 		}
 	}
-	home, ok := r.h.Env.Lookup("CARGO_HOME")
-	if !ok || home == "" {
-		home = r.h.Join(r.h.Home, ".cargo")
-	}
-	for _, d := range append(dirs, home) {
+	for _, dir := range dirs {
 		for _, f := range []string{"config.toml", "config"} {
-			if data, err := r.h.ReadFile(r.h.Join(d, f), Limit); err == nil && strings.Contains(string(data), name) {
+			if data, err := r.h.ReadFile(r.h.Join(dir, f), Limit); err == nil && strings.Contains(string(data), name) {
 				return true
 			}
 		}

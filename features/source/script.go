@@ -487,11 +487,6 @@ func (t scriptText) Variables() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// Looked lists the files and directories that were read.
-func (r *Reader) Looked() []string {
-	return slices.Concat(slices.Collect(maps.Keys(r.plain)), slices.Collect(maps.Keys(r.listed)))
-}
-
 // Text is a file's, without its comments; empty where it cannot be read.
 func (r *Reader) Text(path string) string {
 	text, _ := r.read(path)

@@ -263,7 +263,7 @@ func (s *scanner) inspect(im *Image, r io.ReaderAt, off, size int64) bool {
 		c.complete(im)
 		return true
 	case PTX:
-		m := (&ptxReader{r: io.NewSectionReader(r, off, size)}).module()
+		m := readPTX(io.NewSectionReader(r, off, size))
 		if m.version == "" && m.target == "" {
 			s.note(im.Offset, "the PTX of a fatbin is malformed")
 			return false
@@ -303,9 +303,7 @@ func (s *scanner) cubin(off int64) {
 
 // text reads PTX that stands as text around off, where a directive stands.
 func (s *scanner) text(off int64) {
-	p := ptxReader{r: io.NewSectionReader(s.r, off, s.size-off), buf: s.ptx[:0]}
-	m := p.module()
-	s.ptx = p.buf
+	m := readPTX(io.NewSectionReader(s.r, off, min(s.size-off, maxText)))
 	s.textDone = off + max(1, m.stop)
 	if m.marks() < 2 {
 		return

@@ -52,9 +52,8 @@ type scanner struct {
 	names    int64  // bytes of kernel names
 	unpacked int64
 	zstd     *zstd.Decoder
-	packed   []byte // reused between images, as are the next two
+	packed   []byte // reused between images, as is the next
 	plain    []byte
-	ptx      []byte
 	dropped  int // notes
 }
 

@@ -168,6 +168,8 @@ type Identity struct {
 // Process is what one program recorded; a process that became another program by exec is two of them.
 type Process struct {
 	Identity
+	Words       []string     `json:"-"`         // what it was started with, behind its name: nothing for a receipt
+	Time        int64        `json:"-"`         // when it began to record, in ns since 1970
 	Recording   bool         `json:"recording"` // CUPTI was switched on
 	CUPTI       uint32       `json:"cupti,omitempty"`
 	LibCUPTI    string       `json:"libcupti,omitempty"`
@@ -200,32 +202,6 @@ func (p Process) Launches() uint64 {
 		n += k.Count
 	}
 	return n
-}
-
-// others are the libraries through which a program uses a GPU otherwise than by a backend; probe.c and layer.c have the same lists.
-var others = map[Backend][]string{
-	CUDA: {
-		"libOpenCL.so", "libvulkan.so", "libnvidia-opencl.so", "libnvidia-glcore.so", "libnvidia-eglcore.so", "libGLX_nvidia.so",
-		"libEGL_nvidia.so", "libnvoptix.so", "libnvidia-encode.so", "libnvcuvid.so", "libze_loader.so", "libva.so",
-	},
-	// NVIDIA's and Mesa's Vulkan drivers share libraries with their OpenGL: only what a program itself loads for OpenGL shows it.
-	Vulkan: {
-		"libOpenCL.so", "libnvidia-opencl.so", "libcuda.so", "libGL.so", "libGLX.so", "libEGL.so", "libGLESv2.so", "libOpenGL.so",
-		"libze_loader.so", "libva.so",
-	},
-}
-
-// IsOtherAPI says whether a file is a library through which a program uses a GPU otherwise than by this backend.
-func (b Backend) IsOtherAPI(name string) bool {
-	return slices.ContainsFunc(others[b], func(l string) bool { return strings.HasPrefix(name, l) })
-}
-
-// IsLoader says whether a file is the library through which a program calls the backend.
-func (b Backend) IsLoader(name string) bool {
-	if b == Vulkan {
-		return strings.HasPrefix(name, "libvulkan.so")
-	}
-	return strings.HasPrefix(name, "libcuda.so")
 }
 
 // Injection is the variable by which the probe comes into a process.
@@ -312,8 +288,10 @@ func eventOf(text []byte) string {
 // heartbeat is a line about a program that begins.
 type heartbeat struct {
 	Identity
-	Version int `json:"version"`
-	PPid    int `json:"ppid"`
+	Version int      `json:"version"`
+	PPid    int      `json:"ppid"`
+	Words   []string `json:"words"`
+	Time    int64    `json:"time"`
 }
 
 // launches is a line about one kernel: one launch, or several that were summed up.
@@ -343,7 +321,7 @@ func (p *parser) add(event string, text []byte) bool {
 			return false
 		}
 		e.Parent = e.PPid
-		p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity})
+		p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words, Time: e.Time})
 		p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
 		return true
 	}

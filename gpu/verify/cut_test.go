@@ -31,7 +31,6 @@ func TestRecordsCutAtEveryByte(t *testing.T) {
 		}
 		e := proven()
 		e.After, e.Processes = &Control{Outcome: ControlRecorded, Real: true}, nil
-		e.Watch.Seen[0].Driver = ""
 		e.BadLines, e.CutFiles, e.LostFiles, e.Truncated = r.Bad, r.Cut, r.Lost, r.Truncated
 		for _, p := range r.Processes {
 			e.Processes = append(e.Processes, Process{Process: p, Self: p.ExeInode == 2, Real: true})

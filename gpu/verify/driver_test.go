@@ -190,13 +190,3 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 }
-
-func TestMappedDriver(t *testing.T) {
-	maps := "7f00-7f01 r-xp 00000000 08:01 12  /usr/lib/libc.so.6\n7f02-7f03 r-xp 00000000 08:01 13  /usr/lib/libcuda.so.580.65.06\n7f04-7f05 rw-p 00000000 00:00 0\n"
-	if got := mapped([]byte(maps), probe.CUDA.IsLoader); got != "/usr/lib/libcuda.so.580.65.06" {
-		t.Errorf("got %q", got)
-	}
-	if got := mapped([]byte("7f00-7f01 r-xp 0 08:01 12  /usr/lib/libcudart.so.13\n"), probe.CUDA.IsLoader); got != "" {
-		t.Errorf("got %q", got)
-	}
-}

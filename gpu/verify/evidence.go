@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"gpubuild/buildenv/cache"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )
@@ -65,6 +64,7 @@ type Process struct {
 	Running  bool   `json:"running,omitempty"`   // it ran when gpubuild stopped the program
 	Real     bool   `json:"real"`                // its driver is a real one
 	RealNote string `json:"real_note,omitempty"` // why not, or what to say of it
+	Script   string `json:"script,omitempty"`    // what it runs, if it is an interpreter: a file, -m or -c
 }
 
 // Exit is how the program ended.
@@ -116,20 +116,17 @@ var exceptions = map[uint32]string{
 
 // Seen is one process of the tree as /proc, or on Windows the watcher, showed it.
 type Seen struct {
-	Pid         int            `json:"pid"`
-	Started     uint64         `json:"started"`
-	Inner       int            `json:"inner,omitempty"`     // its pid in a PID namespace of its own, Namespace
-	Namespace   uint64         `json:"namespace,omitempty"` // 0: that of the program
-	Parent      int            `json:"parent,omitempty"`
-	Exe         string         `json:"exe,omitempty"`
-	Script      string         `json:"script,omitempty"` // what an interpreter runs
-	scriptID    cache.Identity // that file, when it was met first
-	Driver      string         `json:"driver,omitempty"`       // the driver library that it had mapped
-	NoInjection bool           `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
-	Closed      bool           `json:"closed,omitempty"`       // its environment may not be read (setuid, another user)
-	Root        bool           `json:"root,omitempty"`         // the program itself
-	API         string         `json:"api,omitempty"`          // a library of another API of the GPU that it had mapped
-	Apart       bool           `json:"apart,omitempty"`        // it has a root or mounts of its own: device nodes there are not watched
+	Pid         int    `json:"pid"`
+	Started     uint64 `json:"started"`
+	Inner       int    `json:"inner,omitempty"`     // its pid in a PID namespace of its own, Namespace
+	Namespace   uint64 `json:"namespace,omitempty"` // 0: that of the program
+	Exe         string `json:"exe,omitempty"`
+	Closed      bool   `json:"closed,omitempty"`       // it may not be looked into (setuid, another user's)
+	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
+	Root        bool   `json:"root,omitempty"`         // the program itself
+	Apart       bool   `json:"apart,omitempty"`        // it has a root or mounts of its own: device nodes there are not watched
+
+	bare bool // it had no environment when it was looked at last
 }
 
 // Watch is what is known of the processes that the program started, and of the devices.
@@ -139,14 +136,12 @@ type Watch struct {
 	Namespace uint64 `json:"namespace,omitempty"` // inode of its PID namespace; 0: not known
 	// pid and start time of gpubuild's watcher, which started it and inherits what it leaves behind
 	Watcher  [2]uint64 `json:"watcher,omitzero"`
-	Looked   bool      `json:"looked"`             // /proc could be looked at while it ran
 	Complete bool      `json:"complete"`           // the watcher saw the program's end as its parent
 	Children bool      `json:"children,omitempty"` // it waited for at least one child
 	Ignored  bool      `json:"ignored,omitempty"`  // it ignored SIGCHLD: children may have vanished unseen
 	Name     string    `json:"name,omitempty"`     // at its end, where it is plain text
 	Renamed  bool      `json:"renamed,omitempty"`  // at its end it had another name than its file: it may have become another program
 	Left     bool      `json:"left,omitempty"`     // it left a running process behind
-	Opened   int       `json:"opened,omitempty"`   // of version 1: read, and not obeyed
 	Watched  int       `json:"watched,omitempty"`  // how many device nodes were watched; -1: they could not be
 	Nodes    []string  `json:"nodes,omitempty"`    // those that were opened meanwhile, by whomever
 	Orphans  int       `json:"orphans,omitempty"`  // processes that it left behind and that have ended
@@ -164,13 +159,6 @@ func (w Watch) holds(p probe.Process) bool {
 			return s.Started == p.Started && s.Pid == p.Pid && p.Namespace == w.Namespace
 		}
 		return s.Started == p.Started && s.Inner == p.Pid && s.Namespace == p.Namespace
-	})
-}
-
-// runs reports whether a process runs a script, as far as it was looked at.
-func (w Watch) runs(p probe.Process, script string) bool {
-	return !slices.ContainsFunc(w.Seen, func(s Seen) bool {
-		return s.Pid == p.Pid && s.Started == p.Started && s.Script != "" && s.Script != script
 	})
 }
 
@@ -192,7 +180,6 @@ type Evidence struct {
 	Launcher  bool       `json:"launcher,omitempty"` // a runner of the user's started the binary, and passes its exit status on
 	Changed   bool       `json:"changed,omitempty"`  // the binary's file changed while it ran
 	Gains     string     `json:"gains,omitempty"`    // how it gains rights by being run: silence of it means nothing
-	Own       []string   `json:"own,omitempty"`      // kernel names that the binary holds
 	CUPTI     string     `json:"cupti,omitempty"`    // the libcupti that was asked for
 	Probe     string     `json:"probe,omitempty"`    // SHA-256 of the probe
 	Hidden    string     `json:"hidden,omitempty"`   // the setting that hides all devices

@@ -63,7 +63,6 @@ type KernelSummary struct {
 	Total   uint64 `json:"total_ns"`
 	Matches bool   `json:"matches"`           // by its name
 	Counted bool   `json:"counted,omitempty"` // and by its device and its process
-	Own     bool   `json:"own,omitempty"`     // the binary holds a kernel of that name
 	Child   bool   `json:"child,omitempty"`   // launched by another program than the binary
 }
 
@@ -310,7 +309,7 @@ func unseen(e Evidence, r Rules, s summary) string {
 			return gains(e)
 		}
 		for _, p := range w.Seen {
-			if why := outOfSight(p, heart); why != "" && mayCount(e, r, p) {
+			if why := outOfSight(p); why != "" && mayCount(e, r, p) {
 				return why
 			}
 		}
@@ -358,13 +357,7 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	}
 	children := w.Children || w.Orphans > 0 || s.forks
 	for _, p := range w.Seen {
-		if p.API != "" {
-			s.apis = append(s.apis, p.API)
-		}
-		if why := outOfSight(p, heart); why != "" {
-			return why
-		}
-		children = children || !p.Root
+		children = children || !p.Root || len(heart) > 0 && !heart[processID{p.Pid, p.Started}]
 	}
 	switch {
 	case len(s.apis) > 0:
@@ -392,18 +385,12 @@ func gains(e Evidence) string {
 }
 
 // outOfSight answers why a process may have launched something that was not recorded.
-func outOfSight(p Seen, heart map[processID]bool) string {
-	name := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
+func outOfSight(p Seen) string {
 	switch {
 	case p.Closed:
-		return name + " may not be looked into: it belongs to another user or is setuid"
+		return fmt.Sprintf("process %d may not be looked into: it belongs to another user or is setuid", p.Pid)
 	case p.NoInjection:
-		return name + " has lost the variable that loads the probe"
-	case p.Driver != "" && !heart[processID{p.Pid, p.Started}]:
-		if strings.HasPrefix(path.Base(p.Driver), "libvulkan") {
-			return name + " has the Vulkan loader loaded, but the layer never started there"
-		}
-		return name + " has the driver loaded, but the probe never started there"
+		return fmt.Sprintf("process %d (%s) has lost the variable that loads the probe", p.Pid, p.Exe)
 	}
 	return ""
 }
@@ -450,10 +437,6 @@ type deviceSummary struct {
 
 func survey(e Evidence, r Rules) summary {
 	var s summary
-	own := map[string]bool{}
-	for _, n := range e.Own {
-		own[n] = true
-	}
 	type key struct {
 		name, uuid     string
 		child, counted bool
@@ -551,7 +534,6 @@ func survey(e Evidence, r Rules) summary {
 					Device:  d.UUID,
 					Matches: matches,
 					Counted: counted,
-					Own:     own[k.Name],
 					Child:   !p.Self,
 				})
 			}
@@ -591,8 +573,8 @@ func survey(e Evidence, r Rules) summary {
 			s.noEnd = where + " had buffers that CUPTI could not read"
 		case p.End == nil:
 			s.noEnd = where + " did not end in an orderly way (" + disorderly(e.OS) + ")"
-		case p.End.Sandboxed && !slices.ContainsFunc(e.Watch.Seen, func(s Seen) bool { return s.Pid == p.Pid && s.Started == p.Started }):
-			s.noEnd = where + " shut itself into a sandbox (seccomp), and was not looked at from outside"
+		case p.End.Sandboxed:
+			s.noEnd = where + " shut itself into a sandbox (seccomp), in which the probe does not look for other APIs of the GPU"
 		case p.End.Flush == multipleSubscribers:
 			s.noEnd = "a profiler of its own took the records of " + where
 		case p.End.Flush != 0:
@@ -675,7 +657,7 @@ func (e Evidence) usedBy(p Process, program bool, where string) string {
 	return "the GPU was used by a child, " + where + ", and not by the binary itself"
 }
 
-// isProgram says whether a process is the program itself, whose end was met. Receipts of before do not say which it was.
+// isProgram says whether a process is the program itself, whose end was met. Without a watcher (--probe FILE alone) it is the only one.
 func (e Evidence) isProgram(p Process) bool {
 	w := e.Watch
 	return p.Pid == w.Pid && p.Started == w.Started && p.Namespace == w.Namespace || w.Pid == 0 && len(e.Processes) == 1

@@ -55,14 +55,14 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Pid = pick(r, 0, 7, 8) },
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
 		e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 7 + r.Intn(2), Started: uint64(99 + r.Intn(2)), Exe: pick(r, "", "/x/app", "/bin/python3"),
-			NoInjection: r.Intn(2) == 0, Closed: r.Intn(4) == 0, Driver: pick(r, "", "", "/usr/lib/libcuda.so.1"), Root: r.Intn(2) == 0})
+			NoInjection: r.Intn(2) == 0, Closed: r.Intn(4) == 0, Root: r.Intn(2) == 0})
 	},
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Seen = nil },
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Launcher = r.Intn(2) == 0 },
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Removed = pick(r, "", "no such directory") },
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
 		for i := range e.Watch.Seen {
-			e.Watch.Seen[i].API, e.Watch.Seen[i].Apart = pick(r, "", "/x/libvulkan.so.1"), r.Intn(2) == 0
+			e.Watch.Seen[i].Apart = r.Intn(2) == 0
 		}
 	},
 	each(func(r *rand.Rand, p *Process) {
@@ -115,7 +115,6 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Child = pick(r, "", "python*", "*") },
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.ExpectExit = r.Intn(2) },
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Kernel = pick(r, nil, regexp.MustCompile("^relu$")) },
-	func(r *rand.Rand, e *Evidence, q *Rules) { e.Own = []string{"relu"} },
 }
 
 var one = 1
@@ -193,7 +192,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 					beats++
 				}
 			}
-			if !w.Complete || w.Left || e.Removed != "" || slices.ContainsFunc(w.Seen, func(s Seen) bool { return s.Apart || s.API != "" && beats > 0 }) {
+			if !w.Complete || w.Left || e.Removed != "" || slices.ContainsFunc(w.Seen, func(s Seen) bool { return s.Apart }) {
 				return false
 			}
 			if beats == 0 {
@@ -208,7 +207,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 				}
 			}
 			for _, p := range w.Seen {
-				if p.NoInjection || p.Closed || !p.Root || p.Driver != "" && !beat(e, p) {
+				if !p.Root {
 					return false
 				}
 			}
@@ -252,7 +251,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 		"no process that counts was out of sight": func(e Evidence, r Rules) bool {
 			for _, p := range e.Watch.Seen {
 				counts := p.Exe == "" || p.Exe == e.Binary || childAsked(p.Exe, r)
-				if counts && (p.NoInjection || p.Closed || p.Driver != "" && !beat(e, p)) {
+				if counts && (p.NoInjection || p.Closed) {
 					return false
 				}
 			}
@@ -315,15 +314,6 @@ func recordsWhole(e Evidence, _ Rules) bool {
 		}
 	}
 	return e.CutFiles == 0 && !e.Truncated
-}
-
-func beat(e Evidence, s Seen) bool {
-	for _, p := range e.Processes {
-		if !p.Forked && p.Pid == s.Pid && p.Started == s.Started {
-			return true
-		}
-	}
-	return false
 }
 
 func counting(e Evidence, r Rules, p Process) bool {

@@ -48,13 +48,10 @@ type Options struct {
 	Stdout      io.Writer
 	Stderr      io.Writer
 	Real        func(Loaded) (bool, string) // is this driver that of a real GPU? nil: none is. See RealDriver
-	Own         []string                    // names of the kernels that the binary holds, from gpu/fatbin
 	// where the private directory of this run is made; empty: the system's directory for temporary files
 	RunDir string
 	Keep   bool     // leave the records there
 	Nodes  []string // the GPUs' device nodes; nil: those of this machine, DeviceNodes
-
-	Trace io.Writer // when each kernel ran, as Chrome trace JSON; nil: not asked for
 
 	layerDirs []string // Vulkan: where the loader has to look for layers, if it is an old one
 }
@@ -83,7 +80,7 @@ const controlTimeout = 60 * time.Second // PTX is compiled, and a first cuInit o
 // of processes is looked at. A non-zero status is evidence, not an error; the error says what kept the program from being run at all.
 // When ctx is cancelled the runner ends the tree; the run's private directory is removed in any case unless Keep is set.
 func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence, error) {
-	e := Evidence{Schema: 1, Backend: o.Probe.Backend, Binary: h.Abs(o.Binary), Args: o.Args, Own: o.Own, CUPTI: o.CUPTI,
+	e := Evidence{Schema: 1, Backend: o.Probe.Backend, Binary: h.Abs(o.Binary), Args: o.Args, CUPTI: o.CUPTI,
 		Probe: o.Probe.Digest}
 	e.Launcher = len(o.Launcher) > 0
 	switch h.OS {
@@ -172,8 +169,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		cmd.Path, cmd.Args = o.Launcher[0], slices.Concat(o.Launcher[1:], []string{e.Binary}, o.Args)
 	}
 	cmd = watching(cmd, o, watchFile)
-	s := newSampler(h, targetDir)
-	s.of = o.Probe.Backend
+	s := newSampler(h, o.Probe.Backend, targetDir)
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
 	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
@@ -213,14 +209,6 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	}
 	if err != nil {
 		e.Removed = err.Error()
-	} else if o.Trace != nil {
-		launches, err := probe.Timeline(targetDir)
-		if err == nil {
-			err = probe.WriteTrace(o.Trace, launches, Plain)
-		}
-		if err != nil {
-			return e, fmt.Errorf("trace: %w", err)
-		}
 	}
 	if e.Control.Outcome == ControlRecorded && survey(e, o.Rules()).matched == 0 { // the verdict will hang on silence
 		after, err := runControl(ctx, h, run, o, afterDir)
@@ -241,8 +229,9 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, b original) erro
 		is := func(id cache.Identity) bool {
 			return p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
 		}
-		self := is(b.id) || is(b.interpreter) && e.isProgram(Process{Process: p}) && e.Watch.runs(p, e.Binary)
-		q := Process{Process: p, Self: self, Tree: e.Watch.holds(p), Loaded: complete(h, o.loaded(p))}
+		runs := script(h, p, h.Abs(o.Dir))
+		self := is(b.id) || is(b.interpreter) && e.isProgram(Process{Process: p}) && (runs == "" || runs == e.Binary)
+		q := Process{Process: p, Self: self, Tree: e.Watch.holds(p), Loaded: complete(h, o.loaded(p)), Script: runs}
 		q.Real, q.RealNote = judged(o.Real, q.Loaded)
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)

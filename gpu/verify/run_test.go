@@ -185,7 +185,6 @@ func TestVerdictOfARun(t *testing.T) {
 		{"another kernel in four threads", []string{"threads"}, nil, OtherKernels, ""},
 		{"a convolution named like a product", []string{"convolution"}, nil, OtherKernels, ""},
 		{"the other kernel was asked for", []string{"fill"}, func(o *Options) { o.Kernel = regexp.MustCompile("^fill") }, Proved, ""},
-		{"the other kernel is the binary's own", []string{"fill"}, func(o *Options) { o.Own = []string{"fill_f32"} }, OtherKernels, "1 launch of fill_f32; no matrix product"},
 		{"the product ran on the device that was asked for", []string{"gpu"}, func(o *Options) { o.Device = "0" }, Proved, ""},
 		{"the product ran on another device", []string{"gpu"}, func(o *Options) { o.Device = "1" }, OtherKernels, "not on device 1"},
 		{"a child's product was asked for", []string{"child", "{other}", "gpu"}, func(o *Options) { o.Child = "oth*" }, Proved, ""},

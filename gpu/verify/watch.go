@@ -18,7 +18,7 @@ import (
 	"gpubuild/gpu/probe"
 )
 
-// How often the tree of processes is looked at, and how often closely: environment and mapped files.
+// How often the tree of processes is looked at, and how often closely: its file, namespaces and environment.
 const (
 	period    = 20 * time.Millisecond
 	closeness = 5 // every fifth look
@@ -28,15 +28,12 @@ const (
 // sampler looks at the program's tree through /proc; on Windows csrc/watch_windows.c does that itself. What lives shorter than the period
 // it may miss; that any child was there at all is known from the watcher.
 type sampler struct {
-	h      buildenv.Host
-	of     probe.Backend
-	dir    string // value of the record directory's variable
-	seen   map[processID]*Seen
-	partly map[processID]image // those whose environment could not be read whole at the last close look, and what they ran then
-	in     uint64              // our own PID namespace
-	placed bool                // the kernel reports where a process's environment is
-	looked bool
-	full   bool // more processes than are kept
+	h    buildenv.Host
+	of   probe.Backend
+	dir  string // value of the record directory's variable
+	seen map[processID]*Seen
+	in   uint64 // our own PID namespace
+	full bool   // more processes than are kept
 }
 
 type processID struct {
@@ -44,12 +41,8 @@ type processID struct {
 	started uint64
 }
 
-func newSampler(h buildenv.Host, dir string) *sampler {
-	s := &sampler{h: h, dir: dir, seen: map[processID]*Seen{}, partly: map[processID]image{}}
-	if data, err := h.ReadFile("/proc/self/stat", 8192); err == nil {
-		own, ok := parseStat(string(data))
-		s.placed = ok && own.image.there()
-	}
+func newSampler(h buildenv.Host, of probe.Backend, dir string) *sampler {
+	s := &sampler{h: h, of: of, dir: dir, seen: map[processID]*Seen{}}
 	if in, err := cache.Identify("/proc/self/ns/pid"); err == nil {
 		s.in = in.Inode
 	}
@@ -98,7 +91,6 @@ func (s *sampler) look(root int, closely bool) {
 	if !ok {
 		return
 	}
-	s.looked = true
 	s.one(root, st, true, closely)
 	queue, met := []int{st.parent}, map[int]bool{st.parent: true, root: true}
 	queue = append(queue, root)
@@ -121,131 +113,50 @@ func (s *sampler) look(root int, closely bool) {
 func (s *sampler) one(pid int, st stat, root, closely bool) {
 	id := processID{pid, st.started}
 	p := s.seen[id]
-	if p == nil {
-		if len(s.seen) >= maxSeen {
-			s.full = true
-			return
-		}
-		p = &Seen{Pid: pid, Started: st.started, Parent: st.parent, Root: root}
+	switch {
+	case st.zombie:
+		return
+	case p == nil && len(s.seen) >= maxSeen:
+		s.full = true
+		return
+	case p == nil:
+		p = &Seen{Pid: pid, Started: st.started, Root: root}
 		s.seen[id] = p
-		closely = true
-	}
-	if _, again := s.partly[id]; !closely && !again || st.zombie {
+	case !closely && !p.bare:
 		return
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
-	if exe, err := s.h.Files.EvalSymlinks(proc + "/exe"); err == nil {
-		before := p.Script
-		if p.Exe, p.Script = exe, s.script(proc, exe); p.Script != before {
-			p.scriptID, _ = cache.Identify(p.Script) // one that is not there is another when it is hashed
-		}
-	}
-	if p.Driver == "" { // of a process that has it the probe knows more
-		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err == nil {
-			p.Driver, p.API = mapped(maps, s.of.IsLoader), cmp.Or(p.API, mapped(maps, s.of.IsOtherAPI))
-		}
-	}
 	if in, err := cache.Identify(proc + "/ns/pid"); err == nil && s.in != 0 && in.Inode != s.in {
 		p.Namespace, p.Inner = in.Inode, s.inner(proc)
 	}
+	exe, err := s.h.Files.EvalSymlinks(proc + "/exe")
+	if p.Closed = p.Closed || errors.Is(err, fs.ErrPermission); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return // it ends: there is nothing of it any more
+	}
+	p.Exe = cmp.Or(exe, p.Exe)
 	for _, own := range []string{"root", "ns/mnt"} { // links: what they lead to differs where it has another
 		ours, err1 := s.h.Files.Stat("/proc/self/" + own)
 		its, err2 := s.h.Files.Stat(proc + "/" + own)
 		p.Apart = p.Apart || err1 == nil && err2 == nil && !os.SameFile(ours, its)
 	}
 	env, err := s.h.ReadFile(proc+"/environ", 4<<20)
-	again, ok := s.stat(pid)
-	if !ok || again.zombie || again.started != st.started {
-		return // it ended meanwhile: what was read may be nothing
+	if again, ok := s.stat(pid); !ok || again.zombie || again.started != st.started || err != nil {
+		return // it ends
 	}
-	if err != nil {
-		p.Closed = p.Closed || errors.Is(err, fs.ErrPermission)
-		return
+	before := p.bare
+	if p.bare = len(env) == 0; p.bare && !before {
+		return // in the middle of an exec it has none
 	}
-	if s.whole(id, st.image, again.image, env) &&
-		!(carries(env, probe.DirVariable+"="+s.dir) && carriesName(env, s.of.Injection())) {
-		p.NoInjection = true
-	}
-}
-
-// whole says whether what was read is the environment of one program, all of it. In the middle of an exec a process has none for a moment
-// that a loaded machine makes long; and of one that is read while the process execs or ends, only a beginning may come.
-func (s *sampler) whole(id processID, before, after image, env []byte) bool {
-	if !s.placed {
-		return s.likely(id, env)
-	}
-	last, was := s.partly[id]
-	switch {
-	case before != after || !before.there(): // look again soon
-		s.partly[id] = image{}
-		return false
-	case uint64(len(env)) == before.envEnd-before.envStart, was && last == before: // it lasts: the program gave that memory away
-		delete(s.partly, id)
-		return true
-	}
-	s.partly[id] = before
-	return false
-}
-
-// likely replaces whole where the kernel does not report enough: an empty environment counts when it is read twice in a row.
-func (s *sampler) likely(id processID, env []byte) bool {
-	if _, was := s.partly[id]; len(env) > 0 || was {
-		delete(s.partly, id)
-		return true
-	}
-	// A process about to end has no memory any more, and so neither environment nor files.
-	if maps, err := s.h.ReadFile("/proc/"+strconv.Itoa(id.pid)+"/maps", 32<<20); err == nil && len(maps) > 0 {
-		s.partly[id] = image{}
-	}
-	return false
-}
-
-func carries(env []byte, entry string) bool {
-	for _, e := range bytes.Split(env, []byte{0}) {
-		if string(e) == entry {
-			return true
-		}
-	}
-	return false
-}
-
-func carriesName(env []byte, name string) bool {
-	for _, e := range bytes.Split(env, []byte{0}) {
-		if bytes.HasPrefix(e, []byte(name+"=")) {
-			return true
-		}
-	}
-	return false
-}
-
-// mapped finds a library among mapped files.
-func mapped(maps []byte, is func(name string) bool) string {
-	for len(maps) > 0 {
-		line, rest, _ := bytes.Cut(maps, []byte{'\n'})
-		maps = rest
-		if i := bytes.IndexByte(line, '/'); i >= 0 {
-			path := string(line[i:])
-			if is(path[strings.LastIndexByte(path, '/')+1:]) {
-				return path
-			}
-		}
-	}
-	return ""
+	env = append([]byte{0}, env...) // where an exec came between, the next look corrects it
+	p.NoInjection = !bytes.Contains(env, []byte("\x00"+probe.DirVariable+"="+s.dir+"\x00")) ||
+		!bytes.Contains(env, []byte("\x00"+s.of.Injection()+"="))
 }
 
 type stat struct {
 	parent  int
 	started uint64
 	zombie  bool
-	image   image
 }
-
-// image is where the kernel put a program and its environment. It writes the program's place down last (create_elf_tables and
-// load_elf_binary in fs/binfmt_elf.c), and reads them from one memory (do_task_stat in fs/proc/array.c): while that is not there, the
-// rest need not be, either.
-type image struct{ code, stack, envStart, envEnd uint64 }
-
-func (i image) there() bool { return i.code != 0 }
 
 // stat reads /proc/<pid>/stat; the name in parentheses may hold anything. Source: proc(5).
 func (s *sampler) stat(pid int) (stat, bool) {
@@ -267,14 +178,7 @@ func parseStat(text string) (stat, bool) {
 	}
 	parent, err1 := strconv.Atoi(f[1])
 	started, err2 := strconv.ParseUint(f[19], 10, 64)
-	st := stat{parent: parent, started: started, zombie: f[0] == "Z" || f[0] == "X"}
-	// as proc(5) numbers them
-	for field, to := range map[int]*uint64{27: &st.image.code, 28: &st.image.stack, 50: &st.image.envStart, 51: &st.image.envEnd} {
-		if field-3 < len(f) {
-			*to, _ = strconv.ParseUint(f[field-3], 10, 64) // 0 where it is not a number
-		}
-	}
-	return st, err1 == nil && err2 == nil
+	return stat{parent: parent, started: started, zombie: f[0] == "Z" || f[0] == "X"}, err1 == nil && err2 == nil
 }
 
 // children lists a process's children, by the kernel's own list (CONFIG_PROC_CHILDREN) or by asking every process for its parent.
@@ -338,9 +242,7 @@ type watchLine struct {
 	Nodes    []string  `json:"nodes"`
 	Errno    int       `json:"errno"`
 	Exe      string    `json:"exe"`
-	Driver   string    `json:"driver"`
 	Lost     bool      `json:"lost"`
-	Closed   bool      `json:"closed"`
 	Root     bool      `json:"root"`
 }
 
@@ -367,9 +269,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 		case l.Event == "exec-failed" && l.Pid == w.pid:
 			w.refused = l.Errno
 		case l.Event == "seen" && len(w.seen) < maxSeen:
-			w.seen = append(w.seen, Seen{
-				Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, NoInjection: l.Lost, Closed: l.Closed, Root: l.Root,
-			})
+			w.seen = append(w.seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, NoInjection: l.Lost, Root: l.Root})
 		case l.Event == "ended" && l.Pid == w.pid:
 			w.ended = &l
 		}
@@ -379,7 +279,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 
 // merge joins what the watcher and the sampler know. Only the watcher can make it complete.
 func (w watched) merge(s *sampler) Watch {
-	out := Watch{Pid: w.pid, Started: w.started, Namespace: w.in, Watcher: w.watcher, Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
+	out := Watch{Pid: w.pid, Started: w.started, Namespace: w.in, Watcher: w.watcher, Seen: w.seen}
 	if e := w.ended; e != nil {
 		out.Watched, out.Nodes, out.Renamed, out.Name = e.Watched, e.Nodes, e.Renamed, e.Name
 		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans

@@ -37,9 +37,6 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	default:
 		out = append(out, "ran: no kernel was recorded; the program "+e.Exit.String())
 	}
-	if tree := e.tree(); tree != "" && (r.Child != "" || s.childRecorded != "") {
-		out = append(out, tree)
-	}
 	switch {
 	case s.device != nil:
 		out = append(out, fmt.Sprintf(

@@ -176,11 +176,11 @@ static void in_small_stack(int ends) {
     pthread_join(thread, NULL);
 }
 
-/* a child with this process's own pid, in a namespace whose first process only waits */
+/* a child with this process's own pid, in a namespace whose first process only waits, and ends with this one */
 static pid_t twin(void) {
     pid_t first, same = getpid(); struct clone_args how = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&same, .set_tid_size = 1 };
     must("unshare", unshare(CLONE_NEWPID));
-    if ((first = fork()) == 0) for (;;) pause();
+    if ((first = fork()) == 0) { prctl(PR_SET_PDEATHSIG, SIGKILL); for (;;) pause(); }
     return (pid_t)syscall(SYS_clone3, &how, sizeof how);
 }
 

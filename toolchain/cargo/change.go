@@ -3,6 +3,8 @@ package cargo
 import (
 	"slices"
 	"strings"
+
+	"gpubuild/buildenv"
 )
 
 // Change is what a command line is to ask for in addition.
@@ -14,45 +16,68 @@ type Change struct {
 	Manifest  string // instead of any --manifest-path, and of the directory's own
 }
 
-// Change answers the command line with a change: all features in one --features behind the verb, everything else as it was typed.
+// Change returns the command line with a change: all features in one --features behind the verb, everything else as it was typed.
 func (l Line) Change(c Change) (Line, error) {
-	var feats []string
+	var feats, words []string
 	for _, f := range append(slices.Clone(l.Features), c.Features...) {
 		if !slices.Contains(feats, f) && !slices.Contains(c.Without, f) {
 			feats = append(feats, f)
 		}
 	}
-	var words []string
-	if l.Toolchain != "" {
-		words = append(words, "+"+l.Toolchain)
-	}
-	words = append(append(words, l.Global...), l.verbWord())
+	replaced := []string{"--features"}
 	if len(feats) > 0 {
 		words = append(words, "--features", strings.Join(feats, ","))
 	}
 	if c.Workspace {
-		words = append(words, "--workspace")
+		words, replaced = append(words, "--workspace"), append(replaced, "--package")
 	}
 	if c.Manifest != "" {
-		words = append(words, "--manifest-path", c.Manifest)
+		words, replaced = append(words, "--manifest-path", c.Manifest), append(replaced, "--manifest-path")
 	}
 	for _, p := range c.Packages {
 		words = append(words, "-p", p)
 	}
+	return l.with(words, replaced...)
+}
+
+// with is the line with words behind the verb, and without the flags that they replace.
+func (l Line) with(added []string, replaced ...string) (Line, error) {
+	words := slices.Concat(l.head(), []string{l.verbWord()}, added)
 	for _, it := range l.items {
-		gone := len(it.flags) > 0
-		for _, f := range it.flags {
-			gone = gone &&
-				(f.Name == "--features" || c.Workspace && f.Name == "--package" || c.Manifest != "" && f.Name == "--manifest-path")
+		kept := slices.ContainsFunc(it.flags, func(f Flag) bool { return !slices.Contains(replaced, f.Name) })
+		if kept || len(it.flags) == 0 {
+			words = append(words, it.words...)
 		}
-		if gone {
-			continue
-		}
-		words = append(words, it.words...)
 	}
 	if l.HasTrailing {
 		words = append(append(words, "--"), l.Trailing...)
 	}
-	out, _, err := Split(words, nil)
-	return out, err
+	changed, _, err := Split(words, nil)
+	if err != nil {
+		return l, err
+	}
+	changed.AliasConfig = l.AliasConfig
+	return changed, nil
+}
+
+// WithConfig adds --config arguments that beat all others of the line. Cargo forgets those before the verb when one stands after it, so
+// they come along.
+func (l Line) WithConfig(settings ...string) Line {
+	var words []string
+	for _, s := range append(slices.Clone(l.Config), settings...) {
+		words = append(words, "--config", s)
+	}
+	l, _ = l.with(words, "--config") // words that were split before are split again
+	return l
+}
+
+// WithDirectories has cargo build in a directory where the environment alone would not: --target-dir and --config go before it.
+func (l Line) WithDirectories(dir string) Line {
+	if l.TargetDir != "" {
+		l, _ = l.with([]string{"--target-dir", dir}, "--target-dir")
+	}
+	if slices.ContainsFunc(l.Config, func(c string) bool { return strings.Contains(c, "build-dir") || !strings.Contains(c, "=") }) {
+		l = l.WithConfig("build.build-dir=" + buildenv.TOMLString(dir))
+	}
+	return l
 }

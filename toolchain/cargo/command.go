@@ -22,6 +22,14 @@ func (p Private) Dirs(h buildenv.Host) []string {
 	}
 }
 
+// instead has a question use these directories. The variable alone loses against a --config of the user's; the last --config wins against
+// files, variables and earlier ones (observed 1.95).
+func (p Private) instead(h buildenv.Host, args []string, env buildenv.Env) ([]string, buildenv.Env) {
+	target, build := h.Join(p.Root, "graph", "target"), h.Join(p.Root, "graph", "build")
+	return append(args, "--config", "build.build-dir="+buildenv.TOMLString(build)),
+		env.Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build)
+}
+
 // Asking is how questions are put, whatever they are.
 type Asking struct {
 	Private     Private
@@ -31,12 +39,14 @@ type Asking struct {
 	nightly bool // unstable settings are in force in the build itself, so they stay in force in the question
 }
 
-// graphDrops are flags that do not change what is built but would change the
-// answer's form, write files, open a browser or hide a message.
-var graphDrops = []string{
-	"--message-format", "--timings", "--verbose", "--quiet", "--unit-graph", "--build-plan", "--target-dir", "--artifact-dir", "--out-dir",
-	"--future-incompat-report", "--open", "--print", "--help", "--no-run", "--output-format",
-}
+// selection are the flags by which a line chooses packages, features and targets; settings, those that say besides what cargo is to make
+// of it, whatever the subcommand.
+var (
+	selection = []string{"--manifest-path", "--package", "--workspace", "--all", "--exclude", "--features", "--all-features",
+		"--no-default-features", "--target", "--release", "--profile", "--lib", "--bins", "--bin", "--examples", "--example", "--tests",
+		"--test", "--benches", "--bench", "--all-targets"}
+	settings = []string{"--config", "-Z", "--locked", "--offline", "--frozen", "--lockfile-path"}
+)
 
 // UnitGraph asks for cargo's own plan of the build. RUSTC_BOOTSTRAP=1 makes a stable cargo answer; both private directories keep the
 // user's own as they are. A `run` becomes a build, since `cargo run --unit-graph` prints the graph and then panics; it may so have roots
@@ -53,32 +63,20 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	default:
 		return buildenv.Cmd{}, false
 	}
-	drop := graphDrops
-	switch l.Verb {
-	case "clippy":
-		drop = append([]string{"--fix", "--explain", "--version", "--no-deps"}, drop...)
-	case "fix":
-		drop = append(
-			[]string{"--edition", "--edition-idioms", "--broken-code", "--allow-no-vcs", "--allow-dirty", "--allow-staged"},
-			drop...)
-	}
 	args := append(l.before(), verb, "--unit-graph", "-Zunstable-options")
-	args = append(args, l.render(drop)...)
-	if l.Verb == "fix" && !l.HasTargets() {
-		args = append(args, "--all-targets") // fix's own default
+	args = append(args, l.keep(slices.Concat(selection, settings, []string{"--doc", "--crate-type", "--ignore-rust-version", "--color",
+		"--compile-time-deps", "--jobs", "--keep-going", "--no-fail-fast"})...)...)
+	if verb == "doc" || verb == "rustdoc" {
+		args = append(args, l.keep("--no-deps")...)
 	}
-	if l.Verb == "clippy" && l.Has("--fix") && !l.HasTargets() {
-		args = append(args, "--all-targets") // --fix implies it
+	args = append(args, l.Unknown()...) // of a newer cargo's
+	if (l.Verb == "fix" || l.Verb == "clippy" && l.Has("--fix")) && !l.HasTargets() {
+		args = append(args, "--all-targets") // their own default
 	}
-	target, build := h.Join(a.Private.Root, "graph", "target"), h.Join(a.Private.Root, "graph", "build")
-	args = append(args, a.locked(l)...)
-	// The variable alone loses against a --config of the user's; the last --config wins against files, variables and earlier ones
-	// (observed 1.95).
-	args = append(args, "--config", "build.build-dir="+buildenv.TOMLString(build))
+	args, env := a.Private.instead(h, append(args, a.locked(l)...), a.env(t).Set("RUSTC_BOOTSTRAP", "1"))
 	if l.Verb == "test" || l.Verb == "bench" {
 		args = append(args, l.Positional...)
 	}
-	env := a.env(t).Set("RUSTC_BOOTSTRAP", "1").Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build)
 	return t.cmd(env, args), true
 }
 
@@ -92,23 +90,6 @@ func (l Line) AsTree(pkg string) []string {
 	return words
 }
 
-// UnstableConfig asks whether a configuration wakes unstable features once
-// RUSTC_BOOTSTRAP=1 is set. Status 101 with "is not set" is the good answer.
-func UnstableConfig(t Tool, l Line) buildenv.Cmd { return configGet(t, l, "unstable", true) }
-
-// configGet asks for one configuration value, merged from files, variables and --config.
-func configGet(t Tool, l Line, key string, json bool) buildenv.Cmd {
-	args := append(l.before(), "-Zunstable-options", "config", "get")
-	if json {
-		args = append(args, "--format", "json-value")
-	} else {
-		args = append(args, "--show-origin")
-	}
-	args = append(args, l.keep("--config")...)
-	// config get knows no other flags; offline and locked mean nothing to it
-	return t.cmd(t.question().Set("RUSTC_BOOTSTRAP", "1"), append(args, key))
-}
-
 // MetadataNoDeps asks where the build directories are, with configuration, variables and --config applied; --target-dir is applied by way
 // of the variable that it beats, since metadata does not know the flag. Needs no lock file, no sources and no network.
 func MetadataNoDeps(h buildenv.Host, t Tool, l Line) buildenv.Cmd {
@@ -117,6 +98,28 @@ func MetadataNoDeps(h buildenv.Host, t Tool, l Line) buildenv.Cmd {
 	env := t.question()
 	if l.TargetDir != "" {
 		env = env.Set("CARGO_TARGET_DIR", l.absolute(h, t, l.TargetDir))
+	}
+	return t.cmd(env, args)
+}
+
+// Metadata asks for the packages of a build: their features, dependencies and targets. Nothing is downloaded and no lock file is written;
+// noDeps leaves out what is not of the workspace, for when that is not all on this machine. Cargo reads and writes what it knows of rustc,
+// and does so in the private directory.
+func Metadata(h buildenv.Host, t Tool, l Line, p Private, noDeps bool) buildenv.Cmd {
+	args := append(l.before(), "metadata", "--format-version", "1", "--quiet")
+	args = append(args, l.keep("--manifest-path", "--lockfile-path", "--config", "-Z")...)
+	args, env := p.instead(h, args, t.question())
+	if noDeps {
+		return t.cmd(env, append(args, "--no-deps", "--offline"))
+	}
+	args = append(args, l.keep("--features", "--all-features", "--no-default-features")...)
+	args = append(args, "--frozen")
+	targets := l.Target
+	if len(targets) == 0 {
+		targets = []string{"host-tuple"} // cargo 1.91 and later; to others it is unknown
+	}
+	for _, target := range targets {
+		args = append(args, "--filter-platform", target)
 	}
 	return t.cmd(env, args)
 }
@@ -163,10 +166,7 @@ func Clean(t Tool, l Line, packages, targets []string) buildenv.Cmd {
 	for _, tr := range targets {
 		args = append(args, "--target", tr)
 	}
-	args = append(
-		args,
-		l.keep("--manifest-path", "--lockfile-path", "--target-dir", "--config", "--locked", "--offline", "--frozen", "-Z", "--color")...)
-	return t.cmd(t.Env, args)
+	return t.cmd(t.Env, append(args, l.keep(append(settings, "--manifest-path", "--target-dir", "--color")...)...))
 }
 
 // Plain is cargo as the user called it. The caller sets the streams.
@@ -249,22 +249,6 @@ func (l Line) before() []string {
 	return slices.Clip(out)
 }
 
-// render writes the flags out again except some, in one form; words that are not understood go as they are.
-func (l Line) render(drop []string) []string {
-	var out []string
-	for _, f := range l.flags() {
-		if !slices.Contains(drop, f.Name) {
-			out = append(out, f.words()...)
-		}
-	}
-	for _, it := range l.items {
-		if len(it.flags) == 0 && !it.positional {
-			out = append(out, it.words...)
-		}
-	}
-	return out
-}
-
 // keep writes some of the flags out again.
 func (l Line) keep(names ...string) []string {
 	var out []string
@@ -278,9 +262,7 @@ func (l Line) keep(names ...string) []string {
 
 // As is another command about the same packages, features and targets, with what the line says of these.
 func (l Line) As(verb ...string) []string {
-	return slices.Concat(l.before(), verb, l.keep("--manifest-path", "--package", "--workspace", "--exclude", "--features",
-		"--all-features", "--no-default-features", "--target", "--release", "--profile", "--lib", "--bins", "--bin", "--examples",
-		"--example", "--tests", "--test", "--benches", "--bench", "--all-targets"))
+	return slices.Concat(l.before(), verb, l.keep(selection...))
 }
 
 func (f Flag) words() []string {

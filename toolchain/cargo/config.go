@@ -1,14 +1,6 @@
 package cargo
 
 import (
-	"bytes"
-	"cmp"
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -17,20 +9,68 @@ import (
 	"gpubuild/buildenv"
 )
 
-// configLimit is the size up to which a configuration file is looked through; cargo is asked about a larger one.
+// config is what cargo's configuration says of a command line: --config, the variables, then the files, strongest first. It is read here,
+// and not asked of `cargo config get`: from what that prints, a value can claim another origin than it has, and consent is asked by origin.
+type config []layer
+
+// layer is one source of configuration.
+type layer struct {
+	origin string // "--config" or the file; empty for the variables
+	root   string // the directory to which relative paths in it belong
+	table  map[string]any
+	vars   buildenv.Env
+	cli    bool  // given on the command line, itself or in a file that it names
+	unread error // a file that is not understood here: it may say anything
+}
+
+// configLimit is the size up to which a configuration file is read.
 const configLimit = 1 << 20
+
+// readConfig reads the configuration of a command line.
+func readConfig(h buildenv.Host, t Tool, l Line) config {
+	r := reader{host: h, seen: map[string]bool{}}
+	cwd := l.cwd(h, t)
+	for _, c := range slices.Backward(l.Config) {
+		if path := h.From(cwd, c); h.IsFile(path) || !strings.Contains(c, "=") {
+			r.file(path)
+		} else {
+			r.text(c, layer{origin: "--config", root: cwd}, cwd)
+		}
+	}
+	for i := range r.out {
+		r.out[i].cli = true
+	}
+	r.out = append(r.out, layer{vars: t.Env})
+	r.files(t, l)
+	return r.out
+}
 
 // ConfigFiles lists the configuration files that cargo reads for a command line, strongest first, with those that they include; --config
 // is left out.
-// Cargo walks up from its current directory, which it knows without links; both spellings are looked at.
-func ConfigFiles(h buildenv.Host, t Tool, l Line) []string {
-	var out []string
-	seen := map[string]bool{}
+func ConfigFiles(h buildenv.Host, t Tool, l Line) (paths []string) {
+	r := reader{host: h, seen: map[string]bool{}}
+	for _, file := range r.files(t, l) {
+		paths = append(paths, file.origin)
+	}
+	return paths
+}
+
+// reader collects layers, each file once.
+type reader struct {
+	host buildenv.Host
+	seen map[string]bool
+	out  config
+}
+
+// files are those that cargo finds by itself. It walks up from its current directory, which it knows without links; both spellings are
+// looked at.
+func (r *reader) files(t Tool, l Line) config {
+	h := r.host
+	before := len(r.out)
 	look := func(dir string) {
 		for _, name := range []string{"config.toml", "config"} {
-			p := h.Join(dir, name)
-			if h.IsFile(p) {
-				out = append(out, withIncludes(h, p, seen)...)
+			if p := h.Join(dir, name); h.IsFile(p) {
+				r.file(p)
 			}
 		}
 	}
@@ -45,245 +85,141 @@ func ConfigFiles(h buildenv.Host, t Tool, l Line) []string {
 	} else if h.Home != "" {
 		look(h.Join(h.Home, ".cargo"))
 	}
-	return out
+	return r.out[before:]
 }
 
-// withIncludes is a configuration file and what it includes (cargo 1.94 and newer), strongest first.
-func withIncludes(h buildenv.Host, path string, seen map[string]bool) []string {
-	if seen[path] {
-		return nil
+func (r *reader) file(path string) {
+	h := r.host
+	if r.seen[path] {
+		return
 	}
-	seen[path] = true
+	r.seen[path] = true
+	file := layer{origin: path, root: h.Dir(h.Dir(path))}
 	data, err := h.ReadFile(path, configLimit)
 	if err != nil {
-		return []string{path}
+		file.unread = err
+		r.out = append(r.out, file)
+		return
 	}
-	return append([]string{path}, includes(h, string(data), h.Dir(path), seen)...)
+	r.text(string(data), file, h.Dir(path))
 }
 
-// includes are the files that a text of configuration includes: a path or a table with one, or a list of them. The last is the strongest.
-func includes(h buildenv.Host, text, dir string, seen map[string]bool) (out []string) {
-	var doc map[string]any
-	if _, err := toml.Decode(text, &doc); err != nil {
-		return nil // cargo's to report
-	}
-	list, isList := doc["include"].([]any)
-	if tables, ok := doc["include"].([]map[string]any); ok {
+// text adds a layer, and then what it includes (cargo 1.94 and newer): a path or a table with one, or a list of them, the last the
+// strongest.
+func (r *reader) text(text string, is layer, dir string) {
+	_, is.unread = toml.Decode(text, &is.table)
+	r.out = append(r.out, is)
+	list, isList := is.table["include"].([]any)
+	if tables, ok := is.table["include"].([]map[string]any); ok {
 		for _, table := range tables {
 			list = append(list, table)
 		}
 	} else if !isList {
-		list = []any{doc["include"]}
+		list = []any{is.table["include"]}
 	}
 	for _, one := range slices.Backward(list) {
 		if table, ok := one.(map[string]any); ok {
 			one = table["path"]
 		}
-		if file, ok := one.(string); ok {
-			out = append(out, withIncludes(h, h.From(dir, file), seen)...)
+		if path, ok := one.(string); ok {
+			r.file(r.host.From(dir, path))
 		}
 	}
+}
+
+// get is what a layer says of a key; nil: nothing.
+func (l layer) get(keys ...string) any {
+	if v := l.vars.Get(variable(keys...)); v != "" {
+		return v
+	}
+	var v any = l.table
+	for _, k := range keys {
+		table, _ := v.(map[string]any)
+		v = table[k]
+	}
+	return v
+}
+
+// variable is the name of the environment variable for a key.
+func variable(keys ...string) string {
+	return "CARGO_" + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(strings.Join(keys, "_")))
+}
+
+// find is the strongest value of a key, and where it is from.
+func (c config) find(keys ...string) (any, layer) {
+	for _, l := range c {
+		if v := l.get(keys...); v != nil {
+			return v, l
+		}
+	}
+	return nil, layer{}
+}
+
+// has reports whether anything is said of a key.
+func (c config) has(keys ...string) bool { v, _ := c.find(keys...); return v != nil }
+
+// command reads a command, which is a string that is split at white space or a list.
+func command(v any) (words []string, isText bool) {
+	if text, ok := v.(string); ok {
+		return strings.Fields(text), true
+	}
+	list, _ := v.([]any)
+	for _, w := range list {
+		text, _ := w.(string)
+		words = append(words, text)
+	}
+	return words, false
+}
+
+// Given is a variable that cargo's configuration gives to build scripts ("[env]", The Cargo Book).
+type Given struct {
+	Name, Value string
+	Written     string // the value before `relative` made it a path
+	Force       bool   // it counts even where the environment has the variable
+	Origin      string // the file, or --config
+}
+
+// ConfigEnv lists the variables of the [env] tables that count for a command line. One table is made of all, and a key that a stronger one
+// has stays. A file that cannot be read is cargo's to report.
+func ConfigEnv(h buildenv.Host, t Tool, l Line) (out []Given) {
+	merged, from := map[string]map[string]any{}, map[string]layer{}
+	for _, is := range readConfig(h, t, l) {
+		env, _ := is.table["env"].(map[string]any)
+		for name, v := range env {
+			table, isTable := v.(map[string]any)
+			if !isTable {
+				table = map[string]any{"value": v}
+			}
+			if merged[name] == nil {
+				merged[name] = map[string]any{}
+			}
+			for key, v := range table {
+				if _, has := merged[name][key]; has {
+					continue
+				}
+				if merged[name][key] = v; key == "value" {
+					from[name] = is
+				}
+			}
+		}
+	}
+	for name, is := range from {
+		value, ok := merged[name]["value"].(string)
+		if !ok {
+			continue
+		}
+		g := Given{Name: name, Value: value, Written: value, Force: merged[name]["force"] == true, Origin: is.origin}
+		if merged[name]["relative"] == true {
+			g.Value = h.From(is.root, value)
+		}
+		out = append(out, g)
+	}
+	slices.SortFunc(out, func(a, b Given) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// mayHold says whether cargo's configuration can have a key, and where it could be: a file that has neither the word nor a way to hide it
-// (include, escapes) cannot. It spares most projects a question of 25 ms; cargo answers it where the word is found.
-func mayHold(h buildenv.Host, t Tool, l Line, word, variable string) string {
-	suspicious := func(text []byte) bool {
-		return slices.ContainsFunc([]string{word, "include", `\u`, `\U`, `\x`}, func(w string) bool {
-			return bytes.Contains(text, []byte(w))
-		})
-	}
-	for _, c := range l.Config {
-		if !strings.Contains(c, "=") || suspicious([]byte(c)) {
-			return "--config " + c
-		}
-	}
-	for _, p := range ConfigFiles(h, t, l) {
-		if data, err := h.ReadFile(p, configLimit); err != nil || suspicious(data) {
-			return p
-		}
-	}
-	if variable != "" {
-		for _, n := range t.Env.Names() {
-			if strings.HasPrefix(strings.ToUpper(n), variable) {
-				return n
-			}
-		}
-	}
-	return ""
-}
-
-// unstable says why the unit graph must not be asked for, empty when it may be, and whether unstable settings are in force anyway: on a
-// nightly cargo they belong to the build, and the question must have them too.
-func unstable(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) (reason string, nightly bool, err error) {
-	where := mayHold(h, t, l, "unstable", "")
-	if where == "" && len(t.unstableVars()) == 0 {
-		return "", false, nil
-	}
-	if t.Env.Get("RUSTC_BOOTSTRAP") == "1" {
-		return "", true, nil
-	}
-	if res, err := ask(ctx, run, Version(t, l), Request{}); err == nil {
-		if v, _ := ParseVersion(res.Stdout); v.Nightly() {
-			return "", true, nil
-		}
-	}
-	if where == "" {
-		return "", false, nil // variables are taken out of the question's environment
-	}
-	value, set, err := configValue(ctx, run, UnstableConfig(t, l))
-	if err != nil {
-		if _, ok := errors.AsType[*RefusedError](err); ok {
-			return "this cargo does not say whether its configuration has [unstable] settings", false, nil
-		}
-		return "", false, err
-	}
-	if set {
-		return fmt.Sprintf("cargo's configuration has [unstable] settings (%.80s) that the unit graph would wake", value), false, nil
-	}
-	return "", false, nil
-}
-
-// configValue runs a configGet with JSON; unset is no error.
-func configValue(ctx context.Context, run runner, c buildenv.Cmd) ([]byte, bool, error) {
-	res, err := ask(ctx, run, c, Request{})
-	if err == nil {
-		return bytes.TrimSpace(res.Stdout), true, nil
-	}
-	var refused *RefusedError
-	if errors.As(err, &refused) && strings.Contains(stripANSI(string(refused.Stderr)), "is not set") {
-		return nil, false, nil
-	}
-	return nil, false, err
-}
-
-// Alias expands a user's [alias] as cargo does: `gpu = "run --features cuda"`, and one that beats the built-in b, c, d, r, t. Its answers
-// take the place of Split's, since only now is it known which words belong to a program; without an alias they are the same. The expanded
-// line is what is built; handing it to cargo does the same as the typed one. Verbs of cargo's own cannot be aliased.
-func Alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
-	_, owns, err := Split(l.typed, own)
-	if err != nil {
-		return l, nil, err
-	}
-	seen := map[string]bool{}
-	for {
-		words, err := alias(ctx, h, run, t, l)
-		if err != nil || words == nil {
-			return l, owns, err
-		}
-		if seen[l.VerbWord] {
-			return l, owns, nil // a circle: cargo's to report
-		}
-		seen[l.VerbWord] = true
-		args := slices.Concat(l.typed[:l.verbAt], words, l.typed[l.verbAt+1:])
-		next, more, err := Split(args, own)
-		if err != nil {
-			return l, owns, fmt.Errorf("alias `%s` of cargo's configuration: %w", l.VerbWord, err)
-		}
-		if len(more) > len(owns) {
-			if err := foreignAlias(h, t, l); err != nil {
-				return l, owns, err
-			}
-		}
-		if next.VerbWord == "" {
-			return l, owns, nil // an alias of flags only: cargo's to report
-		}
-		next.AliasConfig = l.AliasConfig || len(next.Config) > len(l.Config)
-		l, owns = next, more
-	}
-}
-
-// UsersConfig reports whether a configuration file is the user's own, below CARGO_HOME, and not of a repository. What cargo unpacked there
-// is not the user's.
-func UsersConfig(h buildenv.Host, t Tool, path string) bool {
-	home, path := Home(h, t), h.Real(path)
-	return h.Below(path, home) && !h.Below(path, h.Join(home, "registry")) && !h.Below(path, h.Join(home, "git"))
-}
-
-// Home is CARGO_HOME, without links.
-func Home(h buildenv.Host, t Tool) string {
-	return h.Real(h.Abs(cmp.Or(t.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))))
-}
-
-// foreignAlias returns an *AliasError if a file of the repository gives this command line a flag of ours.
-func foreignAlias(h buildenv.Host, t Tool, l Line) error {
-	for _, path := range ConfigFiles(h, t, l) {
-		if UsersConfig(h, t, path) {
-			continue
-		}
-		data, err := h.ReadFile(path, configLimit)
-		if err != nil {
-			return &AliasError{Path: path, Alias: l.VerbWord} // cargo was asked, and it may be this file that has the alias
-		}
-		var doc struct {
-			Alias map[string]any `toml:"alias"`
-		}
-		if _, err := toml.Decode(string(data), &doc); err != nil {
-			continue // cargo's to report
-		}
-		for _, w := range strings.Fields(fmt.Sprint(doc.Alias[l.VerbWord])) {
-			if flag, _, _ := strings.Cut(strings.Trim(w, "[]"), "="); strings.HasPrefix(flag, ownPrefix) {
-				at := 0
-				key := `(?m)^\s*(alias\.)?["']?` + regexp.QuoteMeta(l.VerbWord) + `["']?\s*=`
-				if key := regexp.MustCompile(key).FindIndex(data); key != nil {
-					at = key[1]
-				}
-				line := 1 + bytes.Count(data[:at+max(0, bytes.Index(data[at:], []byte(flag)))], []byte("\n"))
-				return &AliasError{Path: fmt.Sprintf("%s:%d", path, line), Alias: l.VerbWord, Flag: flag}
-			}
-		}
-	}
-	return nil
-}
-
-func alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) ([]string, error) {
-	w := l.VerbWord
-	if _, verb := verbs[w]; w == "" || verb && w != "clippy" || strings.ContainsAny(w, ".\"'= \t") || cargoCommands[w] {
-		return nil, nil
-	}
-	variable := "CARGO_ALIAS_" + strings.ToUpper(strings.ReplaceAll(w, "-", "_"))
-	if mayHold(h, t, l, "alias", variable) == "" {
-		return nil, nil
-	}
-	value, set, err := configValue(ctx, run, configGet(t, l, "alias."+w, true))
-	if err != nil {
-		if _, ok := errors.AsType[*RefusedError](err); ok {
-			return nil, nil // a configuration that cargo cannot read is reported by the call that follows
-		}
-		return nil, err
-	}
-	if !set {
-		return nil, nil
-	}
-	var list []string
-	if json.Unmarshal(value, &list) == nil {
-		return list, nil
-	}
-	var text string
-	if json.Unmarshal(value, &text) == nil {
-		return strings.Fields(text), nil
-	}
-	return nil, nil
-}
-
-// Plugin reports whether there is a cargo-X for a command, where cargo looks for one.
-func Plugin(h buildenv.Host, t Tool, command string) bool {
-	h.Env = t.Env
-	_, err := h.LookPath("cargo-" + command)
-	return err == nil || h.ProgramIn(h.Join(Home(h, t), "bin"), "cargo-"+command) != ""
-}
-
-// OwnCommands lists the commands that come with cargo, without asking it.
-func OwnCommands() []string {
-	return slices.Concat(slices.Collect(maps.Keys(verbs)), slices.Collect(maps.Keys(cargoCommands)))
-}
-
-// cargoCommands are the commands of cargo 1.95 itself that verbs does not have: no alias can take their place.
-var cargoCommands = map[string]bool{
-	"add": true, "config": true, "fetch": true, "generate-lockfile": true, "git-checkout": true, "help": true,
-	"info": true, "init": true, "install": true, "locate-project": true, "login": true, "logout": true,
-	"new": true, "owner": true, "package": true, "pkgid": true, "publish": true, "read-manifest": true,
-	"remove": true, "report": true, "search": true, "uninstall": true, "update": true, "vendor": true,
-	"verify-project": true, "version": true, "yank": true,
+// WithEnv adds the --config that gives build scripts another value than an [env] table does.
+func (l Line) WithEnv(name, value string) Line {
+	key := "env." + buildenv.TOMLString(name)
+	return l.WithConfig(key+".value="+buildenv.TOMLString(value), key+".relative=false")
 }

@@ -43,7 +43,7 @@ func TestDiagnostics(t *testing.T) {
 	}
 	var d Diagnostics
 	lines := &Lines{Each: d.Line}
-	_, _ = lines.Write([]byte("error: " + strings.Repeat("x", 1<<21)))
+	_, _ = lines.Write([]byte("error: " + strings.Repeat("x", maxHeld+1)))
 	_, _ = lines.Write([]byte("\n --> a.rs:1:1\n"))
 	_, _ = lines.Write([]byte(strings.Repeat("error: a\n --> a.rs:1:1\n", 100)))
 	if len(d.Found) != maxDiagnostics || d.Found[0].Message != "error: a" {

@@ -1,7 +1,6 @@
 package cargo
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -44,25 +43,6 @@ func FirstLine(err error) string {
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return line
-}
-
-// AliasError says that an alias of a repository's carries a flag of ours: it could start a download, agree to the repository's own tools or
-// write a file, with a command line that shows none of it.
-type AliasError struct {
-	Path  string
-	Alias string
-	Flag  string // empty: not known
-}
-
-func (e *AliasError) Error() string {
-	return fmt.Sprintf("%s: the alias `%s` has %s: a repository may not give flags to gpubuild", e.Path, e.Alias,
-		cmp.Or(e.Flag, "a flag of gpubuild's"))
-}
-
-func (e *AliasError) ExitCode() int { return exit.Config }
-
-func (e *AliasError) Hint() string {
-	return "remove the flag and give it on the command line, or define the alias in your own configuration (CARGO_HOME)"
 }
 
 // misunderstood says that cargo answered something that is not what such a question is answered with.

@@ -92,6 +92,7 @@ var verbs = map[string]verbSpec{
 	"clean":    {cleanFlags, restFlags},
 	"tree":     {treeFlags, restFlags},
 	"metadata": {metadataFlags, restFlags},
+	"install":  {installFlags, restFlags},
 }
 
 // builtinAliases are cargo's own; a user's [alias] of the same name beats them, one named like a verb does not (measured).

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -15,8 +16,8 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 )
 
-// runner is all that asking cargo needs of the world.
-type runner interface {
+// asker is all that asking cargo needs of the world.
+type asker interface {
 	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
 }
 
@@ -24,7 +25,6 @@ type runner interface {
 type GraphAnswer struct {
 	Graph  []byte // unit graph, JSON
 	Reason string // why there is none; empty with a graph
-	Stderr []byte // cargo's warnings
 }
 
 // Request is a question about a build and how to put it.
@@ -40,7 +40,7 @@ type Request struct {
 // question would wake; then, and when this cargo knows no unit graph, Reason says why there is no answer. When cargo itself refuses
 // the command line the error is a *RefusedError with cargo's words. Nothing is written outside the private directory, but for Cargo.lock
 // where it is missing or outdated and Asking.NoLockWrite is not set, as the build itself would write it.
-func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) (GraphAnswer, error) {
+func Graph(ctx context.Context, h buildenv.Host, run asker, t Tool, q Request) (GraphAnswer, error) {
 	if _, ok := UnitGraph(h, t, q.Line, q.Asking); !ok {
 		return GraphAnswer{}, exit.Usagef("ask about build, check, run, test, bench, clippy, rustc or doc",
 			"`%s` builds nothing that cargo could be asked about", q.Line.verbWord())
@@ -54,13 +54,13 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 			return GraphAnswer{}, fmt.Errorf("private directory for cargo's answers: %w", err)
 		}
 	}
-	reason, nightly, err := unstable(ctx, h, run, t, q.Line)
-	if err != nil {
-		return GraphAnswer{}, err
-	}
-	q.Asking.nightly = nightly
-	if reason != "" {
-		return GraphAnswer{Reason: reason}, nil
+	config := readConfig(h, t, q.Line)
+	_, wakes := config.find("unstable")
+	if wakes.table != nil || len(t.unstableVars()) > 0 {
+		if q.Asking.nightly = nightly(ctx, run, t, q.Line); !q.Asking.nightly && wakes.table != nil {
+			reason := "cargo's configuration has [unstable] settings (" + wakes.origin + ") that the unit graph would wake"
+			return GraphAnswer{Reason: reason}, nil
+		}
 	}
 	cmd, _ := UnitGraph(h, t, q.Line, q.Asking)
 	res, err := ask(ctx, run, cmd, q)
@@ -68,19 +68,37 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 		res, err = ask(ctx, run, cmd, q)
 	}
 	if err == nil {
-		if !looksLikeGraph(res.Stdout) {
+		unread := slices.IndexFunc(config, func(is layer) bool { return is.unread != nil })
+		switch {
+		case !bytes.HasPrefix(res.Stdout, []byte(`{"version":`)):
 			return GraphAnswer{Reason: "this cargo answered --unit-graph with something else"}, nil
+		case unread >= 0 && !q.Asking.nightly: // cargo understands it
+			return GraphAnswer{Reason: "not understood: " + config[unread].origin + ", which may have [unstable] settings"}, nil
 		}
-		return GraphAnswer{Graph: res.Stdout, Stderr: res.Stderr}, nil
+		return GraphAnswer{Graph: res.Stdout}, nil
 	}
 	var refused *RefusedError
 	if !errors.As(err, &refused) {
 		return GraphAnswer{}, err
 	}
 	if why := graphRefused(refused.Stderr); why != "" {
-		return GraphAnswer{Reason: why, Stderr: refused.Stderr}, nil
+		return GraphAnswer{Reason: why}, nil
 	}
 	return GraphAnswer{}, refused
+}
+
+// Packages is cargo's metadata of a command line whose graph it has answered: of everything that the build needs, else of the workspace
+// alone; nil where cargo gives none.
+func Packages(ctx context.Context, h buildenv.Host, run asker, t Tool, l Line, p Private, workspace bool) []byte {
+	for _, noDeps := range []bool{false, true} {
+		if workspace && !noDeps {
+			continue
+		}
+		if res, err := ask(ctx, run, Metadata(h, t, l, p, noDeps), Request{}); err == nil {
+			return res.Stdout
+		}
+	}
+	return nil
 }
 
 // forgotten removes what cargo keeps of rustc's answers in the private directory, and reports whether to ask again: where that file is
@@ -95,13 +113,13 @@ func forgotten(h buildenv.Host, q Request, err error) bool {
 }
 
 // ask runs a question. A status other than 0 becomes a *RefusedError.
-func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.Result, error) {
+func ask(ctx context.Context, run asker, c buildenv.Cmd, q Request) (buildenv.Result, error) {
 	w := &stderrWatch{notice: q.Notice, status: q.Status}
 	lines := &Lines{Each: w.line}
 	c.Stderr = lines
 	res, err := run.Run(ctx, c)
 	lines.End()
-	res.Stderr = unusedKey.ReplaceAll(w.text.Bytes(), nil)
+	res.Stderr = w.text.Bytes()
 	if err == nil {
 		return res, nil
 	}
@@ -114,9 +132,6 @@ func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.R
 	}
 	return res, err
 }
-
-// unusedKey is what a cargo before 1.91 says of the setting that only our question brings in.
-var unusedKey = lazyregexp.New("(?m)^.*warning.*: unused config key `build\\.build-dir` in `--config cli option`.*\n")
 
 var usageLine = lazyregexp.New(`(?m)^(.*Usage:.*?cargo \S+).*unit-graph.*$`)
 
@@ -173,30 +188,31 @@ var progressVerbs = map[string]bool{
 	"Unpacking": true, "Syncing": true, "Blocking": true, "info:": true,
 }
 
-// looksLikeGraph says whether an answer is a unit graph at all; features reads it in full.
-func looksLikeGraph(out []byte) bool {
-	dec := json.NewDecoder(bytes.NewReader(out))
-	tok, err := dec.Token()
-	return err == nil && tok == json.Delim('{') && bytes.Contains(out[:min(len(out), 4096)], []byte(`"version"`))
-}
-
 // graphRefused distinguishes a cargo that knows or allows no unit graph from one that refuses the command line. The words are those of
 // cargo 1.44 to 1.95.
 func graphRefused(stderr []byte) string {
 	text := stripANSI(string(stderr))
-	for _, p := range []string{
-		"unexpected argument '--unit-graph'", "Found argument '--unit-graph'", "wasn't expected", "the `--unit-graph` flag is unstable",
-		"only accepted on the nightly channel", "only available on the nightly channel",
-	} {
-		if strings.Contains(text, p) && strings.Contains(text, "unit-graph") {
-			return "this cargo refuses --unit-graph"
-		}
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 	}
-	if strings.Contains(text, "the option `Z` is only accepted on the nightly compiler") ||
-		strings.Contains(text, "-Z` flag is only accepted on the nightly") {
+	switch {
+	case says("unit-graph") &&
+		says("unexpected argument '--unit-graph'", "Found argument", "wasn't expected", "is unstable", "nightly channel"):
+		return "this cargo refuses --unit-graph"
+	case says("the option `Z` is only accepted on the nightly", "`-Z` flag is only accepted on the nightly"):
 		return "this cargo refuses -Z in spite of RUSTC_BOOTSTRAP"
 	}
 	return ""
+}
+
+// nightly reports whether unstable settings are in force anyway: they belong to the build, and the question must have them, too.
+func nightly(ctx context.Context, run asker, t Tool, l Line) bool {
+	if t.Env.Get("RUSTC_BOOTSTRAP") == "1" {
+		return true
+	}
+	res, err := ask(ctx, run, Version(t, l), Request{})
+	v, _ := ParseVersion(res.Stdout)
+	return err == nil && v.Nightly()
 }
 
 // Places are where cargo builds.
@@ -207,7 +223,7 @@ type Places struct {
 }
 
 // Locate asks cargo where it will build, --target-dir included.
-func Locate(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) (Places, error) {
+func Locate(ctx context.Context, h buildenv.Host, run asker, t Tool, l Line) (Places, error) {
 	cmd := MetadataNoDeps(h, t, l)
 	res, err := ask(ctx, run, cmd, Request{})
 	if err != nil {

@@ -105,7 +105,7 @@ func (l Line) Unknown() []string {
 }
 
 // Known says whether the verb is one whose flags are understood; others are plugins, aliases or commands that build nothing.
-func (l Line) Known() bool { _, ok := verbs[l.Verb]; return ok }
+func (l Line) Known() bool { _, ok := verbs[l.Verb]; return ok && l.Verb != "install" }
 
 // Builds says whether the verb compiles the selected packages, so that its features can be asked for.
 func (l Line) Builds() bool {

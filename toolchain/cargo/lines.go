@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// maxHeld is how much of a line is kept before its end has come; a longer one is given out in pieces.
-const maxHeld = 1 << 20
+// maxHeld is how much of a line is kept before its end has come; a longer one is given out in pieces. A diagnostic with a macro's expansion
+// can have megabytes.
+const maxHeld = 16 << 20
 
 // Lines gives what is written to it to Each, line by line with their ends. Of two writers at once
 // a line may begin with the other's beginning.

@@ -33,7 +33,7 @@ var knownBy = map[string]string{
 
 // knows reports whether a verb knows a flag of buildFlags.
 func knows(verb, flag string) bool {
-	known := verb != "clean" && verb != "tree" && verb != "metadata"
+	known := verb != "clean" && verb != "tree" && verb != "metadata" && verb != "install"
 	for _, w := range strings.Fields(knownBy[flag]) {
 		switch {
 		case strings.TrimPrefix(w, "+") == verb:

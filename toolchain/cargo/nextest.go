@@ -32,16 +32,7 @@ func (l Line) NextestBuild() (Line, bool) {
 		!slices.Contains([]string{"run", "r", "list", "archive"}, l.Positional[0]) {
 		return Line{}, false
 	}
-	var words []string
-	if l.Toolchain != "" {
-		words = append(words, "+"+l.Toolchain)
-	}
-	words = append(append(words, l.Global...), "test")
-	for _, it := range l.items {
-		if len(it.flags) > 0 && !slices.ContainsFunc(it.flags, func(f Flag) bool { return !slices.Contains(nextestFlags, f.Name) }) {
-			words = append(words, it.words...)
-		}
-	}
+	words := append(append(l.before(), "test"), l.keep(nextestFlags...)...)
 	for i, w := range l.Args {
 		name, value, joined := strings.Cut(w, "=")
 		cargos := nextestNames[name]

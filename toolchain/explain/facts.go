@@ -18,7 +18,6 @@ const (
 	CUDA            = "cuda"             // version of the toolkit that is used: 12.4
 	Toolkit         = "toolkit"          // its root
 	HostRange       = "host-range"       // the host compilers that it takes: gcc 6 to 13
-	Compiler        = "compiler"         // the host compiler that was chosen
 	CompilerRefused = "compiler-refused" // the compiler that nvcc would take by itself, where the toolkit refuses it
 	CompilerFits    = "compiler-fits"    // one that is here and that it takes
 	CCBin           = "ccbin"            // how that one is asked for
@@ -38,14 +37,12 @@ const (
 	Images          = "images"           // the device code in it
 	LibraryDir      = "library-dir"      // a directory here that holds the library of which the line speaks
 	NoDriver        = "no-driver"        // a whole sentence: that there is no driver
-	PID             = "pid"              // the process that runs the program of which the line speaks; only on Windows
-	Package         = "package"          // the only member of the workspace that has GPU features
 )
 
 var factNames = []string{
-	Again, CUDA, Toolkit, HostRange, Compiler, CompilerRefused, CompilerFits, CCBin, ArchRange, Target,
+	Again, CUDA, Toolkit, HostRange, CompilerRefused, CompilerFits, CCBin, ArchRange, Target,
 	TargetOrigin, GPU, GPUArch, Driver, DriverCUDA, Cudarc, CudarcMax, CUDNN, CUDNNRoot, OtherCUDA, Binary,
-	Images, LibraryDir, NoDriver, PID, Package,
+	Images, LibraryDir, NoDriver,
 }
 
 // named is a {name} in a rule's text.

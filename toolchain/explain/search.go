@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"unicode"
-	"unicode/utf8"
 
 	xunicode "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -27,8 +26,7 @@ const (
 	manyLooks = 5000      // how many lines are matched with a rule's regular expression
 	maxText   = 400       // letters of a line that are shown
 	maxErrors = 3         // how many lines are shown that look like errors
-	minWrap   = 40        // the least width at which a text is believed to have been wrapped
-	maxPaste  = 256 << 10 // the longest text that is believed to be a wrapped paste
+	maxStart  = 256 << 10 // of the beginning of what was read
 )
 
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
@@ -118,26 +116,6 @@ func (t *Tail) Answer(rules *Rules) Answer {
 	text := decode(t.head, t.text)
 	a := rules.search(text, t.lines)
 	a.Bytes = t.bytes
-	if a.Known() || len(text) > maxPaste || t.lines > 0 {
-		return a
-	}
-	joined, at := unwrap(text)
-	if joined == nil {
-		return a
-	}
-	b := rules.search(joined, 0)
-	for i := range b.Found {
-		b.Found[i].Line = at[b.Found[i].Line-1]
-	}
-	for i := range b.Errors {
-		b.Errors[i].Line = at[b.Errors[i].Line-1]
-	}
-	if b.Known() {
-		a.Found = b.Found
-	}
-	if b.Known() || len(a.Errors) == 0 {
-		a.Errors = b.Errors
-	}
 	return a
 }
 
@@ -230,7 +208,7 @@ func (t text) near(i int) []byte {
 // search asks every rule about the lines that hold one of its literals.
 func (rs *Rules) search(all []byte, before int) Answer {
 	t := split(all, before)
-	a := Answer{Found: []Found{}, Errors: t.errors(), Lines: before, Start: all[:min(len(all), maxPaste)]}
+	a := Answer{Found: []Found{}, Errors: t.errors(), Lines: before, Start: all[:min(len(all), maxStart)]}
 	if len(t.lines) > 0 {
 		a.Lines = t.lines[len(t.lines)-1].number
 	}
@@ -340,66 +318,6 @@ func (t text) addBody(place *Place, at int) (used int) {
 		used = n
 	}
 	return used
-}
-
-// unwrap joins the lines of a paste that a terminal or a form broke at its width; at says where in whole, from 1, each line of text
-// begins. nil: nothing was joined.
-func unwrap(whole []byte) (text []byte, at []int) {
-	lines := bytes.Split(bytes.ReplaceAll(whole, []byte("\r"), nil), []byte("\n"))
-	for from, to := 0, 0; from < len(lines); from = to {
-		for to++; to < len(lines) && len(lines[from]) > 0 && len(lines[to]) > 0; to++ {
-		}
-		end := "\n"
-		for i, next := range lineEnds(lines[from:to]) {
-			l := lines[from+i]
-			switch end {
-			case "\n":
-				at = append(at, from+i+1)
-			case " ":
-				l = bytes.TrimSpace(l)
-			}
-			text, end = append(append(text, l...), next...), next
-		}
-	}
-	if len(at) == len(lines) {
-		return nil, nil
-	}
-	return text, at
-}
-
-// lineEnds answers what stands behind each line of a paragraph: nothing, where it and others have the greatest length; a space, where
-// it had no room for the first word of the next one; else, and unless that is so at two places, the line's end.
-func lineEnds(paragraph [][]byte) []string {
-	longest, full, width, joined := minWrap, 0, minWrap, 0
-	for _, l := range paragraph {
-		n := utf8.RuneCount(l)
-		if n > longest {
-			longest, full = n, 0
-		}
-		if n == longest {
-			full++
-		}
-		if len(bytes.Fields(l)) > 1 {
-			width = max(width, n)
-		}
-	}
-	end := " "
-	if full > 1 {
-		end, width = "", longest
-	}
-	ends := slices.Repeat([]string{"\n"}, len(paragraph))
-	for i, l := range paragraph[:len(paragraph)-1] {
-		n := utf8.RuneCount(l)
-		word, _, _ := bytes.Cut(bytes.TrimSpace(paragraph[i+1]), []byte(" "))
-		if n == width && end == "" || end == " " && n+1+utf8.RuneCount(word) > width {
-			ends[i] = end
-			joined++
-		}
-	}
-	if joined < 2 {
-		return slices.Repeat([]string{"\n"}, len(paragraph))
-	}
-	return ends
 }
 
 // plain undoes what JSON and Rust's debug form do to quotes.

@@ -57,19 +57,6 @@ func (e *NoFitError) Hint() string {
 	return "ask for one of the versions listed"
 }
 
-// DamagedError says that nothing can be added to a toolkit before it is repaired.
-type DamagedError struct {
-	Root    string
-	CUDA    gpu.Version
-	Problem string
-}
-
-func (e *DamagedError) Error() string { return e.Root + " is damaged: " + e.Problem }
-func (e *DamagedError) ExitCode() int { return exit.Missing }
-
-// Hint is the command that repairs it.
-func (e *DamagedError) Hint() string { return "gpubuild toolchain install " + e.CUDA.String() }
-
 // RedistError says that NVIDIA's redistributables did not help where pip could not.
 type RedistError struct {
 	First error // why the wheels were not taken; nil: they were not asked for

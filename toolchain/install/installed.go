@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
-	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -70,24 +69,6 @@ func Toolkits(h buildenv.Host, cacheDir string) (whole, rest []Installation) {
 		return cmp.Or(b.CUDA.Compare(a.CUDA), cmp.Compare(len(b.Parts), len(a.Parts)))
 	})
 	return whole, rest
-}
-
-// Damaged is the toolkit of a cache at a root if a program that a build runs has vanished from it; nil: it is whole, or none of the cache.
-func Damaged(h buildenv.Host, installed []Installation, t cuda.Toolkit) *DamagedError {
-	for _, in := range installed {
-		if !t.Is(h, in.Root) {
-			continue
-		}
-		if lost := in.Lost(h); lost != "" {
-			return &DamagedError{Root: in.Root, CUDA: in.CUDA, Problem: lost}
-		}
-	}
-	return nil
-}
-
-// Verify compares every file of a toolkit with what was installed. No problems: it is whole.
-func Verify(ctx context.Context, h buildenv.Host, in Installation) ([]tree.Problem, error) {
-	return tree.Verify(ctx, h, in)
 }
 
 // Remove deletes a toolkit, found by its directory's name. It is renamed first, so that nobody finds half of one. Remove waits while

@@ -96,8 +96,8 @@ func realToolkit(t *testing.T, c *Catalog, h buildenv.Host, v gpu.Version) {
 	}
 	t.Logf("%s; the plan said %s", tree.Size(in[0].Bytes), tree.Size(p.Disk))
 	began = time.Now()
-	if bad, err := Verify(ctx, h, in[0]); err != nil || len(bad) > 0 {
-		t.Errorf("verify: %v, %v", bad, err)
+	if bad := partial(t, in[0]); len(bad) > 0 {
+		t.Errorf("verify: %v", bad)
 	}
 	t.Logf("verified in %.1f s", time.Since(began).Seconds())
 

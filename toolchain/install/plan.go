@@ -123,12 +123,6 @@ func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error
 	return decide(c, w, o, openStore(h, cacheDir, nil))
 }
 
-// Tree is the toolkit of the plan's version that is there already; false: there is none.
-func (p Plan) Tree() (Installation, bool) {
-	in := read(p.host, p.Root)
-	return in, in.Problem == ""
-}
-
 // MakeRedistPlan plans to take a toolkit from NVIDIA's redistributable archives: CUDA 12, of which no wheel has nvcc, and CUDA 13
 // where there is no pip. It reads the index over the network, so the caller has the user's consent already. If a toolkit that fits is
 // installed, nothing is read.

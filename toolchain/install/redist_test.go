@@ -246,8 +246,8 @@ func TestRedistInstallsWhatABuildNeeds(t *testing.T) {
 			if len(in) != 1 || len(leftovers(t, home)) > 0 {
 				t.Fatalf("installed %+v, left %v", in, leftovers(t, home))
 			}
-			if bad, err := Verify(context.Background(), h, in[0]); err != nil || len(bad) > 0 {
-				t.Errorf("verify: %v, %v", bad, err)
+			if bad := partial(t, in[0]); len(bad) > 0 {
+				t.Errorf("verify: %v", bad)
 			}
 			if rest, _ := os.ReadDir(filepath.Join(home, wheelsDir)); len(rest) > 0 {
 				t.Errorf("archives are left: %v", rest)

@@ -71,7 +71,7 @@ func (p Plan) Run(ctx context.Context, run Runner, progress tree.Progress) (root
 	defer func() { err = errors.Join(err, sweep(p.cache)) }()
 	if have.Problem != "" { // nobody uses what is there
 		if p.adds {
-			return "", &DamagedError{Root: p.Root, CUDA: p.CUDA, Problem: have.Problem}
+			return "", exit.Errorf(exit.Missing, "gpubuild toolchain install "+p.CUDA.String(), "%s: %s", p.Root, have.Problem)
 		}
 		have = Installation{}
 		if err := os.RemoveAll(p.Root); err != nil {
@@ -89,12 +89,6 @@ func (p Plan) Run(ctx context.Context, run Runner, progress tree.Progress) (root
 
 // install fetches, unpacks and completes. The lock is held.
 func (p Plan) install(ctx context.Context, run Runner, have Installation, progress tree.Progress) (err error) {
-	var keep []tree.File
-	if have.Schema != 0 {
-		if keep, err = have.Files(p.host); err != nil {
-			return &DamagedError{Root: p.Root, CUDA: p.CUDA, Problem: "its list of files " + err.Error()}
-		}
-	}
 	scratch := filepath.Join(p.cache, wheelsDir, scratchName)
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return err
@@ -110,7 +104,7 @@ func (p Plan) install(ctx context.Context, run Runner, have Installation, progre
 		return err
 	}
 	progress.Step("putting the toolkit together")
-	t, err := tree.Open(p.Root, keep)
+	t, err := tree.Open(p.Root)
 	if err != nil {
 		return err
 	}

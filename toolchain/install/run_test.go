@@ -79,8 +79,8 @@ func TestInstallSmallToolkit(t *testing.T) {
 	if len(in) != 1 || in[0].Root != root || in[0].CUDA != p.CUDA || !in[0].Has("cupti") || in[0].Has("cublas") {
 		t.Fatalf("installed: %+v", in)
 	}
-	if bad, err := Verify(context.Background(), h, in[0]); err != nil || len(bad) > 0 {
-		t.Errorf("a new toolkit: %v, %v", bad, err)
+	if bad := partial(t, in[0]); len(bad) > 0 {
+		t.Errorf("a new toolkit: %v", bad)
 	}
 	if len(said) == 0 || !strings.Contains(said[0], "using pip 23.2.1 of ") {
 		t.Errorf("said %q", said)
@@ -368,8 +368,8 @@ func TestDifferentToolkitsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for _, in := range Installed(h, dir) {
-		if bad, err := Verify(context.Background(), h, in); err != nil || len(bad) > 0 {
-			t.Errorf("%s: %v, %v", in.Name, bad, err)
+		if bad := partial(t, in); len(bad) > 0 {
+			t.Errorf("%s: %v", in.Name, bad)
 		}
 	}
 }

@@ -54,9 +54,7 @@ func Open(ctx context.Context, h buildenv.Host, r runner, binary string, names, 
 
 // resolve answers for names, or where they are nil for what binary needs itself.
 func resolve(ctx context.Context, h buildenv.Host, r runner, binary string, names, dirs []string) ([]Library, error) {
-	if windows, err := isPE(h, binary); err != nil {
-		return nil, err
-	} else if windows {
+	if h.OS == buildenv.Windows {
 		return resolveWindows(h, binary, names, dirs)
 	}
 	o, err := open(h, binary)
@@ -75,15 +73,15 @@ func resolve(ctx context.Context, h buildenv.Host, r runner, binary string, name
 	if why == "" && o.interp != "" && !h.IsFile(o.interp) {
 		first := Library{Name: o.interp, By: o.path, Kind: Missing, Problem: "not found: it is the loader of the program, which does " +
 			"not start without it (\"No such file or directory\")"}
-		return append([]Library{first}, unknown(o, asked, "the loader was not asked: it is not here")...), nil
+		return append([]Library{first}, unknown(o.path, asked, "the loader was not asked: it is not here")...), nil
 	}
 	if why != "" {
-		return unknown(o, asked, why), nil
+		return unknown(o.path, asked, why), nil
 	}
 	ask := func(dirs []string) ([]Library, error) {
 		libs, err := trace(ctx, h, r, loader, o, names, dirs)
 		if errors.Is(err, errSilent) {
-			return unknown(o, asked, err.Error()), nil
+			return unknown(o.path, asked, err.Error()), nil
 		}
 		return libs, err
 	}
@@ -105,9 +103,9 @@ func resolve(ctx context.Context, h buildenv.Host, r runner, binary string, name
 	return full, err
 }
 
-func unknown(o *object, names []string, why string) (out []Library) {
+func unknown(by string, names []string, why string) (out []Library) {
 	for _, n := range names {
-		out = append(out, Library{Name: n, By: o.path, Kind: Unknown, Problem: why})
+		out = append(out, Library{Name: n, By: by, Kind: Unknown, Problem: why})
 	}
 	return out
 }

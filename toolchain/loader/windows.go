@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -27,8 +26,6 @@ func machineName(m uint16) string {
 		return "x64"
 	case pe.IMAGE_FILE_MACHINE_ARM64:
 		return "ARM64"
-	case pe.IMAGE_FILE_MACHINE_I386:
-		return "x86, 32 bit"
 	}
 	return fmt.Sprintf("machine 0x%x", m)
 }
@@ -83,61 +80,16 @@ const originSet = "Windows itself (API set)"
 // Source: "Dynamic-link library search order", Microsoft Learn.
 type winSearch struct {
 	h       buildenv.Host
-	main    *module
-	system  string          // the system directory of the program's own architecture
-	windows string          // %SystemRoot%
-	known   map[string]bool // KnownDLLs, lower case
+	machine uint16
+	windows string // %SystemRoot%
 	places  []place
-
-	opened map[string]*module // by path, lower case
-	errs   map[string]error
 }
 
-const sessionManager = `HKLM\SYSTEM\CurrentControlSet\Control\Session Manager`
-
 func newWinSearch(h buildenv.Host, main *module, added []string) *winSearch {
-	s := &winSearch{h: h, main: main, known: map[string]bool{}, opened: map[string]*module{}, errs: map[string]error{}}
-	s.windows = `C:\Windows`
-	for _, name := range []string{"SystemRoot", "windir"} {
-		if v, ok := h.Env.Lookup(name); ok && h.IsAbs(v) {
-			s.windows = v
-			break
-		}
-	}
-	s.system = h.Join(s.windows, "System32")
-	if main.machine == pe.IMAGE_FILE_MACHINE_I386 && h.IsDir(h.Join(s.windows, "SysWOW64")) {
-		s.system = h.Join(s.windows, "SysWOW64") // what a 32-bit program sees as System32
-	}
-	if h.Registry != nil {
-		names, _ := h.Registry.Values(sessionManager+`\KnownDLLs`, 64) // unreadable: the system directory is searched early anyway
-		for _, n := range names {
-			if dll, err := h.Registry.String(sessionManager+`\KnownDLLs`, n, 64); err == nil {
-				s.known[strings.ToLower(dll)] = true
-			}
-		}
-	}
-	cwd := place{h.Cwd, "the current directory"}
-	s.places = append(s.places, place{h.Dir(h.Abs(main.path)), "the program's directory"})
-	safe := true
-	if h.Registry != nil {
-		if v, err := h.Registry.String(sessionManager, "SafeDllSearchMode", 64); err == nil && v == "0" {
-			safe = false
-		}
-	}
-	if !safe {
-		s.places = append(s.places, cwd)
-	}
-	s.places = append(
-		s.places,
-		place{s.system, "the system directory"},
-		place{h.Join(s.windows, "System"), "the 16-bit system directory"},
-		place{s.windows, "the Windows directory"},
-	)
-	if safe {
-		s.places = append(s.places, cwd)
-	}
-	path, _ := h.Env.Lookup("PATH")
-	for _, d := range h.SplitList(path) {
+	s := &winSearch{h: h, machine: main.machine, windows: cmp.Or(h.Env.Get("SystemRoot"), h.Env.Get("windir"), `C:\Windows`)}
+	s.places = []place{{h.Dir(h.Abs(main.path)), "the program's directory"}, {h.Join(s.windows, "System32"), "the system directory"},
+		{s.windows, "the Windows directory"}, {h.Cwd, "the current directory"}}
+	for _, d := range h.SplitList(h.Env.Get("PATH")) {
 		s.places = append(s.places, place{h.Abs(d), "PATH"})
 	}
 	for _, d := range added {
@@ -162,15 +114,11 @@ func (s *winSearch) run(queue []want) []Library {
 		n := queue[i]
 		key := strings.ToLower(n.name)
 		if j, ok := at[key]; ok {
-			if out[j].Delayed && !n.delayed {
-				out[j].Delayed = false // somebody needs it at once
-				s.word(&out[j])
-			}
+			out[j].Delayed = out[j].Delayed && n.delayed // somebody may need it at once
 			continue
 		}
 		at[key] = len(out)
 		im, l := s.find(n)
-		s.word(&l)
 		out = append(out, l)
 		if im == nil || s.h.Below(im.path, s.windows) {
 			continue
@@ -182,18 +130,12 @@ func (s *winSearch) run(queue []want) []Library {
 			queue = append(queue, want{name, im.path, true})
 		}
 	}
+	for i, l := range out {
+		if l.Kind == Missing && l.Delayed {
+			out[i].Problem += "; it is loaded at the first call only: the program starts, and stops there (0xc06d007e)"
+		}
+	}
 	return out
-}
-
-// word says what a missing DLL means.
-func (s *winSearch) word(l *Library) {
-	if l.Kind != Missing {
-		return
-	}
-	l.Problem = "not found"
-	if l.Delayed {
-		l.Problem += "; it is loaded at the first call only: the program starts, and stops there (0xc06d007e)"
-	}
 }
 
 func (s *winSearch) find(n want) (*module, Library) {
@@ -208,62 +150,41 @@ func (s *winSearch) find(n want) (*module, Library) {
 		l.Origin = originSet
 		return nil, l
 	}
+	places := s.places
 	if strings.ContainsAny(name, `\/`) {
-		im := s.take(&l, s.h.Abs(name), "named by its path")
-		if im == nil && l.Kind == OK {
-			l.Kind = Missing
-		}
-		return im, l
+		places = []place{{"", "named by its path"}}
 	}
-	if s.known[lower] {
-		if im := s.take(&l, s.h.Join(s.system, name), "the system directory (KnownDLLs)"); im != nil || l.Kind != OK {
-			return im, l
+	for _, p := range places {
+		file := s.h.Join(p.dir, name)
+		if p.dir == "" {
+			file = s.h.Abs(name)
 		}
-	}
-	for _, p := range s.places {
-		if im := s.take(&l, s.h.Join(p.dir, name), p.origin); im != nil || l.Kind != OK {
-			return im, l
+		if s.h.IsFile(file) {
+			return s.take(l, file, p.origin)
 		}
 	}
-	l.Kind = Missing
+	l.Kind, l.Problem = Missing, "not found"
 	return nil, l
 }
 
-// take looks at one candidate. The first file of the name is the one that is
-// loaded: one for another machine stops the program (0xc000007b).
-func (s *winSearch) take(l *Library, file, origin string) *module {
-	key := strings.ToLower(file)
-	im, looked := s.opened[key]
-	if !looked {
-		if !s.h.IsFile(file) {
-			s.opened[key] = nil
-			return nil
-		}
-		var err error
-		if im, err = openImage(s.h, file); err != nil {
-			s.errs[key] = err
-		}
-		s.opened[key] = im
-	}
-	if err := s.errs[key]; err != nil {
-		l.Path, l.Origin, l.Kind, l.Problem = file, origin, Broken, err.Error()
-		return nil
-	}
-	if im == nil {
-		return nil
-	}
+// take looks at the first file of a name, which is the one that is loaded: one for another machine stops the program (0xc000007b).
+func (s *winSearch) take(l Library, file, origin string) (*module, Library) {
 	l.Path, l.Origin = file, origin
-	if im.machine != s.main.machine {
-		l.Kind, l.Problem = Broken, fmt.Sprintf(
-			"%s is for %s, the program for %s (0xc000007b)",
-			file, machineName(im.machine), machineName(s.main.machine),
-		)
-		return nil
-	}
-	if IsStubDir(s.h, s.h.Dir(file)) {
+	im, err := openImage(s.h, file)
+	switch {
+	case err != nil:
+		l.Kind, l.Problem = Broken, err.Error()
+		return nil, l
+	case im.machine != s.machine:
+		l.Kind, l.Problem = Broken, fmt.Sprintf("%s is for %s, the program for %s (0xc000007b)", file, machineName(im.machine),
+			machineName(s.machine))
+		return nil, l
+	case IsStubDir(s.h, s.h.Dir(file)):
 		l.Kind, l.Problem = Stub, "a link stub (in "+s.h.Dir(file)+"): every call of it fails"
+	case origin == originAdded: // these come last
+		l.Kind, l.Problem = Added, onlyIn(s.h, file, "PATH")
 	}
-	return im
+	return im, l
 }
 
 func openImage(h buildenv.Host, path string) (*module, error) {
@@ -273,24 +194,6 @@ func openImage(h buildenv.Host, path string) (*module, error) {
 	}
 	defer done()
 	return parseImage(path, r)
-}
-
-// isPE says whether a file begins like a Windows program, on Windows. Elsewhere no loader can be asked for one: it goes on to be refused
-// as no ELF file.
-func isPE(h buildenv.Host, path string) (bool, error) {
-	if h.OS != buildenv.Windows {
-		return false, nil
-	}
-	r, done, err := readerAt(h, path)
-	if err != nil {
-		return false, err
-	}
-	defer done()
-	var magic [2]byte
-	if _, err := r.ReadAt(magic[:], 0); err != nil && !errors.Is(err, io.EOF) {
-		return false, err
-	}
-	return string(magic[:]) == "MZ", nil
 }
 
 // resolveWindows is Resolve for a PE file; names nil means its own imports.
@@ -311,16 +214,12 @@ func resolveWindows(h buildenv.Host, path string, names, dirs []string) ([]Libra
 	for _, n := range names {
 		queue = append(queue, want{n, main.path, false})
 	}
-	bare := newWinSearch(h, main, nil).run(slices.Clone(queue))
-	if len(dirs) == 0 {
-		return bare, nil
-	}
-	libs := newWinSearch(h, main, dirs).run(queue)
-	for i, l := range libs {
-		at := slices.IndexFunc(bare, func(b Library) bool { return b.Name == l.Name })
-		if l.Kind == OK && l.Origin == originAdded && (at < 0 || bare[at].Kind == Missing) {
-			libs[i].Kind, libs[i].Problem = Added, onlyIn(h, l.Path, "PATH")
+	if main.machine == pe.IMAGE_FILE_MACHINE_I386 { // it sees other directories, and no CUDA since 10 is for it
+		names = nil
+		for _, w := range queue {
+			names = append(names, w.name)
 		}
+		return unknown(path, names, "a 32-bit program"), nil
 	}
-	return libs, nil
+	return newWinSearch(h, main, dirs).run(queue), nil
 }

@@ -19,15 +19,13 @@ type call struct {
 	files    []string // with options
 	out      string   // -o; empty: not given
 	outDir   string   // -odir
-	deps     bool     // -MD or -MMD
-	whole    bool     // more is asked of the outputs than where they go, which --dryrun does not show
+	deps     bool     // -MD
 	depFile  string   // -MF
-	lists    bool     // an option of the dependency list is given
+	target   string   // -MT
 	debug    bool     // debug information: the output names the working directory
 	compiler string   // -ccbin
 	words    []string // the arguments that count, those of options files and of nvcc's variables included
-	outputs  []string // those that say only where an output goes, and --threads
-	dryrun   []string // the typed arguments without those of outputs
+	dryrun   []string // the typed arguments without those that say only where an output goes, and --threads
 	unknown  string   // why this command line is not cached; empty: it may be
 }
 
@@ -103,9 +101,9 @@ func parse(args []string, before, after string) (c call) {
 		c.unknown = "an input that is no source file"
 	case c.out != "" && c.outDir != "":
 		c.unknown = "both an output file and an output directory"
-	case c.deps && c.depFile == "" && c.out == "":
+	case c.deps && c.out == "":
 		c.unknown = "a dependency list without a name"
-	case c.lists && !c.deps:
+	case !c.deps && c.depFile+c.target != "":
 		c.unknown = "an option for a dependency list that is not asked for"
 	case slices.ContainsFunc(c.words, machine):
 		c.unknown = "a choice that depends on this machine"
@@ -118,16 +116,14 @@ func (c *call) read(words []string, typed bool) {
 	for i := 0; i < len(words); i++ {
 		taken, output := c.word(words[i], words[i+1:], typed)
 		whole := words[i : i+1+taken]
-		switch {
-		case output && !typed:
+		if output && !typed {
 			c.unknown = "an output that is not named on the command line"
-		case output:
-			c.outputs = append(c.outputs, whole...)
-		default:
+		}
+		if !output {
 			c.words = append(c.words, whole...)
-			if typed {
-				c.dryrun = append(c.dryrun, whole...)
-			}
+		}
+		if !output && typed {
+			c.dryrun = append(c.dryrun, whole...)
 		}
 		i += taken
 	}
@@ -165,21 +161,19 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 	case "odir", "output-directory":
 		c.again(w, c.outDir != "")
 		c.outDir, output = take(), true
-	case "MD", "MMD", "generate-dependencies-with-compile", "generate-nonsystem-dependencies-with-compile":
-		c.deps, c.whole, output = true, true, true
+	case "MD", "generate-dependencies-with-compile":
+		c.deps, output = true, true
 	case "MF", "dependency-output":
 		c.again(w, c.depFile != "")
-		c.depFile, c.whole, c.lists, output = take(), true, true, true
+		c.depFile, output = take(), true
 	case "MT", "dependency-target-name":
-		take()
-		c.whole, c.lists, output = true, true, true
+		c.again(w, c.target != "")
+		c.target, output = take(), true
 	case "t", "threads": // changes the steps' form, not what they make
 		if n, err := strconv.Atoi(take()); err != nil || n < 0 {
 			c.unknown = "the option " + w + " " + value
 		}
-		c.whole, output = true, true
-	case "MP", "generate-dependency-targets":
-		c.whole, c.lists, output = true, true, true
+		output = true
 	case "ccbin", "compiler-bindir":
 		c.compiler = take()
 	case "optf", "options-file":

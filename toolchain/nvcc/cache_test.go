@@ -109,8 +109,7 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// TestSteps: a miss compiles the text that is in its key, by nvcc's own steps, and so does not run nvcc. Where these are not all, or the
-// preprocessor has something to say, nvcc runs.
+// TestSteps: a miss compiles the text that is in its key, by nvcc's own steps, and so does not run nvcc.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, false)
@@ -119,24 +118,60 @@ func TestSteps(t *testing.T) {
 	b.write("warns.cu", "#warning about this\n")
 	b.env = append(b.env, "MADE_UP_RUNS="+runs, "TMPDIR="+tmp)
 	for _, story := range []struct {
-		runs bool
-		args string
+		what, args string
 	}{
-		{false, "-c k.cu -o k.o"}, {false, "-dc k.cu -odir ."},
-		{false, "-c k.cu -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90"},
-		{true, "-c k.cu -t 2 -DA1"}, {true, "-c k.cu -o k.o -MD -DA2"}, {true, "-c k.cu -lineinfo"}, {true, "-c warns.cu"},
-		{true, "-c k.cu -Xcompiler=-Wstrict-prototypes"}, // not for C++
+		{"miss", "-c k.cu -o k.o"}, {"miss", "-dc k.cu -odir ."},
+		{"miss", "-c k.cu -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90"},
+		{"miss", "-c k.cu -t 2 -DA1"}, {"miss", "-c k.cu -o k.o -MD -DA2"}, {"miss", "-c k.cu -lineinfo"}, {"miss", "-c warns.cu"},
+		{"uncached", "-c k.cu -Xcompiler=-Wstrict-prototypes"}, // not for C++
 	} {
-		if got := b.nvcc(strings.Fields(story.args)...); got != "miss" {
+		if got := b.nvcc(strings.Fields(story.args)...); got != story.what {
 			t.Errorf("%s: %s", story.args, got)
 		}
-		if _, err := os.Stat(runs); (err == nil) != story.runs {
-			t.Errorf("%s: nvcc ran: %t, want %t", story.args, err == nil, story.runs)
+		if _, err := os.Stat(runs); (err == nil) != (story.what == "uncached") {
+			t.Errorf("%s: nvcc ran: %t", story.args, err == nil)
 		}
 		_ = os.Remove(runs)
 	}
 	if left, err := filepath.Glob(filepath.Join(tmp, "gpubuild*")); err != nil || len(left) > 0 {
 		t.Errorf("files are left: %v %v", left, err)
+	}
+}
+
+// TestDependencies: the list of -MD is nvcc's own, byte for byte, after a miss, after a hit, and where the compilation fails.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "toolkit")
+	b := newBench(t, true)
+	b.write("sp ace/b h.h", "")
+	b.write("inc/d.h", "")
+	b.write("m.cu", "#include \"sp ace/b h.h\"\n#include <d.h>\n"+
+		"#ifndef __CUDA_ARCH__\n#include \"inc/../host.h\"\n#elif __CUDA_ARCH__ >= 900\n#include \"dev90.h\"\n#endif\n__global__ void k() {}\n")
+	b.write("bad.cu", "#include <d.h>\nint f() { return no_such; }\n")
+	for _, form := range [][]string{
+		{"-c", "m.cu", "-MF", "x.d"}, {"-c", "m.cu"}, {"-c", "./m.cu", "-MT", "a b$c#d"}, {"-ptx", "m.cu"}, {"-cubin", "-arch=sm_90", "m.cu"},
+		{"-dc", "m.cu", "-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"}, {"-c", "bad.cu"},
+	} {
+		var want string
+		for i, nvcc := range []string{filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc"), filepath.Join(b.view, "nvcc")} {
+			_ = unbusy(func() *exec.Cmd {
+				cmd := exec.Command(nvcc, append([]string{"-MD", "-Iinc", "-o", "x.o"}, form...)...)
+				cmd.Dir, cmd.Env = b.dir, b.env
+				return cmd
+			}, (*exec.Cmd).Run) // one fails
+			data, err := os.ReadFile(filepath.Join(b.dir, "x.d"))
+			if err != nil || os.Remove(filepath.Join(b.dir, "x.d")) != nil {
+				t.Fatalf("%q, %s: %v", form, nvcc, err)
+			}
+			if text := string(data); i == 0 {
+				want = text
+			} else if text != want {
+				t.Errorf("%q, call %d:\n%s\nwant\n%s", form, i, text, want)
+			}
+		}
+	}
+	if log, err := os.ReadFile(b.log); err != nil || strings.Count(string(log), "hit") != 7 || strings.Contains(string(log), "uncached") {
+		t.Errorf("%s %v", log, err)
 	}
 }
 
@@ -469,15 +504,19 @@ func TestPruning(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := time.Now().Add(-time.Duration(10-i) * time.Hour)
-		if err := os.Chtimes(s.path("results", key), old, old); err != nil {
+		if err := os.Chtimes(s.path(key), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := s.result(hashOf([]byte{0})); err != nil { // used just now
 		t.Fatal(err)
 	}
-	if err := end(dir, Use{Hits: 2, Misses: 1, Saved: time.Second}, Totals(dir).Size/2); err != nil {
-		t.Fatal(err)
+	build := filepath.Join(t.TempDir(), "log")
+	write(t, build, "hit 400\nhit 600\nmiss\n")
+	for _, limit := range []int64{Totals(dir).Size / 2, limit} {
+		if err := end(dir, build, limit); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for i, kept := range []bool{0: true, 1: false, 2: false, 9: true} {
 		if i > 2 && i < 9 {
@@ -487,7 +526,7 @@ func TestPruning(t *testing.T) {
 			t.Errorf("entry %d: %v", i, err)
 		}
 	}
-	if u := Totals(dir); u.Hits != 2 || u.Misses != 1 || u.Saved != time.Second || u.Size == 0 {
+	if u := Totals(dir); u.Hits != 4 || u.Misses != 2 || u.Saved != 2*time.Second || u.Size == 0 {
 		t.Errorf("got %+v", u)
 	}
 }

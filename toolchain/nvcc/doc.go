@@ -6,8 +6,8 @@
 // included; nvcc's and the compiler's own environment variables. Each call is preprocessed. The user's LD_LIBRARY_PATH changes nothing:
 // what is cached is compiled without it. A command line with anything in it that this package does not know runs the real nvcc, uncached.
 //
-// What is not known yet is compiled by the steps of --dryrun, of the very text that is in the key. nvcc itself runs where these steps do
-// not show everything (-MD, --threads, debug information), where the preprocessor says something, and where a signal ends a step.
+// What is not known yet is compiled by the steps of --dryrun, one after the other, of the very text that is in the key: all that is kept is
+// made in this way. The real nvcc runs, uncached, where a signal ends a step.
 // The assembler lists what it reads: what inline assembly includes is in no key, and such an object is not kept.
 //
 // A call of a build script leaves a list of what it read, and of what it looked for in vain, next to OUT_DIR. The list misses headers whose

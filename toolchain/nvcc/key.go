@@ -22,7 +22,7 @@ import (
 )
 
 // schema changes when an older entry must not be used any more.
-const schema = "gpubuild kernel cache 6"
+const schema = "gpubuild kernel cache 7"
 
 // run is one call of nvcc that may be cached.
 type run struct {
@@ -57,7 +57,10 @@ type preprocessed struct {
 	steps   []string        // what is left to be done, with the preprocessed text in files of r.tmp
 	env     []string        // of the steps
 	out     string          // what the last of them writes
-	warned  bool            // the preprocessor has something to say
+	said    []byte          // what the preprocessor has to say
+	listed  int             // how many of headers -MD lists
+	times   string          // of headers, where the output has them
+	was     string          // states of tools
 	refused error           // why the result must not be kept; the first reason
 }
 
@@ -91,6 +94,9 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	}
 	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
 	args := slices.Concat([]string{"--dryrun"}, r.dryrun)
+	if r.deps { // may add a pass
+		args = append(args, "-MD", "-MF", filepath.Join(r.tmp, "list.d"))
+	}
 	if r.unknown == "" {
 		args = append(args, "-o", p.out)
 	}
@@ -106,6 +112,8 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 		switch {
 		case !ok:
 			p.refuse(uncached("nvcc --dryrun says: " + line))
+			continue
+		case strings.HasPrefix(step, "-- Filter Dependencies"): // see writeDependencies
 			continue
 		case variableLine.MatchString(step):
 			name, value, _ := strings.Cut(step, "=")
@@ -135,22 +143,41 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	if passes == 0 {
 		return p, uncached("no step of the preprocessor")
 	}
-	if r.debug { // it names the working directory, and the table of source lines has the times
-		fmt.Fprintf(p.sum, "in %q\n", r.host.Cwd)
-		for _, header := range p.headers {
-			if fi, err := os.Stat(header); err == nil {
-				fmt.Fprintf(p.sum, "%q %d\n", header, fi.ModTime().Unix())
-			}
-		}
+	if p.times = r.times(p); p.times != "" {
+		fmt.Fprintf(p.sum, "in %q\n%s", r.host.Cwd, p.times)
 	}
+	escaped := strings.ContainsAny(strings.Join(p.headers, "")+r.out, "#$%:\\\t\n\"'") || r.target == "" && strings.Contains(r.out, " ")
+	if r.deps && escaped {
+		p.refuse(uncached("a name that a dependency list has to escape"))
+	}
+	p.was = p.states()
 	for _, tool := range p.tools {
-		content, err := r.store.content(tool)
+		content, err := r.content(tool)
 		if err != nil {
 			p.refuse(uncached(err.Error()))
 		}
 		fmt.Fprintf(p.sum, "%q %s\n", tool, content)
 	}
 	return p, nil
+}
+
+// times are those of all headers, where there is debug information: it names the working directory, and its table of source lines has them.
+func (r *run) times(p *preprocessed) (list string) {
+	for _, header := range p.headers {
+		if fi, err := os.Stat(header); err == nil && r.debug {
+			list += fmt.Sprintf("%q %d\n", header, fi.ModTime().Unix())
+		}
+	}
+	return list
+}
+
+// states show whether the programs are still the same, where a link leads elsewhere, too.
+func (p *preprocessed) states() (list string) {
+	for _, tool := range p.tools {
+		is, _ := state(tool)
+		list += is + "\n"
+	}
+	return list
 }
 
 // scratch makes the directory of this call's own. It is in gpubuild's cache: TMPDIR stays clean where the call is killed.
@@ -177,9 +204,6 @@ func (r *run) scratch() (err error) {
 // question hashes what can be known of a call before anything is run.
 func (r *run) question(sum io.Writer) {
 	fmt.Fprintf(sum, "%s\n%q\n%q\n", schema, r.real, r.words)
-	if r.deps {
-		fmt.Fprintf(sum, "%q\n", r.outputs)
-	}
 	for _, e := range r.host.Env.Entries() {
 		if name, _, _ := strings.Cut(e, "="); matters(name) {
 			fmt.Fprintf(sum, "%q\n", e)
@@ -416,6 +440,9 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 	if len(text.rest) > 0 {
 		p.refuse(uncached("the preprocessor's last line has no end"))
 	}
+	if file != "" {
+		p.listed = len(p.headers)
+	}
 	searching, own := false, false
 	for line := range strings.Lines(string(res.Stderr)) {
 		line = strings.TrimRight(line, "\r\n")
@@ -428,8 +455,11 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 			searching, own = false, true
 		case strings.HasPrefix(line, "COMPILER_PATH="):
 			own = false
-		case own || strings.Contains(line, ": warning: "): // one about an option comes first
-			p.warned = true
+		case own && file != "": // what the last pass says is said again as its step is carried out
+			p.said = append(p.said, line+"\n"...)
+		case own:
+		case strings.Contains(line, ": warning: "):
+			p.refuse(uncached("a warning about an option"))
 		case searching && strings.HasPrefix(line, " "):
 			p.once(&p.dirs, line[1:])
 		case isMissing:

@@ -64,33 +64,15 @@ func (r *run) list(p *preprocessed, failed error) {
 	r.read = list.files
 }
 
-// keepList writes the list of a call that has ended. One that failed left no output: what it read is kept apart, so that the list of the
-// output that an earlier call left stays; see ForgetFailed.
-func (r *run) keepList(code int) {
+// keepList writes the list. That of a call that failed counts, too: a script may go on without its output.
+func (r *run) keepList() {
 	if r.read == nil {
 		return
 	}
-	name := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.words,
-		r.outputs)))
-	if code != 0 {
-		name += failedCall
-	} else {
-		_ = os.Remove(name + failedCall + ".json")
-	}
+	call := hashOf(fmt.Appendf(nil, "%q %q", r.host.Cwd, r.args))
 	if data, err := json.Marshal(r.read); err == nil {
-		_ = cache.Keep(name+".json", data, 0o644) // without a list every file counts
-	}
-}
-
-// failedCall ends the name of the list of a call that failed. A script may go on without its output.
-const failedCall = "-failed"
-
-// ForgetFailed removes the lists of calls that failed in a build script that failed, too: nothing was made of what they read.
-func ForgetFailed(h buildenv.Host, outDir string) {
-	for _, name := range h.Names(h.Dir(outDir)) {
-		if strings.HasPrefix(name, listed) && strings.HasSuffix(name, failedCall+".json") {
-			_ = os.Remove(h.Join(h.Dir(outDir), name)) // one that stays costs a rebuild
-		}
+		at := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+call+".json")
+		_ = cache.Keep(at, data, 0o644) // without it every file counts
 	}
 }
 
@@ -114,8 +96,14 @@ func (l *record) addAll(p *preprocessed) {
 	dirs := slices.Concat(p.dropped, p.dirs)
 	for _, path := range p.headers {
 		l.add(path)
-		for i, dir := range dirs {
-			if name, below := strings.CutPrefix(path, dir+"/"); below {
+		nearest := ""
+		for _, dir := range dirs {
+			if strings.HasPrefix(path, dir+"/") && len(dir) > len(nearest) {
+				nearest = dir
+			}
+		}
+		for i, dir := range dirs { // nobody includes <c++/12/vector>
+			if name, below := strings.CutPrefix(path, dir+"/"); below && (dir == nearest || !strings.Contains(nearest, "/c++/")) {
 				l.search(name, dirs[:i], len(p.dropped))
 			}
 		}
@@ -211,7 +199,7 @@ func (l *record) add(path string) {
 	if l.files[at] != "" {
 		return
 	}
-	if sum, err := l.run.store.content(path); err == nil {
+	if sum, err := l.run.content(path); err == nil {
 		l.files[at] = sum
 	}
 }

@@ -2,6 +2,7 @@ package nvcc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
 	}
 	code := r.answer(ctx, stdin, stdout, stderr)
-	r.keepList(code)
+	r.keepList()
 	return code
 }
 
@@ -75,7 +76,7 @@ func (r *run) answer(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	r.host.Env = env.Unset("LD_LIBRARY_PATH") // cargo sets it for build scripts; what is cached is made without it
 	what, code := r.cached(ctx, stdin, stdout, stderr)
 	if what != "" && !strings.Contains(host.Cwd, "/CMakeFiles/") { // there CMake tries compilers
-		note(env.Get(LogVariable), what+"\t"+strings.Join(r.args, " "))
+		note(env.Get(LogVariable), what)
 	}
 	return code
 }
@@ -132,14 +133,20 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		return r.why(err.Error()), r.plain(ctx, stdin, stdout, stderr)
 	}
 	key := p.key()
-	if res, err := r.store.result(key); err == nil && r.write(res) == nil {
+	if res, err := r.store.result(key); err == nil && r.write(p, res) == nil {
 		_, _ = stdout.Write(res.Stdout)
 		_, _ = stderr.Write(res.Stderr)
 		return fmt.Sprintf("hit %d", max(0, res.Milliseconds-time.Since(began).Milliseconds())), 0
 	}
-	res, code := r.compile(ctx, p, began, stdout, stderr)
-	if res != nil && r.unchanged(ctx, p, began) {
-		_ = r.store.keep(key, *res) // costs time only
+	res, code, err := r.carryOut(ctx, p)
+	if err != nil { // nvcc says it
+		return r.why(err.Error()), r.plain(ctx, stdin, stdout, stderr)
+	}
+	_, _ = stdout.Write(res.Stdout)
+	_, _ = stderr.Write(res.Stderr)
+	res.Milliseconds = time.Since(began).Milliseconds()
+	if code == 0 && !r.readMore(p) && r.steady(p, began) {
+		_ = r.store.keep(key, res) // costs time only
 	}
 	return "miss", code
 }
@@ -152,23 +159,14 @@ func (r *run) why(reason string) string {
 	return "uncached " + reason
 }
 
-// unchanged reports whether nvcc compiled what was preprocessed: where an input changed since the call began, it is preprocessed again. The
-// steps that are carried out here read no other file than the toolkit's and the system's.
-func (r *run) unchanged(ctx context.Context, p *preprocessed, began time.Time) bool {
-	paths := p.tools
-	for _, path := range p.headers {
-		if r.own(p) != nil || ofSystem(path) || r.inToolkit(path) {
-			paths = append(paths, path)
-		}
-	}
-	if !slices.ContainsFunc(paths, func(path string) bool {
+// steady reports whether the steps saw what is in the key: they read the preprocessed text and otherwise only files of the toolkit and the
+// system, of which none may have changed since the call began, and for debug information the times of all.
+func (r *run) steady(p *preprocessed, began time.Time) bool {
+	foreign := func(path string) bool { return ofSystem(path) || r.inToolkit(path) }
+	return r.times(p) == p.times && p.states() == p.was && !slices.ContainsFunc(slices.Concat(p.tools, p.headers), func(path string) bool {
 		is, changed := state(path)
-		return is == "" || began.Sub(changed) <= settled
-	}) {
-		return true
-	}
-	again, err := r.preprocess(ctx)
-	return err == nil && again.refused == nil && again.key() == p.key()
+		return (is == "" || began.Sub(changed) <= settled) && (slices.Contains(p.tools, path) || foreign(path))
+	})
 }
 
 // unusual says what, apart from its arguments, keeps this call from the cache.
@@ -197,20 +195,13 @@ func (r *run) unusual() string {
 	return ""
 }
 
-// own says why nvcc itself has to carry out a call: its steps do not show everything; nil: they do.
-func (r *run) own(p *preprocessed) error {
-	if p.warned || r.debug || r.whole {
-		return uncached("nvcc itself has to do it")
-	}
-	return nil
-}
-
 // carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment, and ends
 // as the first one that fails (strace of 13.4). So what is kept was made of the text that is in the key, and the preprocessor runs once.
 func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, code int, err error) {
-	if err := r.own(p); err != nil {
+	if err := r.writeDependencies(p); err != nil {
 		return res, 0, err
 	}
+	res.Stderr = p.said
 	before, err := os.ReadFile(r.output())
 	was := err == nil
 	if was {
@@ -242,51 +233,9 @@ func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, code i
 		}
 	}
 	if res.Output, err = os.ReadFile(p.out); err == nil {
-		err = r.write(res)
+		err = r.place(r.output(), res.Output)
 	}
 	return res, 0, err
-}
-
-// compile makes the output; messages and exit status are the user's to see. The result is nil where it left none that can be kept.
-func (r *run) compile(ctx context.Context, p *preprocessed, began time.Time, stdout, stderr io.Writer) (kept *result, code int) {
-	res, code, err := r.carryOut(ctx, p)
-	if err == nil {
-		_, _ = stdout.Write(res.Stdout)
-		_, _ = stderr.Write(res.Stderr)
-		res.Milliseconds = time.Since(began).Milliseconds()
-		if code != 0 || r.readMore(p) {
-			return nil, code
-		}
-		return &res, 0
-	}
-	before, _ := state(r.output())
-	began = time.Now()
-	args := r.args
-	if r.mode == "o" {
-		args = append(slices.Clone(args), "-Xcompiler", "-Xassembler,--MD,-Xassembler,"+r.assembled())
-	}
-	ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: args, Env: r.host.Env.Set("TMPDIR", r.tmp).Entries()})
-	_, _ = stdout.Write(ran.Stdout)
-	_, _ = stderr.Write(ran.Stderr)
-	if err != nil {
-		return nil, status(ran, err, stderr)
-	}
-	res = result{Milliseconds: time.Since(began).Milliseconds(), Stdout: ran.Stdout, Stderr: ran.Stderr}
-	if after, _ := state(r.output()); after == before {
-		return nil, 0
-	}
-	if res.Output, err = os.ReadFile(r.output()); err != nil {
-		return nil, 0
-	}
-	if d := r.dependencies(); d != "" {
-		if res.Dependencies, err = os.ReadFile(d); err != nil {
-			return nil, 0
-		}
-	}
-	if r.readMore(p) {
-		return nil, 0
-	}
-	return &res, 0
 }
 
 // assembled is where the assembler lists what it read.
@@ -316,13 +265,23 @@ func (r *run) readMore(p *preprocessed) bool {
 }
 
 // write puts a result where nvcc would have put it.
-func (r *run) write(res result) error {
-	if d := r.dependencies(); d != "" {
-		if err := r.place(d, res.Dependencies); err != nil {
-			return err
-		}
+func (r *run) write(p *preprocessed, res result) error {
+	if err := r.writeDependencies(p); err != nil {
+		return err
 	}
 	return r.place(r.output(), res.Output)
+}
+
+// writeDependencies writes what -MD asks for as nvcc 13.4 does: the files that the passes of its own preprocessing read.
+func (r *run) writeDependencies(p *preprocessed) error {
+	if !r.deps {
+		return nil
+	}
+	rule := cmp.Or(r.target, r.output()) + " :"
+	for i, path := range p.headers[:p.listed] {
+		rule += map[bool]string{true: " ", false: " \\\n    "}[i == 0] + strings.ReplaceAll(path, " ", `\ `)
+	}
+	return r.place(r.dependencies(), []byte(rule+"\n"))
 }
 
 // place writes a file as the tool that makes it does: the assembler removes an object that was there, with its mode and its other names,

@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/memo"
 )
 
 // Kernels is the directory of gpubuild's cache that holds the results.
@@ -28,8 +29,8 @@ const Kernels = "kernels"
 // temporaries is the directory in Kernels that holds a directory for each call that runs.
 const temporaries = "tmp"
 
-// store keeps results and hashes of large files, one file each. Every file begins with the hash of its key and of the rest, and is written
-// to a temporary file and renamed: what is damaged, vanishes, or has another one's name was never there.
+// store keeps results, one file each. Every file begins with the hash of its key and of the rest, and is written to a temporary file and
+// renamed: what is damaged, vanishes, or has another one's name was never there.
 type store struct {
 	dir      string
 	readOnly bool
@@ -37,38 +38,7 @@ type store struct {
 
 var errDamaged = errors.New("damaged")
 
-func (s store) path(kind, key string) string { return filepath.Join(s.dir, kind, key[:2], key) }
-
-func (s store) read(kind, key string) ([]byte, error) {
-	data, err := os.ReadFile(s.path(kind, key))
-	if err != nil {
-		return nil, err
-	}
-	sum, rest, ok := bytes.Cut(data, []byte("\n"))
-	if !ok || string(sum) != hashOf([]byte(kind), []byte(key), rest) {
-		return nil, errDamaged
-	}
-	return rest, nil
-}
-
-func (s store) write(kind, key string, data []byte) error {
-	if s.readOnly {
-		return nil
-	}
-	path := s.path(kind, key)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return cache.Keep(path, slices.Concat([]byte(hashOf([]byte(kind), []byte(key), data)), []byte("\n"), data), 0o644)
-}
-
-// used keeps an entry from being pruned.
-func (s store) used(kind, key string) {
-	if !s.readOnly {
-		now := time.Now()
-		_ = os.Chtimes(s.path(kind, key), now, now) // it may have vanished
-	}
-}
+func (s store) path(key string) string { return filepath.Join(s.dir, "results", key[:2], key) }
 
 func hashOf(parts ...[]byte) string {
 	sum := sha256.New()
@@ -80,14 +50,18 @@ func hashOf(parts ...[]byte) string {
 
 // result is what a call of nvcc left.
 type result struct {
-	Output, Dependencies, Stdout, Stderr []byte
-	Milliseconds                         int64 // what it took
+	Output, Stdout, Stderr []byte
+	Milliseconds           int64 // what it took
 }
 
 func (s store) result(key string) (r result, err error) {
-	packed, err := s.read("results", key)
+	file, err := os.ReadFile(s.path(key))
 	if err != nil {
 		return r, err
+	}
+	sum, packed, ok := bytes.Cut(file, []byte("\n"))
+	if !ok || string(sum) != hashOf([]byte(key), packed) {
+		return r, errDamaged
 	}
 	reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
@@ -95,15 +69,19 @@ func (s store) result(key string) (r result, err error) {
 	}
 	defer reader.Close()
 	data, err := reader.DecodeAll(packed, nil)
-	if err != nil {
-		return r, err
+	if err == nil {
+		err = json.Unmarshal(data, &r)
 	}
-	err = json.Unmarshal(data, &r)
-	s.used("results", key)
+	if now := time.Now(); !s.readOnly {
+		_ = os.Chtimes(s.path(key), now, now) // keeps it from being pruned; it may have vanished
+	}
 	return r, err
 }
 
 func (s store) keep(key string, r result) error {
+	if s.readOnly {
+		return nil
+	}
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -112,7 +90,11 @@ func (s store) keep(key string, r result) error {
 	if err != nil {
 		return err
 	}
-	return s.write("results", key, writer.EncodeAll(data, nil))
+	packed := writer.EncodeAll(data, nil)
+	if err := os.MkdirAll(filepath.Dir(s.path(key)), 0o777); err != nil {
+		return err
+	}
+	return cache.Keep(s.path(key), slices.Concat([]byte(hashOf([]byte(key), packed)), []byte("\n"), packed), 0o644)
 }
 
 // state shows quickly whether a file or directory is still the same; empty where it does not exist. No tool sets back the time at which
@@ -134,29 +116,21 @@ func state(path string) (string, time.Time) {
 var settled = 100 * time.Millisecond // 0 in tests, which start a process between two changes
 
 // content is the hash of a file's content. That of a large one, which does not change from call to call, is remembered.
-func (s store) content(path string) (string, error) {
-	is, changed := state(path)
-	if is == "" {
-		return "", &fs.PathError{Op: "hash", Path: path, Err: fs.ErrNotExist}
-	}
-	if size, _, _ := strings.Cut(is, " "); len(size) < 6 {
+func (r *run) content(path string) (string, error) {
+	fi, err := os.Stat(path)
+	if err != nil || fi.Size() < 100_000 {
 		return cache.Hash(path)
 	}
-	key := hashOf([]byte(path))
-	if data, err := s.read("files", key); err == nil {
-		if sum, known, _ := strings.Cut(string(data), "\n"); known == is {
-			return sum, nil
-		}
+	store, key := memo.Open(r.host, filepath.Dir(r.store.dir), time.Now()), memo.Key(path)
+	if sum, ok := store.Get("tools-1", key); ok {
+		return string(sum), nil
 	}
-	began := time.Now()
+	is := store.Watch(path)
 	sum, err := cache.Hash(path)
-	if err != nil {
-		return "", err
+	if err == nil && !r.store.readOnly {
+		_ = store.Put("tools-1", key, is, []byte(sum)) // costs time only
 	}
-	if after, _ := state(path); after == is && began.Sub(changed) > settled {
-		_ = s.write("files", key, []byte(sum+"\n"+is)) // costs time only
-	}
-	return sum, nil
+	return sum, err
 }
 
 // Use is what the cache did.
@@ -177,7 +151,7 @@ func (u Use) MostFrequent() []string {
 	})
 }
 
-// ReadLog counts what the calls of one build noted.
+// ReadLog counts what calls noted.
 func ReadLog(file string) (u Use) {
 	u.Reasons = map[string]int{}
 	data, err := os.ReadFile(file)
@@ -185,8 +159,7 @@ func ReadLog(file string) (u Use) {
 		return u // nvcc was not called
 	}
 	for line := range strings.Lines(string(data)) {
-		note, _, _ := strings.Cut(line, "\t")
-		what, value, _ := strings.Cut(note, " ")
+		what, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch what {
 		case "hit":
 			u.Hits++
@@ -202,14 +175,16 @@ func ReadLog(file string) (u Use) {
 	return u
 }
 
-const totals = "totals.json"
+// log is the file in Kernels in which the builds note what their calls did, of at most so many bytes.
+const (
+	log     = "log"
+	mostLog = 1 << 20
+)
 
 // Totals is what the cache in a directory of gpubuild's cache did, and its size.
-func Totals(cacheDir string) (u Use) {
+func Totals(cacheDir string) Use {
 	dir := filepath.Join(cacheDir, Kernels)
-	if data, err := os.ReadFile(filepath.Join(dir, totals)); err == nil {
-		_ = json.Unmarshal(data, &u) // damaged: counted from the start
-	}
+	u := ReadLog(filepath.Join(dir, log))
 	_, u.Size = files(dir)
 	return u
 }
@@ -217,39 +192,23 @@ func Totals(cacheDir string) (u Use) {
 // limit bounds the size of the cache in bytes.
 const limit = 5 << 30
 
-// End adds a build's use to the totals, and removes what was used least recently where the cache has become too large.
-func End(cacheDir string, u Use) error { return end(cacheDir, u, limit) }
+// End adds the log of a build to that of all, and removes what was used least recently where the cache has become too large.
+func End(cacheDir, of string) error { return end(cacheDir, of, limit) }
 
-func end(cacheDir string, u Use, limit int64) error {
-	if u.Hits+u.Misses+u.Uncached == 0 {
-		return nil
-	}
-	dir := filepath.Join(cacheDir, Kernels)
-	sum := Totals(cacheDir)
-	sum.Hits, sum.Misses, sum.Uncached, sum.Saved = sum.Hits+u.Hits, sum.Misses+u.Misses, sum.Uncached+u.Uncached, sum.Saved+u.Saved
-	sum.Size = 0
-	all := Use{Reasons: maps.Clone(u.Reasons)}
-	for reason, n := range sum.Reasons {
-		if all.Reasons == nil {
-			all.Reasons = map[string]int{}
-		}
-		all.Reasons[reason] += n
-	}
-	const most = 20
-	for i, reason := range all.MostFrequent() {
-		if i >= most {
-			delete(all.Reasons, reason)
-		}
-	}
-	sum.Reasons = all.Reasons
-	data, err := json.Marshal(sum)
-	if err != nil {
+func end(cacheDir, of string, limit int64) error {
+	data, err := os.ReadFile(of)
+	if err != nil || len(data) == 0 {
 		return err
 	}
+	dir := filepath.Join(cacheDir, Kernels)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if err := cache.Keep(filepath.Join(dir, totals), data, 0o644); err != nil {
+	all, err := os.ReadFile(filepath.Join(dir, log))
+	if err != nil || len(all) > mostLog {
+		all = nil // counted from the start
+	}
+	if err := cache.Keep(filepath.Join(dir, log), append(all, data...), 0o644); err != nil {
 		return err
 	}
 	sweep(filepath.Join(dir, temporaries))

@@ -28,7 +28,7 @@ func (r *run) recorded(ctx context.Context, stdin io.Reader, stdout, stderr io.W
 	}
 	defer os.RemoveAll(r.tmp)
 	args, rule := r.args, r.dependencies()
-	if r.mode == "o" && !r.deps && !r.lists {
+	if r.mode == "o" && !r.deps && r.depFile+r.target == "" {
 		rule = filepath.Join(r.tmp, "read.d")
 		args = append(slices.Clone(args), "-MD", "-MF", rule)
 	}

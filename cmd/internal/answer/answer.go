@@ -34,8 +34,8 @@ type ToolchainUse struct {
 	Path string `json:"path"`
 }
 
-// ToolchainVerify is the answer of `toolchain verify`.
-type ToolchainVerify struct {
+// ToolchainRemove is the answer of `toolchain remove`.
+type ToolchainRemove struct {
 	Roots []string `json:"roots"`
 }
 

@@ -9,7 +9,6 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"debug/elf"
@@ -101,8 +100,8 @@ var baseline = Mode{Name: "baseline", What: "the program with the driver of this
 // Modes lists the ways in which the driver fails here.
 func Modes() []Mode {
 	return []Mode{
-		{"no-library", "there is no CUDA driver", -1, everything},
 		{"no-device", "the driver sees no device (error 100)", 100, everything},
+		{"no-library", "there is no CUDA driver", -1, everything},
 		{"stub", "the driver is a stub of the toolkit (error 34)", 34, everything},
 		{"mismatch", "driver and kernel module do not fit (error 803)", 803, everything},
 		{"oom", "the device's memory is full (error 2)", 2, memory},
@@ -129,13 +128,12 @@ const (
 
 // Outcome is what came of one mode.
 type Outcome struct {
-	Mode string `json:"mode"`
-	What string `json:"what"`
-	Kind Kind   `json:"kind"`
-	Why  string `json:"why"`
-	Said string `json:"said,omitempty"` // the line in which it announced the fallback
-	// functions of the driver that it called, or the library that it looked for; a path: one that it found
-	Asked []string `json:"asked"`
+	Mode  string   `json:"mode"`
+	What  string   `json:"what"`
+	Kind  Kind     `json:"kind"`
+	Why   string   `json:"why"`
+	Said  string   `json:"said,omitempty"` // the line in which it announced the fallback
+	Asked []string `json:"asked"`          // functions of the driver that it called
 	Code  int      `json:"code"`
 	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says
 	// nothing of later.
@@ -173,19 +171,9 @@ type Options struct {
 	Timeout  time.Duration
 }
 
-// staged is one mode made ready: the command that runs the program in it, and what answers afterwards what the program asked for.
-type staged struct {
-	cmd   buildenv.Cmd
-	asked func() ([]string, error)
-}
-
 // Run runs the program once as it is, and once in each mode.
 func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome, error) {
-	prepare := onLinux
-	if h.OS == buildenv.Windows {
-		prepare = onWindows
-	}
-	stage, err := prepare(ctx, h, run, o)
+	libraries, err := build(ctx, h, run, o)
 	if err != nil {
 		return nil, err
 	}
@@ -195,26 +183,35 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 	}
 	out := []Outcome{{Mode: baseline.Name, What: baseline.What, Kind: Baseline, Why: "it " + how(h.OS, result), Code: result.Code,
 		Asked: []string{}}}
+	var calls []string
 	for _, m := range Modes() {
 		dir := filepath.Join(o.Dir, m.Name)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := place(h, libraries, o.Dir, dir, m); err != nil {
 			return nil, err
 		}
-		s, err := stage(m, dir)
+		var d buildenv.Delta
+		d.Add(buildenv.Prepend, searched(h), dir, "the failing driver")
+		result, err := end(run.Run(ctx, buildenv.Cmd{Path: o.Binary, Args: o.Args, Env: h.Apply(o.Env, d).Entries(), Timeout: o.Timeout,
+			Limit: 1 << 20}))
 		if err != nil {
 			return nil, err
 		}
-		result, err := end(run.Run(ctx, s.cmd))
-		if err != nil {
-			return nil, err
-		}
-		calls, err := s.asked()
-		if err != nil {
-			return nil, err
+		if m.answer >= 0 { // of a library that is not there nobody says whether it was looked for: the mode before does
+			if calls, err = logged(filepath.Join(dir, "asked")); err != nil {
+				return nil, err
+			}
 		}
 		out = append(out, judge(h.OS, m, calls, result))
 	}
 	return out, nil
+}
+
+// searched is the variable with the directories in which a program looks for libraries.
+func searched(h buildenv.Host) string {
+	if h.OS == buildenv.Windows {
+		return "PATH"
+	}
+	return "LD_LIBRARY_PATH"
 }
 
 // end takes a status other than 0 for an answer.
@@ -225,53 +222,79 @@ func end(r buildenv.Result, err error) (buildenv.Result, error) {
 	return r, err
 }
 
-// onLinux compiles what fails, once; the answer links one for each mode.
-func onLinux(ctx context.Context, h buildenv.Host, run runner, o Options) (func(Mode, string) (staged, error), error) {
-	names, err := needs(o.Binary)
+// build compiles the libraries that fail, once; which mode it is they read from a file next to them.
+func build(ctx context.Context, h buildenv.Host, run runner, o Options) ([]library, error) {
+	read, driver := elfImports, "libcuda.so.1"
+	if h.OS == buildenv.Windows {
+		if err := before(h, o); err != nil {
+			return nil, err
+		}
+		read, driver = peImports, driverDLL
+	}
+	of, err := read(o.Binary)
 	if err != nil {
 		return nil, err
 	}
-	libraries := []library{{"libcuda.so.1", "driver.c", names.driver}}
+	names, err := of.needed()
+	if err != nil {
+		return nil, err
+	}
+	libraries := []library{{driver, "driver.c", names.driver}}
 	if names.soname != "" {
 		libraries = append(libraries, library{names.soname, "runtime.c", names.runtime})
 	}
 	for _, l := range libraries {
-		if err := l.compile(ctx, h, run, o); err != nil {
+		source, err := l.write(o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		c := probe.Compile(h, o.Compiler, o.Dir, source, h.Join(o.Dir, l.soname), true)
+		if h.OS == buildenv.Linux {
+			c.Args = append(c.Args, "-std=gnu11", "-w", "-Wl,-soname,"+l.soname, "-Wl,-Bsymbolic")
+			if l.source == "runtime.c" { // symbols of libcudart carry the library's name as their version; the driver's carry none
+				c.Args = append(c.Args, "-Wl,--version-script="+source+".map")
+			}
+		}
+		if _, err := run.Run(ctx, c); err != nil {
 			return nil, fmt.Errorf("building the failing driver: %w", err)
 		}
 	}
-	return func(m Mode, dir string) (staged, error) { return stage(ctx, h, run, o, m, dir, libraries) }, nil
+	return libraries, nil
 }
 
-// stage makes the driver of one mode.
-func stage(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, dir string, libraries []library) (s staged, err error) {
-	lib := filepath.Join(dir, "lib")
-	if err := os.MkdirAll(lib, 0o700); err != nil {
-		return s, err
+// place puts the libraries into the directory of a mode, and says how they fail there.
+func place(h buildenv.Host, libraries []library, from, to string, m Mode) error {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
 	}
-	var d buildenv.Delta
-	d.Add(buildenv.Prepend, "LD_LIBRARY_PATH", lib, "the failing driver")
-	env := h.Apply(o.Env, d)
-	s.cmd = buildenv.Cmd{Path: o.Binary, Args: o.Args, Timeout: o.Timeout, Limit: 1 << 20}
-	log := filepath.Join(dir, "asked")
-	if m.answer < 0 {
+	if m.answer < 0 && h.OS != buildenv.Windows {
 		// A file that is no library ends the loader's search, also where a real driver is installed.
 		for _, name := range []string{"libcuda.so.1", "libcuda.so", "libnvcuda.so.1", "libnvcuda.so"} {
-			if err := os.WriteFile(filepath.Join(lib, name), []byte("no library: gpubuild audit\n"), 0o600); err != nil {
-				return s, err
+			if err := os.WriteFile(filepath.Join(to, name), []byte("no library: gpubuild audit\n"), 0o600); err != nil {
+				return err
 			}
 		}
-		s.cmd.Env = env.Set("LD_DEBUG", "libs").Set("LD_DEBUG_OUTPUT", log).Entries()
-		s.asked = func() ([]string, error) { return lookedFor(log) }
-		return s, nil
+		return nil
 	}
 	for _, l := range libraries {
-		if err := l.link(ctx, h, run, o, m, dir, log); err != nil {
-			return s, fmt.Errorf("building the failing driver: %w", err)
+		answer := m.answer
+		if answer < 0 && l.source == "runtime.c" {
+			answer = insufficientDriver
+		}
+		data, err := os.ReadFile(filepath.Join(from, l.soname))
+		if err != nil {
+			return err
+		}
+		file := filepath.Join(to, l.soname)
+		mode := fmt.Appendf(nil, "%d %d\n", answer, m.stage)
+		if err := errors.Join(os.WriteFile(file, data, 0o700), os.WriteFile(file+".mode", mode, 0o600)); err != nil {
+			return err
 		}
 	}
-	s.cmd.Env, s.asked = env.Entries(), func() ([]string, error) { return logged(log) }
-	return s, os.Symlink("libcuda.so.1", filepath.Join(lib, "libcuda.so"))
+	if h.OS == buildenv.Windows {
+		return nil
+	}
+	return os.Symlink("libcuda.so.1", filepath.Join(to, "libcuda.so"))
 }
 
 // logged reads what a failing library has written down.
@@ -281,43 +304,6 @@ func logged(log string) ([]string, error) {
 		return nil, nil
 	}
 	return strings.Fields(string(data)), err
-}
-
-// loaderLine finds what the loader searches for, and what it has loaded.
-var loaderLine = lazyregexp.New(`find library=(lib(?:nv)?cuda\.so[.0-9]*)|calling init: (/.*/lib(?:nv)?cuda\.so[.0-9]*)$`)
-
-// lookedFor reads in the loader's debug output whether any process of the program searched for the driver. A driver that was found all the
-// same, through a run path, which precedes LD_LIBRARY_PATH, or by an absolute path, is returned as that path.
-func lookedFor(prefix string) ([]string, error) {
-	files, err := filepath.Glob(prefix + ".*")
-	if err != nil {
-		return nil, err
-	}
-	seen := map[string]bool{}
-	for _, f := range files {
-		if err := eachLine(f, func(line []byte) {
-			if m := loaderLine.FindSubmatch(line); m != nil {
-				seen[string(m[1])+string(m[2])] = true
-			}
-		}); err != nil {
-			return nil, err
-		}
-	}
-	return slices.Sorted(maps.Keys(seen)), nil
-}
-
-func eachLine(file string, do func([]byte)) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	in := bufio.NewScanner(io.LimitReader(f, 64<<20))
-	in.Buffer(nil, 1<<20)
-	for in.Scan() {
-		do(in.Bytes())
-	}
-	return in.Err()
 }
 
 // library is one that fails: its file, its source and every function that it must have.
@@ -350,38 +336,6 @@ func (l library) write(dir string) (string, error) {
 	return source, nil
 }
 
-// compile makes the object that all modes share.
-func (l library) compile(ctx context.Context, h buildenv.Host, run runner, o Options) error {
-	source, err := l.write(o.Dir)
-	if err != nil {
-		return err
-	}
-	return cc(ctx, h, run, o, "-c", "-o", source+".o", source)
-}
-
-// link makes the library of one mode. Symbols of libcudart carry the library's name as their version; the driver's carry none.
-func (l library) link(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, dir, log string) error {
-	mode := filepath.Join(dir, "mode.c")
-	text := fmt.Sprintf("const int ANSWER = %d, STAGE = %d;\nconst char LOG[] = %q;\n", m.answer, m.stage, log)
-	if err := os.WriteFile(mode, []byte(text), 0o600); err != nil {
-		return err
-	}
-	source := filepath.Join(o.Dir, l.source)
-	args := []string{"-shared", "-Wl,-soname," + l.soname, "-Wl,-Bsymbolic", "-o", filepath.Join(dir, "lib", l.soname), mode, source + ".o"}
-	if l.source == "runtime.c" {
-		args = append(args, "-Wl,--version-script="+source+".map")
-	}
-	return cc(ctx, h, run, o, args...)
-}
-
-func cc(ctx context.Context, h buildenv.Host, run runner, o Options, args ...string) error {
-	_, err := run.Run(ctx, buildenv.Cmd{
-		Path: o.Compiler.Path, Dir: o.Dir, Env: h.Env.Set("LC_ALL", "C").Entries(), Timeout: 2 * time.Minute, Limit: 1 << 20,
-		Args: append([]string{"-std=gnu11", "-O1", "-w", "-fPIC", "-fvisibility=hidden", "-pthread"}, args...),
-	})
-	return err
-}
-
 // needed is what the failing libraries must have for a binary.
 type needed struct {
 	driver  []string
@@ -397,15 +351,6 @@ var (
 
 // imports are what a binary names of others: functions and libraries.
 type imports struct{ functions, libraries []string }
-
-// needs lists every function that the failing libraries must have: those of NVIDIA's headers, and what the binary itself imports.
-func needs(binary string) (needed, error) {
-	of, err := elfImports(binary)
-	if err != nil {
-		return needed{}, err
-	}
-	return of.needed()
-}
 
 func elfImports(binary string) (imports, error) {
 	var out imports
@@ -431,6 +376,7 @@ func elfImports(binary string) (imports, error) {
 	return out, nil
 }
 
+// needed lists every function that the failing libraries must have: those of NVIDIA's headers, and what the binary itself imports.
 func (of imports) needed() (needed, error) {
 	var out needed
 	seen := map[string]map[string]bool{"csrc/names.txt": {}, "csrc/runtime.txt": {}}
@@ -520,10 +466,7 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	missing := end == lacking || bytes.Contains(r.Stderr, []byte("symbol lookup error")) ||
 		bytes.Contains(r.Stderr, []byte("undefined symbol: cu")) ||
 		bytes.Contains(r.Stderr, []byte("version `libcudart"))
-	elsewhere := slices.IndexFunc(asked, func(a string) bool { return strings.HasPrefix(a, "/") })
 	switch {
-	case elsewhere >= 0:
-		o.Why = fmt.Sprintf("it loaded %s, by a run path or a path of its own: the failing driver was not met", asked[elsewhere])
 	case r.TimedOut:
 		o.Why = "it did not end in time"
 	case end == crashed, end == aborted && len(asked) == 0:

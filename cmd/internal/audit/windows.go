@@ -2,20 +2,17 @@ package audit
 
 import (
 	"cmp"
-	"context"
 	"debug/pe"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/pefile"
-	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 )
 
@@ -42,60 +39,6 @@ func before(h buildenv.Host, o Options) error {
 
 // insufficientDriver is what NVIDIA's run-time library answers where there is no driver: cudaErrorInsufficientDriver, driver_types.h.
 const insufficientDriver = 35
-
-// onWindows builds the failing libraries once. The function that it returns puts a copy on PATH for each mode, with the mode in a file next
-// to it.
-func onWindows(ctx context.Context, h buildenv.Host, run runner, o Options) (func(Mode, string) (staged, error), error) {
-	if err := before(h, o); err != nil {
-		return nil, err
-	}
-	of, err := peImports(o.Binary)
-	if err != nil {
-		return nil, err
-	}
-	names, err := of.needed()
-	if err != nil {
-		return nil, err
-	}
-	libraries := []library{{driverDLL, "driver.c", names.driver}}
-	if names.soname != "" {
-		libraries = append(libraries, library{names.soname, "runtime.c", names.runtime})
-	}
-	for _, l := range libraries {
-		source, err := l.write(o.Dir)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := run.Run(ctx, probe.Compile(h, o.Compiler, o.Dir, source, h.Join(o.Dir, l.soname), true)); err != nil {
-			return nil, fmt.Errorf("building the failing driver: %w", err)
-		}
-	}
-	return func(m Mode, dir string) (staged, error) {
-		for _, l := range libraries {
-			answer := m.answer
-			if answer < 0 && l.soname != driverDLL {
-				answer = insufficientDriver
-			}
-			if err := l.place(o.Dir, dir, answer, m.stage); err != nil {
-				return staged{}, err
-			}
-		}
-		var d buildenv.Delta
-		d.Add(buildenv.Prepend, "PATH", dir, "the failing driver")
-		c := buildenv.Cmd{Path: o.Binary, Args: o.Args, Env: h.Apply(o.Env, d).Entries(), Timeout: o.Timeout, Limit: 1 << 20}
-		return staged{c, func() ([]string, error) { return logged(filepath.Join(dir, "asked")) }}, nil
-	}, nil
-}
-
-// place puts a library that was built in one directory into another, and says how it fails there.
-func (l library) place(from, to string, answer, stage int) error {
-	data, err := os.ReadFile(filepath.Join(from, l.soname))
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(to, l.soname)
-	return errors.Join(os.WriteFile(path, data, 0o700), os.WriteFile(path+".mode", []byte(fmt.Sprintf("%d %d\n", answer, stage)), 0o600))
-}
 
 // notPE matches debug/pe's error for a file that is no program, such as a batch file.
 var notPE = lazyregexp.New(`^unrecognized PE machine|^invalid COFF|fail to read`)

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -27,7 +28,6 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/proof"
-	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/loader"
@@ -48,7 +48,6 @@ type Options struct {
 	Programs []string      // as the user named them
 	Dir      string        // the new directory
 	With     []string      // further libraries by file name, which a program loads by a name that it makes itself
-	Without  []string      // libraries by file name that the other machine has itself
 	Toolkit  *cuda.Toolkit // the one that a build would take, whose libraries come first; nil: none in particular
 	Own      bool          // for a machine of the user's own: no licence is asked for, and what is missing is left to that machine
 	Prove    proof.Runtime // what proves the programs there: the probe and every CUPTI; none: nothing
@@ -74,12 +73,12 @@ type Need struct {
 
 // Prove names the files of a bundle with which its programs are proven.
 type Prove struct {
-	Probe   string   `json:"probe"`
-	Control string   `json:"control,omitempty"`
-	Watch   string   `json:"watch,omitempty"`
-	CUPTI   string   `json:"cupti,omitempty"`
-	Others  []string `json:"others,omitempty"` // further CUPTIs, for a driver that is older than the first
-	Glibc   Glibc    `json:"glibc"`            // of all files, those that prove included
+	Probe   string       `json:"probe"`
+	Control string       `json:"control,omitempty"`
+	Watch   string       `json:"watch,omitempty"`
+	CUPTI   string       `json:"cupti,omitempty"`
+	Others  []string     `json:"others,omitempty"` // further CUPTIs, for a driver that is older than the first
+	Glibc   loader.Glibc `json:"glibc"`            // of all files, those that prove included
 }
 
 // manifest is the file in a bundle that lists its content.
@@ -98,25 +97,8 @@ type Bundle struct {
 	Prove    *Prove   `json:"prove,omitempty"`
 }
 
-// Size is what the files take, in bytes.
-func (b Bundle) Size() (n int64) {
-	for _, f := range b.Files {
-		n += f.Size
-	}
-	return n
-}
-
-// libraryError is a library that keeps the bundle from being made: exit.Missing for one that is not here, exit.Misfit for one that cannot
-// be shipped.
-func libraryError(code int, library, by, why, fix string) error {
-	return exit.Errorf(code, fix, "%s, which %s loads, %s", library, by, why)
-}
-
 // Make makes a bundle, whole or not at all.
 func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
-	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
-		return Bundle{}, &exit.UsageError{What: "bundle works on Linux and Windows", Fix: "run it on the system that the program is for"}
-	}
 	dir := m.Host.Abs(o.Dir)
 	if _, err := os.Lstat(dir); err == nil {
 		return Bundle{}, &exit.UsageError{What: o.Dir + " exists", Fix: "remove it, or name a new directory: -o DIR"}
@@ -125,11 +107,10 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	if err != nil {
 		return b, err
 	}
-	parent := filepath.Dir(dir)
-	for _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != filepath.Dir(parent); _, err = os.Stat(parent) {
-		parent = filepath.Dir(parent) // those below it are made in the end
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return b, err
 	}
-	made, remove, err := m.Temp.MkdirTemp(parent, ".gpubuild-bundle-")
+	made, remove, err := m.Temp.MkdirTemp(filepath.Dir(dir), ".gpubuild-bundle-")
 	if err != nil {
 		return b, err
 	}
@@ -137,10 +118,7 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	if err := b.write(ctx, made); err != nil {
 		return b, fmt.Errorf("the bundle %s is not made: %w", o.Dir, err)
 	}
-	if err := b.check(ctx, m, made); err != nil {
-		return b, err
-	}
-	return b, errors.Join(os.Chmod(made, 0o755), os.MkdirAll(filepath.Dir(dir), 0o755), os.Rename(made, dir))
+	return b, errors.Join(os.Chmod(made, 0o755), os.Rename(made, dir))
 }
 
 // launcher is the same for every program, whose name it takes from its own, so that no name can be read as a part of it. It needs readlink
@@ -160,27 +138,32 @@ LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$here/bin/$
 
 // write puts the bundle into a directory.
 func (b *Bundle) write(ctx context.Context, dir string) error {
+	texts := map[string]string{licenceName: licenceText(b.Files)}
 	for _, program := range b.Programs {
 		if start := path.Base(program); start != program {
-			if err := b.writeText(dir, start, launcher, 0o755); err != nil {
-				return err
-			}
+			texts[start] = launcher
 		}
 	}
-	if text := licenceText(b.Files); text != "" {
-		if err := b.writeText(dir, licenceName, text, 0o644); err != nil {
-			return err
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if texts[name] != "" {
+			b.Files = append(b.Files, File{Name: name})
 		}
 	}
 	for i, f := range b.Files {
-		if err := ctx.Err(); err != nil {
-			return err
+		to, err := filepath.Join(dir, filepath.FromSlash(f.Name)), ctx.Err()
+		switch {
+		case err != nil:
+		case f.From == "":
+			err = os.WriteFile(to, []byte(texts[f.Name]), 0o755)
+		default:
+			err = copy.Copy(f.From, to, copy.Options{OnSymlink: func(string) copy.SymlinkAction { return copy.Deep }})
 		}
-		to := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if f.From != "" {
-			if err := copyFile(f.From, to, !strings.HasPrefix(f.Name, "lib/")); err != nil {
-				return err
-			}
+		mode := fs.FileMode(0o755) // everybody may read it, and run what is started
+		if strings.HasPrefix(f.Name, "lib/") || f.Name == licenceName {
+			mode = 0o644
+		}
+		if err := cmp.Or(err, os.Chmod(to, mode)); err != nil {
+			return err
 		}
 		info, err := os.Stat(to)
 		if err != nil {
@@ -208,15 +191,8 @@ func (b *Bundle) write(ctx context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(dir, manifestName), append(text, '\n'), 0o644)
 }
 
-// writeText adds a file that gpubuild writes itself.
-func (b *Bundle) writeText(dir, name, text string, mode fs.FileMode) error {
-	b.Files = append(b.Files, File{Name: name})
-	return os.WriteFile(filepath.Join(dir, name), []byte(text), mode)
-}
-
 // licenceText names the licences that let files be shipped, each with its address and what it is for.
-func licenceText(files []File) string {
-	var out strings.Builder
+func licenceText(files []File) (out string) {
 	for _, l := range known().Licence {
 		var names []string
 		for _, f := range files {
@@ -225,48 +201,10 @@ func licenceText(files []File) string {
 			}
 		}
 		if len(names) > 0 {
-			fmt.Fprintf(&out, "%s\n%s\n%s\n\n", l.Title, l.Address, strings.Join(names, ", "))
+			out += l.Title + "\n" + l.Address + "\n" + strings.Join(names, ", ") + "\n\n"
 		}
 	}
-	return out.String()
-}
-
-// copyFile copies a file that everybody may read, and run if it is to be started.
-func copyFile(from, to string, started bool) error {
-	if err := copy.Copy(from, to, copy.Options{OnSymlink: func(string) copy.SymlinkAction { return copy.Deep }}); err != nil {
-		return err
-	}
-	if started {
-		return os.Chmod(to, 0o755)
-	}
-	return os.Chmod(to, 0o644)
-}
-
-// check asks the loader what the programs would load on a machine without CUDA: everything but the system's and what that machine must
-// have, from the bundle. A search path that is linked into a program (RPATH, not RUNPATH) comes before the start script's.
-func (b Bundle) check(ctx context.Context, m *session.Machine, dir string) error {
-	h := m.Host
-	h.Env = h.Env.Set("LD_LIBRARY_PATH", filepath.Join(dir, "lib"))
-	if h.OS == buildenv.Windows {
-		h.Env = h.Env.Set("PATH", h.Join(h.Env.Get("SystemRoot"), "system32"))
-	}
-	for _, program := range b.Programs {
-		libs, err := loader.Resolve(ctx, h, m.Runner, filepath.Join(dir, filepath.FromSlash(program)), nil)
-		if err != nil {
-			return err
-		}
-		for _, l := range libs {
-			name := h.Base(l.Name)
-			ours := l.Kind != loader.Unknown && h.Below(l.By, dir) // what the system's own load is theirs
-			if ours && !system(h, name, l.Path) && !h.Below(l.Path, dir) &&
-				!slices.ContainsFunc(b.Needs, func(n Need) bool { return n.Name == name }) {
-				return libraryError(exit.Missing, name, h.Base(l.By),
-					"would not be taken from the bundle but from "+cmp.Or(l.Path, "nowhere"),
-					"link it by its name, and without a search path of the program's own (RPATH)")
-			}
-		}
-	}
-	return nil
+	return out
 }
 
 // Opened is a bundle of which a program is to be proven here.
@@ -298,12 +236,10 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 		return o, false, &exit.UsageError{What: what,
 			Fix: "name one: gpubuild prove " + buildenv.PosixWords(h.Join(file, path.Base(m.Programs[0])))}
 	}
-	m = manifest{}
-	if err = receipt.Strict(text, &m); err == nil {
-		err = unchanged(dir, m)
-	}
-	if err != nil {
-		return o, false, exit.Errorf(exit.Usage, "make the bundle again", "%s was changed since it was made: %w", dir, err)
+	for _, f := range m.Files {
+		if sum, err := cache.Hash(h.Join(dir, filepath.FromSlash(f.Name))); err != nil || sum != f.SHA256 {
+			return o, false, exit.Errorf(exit.Usage, "make the bundle again", "%s was changed since it was made: %s", dir, f.Name)
+		}
 	}
 	in := func(name string) string {
 		if name == "" {
@@ -313,7 +249,7 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 	}
 	program := m.Programs[max(i, 0)]
 	o.Program, o.Env = in(program), h.Env
-	needs := Glibc{Version: m.Glibc, By: program}
+	needs := loader.Glibc{Version: m.Glibc, By: program}
 	if p := m.Prove; p != nil {
 		o.Probe, o.CUPTI, needs = in(p.Probe), in(p.CUPTI), p.Glibc
 		for _, other := range p.Others {
@@ -327,54 +263,4 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 		o.Env = h.Env.Set("LD_LIBRARY_PATH", strings.TrimSuffix(in("lib")+":"+h.Env.Get("LD_LIBRARY_PATH"), ":"))
 	}
 	return o, true, nil
-}
-
-// unchanged is an error where a bundle's directory holds a file that is not the manifest's, or lacks one, or where a program or what proves
-// it is none of its files.
-func unchanged(dir string, m manifest) error {
-	left, links := map[string]string{}, map[string]string{}
-	for _, f := range m.Files {
-		left[f.Name], links[f.Link] = f.SHA256, path.Base(f.Name)
-	}
-	named := slices.Clone(m.Programs)
-	if p := m.Prove; p != nil {
-		named = append(append(named, p.Probe, p.Control, p.Watch, p.CUPTI), p.Others...)
-	}
-	for _, name := range named {
-		if _, is := left[name]; name != "" && !is {
-			return fmt.Errorf("%s is none of its files", name)
-		}
-	}
-	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(dir, file)
-		if err != nil {
-			return err
-		}
-		name, ours := filepath.ToSlash(rel), false
-		switch {
-		case d.Type() == fs.ModeSymlink:
-			to, _ := os.Readlink(file)
-			ours = to != "" && to == links[name]
-		case d.Type().IsRegular() && left[name] != "":
-			sum, err := cache.Hash(file)
-			if err != nil {
-				return err
-			}
-			ours = sum == left[name]
-			delete(left, name)
-		default:
-			ours = name == manifestName && d.Type().IsRegular()
-		}
-		if !ours {
-			return fmt.Errorf("%s is not part of it, or is another one", rel)
-		}
-		return nil
-	})
-	for name := range left {
-		err = cmp.Or(err, fmt.Errorf("it lacks %s", name))
-	}
-	return err
 }

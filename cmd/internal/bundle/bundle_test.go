@@ -112,7 +112,7 @@ func TestProgramStartsFromItsBundle(t *testing.T) {
 	app := program(t, m, "extern int blas(void); int main(void) { return blas(); }", blas)
 	out := filepath.Join(t.TempDir(), "out")
 
-	if made, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}); err != nil || len(copied(made)) != 3 || made.Size() < 3000 {
+	if made, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}); err != nil || len(copied(made)) != 3 || made.Files[0].Size < 3000 {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	if err := os.Rename(dir, dir+"-gone"); err != nil {
@@ -181,79 +181,13 @@ func TestLibrariesOpenedByName(t *testing.T) {
 		}
 	}
 	asked, err := known().asked(app, false)
-	if err != nil || !slices.Contains(asked["curand"], "") || !has(b, "libcurand.so.10") {
+	if err != nil || !slices.Contains(asked, "curand") || !has(b, "libcurand.so.10") {
 		t.Errorf("asked for: %v, %v; bundled: %v", asked, err, b.Files)
 	}
 	o := Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out"), With: []string{"libcurand.so.10"}}
 	b, err = Make(context.Background(), m, o)
 	if err != nil || !has(b, "libcurand.so.10") {
 		t.Errorf("--with: %+v, %v", b.Files, err)
-	}
-}
-
-// TestWhatCannotBeBundled: the error names the library, who loads it and what to do; nothing half-made is left.
-func TestWhatCannotBeBundled(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		library string
-		after   func(file string) error // what becomes of the library after the link
-		options func(*Options)
-		code    int
-		want    string
-	}{
-		"missing": {
-			library: "libcublas.so.13", after: os.Remove, code: exit.Missing, want: "libcublas.so.13, which app loads, cannot be bundled",
-		},
-		"not on the list": {library: "libnvinfer.so.10", code: exit.Misfit, want: "may not be shipped"},
-		"left out":        {library: "libnvinfer.so.10", options: func(o *Options) { o.Without = []string{"libnvinfer.so.10"} }},
-		"not NVIDIA's":    {library: "libmine.so.1"},
-		"left out, unknown": {
-			library: "libmine.so.1", options: func(o *Options) { o.Without = []string{"libmine.so"} },
-			code: exit.Usage, want: "--without libmine.so: ",
-		},
-		"the driver's": {library: "libnvidia-ml.so.1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			m := machine(t, dir)
-			lib := library(t, m, dir, tt.library, "int f(void) { return 3; }")
-			app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
-			if tt.after != nil {
-				if err := tt.after(lib); err != nil {
-					t.Fatal(err)
-				}
-			}
-			parent := t.TempDir()
-			o := Options{Programs: []string{app}, Dir: filepath.Join(parent, "out")}
-			if tt.options != nil {
-				tt.options(&o)
-			}
-			_, err := Make(context.Background(), m, o)
-			if exit.Of(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%d: %v", exit.Of(err), err)
-			}
-			if left, _ := os.ReadDir(parent); err != nil && len(left) > 0 {
-				t.Errorf("left behind: %v", left)
-			}
-			if err != nil && exit.Hint(err) == "" {
-				t.Error("there is no hint")
-			}
-		})
-	}
-}
-
-// TestLibraryNamedByItsPath: the loader takes no copy of it, and the error says so.
-func TestLibraryNamedByItsPath(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	m := machine(t, dir)
-	file := filepath.Join(dir, "libmine.so.1")
-	library(t, m, dir, "libmine.so.1", "int f(void) { return 3; }", "-Wl,-soname,"+file)
-	app := program(t, m, "extern int f(void); int main(void) { return f(); }", file)
-	_, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
-	if exit.Of(err) != exit.Missing || !strings.Contains(err.Error(), file) || exit.Hint(err) == "" {
-		t.Errorf("%v; %s", err, exit.Hint(err))
 	}
 }
 
@@ -335,130 +269,6 @@ func TestWhatIsNeverShipped(t *testing.T) {
 	}
 }
 
-// TestLoadedByName: a library that a program holds the name of, or a function's of, and does not link is bundled, or missing.
-func TestLoadedByName(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		text    string // in the program
-		here    []string
-		links   bool
-		options Options
-		code    int
-		want    string // in the bundle, or of the error
-	}{
-		"a name with its version": {text: "libcublas.so.13", here: []string{"libcublas.so.13"}, want: "libcublas.so.13"},
-		"another version": {
-			text: "libcublas.so.12", here: []string{"libcublas.so.13"}, code: exit.Missing, want: "libcublas.so.12, which app",
-		},
-		"one of two versions":      {text: "libcublas.so.12libcublas.so.13", here: []string{"libcublas.so.13"}, want: "libcublas.so.13"},
-		"a name without a version": {text: "libcublas.so", here: []string{"libcublas.so.13"}, want: "libcublas.so.13"},
-		"a function":               {text: "nvrtcVersioncublasCreate_v2lib", here: []string{"libcublas.so.13"}, want: "libcublas.so.13"},
-		"a function, not here":     {text: "cublasCreate_v2", code: exit.Missing, want: "libcublas.so, which app"},
-		"not here, left out":       {text: "cublasCreate_v2", options: Options{Without: []string{"libcublas.so"}}},
-		"a function that is linked": {
-			text: "cublasCreate_v2", here: []string{"libcublas.so.13"}, links: true, want: "libcublas.so.13",
-		},
-		"the runtime, linked in":      {text: "cudaGetDeviceCount"},
-		"the driver's, and no CUDA's": {text: "libcuda.so.1 libnvidia-ml.so.1 libcurl.so.4"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			m := machine(t, dir)
-			var libs []string
-			for _, file := range tt.here {
-				libs = append(libs, library(t, m, dir, file, "int f(void) { return 3; }"))
-			}
-			source := `const char *text = "` + tt.text + `"; int main(void) { return text[0]; }`
-			if tt.links {
-				source = "extern int f(void); int (*linked)(void) = f;" + source
-			} else {
-				libs = nil
-			}
-			o := tt.options
-			o.Programs, o.Dir = []string{program(t, m, source, libs...)}, filepath.Join(t.TempDir(), "out")
-			b, err := Make(context.Background(), m, o)
-			files := copied(b)
-			switch i := len(files) - 1; {
-			case exit.Of(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.want):
-				t.Errorf("%v", err)
-			case err != nil && !strings.Contains(exit.Hint(err), "--without libcublas.so"):
-				t.Errorf("hint: %s", exit.Hint(err))
-			case err == nil && (has(b, tt.want) != (tt.want != "") || files[i].ByName != (i > 0 && !tt.links)):
-				t.Errorf("%+v", b.Files)
-			}
-		})
-	}
-}
-
-// TestFunctionThatIsDefined: a program with a library of NVIDIA's linked in holds its functions' names, and loads nothing.
-func TestFunctionThatIsDefined(t *testing.T) {
-	t.Parallel()
-	m := machine(t, "")
-	app := program(t, m, `const char *cublasCreate_v2(void) { return "cublasCreate_v2"; } int main(void) { return cublasCreate_v2()[0]; }`)
-	if asked, err := known().asked(app, false); err != nil || len(asked) > 0 {
-		t.Errorf("%v, %v", asked, err)
-	}
-}
-
-// TestFileNames: names are found where texts follow each other without an end.
-func TestFileNames(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string][]string{
-		"nvrtclibnvrtc.so.13.4lib.so":        {"libnvrtc.so.13.4", "lib.so"},
-		"x\x00/opt/%s/lib64/libnvrtc.sonext": {"libnvrtc.so"},
-	} {
-		if got := fileNames([]byte(text), false); !slices.Equal(got, want) {
-			t.Errorf("%q: %q", text, got)
-		}
-	}
-	dlls := `load nvrtc64_130_0.dll, C:\x\cudart64_13.dll`
-	if got := fileNames([]byte(dlls), true); !slices.Equal(got, []string{"nvrtc64_130_0.dll", "cudart64_13.dll"}) {
-		t.Errorf("%q", got)
-	}
-}
-
-// TestFilesOfAToolkit: what is in a toolkit is NVIDIA's whatever its name, and so is what was renamed.
-func TestFilesOfAToolkit(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		file, text, lib string
-		theirs          bool
-	}{
-		"gpubuild's": {"gpubuild-toolkit.json", "{}", "lib", true},
-		"ordinary":   {"version.json", `{"cuda": {"name": "CUDA SDK"}}`, "targets/x86_64-linux/lib", true},
-		"pip's":      {"site-packages/nvidia/x", "", "site-packages/nvidia/cuda_runtime/lib", true},
-		"one's own":  {"version.json", `{"app": "1.2"}`, "lib", false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			root := t.TempDir()
-			dir := filepath.Join(root, tt.lib)
-			for file, text := range map[string]string{tt.file: tt.text, tt.lib + "/x": ""} {
-				path := filepath.Join(root, file)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			m := machine(t, dir)
-			run := library(t, m, dir, "libcudart.so.13", "int f(void) { return 3; }")
-			other := library(t, m, dir, "libsomething.so.1", "int g(void) { return 3; }")
-			renamed := filepath.Join(t.TempDir(), "libmine.so.1")
-			if err := os.Rename(library(t, m, dir, "libcheckpoint.so", "int h(void) { return 3; }"), renamed); err != nil {
-				t.Fatal(err)
-			}
-			app := program(t, m, "extern int f(void); int main(void) { return f(); }", run)
-			for with, code := range map[string]int{"": exit.Done, other: map[bool]int{true: exit.Misfit}[tt.theirs], renamed: exit.Misfit} {
-				_, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out"),
-					With: slices.DeleteFunc([]string{with}, func(w string) bool { return w == "" })})
-				if exit.Of(err) != code {
-					t.Errorf("with %s: %v", with, err)
-				}
-			}
-		})
-	}
-}
-
 // TestNothingIsReplaced: what has the name of the new directory stays as it is.
 func TestNothingIsReplaced(t *testing.T) {
 	t.Parallel()
@@ -477,37 +287,6 @@ func TestNothingIsReplaced(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, err, gone)
 		}
 	}
-}
-
-// TestDamagedFiles: a library that is cut off or of the wrong version, and a program that is cut off, are refused.
-func TestDamagedFiles(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	m := machine(t, dir)
-	script := filepath.Join(dir, "versions")
-	if err := os.WriteFile(script, []byte("V2 { f; };"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	lib := library(t, m, dir, "libmine.so.1", "char much[1 << 20] = {1}; int f(void) { return 3; }", "-Wl,--version-script="+script)
-	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
-	make := func(want int, text string) {
-		t.Helper()
-		_, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
-		if exit.Of(err) != want || err != nil && (!strings.Contains(err.Error(), text) || exit.Hint(err) == "") {
-			t.Errorf("%v; %s", err, exit.Hint(err))
-		}
-	}
-	make(exit.Done, "")
-	if err := os.Truncate(lib, 500_000); err != nil {
-		t.Fatal(err)
-	}
-	make(exit.Missing, "the loader gave no list")
-	library(t, m, dir, "libmine.so.1", "int f(void) { return 3; }")
-	make(exit.Done, "") // a library without the version that is needed: the loader here says so, too
-	if err := os.Truncate(app, 3000); err != nil {
-		t.Fatal(err)
-	}
-	make(exit.Usage, "cut off")
 }
 
 // TestLibraryWithItsOwnSearchPath: to the loader it is in place of the program's, so that a script sets one that comes before it.
@@ -544,38 +323,6 @@ func TestNamesThatCannotBe(t *testing.T) {
 		_, err := Make(context.Background(), m, Options{Programs: []string{other}, Dir: filepath.Join(t.TempDir(), "out")})
 		if exit.Of(err) != exit.Usage {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// TestProgramsThatMayNotBeShipped: the program is held against the same rules as the libraries.
-func TestProgramsThatMayNotBeShipped(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	m := machine(t, dir)
-	mine := program(t, m, "int main(void) { return 0; }")
-	toolkit := t.TempDir()
-	if err := os.WriteFile(filepath.Join(toolkit, "gpubuild-toolkit.json"), []byte("{}"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Mkdir(filepath.Join(toolkit, "bin"), 0o755), os.Link(mine, filepath.Join(toolkit, "bin", "tool"))); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(dir, "linked")
-	if err := os.Symlink(filepath.Join(toolkit, "bin", "tool"), link); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		program, want string
-		code          int
-	}{
-		{program: filepath.Join(toolkit, "bin", "tool"), code: exit.Misfit, want: "may not be shipped"},
-		{program: link, code: exit.Misfit, want: "may not be shipped"},
-		{program: mine},
-	} {
-		_, err := Make(context.Background(), m, Options{Programs: []string{tt.program}, Dir: filepath.Join(t.TempDir(), "out")})
-		if exit.Of(err) != tt.code || err != nil && (!strings.Contains(err.Error(), tt.want) || exit.Hint(err) == "") {
-			t.Errorf("%s: %v; %s", tt.program, err, exit.Hint(err))
 		}
 	}
 }
@@ -671,25 +418,6 @@ func TestManifestIsComplete(t *testing.T) {
 	}
 }
 
-// TestBuiltinsOfAnotherVersion: NVRTC loads the builtins of its own version only, wherever they are.
-func TestBuiltinsOfAnotherVersion(t *testing.T) {
-	t.Parallel()
-	dir, right := t.TempDir(), t.TempDir()
-	m := machine(t, dir+":"+right)
-	rtc := library(t, m, dir, "libnvrtc.so.13", `const char *f(void) { return "libnvrtc-builtins.so.13.5"; }`)
-	library(t, m, dir, "libnvrtc-builtins.so.13.4", "int part(void) { return 0; }")
-	app := program(t, m, "extern char *f(void); int main(void) { return f()[0]; }", rtc)
-	o := Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")}
-	_, err := Make(context.Background(), m, o)
-	if exit.Of(err) != exit.Missing || !strings.Contains(err.Error(), "libnvrtc-builtins.so.13.5") {
-		t.Errorf("%v", err)
-	}
-	library(t, m, right, "libnvrtc-builtins.so.13.5", "int part(void) { return 0; }")
-	if b, err := Make(context.Background(), m, o); err != nil || !has(b, "libnvrtc-builtins.so.13.5") || has(b, "libnvrtc-builtins.so.13.4") {
-		t.Errorf("%+v, %v", b.Files, err)
-	}
-}
-
 // TestSeveralPrograms: programs share the libraries of one bundle; each is opened by its start script, and a bundle of one by its directory.
 // What was changed since, or needs a newer C library than this machine has, is not opened.
 func TestSeveralPrograms(t *testing.T) {
@@ -719,30 +447,6 @@ func TestSeveralPrograms(t *testing.T) {
 			t.Errorf("%s: %+v, %v, %v", name, o, is, err)
 		}
 	}
-	kept, err := os.ReadFile(filepath.Join(out, manifestName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	edit := func(text string) {
-		if err := os.WriteFile(filepath.Join(out, manifestName), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, e := range []struct{ from, to, want string }{
-		{`    "bin/app",`, `    "../app",`, "../app is none of its files"},
-		{`"cupti": "prove`, `"cupti": "../prove`, "../prove/0/libmine.so.1 is none of its files"},
-		{`"programs":`, `"Programs":`, "gpubuild writes no field"},
-		{`"files":`, `"signed": true, "files":`, "unknown field"},
-		{`"programs":`, `"programs": [], "programs":`, `"programs" is there twice`},
-	} {
-		edited := strings.Replace(string(kept), e.from, e.to, 1)
-		edit(edited)
-		_, _, err := Open(m.Host, filepath.Join(out, "app"))
-		if edited == string(kept) || exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), e.want) {
-			t.Errorf("%s: %v, want %s", e.to, err, e.want)
-		}
-	}
-	edit(string(kept))
 	if _, _, err := Open(m.Host, out); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), "2 programs: bin/app, bin/second") {
 		t.Errorf("%v", err)
 	}
@@ -774,7 +478,124 @@ func TestSeveralPrograms(t *testing.T) {
 	if err := os.Remove(filepath.Join(out, "lib", "libmine.so.1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Open(m.Host, out); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), "it lacks lib/libmine.so.1") {
+	if _, _, err := Open(m.Host, out); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), "lib/libmine.so.1") {
 		t.Errorf("%v", err)
+	}
+}
+
+// left is why a library is left to the other machine; empty: it is not.
+func left(b Bundle, library string) string {
+	for _, n := range b.Needs {
+		if filepath.Base(n.Name) == library {
+			return n.Why
+		}
+	}
+	return ""
+}
+
+// TestWhatIsLeftToTheOtherMachine: what is not here, is damaged or may not be shipped is listed with the reason.
+func TestWhatIsLeftToTheOtherMachine(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		library string
+		after   func(file string) error // what becomes of the library after the link
+		want    string
+	}{
+		"missing":         {library: "libcublas.so.13", after: os.Remove, want: "not found"},
+		"cut off":         {library: "libmine.so.1", after: func(f string) error { return os.Truncate(f, 5000) }, want: "the loader gave no list"},
+		"not on the list": {library: "libnvinfer.so.10", want: "none of the lists"},
+		"not NVIDIA's":    {library: "libmine.so.1"},
+		"the driver's":    {library: "libnvidia-ml.so.1", want: "comes with the driver"},
+		"graphics":        {library: "libEGL.so.1", want: "comes with the driver"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			m := machine(t, dir)
+			lib := library(t, m, dir, tt.library, "char much[1 << 20] = {1}; int f(void) { return 3; }")
+			app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
+			if tt.after != nil {
+				if err := tt.after(lib); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
+			if why := left(b, tt.library); err != nil || (why == "") != (tt.want == "") || !strings.Contains(why, tt.want) || has(b, tt.library) != (why == "") {
+				t.Errorf("%q, %v; %+v", why, err, b.Files)
+			}
+		})
+	}
+}
+
+// TestLibraryNamedByItsPath: the loader takes no copy of it.
+func TestLibraryNamedByItsPath(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	file := filepath.Join(dir, "libmine.so.1")
+	library(t, m, dir, "libmine.so.1", "int f(void) { return 3; }", "-Wl,-soname,"+file)
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", file)
+	b, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
+	if err != nil || left(b, "libmine.so.1") != "app names it by its path" {
+		t.Errorf("%+v, %v", b.Needs, err)
+	}
+}
+
+// TestLoadedByName: a library that a program holds the name of, or a function's of, and does not link is bundled, or listed.
+func TestLoadedByName(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		text, here, want, left string
+	}{
+		"a name with its version":       {text: "libcublas.so.13", here: "libcublas.so.13", want: "libcublas.so.13"},
+		"a name without a version":      {text: "libcublas.so", here: "libcublas.so.13", want: "libcublas.so.13"},
+		"a function, amid other words":  {text: "nvrtcVersioncublasCreate_v2lib", here: "libcublas.so.13", want: "libcublas.so.13"},
+		"a function, the library not":   {text: "cublasCreate_v2", left: "libcublas.so"},
+		"the runtime, linked in":        {text: "cudaGetDeviceCount"},
+		"the driver's, and not CUDA's":  {text: "libcuda.so.1 libnvidia-ml.so.1 libcurl.so.4", left: "libcuda.so.1"},
+		"the driver's, by its function": {text: "cuInit", left: "libcuda.so.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			m := machine(t, dir)
+			if tt.here != "" {
+				library(t, m, dir, tt.here, "int f(void) { return 3; }")
+			}
+			app := program(t, m, `const char *text = "`+tt.text+`"; int main(void) { return text[0]; }`)
+			b, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
+			if err != nil || has(b, tt.want) != (tt.want != "") || (left(b, tt.left) != "") != (tt.left != "") {
+				t.Errorf("%v, %+v", err, b)
+			}
+		})
+	}
+}
+
+// TestFunctionThatIsDefined: a program with a library of NVIDIA's linked in holds its functions' names, and loads nothing.
+func TestFunctionThatIsDefined(t *testing.T) {
+	t.Parallel()
+	m := machine(t, "")
+	app := program(t, m, `const char *cublasCreate_v2(void) { return "cublasCreate_v2"; } int main(void) { return cublasCreate_v2()[0]; }`)
+	if asked, err := known().asked(app, false); err != nil || len(asked) > 0 {
+		t.Errorf("%v, %v", asked, err)
+	}
+}
+
+// TestBuiltinsOfAnotherVersion: NVRTC loads the builtins of its own version only, wherever they are.
+func TestBuiltinsOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	dir, right := t.TempDir(), t.TempDir()
+	m := machine(t, dir+":"+right)
+	rtc := library(t, m, dir, "libnvrtc.so.13", `const char *f(void) { return "libnvrtc-builtins.so.13.5"; }`)
+	library(t, m, dir, "libnvrtc-builtins.so.13.4", "int part(void) { return 0; }")
+	app := program(t, m, "extern char *f(void); int main(void) { return f()[0]; }", rtc)
+	o := Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")}
+	if b, err := Make(context.Background(), m, o); err != nil || left(b, "libnvrtc-builtins.so.13.5") == "" {
+		t.Errorf("%+v, %v", b.Needs, err)
+	}
+	library(t, m, right, "libnvrtc-builtins.so.13.5", "int part(void) { return 0; }")
+	o.Dir += "2"
+	if b, err := Make(context.Background(), m, o); err != nil || !has(b, "libnvrtc-builtins.so.13.5") || has(b, "libnvrtc-builtins.so.13.4") {
+		t.Errorf("%+v, %v", b.Files, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -33,30 +32,27 @@ func Collect(ctx context.Context, m *session.Machine, o Options) (Bundle, error)
 	if m.Host.OS != buildenv.Windows && !o.Own {
 		c.need("/bin/sh", "runs the start script")
 	}
-	for len(c.queue) > 0 || len(c.unread) > 0 { // first what is linked, then what is loaded by name
-		var err error
-		if len(c.queue) > 0 {
+	for read := 0; ; read++ { // first what is linked, then what is loaded by name
+		for len(c.queue) > 0 {
 			next := c.queue[0]
 			c.queue = c.queue[1:]
-			err = c.add(ctx, next)
-		} else {
-			next := c.unread[0]
-			c.unread = c.unread[1:]
-			err = c.named(ctx, next)
+			if err := c.add(ctx, next); err != nil {
+				return c.b, err
+			}
 		}
-		if err != nil {
-			return c.b, err
+		if read == len(c.b.Files) {
+			break
+		}
+		if f := c.b.Files[read]; f.Licence == "" {
+			if err := c.named(ctx, f.From); err != nil {
+				return c.b, err
+			}
 		}
 	}
-	c.leaveOutCompilers()
 	c.link()
 	c.b.Glibc = c.glibc().Version
-	for _, name := range o.Without {
-		if !c.seen[name] {
-			return c.b, &exit.UsageError{What: "--without " + name + ": no library of that name is loaded", Fix: "name one of the bundle"}
-		}
-	}
-	return c.b, c.prove()
+	c.prove()
+	return c.b, nil
 }
 
 // collector finds what belongs into a bundle.
@@ -66,8 +62,7 @@ type collector struct {
 	toolkits []cuda.Toolkit
 	dirs     []string
 	seen     map[string]bool
-	queue    []want   // libraries that are yet to be taken in
-	unread   []string // files of the bundle in which the names of libraries are yet to be looked for
+	queue    []want // libraries that are yet to be taken in
 	b        Bundle
 }
 
@@ -77,8 +72,8 @@ type want struct {
 	byName bool
 }
 
-// needs queues the libraries that a file links.
-func (c *collector) needs(ctx context.Context, file string) error {
+// links queues the libraries that a file links.
+func (c *collector) links(ctx context.Context, file string) error {
 	libs, err := loader.Resolve(ctx, c.m.Host, c.m.Runner, file, c.dirs)
 	for _, l := range libs {
 		c.queue = append(c.queue, want{l, false})
@@ -86,125 +81,80 @@ func (c *collector) needs(ctx context.Context, file string) error {
 	return err
 }
 
-// opens are what the loader finds for names that a file opens while it runs.
-func (c *collector) opens(ctx context.Context, file string, names, dirs []string) ([]loader.Library, error) {
-	return loader.Open(ctx, c.m.Host, c.m.Runner, file, names, dirs)
+// opens queues what the loader finds for names that a file opens while it runs.
+func (c *collector) opens(ctx context.Context, file string, names, dirs []string) error {
+	libs, err := loader.Open(ctx, c.m.Host, c.m.Runner, file, names, dirs)
+	for _, l := range libs {
+		c.queue = append(c.queue, want{l, true})
+	}
+	return err
 }
 
 // program takes one program in.
 func (c *collector) program(ctx context.Context, program string) error {
 	h := c.m.Host
 	info, err := os.Stat(program)
-	if err != nil || !info.Mode().IsRegular() {
-		problem := program + " is not a file"
-		if err != nil {
-			problem = err.Error()
-		}
-		return &exit.UsageError{What: problem, Fix: "build the program first, and name it: gpubuild bundle target/release/app"}
-	}
-	name := filepath.Base(program)
-	place := name
-	if h.OS != buildenv.Windows {
-		place = "bin/" + name
-	}
+	name := h.Base(program)
+	place := c.place("bin", name)
 	switch {
+	case err != nil || !info.Mode().IsRegular():
+		return &exit.UsageError{What: program + " is not a file", Fix: "build it first, and name it: gpubuild bundle target/release/app"}
 	case slices.Contains([]string{"lib", "bin", "prove", licenceName, manifestName}, name):
 		return &exit.UsageError{What: "a bundle has a " + name + " of its own next to the program", Fix: "rename the program"}
 	case slices.Contains(c.b.Programs, place):
 		return &exit.UsageError{What: "two of the programs are called " + name, Fix: "put them into bundles of their own"}
-	case !c.o.Own && (inToolkit(h, program) || inToolkit(h, h.Real(program))):
-		return exit.Errorf(exit.Misfit, "install the CUDA toolkit there", "%s %s", program, notShipped)
 	}
 	c.b.Programs = append(c.b.Programs, place)
-	c.b.Files = append(c.b.Files, File{Name: place, From: program, Size: info.Size()})
-	c.unread = append(c.unread, program)
+	c.b.Files = append(c.b.Files, File{Name: place, From: program})
 	// What --with names comes first: a file that the user names is the one to take, also for what the program links.
-	opened, err := c.opens(ctx, program, c.o.With, c.dirs)
-	for _, l := range opened {
-		c.queue = append(c.queue, want{l, true})
+	return cmp.Or(c.opens(ctx, program, c.o.With, c.dirs), c.links(ctx, program))
+}
+
+// place is where a file is in a bundle: on Windows next to the program, where it looks first.
+func (c *collector) place(dir, name string) string {
+	if c.m.Host.OS == buildenv.Windows {
+		return name
 	}
-	if err != nil {
-		return err
-	}
-	return c.needs(ctx, program)
+	return dir + "/" + name
 }
 
 // prove adds what proves the programs there.
-func (c *collector) prove() error {
+func (c *collector) prove() {
 	rt := c.o.Prove
 	if rt.Probe.Library == "" {
-		return nil
+		return
 	}
-	add := func(dir, from string) (string, error) {
+	add := func(dir, from string) string {
 		if from == "" {
-			return "", nil
-		}
-		info, err := os.Stat(from)
-		if err != nil {
-			return "", err
+			return ""
 		}
 		name := path.Join("prove", dir, c.m.Host.Base(from))
 		licence, _ := known().permission(nameOf(c.m.Host.Base(from)))
-		c.b.Files = append(c.b.Files, File{Name: name, From: from, Licence: licence.Title, Size: info.Size()})
-		return name, nil
+		c.b.Files = append(c.b.Files, File{Name: name, From: from, Licence: licence.Title})
+		return name
 	}
-	p := &Prove{Others: make([]string, len(rt.Others))}
-	type part struct {
-		to        *string
-		dir, from string
+	p := &Prove{
+		Probe: add("", rt.Probe.Library), Control: add("", rt.Probe.Control), Watch: add("", rt.Probe.Watch), CUPTI: add("0", rt.CUPTI),
 	}
-	parts := []part{{&p.Probe, "", rt.Probe.Library}, {&p.Control, "", rt.Probe.Control}, {&p.Watch, "", rt.Probe.Watch},
-		{&p.CUPTI, "0", rt.CUPTI}}
 	for i, other := range rt.Others {
-		parts = append(parts, part{&p.Others[i], fmt.Sprint(i + 1), other})
+		p.Others = append(p.Others, add(fmt.Sprint(i+1), other))
 	}
 	if !c.o.Own { // to a machine of the user's own gpubuild goes first
-		parts = append(parts, part{new(string), "", c.m.Self})
-	}
-	for _, part := range parts {
-		var err error
-		if *part.to, err = add(part.dir, part.from); err != nil {
-			return err
-		}
+		add("", c.m.Self)
 	}
 	p.Glibc = c.glibc()
 	c.b.Prove = p
-	return nil
 }
 
 // glibc is the oldest C library that all files take.
-func (c *collector) glibc() (out Glibc) {
+func (c *collector) glibc() (out loader.Glibc) {
 	for _, f := range c.b.Files {
-		if needs := Needs(f.From); Older(out.Version, needs) {
-			out = Glibc{needs, filepath.Base(f.Name)}
+		if needs := loader.NeedsGlibc(f.From); loader.Older(out.Version, needs) {
+			out = loader.Glibc{Version: needs, By: path.Base(f.Name)}
 		}
 	}
 	return out
 }
-
-// leaveOutCompilers leaves out the libraries of the compiler where they would need a newer C library than everything else: systems have
-// them, and a program that was built for an old system must keep running there.
-func (c *collector) leaveOutCompilers() {
-	rest, theirs := "", map[string]string{}
-	for _, f := range c.b.Files {
-		needs := Needs(f.From)
-		if name := filepath.Base(f.Name); name == "libgcc_s.so.1" || name == "libstdc++.so.6" {
-			theirs[f.Name] = needs
-		} else if Older(rest, needs) {
-			rest = needs
-		}
-	}
-	c.b.Files = slices.DeleteFunc(c.b.Files, func(f File) bool {
-		needs, is := theirs[f.Name]
-		out := is && Older(rest, needs) && !slices.Contains(c.o.With, filepath.Base(f.Name))
-		if out {
-			c.need(filepath.Base(f.Name), fmt.Sprintf("the one here needs glibc %s, the program only %s", needs, cmp.Or(rest, "any")))
-		}
-		return out
-	})
-}
-
-const notShipped = "may not be shipped: it is NVIDIA's and in none of the lists that its licences give"
 
 // driversNeed notes that the other machine needs the driver's library.
 func (c *collector) driversNeed() {
@@ -212,132 +162,82 @@ func (c *collector) driversNeed() {
 	if c.m.Host.OS == buildenv.Windows {
 		name = "nvcuda.dll"
 	}
-	if !c.seen[name] {
-		c.seen[name] = true
-		c.need(name, driversOwn)
-	}
+	c.need(name, driversOwn)
 }
 
-const driversOwn = "comes with NVIDIA's driver"
+const (
+	driversOwn = "comes with the driver"
+	notShipped = "NVIDIA's, and in none of the lists of what its licences let you ship"
+)
 
-// add takes one library in, and queues what it loads itself.
+// add takes one library in, or notes why the other machine must have it itself, and queues what it loads.
 func (c *collector) add(ctx context.Context, l want) error {
 	h := c.m.Host
 	if c.seen[l.Name] {
 		return nil
 	}
 	c.seen[l.Name], c.seen[h.Base(l.Name)] = true, true
-	name, by := nameOf(h.Base(l.Name)), h.Base(l.By)
-	fail := func(code int, why, fix string) error { return libraryError(code, h.Base(l.Name), by, why, fix) }
+	name, from := nameOf(h.Base(l.Name)), h.Real(l.Path)
+	permission, allowed := known().permission(name)
+	why := ""
 	switch {
 	case system(h, h.Base(l.Name), l.Path):
 		return nil
 	case driver(name):
-		c.need(l.Name, driversOwn)
-		return nil
-	case graphics(name):
-		c.need(l.Name, "belongs to the graphics of the system")
-		return nil
-	case slices.Contains(c.o.Without, h.Base(l.Name)):
-		c.need(l.Name, "left out by --without")
-		return nil
-	case c.o.Own && l.Kind != loader.OK && l.Kind != loader.Added:
-		c.need(l.Name, "not found here: "+l.Problem)
-		return nil
-	case l.Kind == loader.Stub:
-		return fail(exit.Missing, "is a link stub here ("+l.Path+"): every call of it fails", "gpubuild toolchain install --parts run")
+		why = driversOwn
+	case strings.ContainsAny(l.Name, `/\`) && !l.byName:
+		why = h.Base(l.By) + " names it by its path"
 	case l.Kind != loader.OK && l.Kind != loader.Added:
-		remedy := strings.TrimPrefix(proof.Remedy(l.Name, c.toolkits), "; ")
-		return fail(exit.Missing, "cannot be bundled: "+l.Problem,
-			cmp.Or(remedy, "install it")+", or leave it to the other machine: --without "+l.Name)
+		why = l.Problem + proof.Remedy(l.Name, c.toolkits)
+	case !allowed && !c.o.Own && nvidia(name):
+		why = notShipped
 	}
-	permission, allowed := known().permission(name)
-	from := h.Real(l.Path)
-	if !allowed && !c.o.Own && (nvidia(name) || nvidia(nameOf(soname(from))) || inToolkit(h, l.Path) || inToolkit(h, from)) {
-		return fail(exit.Misfit, notShipped, "leave it to the other machine: --without "+h.Base(l.Name))
-	}
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	place := "lib/" + h.Base(l.Name)
-	if h.OS == buildenv.Windows {
-		place = h.Base(l.Name)
-	}
-	c.b.Files = append(c.b.Files, File{Name: place, From: from, By: by, ByName: l.byName, Licence: permission.Title, Size: info.Size()})
-	if err := c.needs(ctx, from); err != nil {
-		return err
-	}
-	if !allowed {
-		c.unread = append(c.unread, from)
+	if why != "" {
+		c.need(l.Name, why)
 		return nil
+	}
+	c.b.Files = append(c.b.Files, File{
+		Name: c.place("lib", h.Base(l.Name)), From: from, By: h.Base(l.By), ByName: l.byName, Licence: permission.Title,
+	})
+	if err := c.links(ctx, from); err != nil || !allowed {
+		return err
 	}
 	c.driversNeed()
-	files := c.files(known().Opens[name])
+	files := c.files(known().Opens[name]...)
 	if name == "nvrtc" { // it loads the builtins of its own version only, and compiles nothing without them
 		text, err := os.ReadFile(from)
 		if err != nil {
 			return err
 		}
-		files = []string{strings.Replace(h.Base(l.Name), "nvrtc", "nvrtc-builtins", 1)}
-		if builtins := builtinsName.FindString(string(text)); strings.Contains(builtins, ".so") {
-			files[0] = "lib" + strings.TrimSuffix(builtins, "\x00")
-		} else if builtins != "" {
-			files[0] = strings.TrimSuffix(builtins, "\x00")
-		}
+		files = builtinsName.FindAllString(string(text), 1)
 	}
-	parts, err := c.opens(ctx, from, files, append([]string{h.Dir(from)}, c.dirs...))
-	for _, part := range parts {
-		c.queue = append(c.queue, want{part, true})
-	}
-	return err
+	return c.opens(ctx, from, files, append([]string{h.Dir(from)}, c.dirs...))
 }
 
-// named queues NVIDIA's libraries that a file loads by name, as the loader or else the toolkit has them. That the name is there is no
-// proof, so the user can leave one out.
+// named queues NVIDIA's libraries that a file loads by name. That the name is there is no proof: one that is not here is noted.
 func (c *collector) named(ctx context.Context, file string) error {
 	h := c.m.Host
 	asked, err := known().asked(file, h.OS == buildenv.Windows)
 	if err != nil {
 		return err
 	}
-	if _, is := asked["cuda"]; is || asked["nvcuda"] != nil {
-		c.driversNeed()
-	}
-	for _, name := range slices.Sorted(maps.Keys(asked)) {
+	for _, name := range asked {
 		is := func(file string) bool { return nameOf(h.Base(file)) == name }
-		if driver(name) || is(file) || is(soname(file)) || slices.ContainsFunc(slices.Collect(maps.Keys(c.seen)), is) {
-			continue // the driver's, itself, linked, or loaded by another file already
-		}
-		if i := slices.IndexFunc(c.o.Without, is); i >= 0 {
-			c.seen[c.o.Without[i]] = true
-			c.need(c.o.Without[i], "left out by --without")
+		files := c.files(name)
+		switch {
+		case name == "cuda":
+			c.driversNeed()
 			continue
+		case is(file) || slices.ContainsFunc(slices.Collect(maps.Keys(c.seen)), is): // itself, linked, or loaded by another file already
+			continue
+		case len(files) == 0 && h.OS == buildenv.Windows:
+			files = []string{name + ".dll"}
+		case len(files) == 0:
+			files = []string{"lib" + name + ".so"}
 		}
-		tried := slices.DeleteFunc(slices.Clone(asked[name]), func(f string) bool {
-			m := soName.FindStringSubmatch(f)
-			return f == "" || m != nil && m[2] == "" // a function's, and the name without a version
-		})
-		if h.OS == buildenv.Windows && len(tried) == 0 {
-			tried = append(c.files([]string{name}), name+".dll")
-		} else if len(tried) < len(asked[name]) { // as cudarc does: without a version, then with one
-			tried = slices.Concat([]string{"lib" + name + ".so"}, tried, c.files([]string{name}))
-			for n := 20; n >= 0; n-- {
-				tried = append(tried, fmt.Sprintf("lib%s.so.%d", name, n))
-			}
-		}
-		libs, err := c.opens(ctx, file, tried, c.dirs)
-		if err != nil {
+		if err := c.opens(ctx, file, files, c.dirs); err != nil {
 			return err
 		}
-		i := max(0, slices.IndexFunc(libs, func(l loader.Library) bool { return is(l.Name) && l.Kind != loader.Missing }))
-		l := libs[i]
-		if m := soName.FindStringSubmatch(l.Name); l.Kind == loader.Missing {
-			l.Problem += " (" + h.Base(file) + " has its name or one of its functions' in it)"
-		} else if m != nil && m[2] == "" {
-			l.Name = cmp.Or(soname(l.Path), l.Name)
-		}
-		c.queue = append(c.queue, want{l, true})
 	}
 	return nil
 }
@@ -356,25 +256,25 @@ func (c *collector) link() {
 	}
 }
 
+// need notes once what the other machine must have.
 func (c *collector) need(library, why string) {
-	c.b.Needs = append(c.b.Needs, Need{library, why})
+	if !slices.ContainsFunc(c.b.Needs, func(n Need) bool { return n.Name == library }) {
+		c.b.Needs = append(c.b.Needs, Need{library, why})
+	}
 }
 
-// files are the file names here of libraries that are loaded by name, by patterns of their names: of each the first directory's.
-func (c *collector) files(names []string) []string {
-	var out []string
-	found := map[string]bool{}
-	dirs := slices.Clone(c.dirs)
+// files are the file names here of libraries that are loaded by name, with the version that a loader asks for, by patterns of their names:
+// of each the first directory's.
+func (c *collector) files(patterns ...string) (out []string) {
+	h, found := c.m.Host, map[string]bool{}
+	dirs := append(h.SplitList(h.Env.Get("LD_LIBRARY_PATH")), c.dirs...)
 	for _, f := range c.b.Files {
-		dirs = append(dirs, c.m.Host.Dir(f.From)) // parts are in the directory of the library that loads them
+		dirs = append(dirs, h.Dir(f.From)) // parts are in the directory of the library that loads them
 	}
 	for _, dir := range dirs {
-		for _, file := range c.m.Host.Names(dir) {
-			m := soName.FindStringSubmatch(file) // a loader asks for the name with the major version
-			if c.m.Host.OS != buildenv.Windows && (m == nil || strings.Count(m[2], ".") != 1) {
-				continue
-			}
-			if name := nameOf(file); name != file && matches(names, name) && !found[name] {
+		for _, file := range h.Names(dir) {
+			name := nameOf(file)
+			if versioned := h.OS == buildenv.Windows || majorVersion(file); versioned && matches(patterns, name) && !found[name] {
 				found[name] = true
 				out = append(out, file)
 			}

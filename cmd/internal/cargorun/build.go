@@ -56,23 +56,24 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 		line = line.OnTerminal(m.Host, tool, watch.width, m.Shell.Colour)
 	}
 	c := cargo.Build(tool, line, DefaultRun(s))
-	messages := &cargo.LineWriter{
-		Each: func(m cargo.Message) {
-			if out.Messages != nil {
-				out.Messages(m.Raw)
-				watch.message(m.Raw)
-			}
-			m.Raw = nil
-			switch m.Reason {
-			case cargo.Artifact, cargo.ScriptExecuted, cargo.Finished:
-				built.Messages = append(built.Messages, m)
-			}
-		},
-		Other: func(line []byte) { _, _ = out.Other.Write(line) },
-	}
+	messages := &cargo.Lines{Each: func(line []byte) {
+		m, is := cargo.ParseMessage(line)
+		if !is {
+			_, _ = out.Other.Write(line)
+			return
+		}
+		if out.Messages != nil {
+			out.Messages(m.Raw)
+			watch.message(m.Raw)
+		}
+		m.Raw = nil
+		if m.Reason == cargo.Artifact || m.Reason == cargo.ScriptExecuted {
+			built.Messages = append(built.Messages, m)
+		}
+	}}
 	c.Stdin, c.Stdout, c.Stderr = m.Stdin, messages, watch.stderr
 	ran, err := m.Runner.Run(ctx, c)
-	_ = messages.Close()
+	messages.End()
 	built.Interrupted = ctx.Err() != nil || ran.Signal != ""
 	built.CompileErrors, built.Waited = watch.errors.Found, watch.waited
 	if err != nil && ctx.Err() == nil {

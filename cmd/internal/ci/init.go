@@ -52,8 +52,7 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	}
 	if w.Install == "" {
 		return Init{}, &exit.UsageError{What: "a runner would not know how to get gpubuild",
-			Fix: "name the commands that install it, here or as [ci] install in gpubuild.toml:\n" +
-				"      gpubuild ci init " + service + " --install " +
+			Fix: "name the commands that install it, as [ci] install in gpubuild.toml, or add:\n      --install " +
 				"'curl -fsSL https://example.org/gpubuild.tar.gz | tar -xz -C /usr/local/bin gpubuild'"}
 	}
 	if s.Config.Arch.Origin == "" {

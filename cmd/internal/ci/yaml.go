@@ -6,35 +6,20 @@ import (
 	"unicode"
 )
 
-// quote writes a string as a double-quoted YAML scalar on one line, which every YAML 1.1 and 1.2 reader reads back to the same string,
-// whatever it holds. Invalid UTF-8 cannot be said in YAML: its bytes become U+FFFD. Source: YAML 1.2.2, sections 5.1 (printable
-// characters), 5.7 (escapes), 7.3.1.
+// quote writes a string as a double-quoted YAML scalar on one line: as JSON, which YAML 1.2 contains. Invalid UTF-8 becomes U+FFFD.
 func quote(s string) string {
 	var b strings.Builder
-	b.WriteByte('"')
 	for _, r := range s {
 		switch {
 		case r == '"', r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r < 0x20, r == 0x7f:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r <= 0x7e, r <= 0xffff && unicode.IsPrint(r) && r != 0xfeff:
-			b.WriteRune(r)
-		case r <= 0xffff:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
+			b.WriteString(`\` + string(r))
+		case r < 0x20, r > 0x7e && !unicode.IsPrint(r), r == 0xfeff: // YAML has no such character (YAML 1.2.2, 5.1)
 			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			b.WriteRune(r)
 		}
 	}
-	b.WriteByte('"')
-	return b.String()
+	return `"` + b.String() + `"`
 }
 
 // block writes text as a literal block scalar below a key, indented by n, or quoted where a block could not hold it as it is.

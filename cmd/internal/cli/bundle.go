@@ -16,6 +16,7 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/install/tree"
+	"gpubuild/toolchain/loader"
 )
 
 func bundleVerb() verb {
@@ -30,8 +31,8 @@ func bundleVerb() verb {
 				"every library that the loader takes, except the C library and the driver's, and adds a start script, the names of " +
 				"NVIDIA's licences and a manifest of hashes. What proves the programs there goes to `prove`, gpubuild included: " +
 				"`gpubuild prove DIR` needs no compiler.\n" +
-				"Exits with 11 if a library is missing, damaged or a link stub, with 12 if NVIDIA's licence forbids shipping one. " +
-				"After an error no new directory is left.",
+				"A library that is missing here or may not be shipped is listed: the other machine must have it. " +
+				"After an error there is no bundle.",
 		},
 		flags: []*flag{
 			short("o", newFlag("out", cargo.Value, "DIR", "the new directory (PROGRAM-bundle, of the first)", func(v string) error {
@@ -41,7 +42,6 @@ func bundleVerb() verb {
 				return nil
 			})),
 			list("with", "LIBRARY", "a further library, by its name or path", &o.With),
-			list("without", "LIBRARY", "leave out a library that the other machine has", &o.Without),
 			text("toolkit", "VERSION|ROOT", "the CUDA toolkit whose libraries come first (the one that a build would use)", &toolkit),
 			jsonFlag(&json),
 		},
@@ -57,7 +57,7 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		o.Dir = strings.TrimSuffix(a.Host.Base(o.Programs[0]), ".exe") + "-bundle"
 	}
 	if h := a.Host; json != nil && *json != "" && h.Below(h.Real(h.Dir(h.Abs(*json))), h.Real(h.Abs(o.Dir))) {
-		a.Answered = true // the error is not written there either
+		a.Shell.Answered = true // the error is not written there either
 		return &exit.UsageError{What: "--json=" + *json + " is in the bundle's directory", Fix: "name a file elsewhere"}
 	}
 	s, err := session.Anywhere(a.Machine, l)
@@ -80,8 +80,11 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		return report.Answer(a.Machine, json, "bundle", true, nil, b)
 	}
 	var out strings.Builder
+	size, prove := int64(0), int64(0)
 	for _, f := range b.Files {
+		size += f.Size
 		if strings.HasPrefix(f.Name, "prove/") {
+			prove += f.Size
 			continue
 		}
 		fmt.Fprintf(&out, "%10s  %s", tree.Size(f.Size), f.Name)
@@ -101,15 +104,9 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		fmt.Fprintf(&out, "needs glibc %s or newer\n", b.Glibc)
 	}
 	if p := b.Prove; p != nil {
-		size := int64(0)
-		for _, f := range b.Files {
-			if strings.HasPrefix(f.Name, "prove/") {
-				size += f.Size
-			}
-		}
-		fmt.Fprintf(&out, "%10s  prove  (gpubuild, and what it records with; to prove there: %s)\n", tree.Size(size),
+		fmt.Fprintf(&out, "%10s  prove  (gpubuild, and what it records with; to prove there: %s)\n", tree.Size(prove),
 			buildenv.PosixWords(a.Host.Join(o.Dir, "prove", "gpubuild"), "prove", a.Host.Join(o.Dir, path.Base(b.Programs[0]))))
-		if bundle.Older(b.Glibc, p.Glibc.Version) {
+		if loader.Older(b.Glibc, p.Glibc.Version) {
 			fmt.Fprintf(&out, "to prove there: needs glibc %s or newer (%s)\n", p.Glibc.Version, p.Glibc.By)
 		}
 	}
@@ -118,6 +115,6 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		start = append(start, a.Host.Join(o.Dir, path.Base(program)))
 	}
 	files := report.Count(len(b.Files), "file")
-	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, files, tree.Size(b.Size()), strings.Join(start, ", "))
+	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, files, tree.Size(size), strings.Join(start, ", "))
 	return a.Shell.Print(out.String())
 }

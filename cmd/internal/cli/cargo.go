@@ -28,7 +28,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	line, given, err := cargo.Alias(ctx, a.Host, a.Runner, tool, line, own)
+	line, given, err := cargo.Alias(a.Host, tool, line, own)
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		return a.plain(ctx, line)
 	}
 	return pipeline.Dispatch(ctx, pipeline.Command{
-		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words, Valued: func(written string) bool {
-			f := findFlag(flags, written, prefix)
-			return f != nil && f.Kind == cargo.Value
-		},
+		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words,
 	})
 }
 

@@ -3,11 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 
-	"gpubuild/buildenv"
-	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/toolchain/cargo"
@@ -43,23 +39,10 @@ func complete(a *invocation, pages help.Pages, json *string, l cargo.Line) error
 
 func manVerb(pages func() help.Pages) verb {
 	return verb{
-		Verb: help.Verb{Name: "man", Usage: "show the manual page", Examples: []string{"gpubuild man", "gpubuild man > gpubuild.1"}},
-		run: func(ctx context.Context, a *invocation, _ cargo.Line) error {
-			return showManual(ctx, a, pages().Manual())
+		Verb: help.Verb{
+			Name: "man", Usage: "print the manual page",
+			Examples: []string{"gpubuild man | man -l -", "gpubuild man > gpubuild.1"},
 		},
+		run: func(_ context.Context, a *invocation, _ cargo.Line) error { return a.Shell.Data(pages().Manual()) },
 	}
-}
-
-// showManual opens the manual page in man on a terminal, if its -l is known to work; else it prints the page's source.
-func showManual(ctx context.Context, a *invocation, page string) error {
-	if out, ok := a.Shell.Out.(*os.File); ok && a.Host.OS == buildenv.Linux && local.Terminal(out) {
-		if man, err := a.Host.LookPath("man"); err == nil {
-			_, err := a.Runner.Run(ctx, buildenv.Cmd{
-				Path: man, Args: []string{"-l", "-"}, Env: a.Host.Env.Entries(), Stdin: strings.NewReader(page),
-				Stdout: a.Shell.Out, Stderr: a.Shell.Err,
-			})
-			return err
-		}
-	}
-	return a.Shell.Data(page)
 }

@@ -43,7 +43,6 @@ var masks = []struct {
 	{regexp.MustCompile(`\bg\+\+-\d+`), "g++-12"},
 	{regexp.MustCompile(`process \d+`), "process 4242"},
 	{regexp.MustCompile(`cargo \d+\.\d+\.\d+ .*`), "cargo 1.95.0 (f2d3ce0bd 2026-03-21)"},
-	{regexp.MustCompile(`\d+\.\d GB free`), "63.5 GB free"},
 	{regexp.MustCompile(`gpubuild devel\S*|gpubuild unknown`), "gpubuild 1.0.0"},
 }
 

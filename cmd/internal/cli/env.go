@@ -30,8 +30,6 @@ func envVerb() verb {
 			[]*flag{
 				text("shell", "NAME", "the form to print ("+strings.Join(buildenv.Shells(), " ")+" vscode-tasks)", &o.Shell),
 				toggle("diff", "print each change with its reason", &o.Diff),
-				toggle("write", "write the variables to .cargo/config.toml, for plain cargo and editors", &o.Write),
-				toggle("remove", "remove what --write wrote", &o.Remove),
 				jsonFlag(&o.JSON),
 			},
 		),
@@ -41,17 +39,13 @@ func envVerb() verb {
 
 // envOptions are the flags of env.
 type envOptions struct {
-	Tools         tools.Options
-	Shell         string
-	Diff          bool
-	Write, Remove bool
-	JSON          *string
+	Tools tools.Options
+	Shell string
+	Diff  bool
+	JSON  *string
 }
 
 func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) error {
-	if o.Remove {
-		return pipeline.RemoveEnvBlock(a.Machine, l)
-	}
 	selected := buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}
 	if o.Shell == "vscode-tasks" { // tasks.json is a file of its own
 		text, err := selected.Tasks()
@@ -76,9 +70,6 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 	}
 	if err != nil {
 		return err
-	}
-	if o.Write {
-		return p.WriteEnvBlock(a.Machine)
 	}
 	if o.JSON != nil {
 		return a.answer(o.JSON, "env", true, p.Features.Findings(), answer.Env{Delta: p.Tools.Exported, Toolkit: p.Tools.Set.Toolkit})

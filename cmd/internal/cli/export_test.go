@@ -17,7 +17,7 @@ func Answers() (plain, results map[string]any) {
 		"completion": answer.Completion{}, "env": answer.Env{}, "exec": answer.Exec{}, "explain": diagnose.Log{},
 		"explain-code": diagnose.Meaning{}, "features-why": answer.Why{}, "init": answer.Init{},
 		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scanAnswer{}, "toolchain-install": answer.ToolchainInstall{},
-		"toolchain-list": answer.ToolchainList{}, "toolchain-use": answer.ToolchainUse{}, "toolchain-verify": answer.ToolchainVerify{},
+		"toolchain-list": answer.ToolchainList{}, "toolchain-use": answer.ToolchainUse{}, "toolchain-remove": answer.ToolchainRemove{},
 		"version": versionAnswer{}, "watch": gpu.Summary{},
 	}
 	results = map[string]any{

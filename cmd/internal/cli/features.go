@@ -45,8 +45,8 @@ func featuresVerb() verb {
 				"name means a backend (cuda, cudnn, gpu, rocm, hip, wgpu, vulkan, metal, also as in use-cuda or cuda12), or if " +
 				"`gpu-features` in gpubuild.toml names it. --verbose prints tables and notes.\n" +
 				"--fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every member, as " +
-				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only never runs " +
-				"cargo.",
+				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only runs no more " +
+				"of cargo than `cargo metadata --no-deps`.",
 		},
 		results: &o.Results,
 		flags: slices.Concat(
@@ -56,7 +56,7 @@ func featuresVerb() verb {
 				toggle("dry-run", "print what --fix would write, write nothing", &o.DryRun),
 				newFlag("why", cargo.Value, "CRATE[@VERSION][/FEATURE]", "say why a crate is linked, or why it has or lacks a feature",
 					func(v string) error { o.Why = v; return checkWhy(v) }),
-				toggle("manifest-only", "check the features of members against manifests alone, without cargo", &o.ManifestOnly),
+				toggle("manifest-only", "check the features of members against their manifests alone", &o.ManifestOnly),
 				toggle("lint", "check every member's GPU features, each as if that package were built alone", &o.Lint),
 			},
 			resultFlags(&o.Results),
@@ -126,7 +126,7 @@ func (o featuresOptions) checkFeatures() error {
 	case n > 1:
 		return usage("--fix and --why exclude each other", "leave one of them out")
 	case o.ManifestOnly && n > 0:
-		return usage("--manifest-only does not run cargo, and --fix and --why need it", "leave --manifest-only out")
+		return usage("--manifest-only does not ask what cargo builds, and --fix and --why need that", "leave --manifest-only out")
 	case o.Lint && n > 0 && !o.Fix:
 		return usage("--lint is about every member, --why about one build", "leave --lint out")
 	}

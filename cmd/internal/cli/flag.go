@@ -95,7 +95,7 @@ func cargoFlags(o *pipeline.Options) []*flag {
 				"an idle GPU", &o.Watch),
 			newFlag("fail-on", cargo.Value, "ALERTS", "run, test, bench: as --gpu-watch, and exit with 23 after one of these alerts, "+
 				"with 21 if "+
-				"one was not possible all the time: "+strings.Join(gpu.AlertKinds, ","),
+				"one was not possible all the time: "+strings.Join(gpu.AlertKinds, ", "),
 				func(v string) error {
 					o.Watch = true
 					return watch.AddFailOn(&o.FailOn, v)

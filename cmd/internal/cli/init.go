@@ -22,8 +22,7 @@ func initVerb() verb {
 			Name: "init", Usage: "write a commented gpubuild.toml, filled in for this project", Project: true,
 			Examples: []string{"gpubuild init", "gpubuild init --stdout"},
 			Text: "A new package is created by `gpubuild cargo init`. An existing gpubuild.toml is kept, except with --force.\n" +
-				"If one program has a matrix product, the file has a [prove] table for it: on a GPU machine `gpubuild build` then runs " +
-				"it. Nothing else in the file runs a program or downloads anything until you edit it.",
+				"Nothing in the file runs a program or downloads anything until you edit it.",
 		},
 		instead: cargoInit,
 		flags: []*flag{

@@ -56,7 +56,7 @@ func TestJudgingHeedsTheEnd(t *testing.T) {
 	manifest := passNothing(t, 40)
 	for _, verb := range []func(*invocation, context.Context, featuresOptions, cargo.Line) error{(*invocation).runLint} {
 		var said bytes.Buffer
-		m, err := session.Here(nil, &console.Shell{Out: io.Discard, Err: &said}, verify.RealDriver)
+		m, err := session.Here(nil, &console.Shell{Out: io.Discard, Err: &said}, verify.RealDriver, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,11 +47,10 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 	if nvcc.Named(args[0]) {
 		return nvcc.Main(ctx, args[1:], stdin, stdout, stderr)
 	}
-	m, err := session.Here(stdin, shell, real)
+	m, err := session.Here(stdin, shell, real, nodes)
 	if err != nil {
 		return console.Finish(shell, err)
 	}
-	m.Nodes = nodes
 	var signal atomic.Int32
 	defer func() {
 		m.Temp.Remove()

@@ -46,7 +46,7 @@ func proveVerb() verb {
 				"proven, with 20 if it ran on the CPU, with 21 if not proven, with 22 if only other kernels ran. If the program's own " +
 				"exit code is not the expected one, exits with that.\n" +
 				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, " +
-				"otherwise with 21.\n" +
+				"otherwise with 21, so without a CUDA driver, too.\n" +
 				"Without --kernel a matrix product counts, by this table of words:\n" + strings.TrimSpace(verify.KernelWords),
 		},
 		results: &o.Results,
@@ -57,7 +57,6 @@ func proveVerb() verb {
 					func(v string) error { return proofBackend(&o.Proof, v) })),
 			flags,
 			in("Results",
-				text("trace", "FILE", "write when each kernel ran as Chrome trace JSON, which Perfetto opens", &o.Proof.Trace),
 				newFlag("receipt", cargo.Value, "FILE", "write a receipt of the proof; see `gpubuild receipt --help`",
 					func(v string) error {
 						o.Results.Receipt, o.Proof.Receipt = v, true
@@ -131,10 +130,7 @@ func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted b
 	if o.On, err = elsewhere.Resolve(s, o, trusted, "--"); err != nil {
 		return proof.FileResult{}, err
 	}
-	if o.On.Name == "" {
-		return proof.File(ctx, &m, o, program, out)
-	}
-	return proof.FileAt(ctx, &m, o, program, out, elsewhere.Send)
+	return proof.File(ctx, &m, o, program, out, elsewhere.Send)
 }
 
 // checkExpected rejects the flags that have no meaning with --expect cpu, or with Vulkan; prefix is how this verb's flags begin.

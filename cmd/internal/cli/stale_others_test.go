@@ -87,8 +87,8 @@ func (s *syncBuffer) String() string {
 }
 
 // TestEnvWrite: plain cargo, as rust-analyzer runs it, and gpubuild in turn rebuild each other's kernels; gpubuild says so once, and after
-// `gpubuild env --write` neither does.
-func TestEnvWrite(t *testing.T) {
+// with gpubuild's variables in .cargo/config.toml neither does.
+func TestEnvForCargo(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
 	editor := func() string {
@@ -108,7 +108,7 @@ func TestEnvWrite(t *testing.T) {
 	}
 	s.build(s.a, "sm_90")
 	editor()
-	const offer = "hint: `gpubuild env --write`"
+	const offer = "gpubuild env --shell cargo-config"
 	if text := s.build(s.a, "sm_90"); !strings.Contains(text, offer) {
 		t.Errorf("not offered\n%s", text)
 	}
@@ -119,10 +119,11 @@ func TestEnvWrite(t *testing.T) {
 	if exists(config) {
 		t.Error("written unasked")
 	}
-	text := s.must(s.command(nil, binary(t), "env", "--write", "--features", "cuda", "--toolkit="+s.a, "--arch=sm_90"))
-	if data, err := os.ReadFile(config); err != nil || !strings.Contains(string(data), "CUDA_COMPUTE_CAP") {
-		t.Fatalf("%v\n%s\n%s", err, data, text)
+	table, err := s.command(nil, binary(t), "env", "--shell", "cargo-config", "--features", "cuda", "--toolkit="+s.a, "--arch=sm_90").Output()
+	if err != nil || !strings.Contains(string(table), "CUDA_COMPUTE_CAP") {
+		t.Fatalf("%v\n%s", err, table)
 	}
+	writeFiles(t, s.dir, map[string]string{".cargo/config.toml": string(table)})
 	s.build(s.a, "sm_90")
 	editor()
 	s.more = []string{"CUDA_COMPUTE_CAP=80"}
@@ -140,13 +141,6 @@ func TestEnvWrite(t *testing.T) {
 		}
 	}
 	s.holds("in turn", "app/target/debug/app", first, "sm_90")
-	s.must(s.command(nil, binary(t), "env", "--remove"))
-	if exists(config) {
-		t.Error("not removed")
-	}
-	if text := s.must(s.command(nil, binary(t), "env", "--write", "-p", "plain")); exists(config) || !strings.Contains(text, "nothing to write") {
-		t.Errorf("an empty block is written, or nothing is said\n%s", text)
-	}
 }
 
 // TestDependencyOutOfSight has nvcc called by a git package that is in no catalog and has no feature named cuda: it gets the toolkit in an

@@ -39,7 +39,7 @@ func toolchainVerb() verb {
 		}
 	}
 	return verb{
-		Verb: help.Verb{Name: "toolchain", Usage: "list, install, use, verify or remove CUDA toolkits"},
+		Verb: help.Verb{Name: "toolchain", Usage: "list, install, use or remove CUDA toolkits"},
 		verbs: []verb{
 			{
 				Verb: help.Verb{
@@ -60,10 +60,9 @@ func toolchainVerb() verb {
 				Verb: help.Verb{
 					Name: "install", Args: "[VERSION]", Usage: "download a toolkit into your cache, without admin rights",
 					Examples: []string{"gpubuild toolchain install 13.4", "gpubuild toolchain install 13.4 --parts cudnn,run"},
-					Text: "There is one toolkit of each version: this adds the parts that it lacks. One that is damaged, as `gpubuild " +
-						"toolchain verify` says, is installed again.\n\nDownloads NVIDIA's wheels with your own pip. CUDA 12, whose " +
-						"wheels contain no nvcc, comes from NVIDIA's redistributable archives, and so does CUDA 13 if there is no pip. Writes " +
-						"nothing outside the cache.",
+					Text: "There is one toolkit of each version: this adds the parts that it lacks.\n\n" +
+						"Downloads NVIDIA's wheels with your own pip. CUDA 12, whose wheels contain no nvcc, comes from " +
+						"NVIDIA's redistributable archives, and so does CUDA 13 if there is no pip. Writes nothing outside the cache.",
 				},
 				flags: []*flag{
 					newFlag("parts", cargo.Value, "LIST", "parts besides the compiler, such as cudnn,run", func(v string) error {
@@ -88,24 +87,11 @@ func toolchainVerb() verb {
 			},
 			{
 				Verb: help.Verb{
-					Name: "verify", Args: "[NAME...]", Usage: "check installed toolkits for damage, all of them without a name",
-					Examples: []string{"gpubuild toolchain verify 13.4"},
-					Text:     "A name is a version, a name or a directory that `gpubuild toolchain list` shows.",
-				},
-				flags: []*flag{json},
-				run: with(func(ctx context.Context, m *session.Machine, o toolchainOptions, names []string) error {
-					return tendToolkits(ctx, m, o, "verify", names)
-				}),
-			},
-			{
-				Verb: help.Verb{
 					Name: "remove", Args: "NAME...", Usage: "remove installed toolkits",
 					Examples: []string{"gpubuild toolchain remove 13.4"},
 				},
 				flags: []*flag{json},
-				run: with(func(ctx context.Context, m *session.Machine, o toolchainOptions, names []string) error {
-					return tendToolkits(ctx, m, o, "remove", names)
-				}),
+				run:   with(removeToolkits),
 			},
 		},
 	}
@@ -129,9 +115,9 @@ func listToolkits(_ context.Context, m *session.Machine, o toolchainOptions, _ [
 		var findings []finding.Finding
 		for _, in := range leftovers {
 			if !in.Installing {
-				findings = append(findings, finding.Finding{
-					ID: "toolchain.leftover", Severity: finding.Warning, Message: in.Unusable(), Path: in.Root,
-				})
+				findings = append(findings, finding.Of(finding.Finding{
+					ID: "toolchain.leftover", Message: in.Unusable(), Path: in.Root,
+				}))
 			}
 		}
 		return report.Answer(m, o.JSON, "toolchain-list", true, findings,
@@ -208,24 +194,6 @@ func installToolkit(ctx context.Context, m *session.Machine, o toolchainOptions,
 	if err != nil {
 		return err
 	}
-	if in, ok := plan.Tree(); ok {
-		problems, err := install.Verify(ctx, m.Host, in)
-		if err != nil {
-			return err
-		}
-		for _, p := range problems {
-			m.Shell.Warning("%s: %s; installing it again", m.Host.Join(in.Root, p.Path), p.What)
-		}
-		if len(problems) > 0 {
-			want.Exact, want.Parts = plan.CUDA, slices.Concat(install.Default(), o.Parts, in.Names())
-			if err := install.Remove(ctx, m.Host, m.CacheDir, in.Name, waiting(m)); err != nil {
-				return err
-			}
-			if plan, err = tools.Plan(ctx, m, want, o.Redist); err != nil {
-				return err
-			}
-		}
-	}
 	root, err := tools.Install(ctx, m, plan)
 	if err != nil {
 		return err
@@ -266,11 +234,8 @@ func useToolkit(_ context.Context, m *session.Machine, o toolchainOptions, rest 
 	return nil
 }
 
-// called are the toolkits that words mean, each a name, a root or a version; no words mean all.
+// called are the toolkits that words mean, each a name, a root or a version.
 func called(installed []install.Installation, names []string) ([]install.Installation, error) {
-	if len(names) == 0 {
-		return installed, nil
-	}
 	var meant []install.Installation
 	for _, name := range names {
 		v, notVersion := gpu.ParseVersion(name)
@@ -288,55 +253,24 @@ func called(installed []install.Installation, names []string) ([]install.Install
 	return meant, nil
 }
 
-func tendToolkits(ctx context.Context, m *session.Machine, o toolchainOptions, word string, names []string) error {
+func removeToolkits(ctx context.Context, m *session.Machine, o toolchainOptions, names []string) error {
 	installed, leftovers := install.Toolkits(m.Host, m.CacheDir)
 	meant, err := called(append(installed, leftovers...), names)
 	if err != nil {
 		return err
 	}
-	if len(meant) == 0 {
-		m.Shell.Note("gpubuild has installed no toolkit")
-	}
-	var fixes []string
-	roots, findings := []string{}, []finding.Finding{}
+	roots := []string{}
 	for _, in := range meant {
-		roots = append(roots, in.Root)
-		if word == "remove" {
-			if err := install.Remove(ctx, m.Host, m.CacheDir, in.Name, waiting(m)); err != nil {
-				return err
-			}
-			m.Shell.Status("Removed", "%s", in.Root)
-			if err := forget(m, in); err != nil {
-				return err
-			}
-			continue
-		}
-		problems, err := install.Verify(ctx, m.Host, in)
-		if err != nil {
+		if err := install.Remove(ctx, m.Host, m.CacheDir, in.Name, waiting(m)); err != nil {
 			return err
 		}
-		for _, p := range problems {
-			at := m.Host.Join(in.Root, p.Path)
-			m.Shell.Error("%s: %s", at, p.What)
-			findings = append(findings, finding.Finding{ID: "toolchain.damaged", Severity: finding.Error, Message: p.String(), Path: at})
-		}
-		switch {
-		case len(problems) == 0:
-			m.Shell.Status("Verified", "%s (%s)", in.Root, in.Holds())
-		case in.Schema == 0:
-			fixes = append(fixes, "gpubuild toolchain remove "+in.Name)
-		default:
-			fixes = append(fixes, "gpubuild toolchain install "+in.CUDA.String())
+		roots = append(roots, in.Root)
+		m.Shell.Status("Removed", "%s", in.Root)
+		if err := forget(m, in); err != nil {
+			return err
 		}
 	}
-	if err := report.Answer(m, o.JSON, "toolchain-verify", len(findings) == 0, findings, answer.ToolchainVerify{Roots: roots}); err != nil {
-		return err
-	}
-	if len(findings) > 0 {
-		m.Shell.Hint(strings.Join(slices.Compact(fixes), "\n      "))
-		return exit.Code(exit.Missing)
-	}
-	return nil
+	return report.Answer(m, o.JSON, "toolchain-remove", true, nil, answer.ToolchainRemove{Roots: roots})
 }
 
 // waiting says that another process works in the cache.

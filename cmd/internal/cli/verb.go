@@ -234,7 +234,7 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 	case n > most && called == "init" && strings.Contains(ci.ProviderNames(" "), l.Positional[most]):
 		fix = "gpubuild ci init " + l.Positional[most]
 	case fix != "":
-	case v.Project && n > most:
+	case v.Project && n > most && most == 0:
 		fix = "features are selected with --features, packages with -p: gpubuild " + called + " --features " + l.Positional[most]
 	case n > most && takesTrailing:
 		fix = "gpubuild " + called + " " + buildenv.PosixWords(slices.Insert(slices.Clone(l.Positional), most, "--")...)

@@ -19,6 +19,8 @@ func TestVerbFirst(t *testing.T) {
 		{"--manifest-path app/Cargo.toml features --lint", "features --manifest-path app/Cargo.toml --lint"},
 		{"-p app --features cuda stale", "stale -p app --features cuda"},
 		{"-p features", "-p features"},
+		{"-q cache clean", "cache -q clean"},
+		{"--color always version", "version --color always"},
 		{"--bin features run", "--bin features run"},
 		{"--release -- features", "--release -- features"},
 		{"--color", "--color"},

@@ -61,7 +61,7 @@ func verbFirst(words []string) []string {
 	if at == 0 || at >= len(words) {
 		return words
 	}
-	if v, ok := find(words[at]); ok && v.Project {
+	if _, ok := find(words[at]); ok {
 		return slices.Concat([]string{words[at]}, words[:at], words[at+1:])
 	}
 	return words

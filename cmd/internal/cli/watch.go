@@ -42,7 +42,7 @@ func watchVerb() verb {
 				"--json writes a line for each sample, then the summary; --json=FILE writes the summary only.",
 		},
 		flags: append([]*flag{
-			newFlag("fail-on", cargo.Value, "ALERTS", "exit with 23 after one of these: "+strings.Join(gpu.AlertKinds, ","),
+			newFlag("fail-on", cargo.Value, "ALERTS", "exit with 23 after one of these: "+strings.Join(gpu.AlertKinds, ", "),
 				func(v string) error { return watch.AddFailOn(&o.FailOn, v) }),
 			newFlag("for", cargo.Value, "DURATION",
 				"stop after this time, such as 30s; a program that still runs is ended, and the exit code is 130", duration(&o.For)),
@@ -61,7 +61,7 @@ func runWatch(ctx context.Context, a *invocation, o watchOptions, l cargo.Line) 
 		return usage("--fail-on idle needs a program: without one, a GPU may be idle", "gpubuild watch --fail-on idle -- COMMAND")
 	}
 	if err := (report.Files{JSON: o.JSON}).Check(m); err != nil {
-		m.Answered = true // there is no place for an answer
+		m.Shell.Answered = true // there is no place for an answer
 		return err
 	}
 	s, err := session.Anywhere(m, l)
@@ -98,7 +98,7 @@ func runWatch(ctx context.Context, a *invocation, o watchOptions, l cargo.Line) 
 	}
 	var findings []finding.Finding
 	if watched != nil {
-		f := finding.Finding{ID: "driver", Severity: finding.Warning, Message: watched.Error()}
+		f := finding.New("driver", watched.Error())
 		if ended != nil {
 			f.Severity = finding.Error
 		}
@@ -109,15 +109,14 @@ func runWatch(ctx context.Context, a *invocation, o watchOptions, l cargo.Line) 
 	var child *buildenv.ExitError
 	switch {
 	case late, errors.Is(ended, context.Canceled):
-		findings = append(findings, finding.Finding{ID: "watch.ended", Severity: finding.Error,
-			Message: "the program was ended before its own end"})
+		findings = append(findings, finding.New("watch.ended", "the program was ended before its own end"))
 	case errors.As(ended, &child):
-		findings = append(findings, finding.Finding{ID: "run.failed", Severity: finding.Error, Message: ended.Error()})
+		findings = append(findings, finding.New("run.failed", ended.Error()))
 	}
 	if !lines.JSON {
 		return cmp.Or(report.Answer(m, o.JSON, "watch", ended == nil, findings, summary), ended)
 	}
-	m.Answered = true
+	m.Shell.Answered = true
 	answer, err := report.Envelope("watch", ended == nil, findings, summary)
 	var line bytes.Buffer // the last of the lines
 	if err == nil {

@@ -108,13 +108,6 @@ func TestWineInstalls(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	// Below a name that Wine's code page, 1252, does not have nvcc.exe ends with 5 and no word: nothing is fetched to there.
-	foreign := filepath.Join(w.work, "кэш")
-	if out, err := w.run([]string{"GPUBUILD_CACHE=" + z(foreign)}, z(w.gpubuild), "toolchain", "install", "13.4", "--redist",
-		server.URL); code(err) != 12 || !strings.Contains(out, "code page 1252, which has no к") {
-		t.Errorf("a cache that nvcc.exe cannot name: %v\n%s", err, out)
-	}
-
 	cache := filepath.Join(w.work, "cache of ü")
 	own := []string{"GPUBUILD_CACHE=" + z(cache)}
 	// Wine 8 answers STATUS_NOT_IMPLEMENTED to FileDispositionInformationEx, and Go's os.RemoveAll (1.26) goes on only after the answers
@@ -129,9 +122,6 @@ func TestWineInstalls(t *testing.T) {
 	found, err := filepath.Glob(filepath.Join(cache, "toolkits", "cuda-13.4-windows-x86_64"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v\n%s", found, err, out)
-	}
-	if out, err := w.run(own, z(w.gpubuild), "toolchain", "verify"); err != nil || !strings.Contains(out, "13.4") {
-		t.Errorf("verify: %v\n%s", err, out)
 	}
 	kernel := `extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }`
 	if err := os.WriteFile(filepath.Join(w.work, "kernel.cu"), []byte(kernel), 0o644); err != nil {
@@ -148,23 +138,6 @@ func TestWineInstalls(t *testing.T) {
 		t.Errorf("no cubin: %v\n%s", err, out)
 	}
 
-	damaged := filepath.Join(found[0], "nvvm", "bin", "cicc.exe")
-	if err := os.WriteFile(damaged, []byte("something else"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := w.run(own, z(w.gpubuild), "toolchain", "verify"); err == nil || !strings.Contains(out, "cicc.exe") {
-		t.Errorf("a damaged cicc.exe is not told: %v\n%s", err, out)
-	}
-	switch out, err := w.run(own, z(w.gpubuild), "toolchain", "install", "13.4", "--redist", server.URL); {
-	case err != nil && lame(out): // the damaged toolkit is removed first
-		t.Log("not tried further: this Wine removes no directory")
-		return
-	case err != nil:
-		t.Errorf("install again: %v\n%s", err, out)
-	}
-	if out, err := w.run(own, z(w.gpubuild), "toolchain", "verify"); err != nil {
-		t.Errorf("the damaged cicc.exe is not repaired: %v\n%s", err, out)
-	}
 	out, err = w.run(own, z(w.gpubuild), "toolchain", "remove", "13.4")
 	switch _, there := os.Stat(found[0]); {
 	case err != nil && lame(out):

@@ -115,7 +115,7 @@ func (s Source) checkMarked(table string, m *Marked) error {
 	}
 	m.source, m.table = s, table
 	if len(m.GPU) == 0 {
-		return m.bad("an empty list marks nothing", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
+		return m.bad("no target is named", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
 	}
 	if err := s.checkKernels(table, m.Kernel); err != nil {
 		return err

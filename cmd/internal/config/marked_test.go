@@ -32,8 +32,8 @@ func TestMarksRefuse(t *testing.T) {
 		line              int
 		says              string
 	}{
-		{"an empty list", "", "[test]\ngpu = []\n", 2, "marks nothing"},
-		{"no list", "", "[test]\n", 1, "marks nothing"},
+		{"an empty list", "", "[test]\ngpu = []\n", 2, "no target is named"},
+		{"no list", "", "[test]\n", 1, "no target is named"},
 		{"an open bracket", "", "[test]\ngpu = [\"a\"]\n[bench]\ngpu = [\"[x\"]\n", 4, "is no pattern"},
 		{"nothing behind the kind", "", "[test]\ngpu = [\"lib:\"]\n", 2, "is no pattern"},
 		{"no kind of cargo's", "", "[test]\ngpu = [\"dylib:x\"]\n", 2, "is no kind"},

@@ -30,6 +30,8 @@ type Shell struct {
 	Heard   func(line string)
 	Muted   bool
 	Guarded bool // a step of GitHub Actions reads along: quoted text must not be taken for its commands
+	// Answered: a machine-readable answer was written, or has no place.
+	Answered bool
 }
 
 const (

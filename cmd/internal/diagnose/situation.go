@@ -6,19 +6,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
-	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -31,7 +28,6 @@ import (
 // Situation is what an explanation may say of this machine and this build: what the stages found, or a quick look.
 type Situation struct {
 	again, rest []string // the arguments of the command line, up to -- and behind it
-	valued      func(flag string) bool
 	windows     bool
 	facts       toolchain.Facts
 	set         toolchain.Set
@@ -39,9 +35,7 @@ type Situation struct {
 	cudarcMax   gpu.Version
 	binary      string
 	images      string
-	member      string
 	find        func(library string) string // the directory here that holds a library; empty: none
-	runs        func(program string) int    // the process that runs a program; 0: none
 	elsewhere   bool                        // the failure happened on another system: nothing here has to do with it
 }
 
@@ -55,25 +49,9 @@ func (s Situation) words(f explain.Found) explain.Words {
 	return w
 }
 
-// command is the failed command with further flags of ours, which replace those of the same name.
+// command is the failed command with further flags of ours, of which the last one of a name counts.
 func (s Situation) command(extra ...string) string {
-	replaced := map[string]bool{}
-	for _, e := range extra {
-		name, _, _ := strings.Cut(e, "=")
-		replaced[name] = true
-	}
-	var words []string
-	for i := 0; i < len(s.again); i++ {
-		name, _, attached := strings.Cut(s.again[i], "=")
-		if !replaced[name] || !strings.HasPrefix(name, "--gpu-") {
-			words = append(words, s.again[i])
-			continue
-		}
-		if !attached && s.valued(name) {
-			i++ // its value is the next word
-		}
-	}
-	words = append(words, extra...)
+	words := slices.Concat(s.again, extra)
 	if len(s.rest) > 0 {
 		words = append(append(words, "--"), s.rest...)
 	}
@@ -99,7 +77,7 @@ func (s Situation) quoted(w string) string {
 // factsFor names what is known for one rule; the toolkit that would do instead and the library's place depend on what its line said.
 func (s Situation) factsFor(f explain.Found) explain.Facts {
 	facts := explain.Facts{
-		explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images, explain.Package: s.member,
+		explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images,
 	}
 	if s.elsewhere {
 		return facts
@@ -136,11 +114,6 @@ func (s Situation) factsFor(f explain.Found) explain.Facts {
 		facts[explain.CUDNN], facts[explain.CUDNNRoot] = s.facts.CUDNN[0].Version, s.facts.CUDNN[0].Root
 	}
 	facts[explain.OtherCUDA] = s.otherToolkit(f)
-	if program := f.Values["program"]; program != "" && s.runs != nil {
-		if pid := s.runs(program); pid != 0 {
-			facts[explain.PID] = strconv.Itoa(pid)
-		}
-	}
 	if lib := f.Values["library"]; lib != "" && s.find != nil {
 		facts[explain.LibraryDir] = s.find(lib)
 	}
@@ -173,9 +146,6 @@ func hostRange(b cuda.Bounds, windows bool) string {
 
 // compilers names the host compiler that was used, the one that nvcc would have used and rejects, and one that works.
 func (s Situation) compilers(facts explain.Facts) {
-	if c := s.set.Compiler; c != nil {
-		facts[explain.Compiler] = c.Named()
-	}
 	t := s.set.Toolkit
 	if t == nil {
 		return
@@ -269,12 +239,10 @@ func (s Situation) otherToolkit(f explain.Found) string {
 // Stages is what the stages of a build found, for the failures that came of it.
 type Stages struct {
 	Machine  *session.Machine
-	Typed    []string               // the command line
-	Valued   func(flag string) bool // whether a flag of ours takes the next argument as its value
+	Typed    []string // the command line
 	Facts    toolchain.Facts
 	Set      toolchain.Set
 	Answer   *features.Reach    // nil: cargo has not answered
-	Project  *manifest.Project  // nil: none is open
 	Programs []cargorun.Program // that were built
 }
 
@@ -283,21 +251,16 @@ func (st Stages) Here(ctx context.Context, found []explain.Found) Situation {
 	m := st.Machine
 	s := Situation{
 		again:   append([]string{"gpubuild"}, st.Typed...),
-		valued:  st.Valued,
 		windows: m.Host.OS == buildenv.Windows,
 		facts:   st.Facts,
 		set:     st.Set,
 		find:    func(library string) string { return libraryDir(m, library) },
-		runs:    func(program string) int { return proc.Running(m.Host.Abs(program)) },
 	}
 	if i := slices.Index(s.again, "--"); i >= 0 {
 		s.again, s.rest = slices.Clip(s.again[:i]), s.again[i+1:]
 	}
 	if st.Answer != nil {
 		s.cudarc, s.cudarcMax = st.Answer.Cudarc, st.Answer.CudarcMax
-	}
-	if st.Project != nil {
-		s.member = gpuMember(st.Project)
 	}
 	if len(st.Programs) == 1 {
 		s.binary = m.Shown(st.Programs[0].Path)
@@ -326,14 +289,13 @@ func elsewhere(m *session.Machine, answer explain.Answer) bool {
 // LookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for.
 func LookAround(ctx context.Context, m *session.Machine, found []explain.Found) Situation {
 	s := Situation{again: []string{"gpubuild", "--features", "cuda"}, windows: m.Host.OS == buildenv.Windows,
-		find: func(library string) string { return libraryDir(m, library) },
-		runs: func(program string) int { return proc.Running(m.Host.Abs(program)) }}
+		find: func(library string) string { return libraryDir(m, library) }}
 	if !slices.ContainsFunc(found, func(f explain.Found) bool { return len(f.Names()) > 0 }) {
 		return s
 	}
 	s.facts.Driver = driver.Version(m.Host)
 	s.facts.Toolkits = proof.Toolkits(m, nil)
-	if asks(found, explain.HostRange, explain.Compiler, explain.CompilerFits, explain.CCBin) {
+	if asks(found, explain.HostRange, explain.CompilerFits, explain.CCBin) {
 		s.facts.Compilers, s.facts.MSVC = tools.Compilers(ctx, m)
 	}
 	if asks(found, explain.CUDNN) {
@@ -355,11 +317,6 @@ func LookAround(ctx context.Context, m *session.Machine, found []explain.Found) 
 	case len(s.facts.Toolkits) > 0:
 		s.set.Toolkit = &s.facts.Toolkits[0]
 	}
-	if file, err := manifest.Find(m.Host, m.Host.Cwd); err == nil {
-		if p, err := manifest.Load(m.Host, file); err == nil {
-			s.member = gpuMember(p)
-		}
-	}
 	return s
 }
 
@@ -367,20 +324,6 @@ func asks(found []explain.Found, names ...string) bool {
 	return slices.ContainsFunc(found, func(f explain.Found) bool {
 		return slices.ContainsFunc(f.Names(), func(n string) bool { return slices.Contains(names, n) })
 	})
-}
-
-// gpuMember is the only member of a workspace that declares cuda; empty when none or several do.
-func gpuMember(p *manifest.Project) string {
-	name := ""
-	for _, m := range p.Members {
-		if _, ok := m.Features["cuda"]; ok {
-			if name != "" {
-				return ""
-			}
-			name = m.Name
-		}
-	}
-	return name
 }
 
 // libraryDir finds a library that a failure names, such as cudart,

@@ -134,8 +134,7 @@ func TestFactsOfTheRoad(t *testing.T) {
 	taken, tooNew := gcc(12, "12"), gcc(15, "15")
 	tooNew.Default = true
 	base := Situation{
-		valued: func(flag string) bool { return flag == "--gpu-arch" },
-		again:  []string{"gpubuild", "run", "--features", "cuda", "--gpu-arch", "sm_120", "--gpu-toolkit=13.0", "my app"}, rest: []string{"--device", "cuda"},
+		again: []string{"gpubuild", "run", "--features", "cuda", "--gpu-arch", "sm_120", "--gpu-toolkit=13.0", "my app"}, rest: []string{"--device", "cuda"},
 		facts: toolchain.Facts{Toolkits: []cuda.Toolkit{old, used, newest}, Compilers: []hostcc.Compiler{tooNew, taken},
 			Driver:  gpu.Driver{Version: "570.10", CUDA: gpu.Version{Major: 12, Minor: 9}},
 			Devices: []gpu.Device{{Name: "A", Capability: gpu.Capability{Major: 12}}, {Name: "GTX 1080", Capability: gpu.Capability{Major: 6, Minor: 1}}}},
@@ -150,20 +149,20 @@ func TestFactsOfTheRoad(t *testing.T) {
 		{"the gate and the compiler that fits", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda", nil,
 			"CUDA 13.0 in /cuda-13.0 takes gcc 6 to 13; nvcc by itself would take gcc 15 (/usr/bin/gcc-15), which it refuses; you have gcc 12 (/usr/bin/gcc-12), which it takes",
 			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-ccbin=/usr/bin/g++-12 -- --device cuda"},
-		{"an old card: another toolkit here compiles for it, and takes the place of the one that was named", "nvcc fatal   : Unsupported gpu architecture 'compute_61'", "arch-dropped-by-nvcc", nil,
+		{"an old card: another toolkit here compiles for it, behind the one that was named", "nvcc fatal   : Unsupported gpu architecture 'compute_61'", "arch-dropped-by-nvcc", nil,
 			"CUDA 13.0 in /cuda-13.0 compiles for sm_75 to sm_121; CUDA 12.9 is here and compiles for compute_61; the GPU here is GTX 1080 (compute capability 6.1)",
-			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=12.9 -- --device cuda"},
+			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-toolkit=12.9 -- --device cuda"},
 		{"an arch that no toolkit here knows: the GPU's own instead", "nvcc fatal   : Unsupported gpu architecture 'compute_130'", "arch-too-new-for-nvcc",
 			func(s *Situation) { s.facts.Devices = s.facts.Devices[:1] },
 			"CUDA 13.0 in /cuda-13.0 compiles for sm_75 to sm_121; the GPU here is A (compute capability 12.0)",
-			"gpubuild run --features cuda --gpu-toolkit=13.0 'my app' --gpu-arch=sm_120 -- --device cuda"},
+			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-arch=sm_120 -- --device cuda"},
 		{"PTX that the driver refuses", "DriverError(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, \"the provided PTX\")", "unsupported-ptx-version", nil,
 			"driver 570.10 takes PTX up to CUDA 12.9; CUDA 13.0 in /cuda-13.0 is used; CUDA 12.9 is here, too",
-			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=12.9 --gpu-force-clean -- --device cuda"},
+			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-toolkit=12.9 --gpu-force-clean -- --device cuda"},
 		{"a toolkit that cudarc does not know", "Unsupported cuda toolkit version: `13.5`. Please raise a github issue.", "cudarc-unsupported-toolkit",
 			func(s *Situation) { s.set.Toolkit = &newest },
 			"cudarc 0.19.2 knows CUDA up to 13.0; CUDA 13.5 in /cuda-13.5 is used; CUDA 13.0 is here, too",
-			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=13.0 -- --device cuda"},
+			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-toolkit=13.0 -- --device cuda"},
 		{"no driver", "Unable to dynamically load the \"cuda\" shared library - searched", "dynload-cuda-driver",
 			func(s *Situation) { s.facts.Driver, s.facts.Devices = gpu.Driver{}, nil },
 			"there is no NVIDIA driver here", "gpubuild doctor --for prove"},
@@ -173,11 +172,6 @@ func TestFactsOfTheRoad(t *testing.T) {
 				s.find = func(l string) string { return "/has/" + l }
 			},
 			"libcurand.so.10 is in /has/libcurand.so.10", "LD_LIBRARY_PATH=/has/libcurand.so.10 target/debug/app"},
-		{"the process that runs the program", "error: failed to remove file `C:\\app\\target\\debug\\app.exe`", "file-locked-at-link",
-			func(s *Situation) {
-				s.runs = func(program string) int { return len(program) }
-			},
-			"process 27 runs it", "taskkill /F /PID 27"},
 		{"nothing fits and nothing is known", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda",
 			func(s *Situation) { *s = Situation{again: s.again} }, "", "gpubuild --gpu-ccbin=/usr/bin/g++-13 --features cuda"},
 	}

@@ -81,11 +81,9 @@ type Facts struct {
 	Linked       []string // libraries that the project's programs are linked with
 	Run          RunTime
 	WSL          bool
-	FreeDisk     uint64 // bytes in the target directory's file system; 0: unknown
 	Compiler     string // for the probe
 	Notes        []string
-	Launcher     string // what the user has put in front of nvcc
-	NoBuildTools Lack   // of what build scripts need apart from the toolkit
+	NoBuildTools Lack // of what build scripts need apart from the toolkit
 
 	Vulkan *Vulkan // nil: the project does not use it
 }
@@ -123,7 +121,6 @@ func Run(f Facts) []Check {
 		checkCache(f),
 		checkProject(f),
 		checkToolkit(f),
-		checkHeaders(f),
 		checkHostCompiler(f),
 	}
 	checks = append(checks, checkSDK(f)...)
@@ -152,21 +149,13 @@ func Run(f Facts) []Check {
 		withoutCUDA(checks)
 		checks = append(checks, checkVulkan(*f.Vulkan))
 	}
-	checks = slices.Concat(checks, checkLauncher(f), checkLongPaths(f.Host))
+	checks = append(checks, checkLongPaths(f.Host)...)
 	if f.WSL {
 		checks = append(checks, Check{
 			ID:    "wsl",
 			State: Warning,
 			Says:  "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware",
 		})
-	}
-	if f.FreeDisk > 0 {
-		c := Check{ID: "disk", State: OK, Says: fmt.Sprintf("%.1f GB free for the target directory", float64(f.FreeDisk)/1e9)}
-		if f.FreeDisk < 2e9 && f.Needs.NVCC {
-			c.State, c.Breaks = Warning, "a candle target directory takes 1.2 to 1.8 GB"
-			c.Fix = "make room, or set CARGO_TARGET_DIR to another disk"
-		}
-		checks = append(checks, c)
 	}
 	return checks
 }
@@ -209,7 +198,7 @@ func (f Facts) chooseFix() string {
 // onlyROCm leaves out what concerns NVIDIA's GPUs alone.
 func onlyROCm(checks []Check) []Check {
 	nvidia := []string{
-		"cuda.toolkit", "cuda.headers", "cuda.set", "capability", "cudnn", "link.libraries", "driver", "devices", "cupti", "loader.stubs",
+		"cuda.toolkit", "cuda.set", "capability", "cudnn", "link.libraries", "driver", "devices", "cupti", "loader.stubs",
 		"loader.path",
 	}
 	checks = slices.DeleteFunc(checks, func(c Check) bool { return slices.Contains(nvidia, c.ID) })
@@ -337,18 +326,11 @@ func checkToolkit(f Facts) Check {
 	case len(usable) == 0:
 		c.State, c.Says, c.Places = Missing, "no CUDA toolkit", toolkitPlaces(f)
 		c.Fix = f.Install
-		if missing, ok := errors.AsType[*toolchain.MissingError](f.ChooseErr); ok && missing.Part == toolchain.PartToolkit &&
-			missing.What != "CUDA toolkit" { // the one that was asked for
+		if missing, ok := errors.AsType[*toolchain.MissingError](f.ChooseErr); ok && missing.Part == toolchain.PartToolkit {
 			c.Says, c.Fix = "no "+missing.What, f.chooseFix()
 		}
 		for _, t := range f.Toolchain.Toolkits {
 			c.Says += "; " + t.Root + ": " + t.Problem
-			if t.Origin != "" && strings.ToUpper(t.Origin) == t.Origin { // a variable of the user's
-				c.Fix = "unset " + t.Origin + ", or let it lead to a toolkit; to install one: " + c.Fix
-				if root := f.Host.Dir(t.Root); f.Host.Base(t.Root) == "bin" && f.Host.IsFile(f.Host.Join(t.Root, f.Host.Exe("nvcc"))) {
-					c.Fix = t.Origin + " names a toolkit's bin; set it to " + root
-				}
-			}
 		}
 	case f.blamed() == c.ID:
 		c.Places = usable
@@ -594,14 +576,4 @@ func checkStubs(f Facts) Check {
 			"stubs are for linking only",
 		Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)",
 	}
-}
-
-// checkLauncher names a compiler cache in front of nvcc: old ones were seen to return wrong kernels, or to break nvcc's build.
-func checkLauncher(f Facts) []Check {
-	if !strings.Contains(f.Launcher, "ccache") {
-		return nil
-	}
-	c := Check{ID: "nvcc.launcher", State: Info, Says: f.Launcher + " is in front of nvcc. ccache up to 4.13 returns old kernels " +
-		"after some changes of headers and flags, and with sccache up to 0.16 CUDA 13.4 compiles nothing; gpubuild has a cache of its own"}
-	return []Check{c}
 }

@@ -130,7 +130,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			t := toolkit
 			t.Missing = []string{"cccl"}
 			f.Chosen.Toolkit = &t
-		}, "cuda.headers", doctor.Warning, doctor.Warning},
+		}, "cuda.toolkit", doctor.Warning, doctor.Warning},
 		{"Windows without an SDK", func(f *doctor.Facts) { f.Toolchain.MSVC = &msvc.Found{} }, "windows.sdk", doctor.Missing,
 			doctor.Missing},
 		{"ROCm is needed and not there", func(f *doctor.Facts) { f.Needs.ROCm = true }, "rocm", doctor.Missing, doctor.Missing},
@@ -140,7 +140,6 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		},
 			"build.tools", doctor.Missing, doctor.Missing},
 		{"long paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "1") }, "long.paths", doctor.OK, doctor.OK},
-		{"a full disk", func(f *doctor.Facts) { f.FreeDisk = 1e9 }, "disk", doctor.Warning, doctor.Warning},
 		{"libraries that it finds", func(f *doctor.Facts) { f.Linked = []string{"libcublas"} }, "link.libraries", doctor.OK, doctor.OK},
 		{"nothing is linked", func(*doctor.Facts) {}, "link.libraries", doctor.Info, doctor.OK},
 		{"which libraries is not known without a toolkit", func(f *doctor.Facts) {
@@ -211,13 +210,13 @@ func TestIDs(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	const all = "cargo rust.target cache project cuda.toolkit cuda.headers host.compiler%s cuda.set capability cudnn link.libraries " +
+	const all = "cargo rust.target cache project cuda.toolkit host.compiler%s cuda.set capability cudnn link.libraries " +
 		"rocm driver devices cupti probe loader.stubs loader.path%s"
 	if got, want := ids(doctor.Facts{}), fmt.Sprintf(all, "", ""); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	full := doctor.Facts{WSL: true, FreeDisk: 1, Host: windows(t, "1"), Toolchain: toolchain.Facts{MSVC: &msvc.Found{}}}
-	if got, want := ids(full), fmt.Sprintf(all, " windows.sdk", " long.paths wsl disk"); got != want {
+	full := doctor.Facts{WSL: true, Host: windows(t, "1"), Toolchain: toolchain.Facts{MSVC: &msvc.Found{}}}
+	if got, want := ids(full), fmt.Sprintf(all, " windows.sdk", " long.paths wsl"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
@@ -23,7 +22,6 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/hostcc"
-	"gpubuild/toolchain/nvcc"
 )
 
 // Options say what the machine is to be good for.
@@ -83,7 +81,6 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	f.Command = "gpubuild " + buildenv.PosixWords(l.As("build")...)
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
-	f.FreeDisk = freeDisk(m, p)
 	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
 	f.Chosen, f.ChooseErr = toolchain.Choose(f.Toolchain, f.Needs, found.Wish)
 	if refused := found.Guard.Check(f.Chosen); refused != nil {
@@ -92,9 +89,6 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.NVCCBroken = startNVCC(ctx, m, found.Guard, f.Chosen)
 	if err := tools.AbsentTools(m.Host, p.Graph, p.Answer, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = lackOf(err)
-	}
-	if f.Chosen.Toolkit != nil {
-		f.Launcher = nvcc.Launcher(m.Host, f.Chosen.Toolkit.NVCC)
 	}
 	needed := tools.RunNeeds(m.Host, p.Answer)
 	f.Run = runTime(ctx, m, needed, f.Chosen)
@@ -223,15 +217,3 @@ var urlUser = lazyregexp.New(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`)
 
 // withoutPasswords is cargo's text as a bug report may hold it: cargo repeats the address of a git dependency with its password.
 func withoutPasswords(text string) string { return urlUser.ReplaceAllString(text, "${1}…@") }
-
-// freeDisk looks at the file system on which cargo will build.
-func freeDisk(m *session.Machine, p featurecheck.Judged) uint64 {
-	dir := m.Host.Cwd
-	if p.Session.Project != nil {
-		dir = p.Session.Project.Root
-	}
-	if built := p.Graph.Places.BuildDirectory; built != "" && m.Host.IsDir(built) {
-		dir = built
-	}
-	return local.FreeSpace(dir)
-}

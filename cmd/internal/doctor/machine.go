@@ -39,37 +39,6 @@ func checkTarget(f Facts) Check {
 	return c
 }
 
-// checkHeaders reports each missing header without which kernels do not compile, with or without an nvcc.
-func checkHeaders(f Facts) Check {
-	c := Check{ID: "cuda.headers", State: Info, Says: "no headers are needed"}
-	t := f.Chosen.Toolkit
-	switch {
-	case !f.Needs.NVCC && !f.Needs.Libraries:
-		return c
-	case t == nil:
-		c.Says = f.notChosen()
-		return c
-	}
-	var missing []string
-	for _, part := range t.Missing {
-		switch part {
-		case "crt", "runtime", "cccl":
-			missing = append(missing, part)
-		}
-	}
-	if len(missing) == 0 {
-		return Check{ID: c.ID, State: OK, Says: "cuda_runtime.h, crt and CCCL in " + t.Include}
-	}
-	return Check{
-		ID:     c.ID,
-		State:  Warning,
-		Says:   "headers of " + strings.Join(missing, ", ") + " are missing in " + t.Root,
-		Places: []string{t.Include},
-		Breaks: "kernels that include them: cuda_runtime.h (runtime), host_config.h (crt), cuda_fp16.h and cub (cccl)",
-		Fix:    toolchain.InstallCommand(t.Version),
-	}
-}
-
 // sdk says which Windows SDK and C run-time library are taken; nothing on other systems.
 func checkSDK(f Facts) []Check {
 	if f.Toolchain.MSVC == nil {

@@ -8,9 +8,9 @@ import (
 	"io"
 	"sync"
 
-	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
+	"gpubuild/toolchain/loader"
 )
 
 // Kinds of frames. Upper case: to the other side.
@@ -20,13 +20,14 @@ const (
 	frameData     = 'D' // a piece of it
 	frameFileEnd  = 'Z'
 	frameInput    = 'I' // of the program; empty: its end
-	frameStop     = 'K' // end the program
+	frameStop     = 'K' // end the program; the next request may follow
 	frameMissing  = 'm' // the SHA-256 of each file that is not there
 	frameStarted  = 's' // host
 	frameOut      = 'o'
 	frameErr      = 'e'
 	frameResult   = 'r' // proof.Kept
 	frameRefusal  = 'x' // refusal
+	frameLost     = 'l' // of this side, in place of a result: refusal
 	framePiece    = 1 << 16
 	greeting      = "gpubuild-there"
 	ready         = "gpubuild-ready"
@@ -49,7 +50,7 @@ type request struct {
 	Files []file       `json:"files"`
 	Task  proof.Task   `json:"task"`
 	Env   []string     `json:"env,omitempty"`
-	Needs bundle.Glibc `json:"needs"`
+	Needs loader.Glibc `json:"needs"`
 	Limit int64        `json:"limit,omitempty"` // bytes that are kept
 }
 

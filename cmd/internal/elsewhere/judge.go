@@ -38,10 +38,10 @@ func judged(m *session.Machine, req request, at host, came proof.Kept) (proof.Pr
 	e.Processes, e.Watch.Seen = slices.Clone(e.Processes), slices.Clone(e.Watch.Seen)
 	for i := range e.Processes {
 		here(&e.Processes[i].Exe)
+		here(&e.Processes[i].Script)
 	}
 	for i := range e.Watch.Seen {
 		here(&e.Watch.Seen[i].Exe)
-		here(&e.Watch.Seen[i].Script)
 	}
 	rules, err := t.Asked.Rules()
 	if err != nil {

@@ -41,8 +41,8 @@ func TestJudgedHere(t *testing.T) {
 		e := verify.Evidence{
 			Schema: 1, Binary: there + "/bin/app", Args: receipt.Hidden(req.Task.Args), Ran: true,
 			Control: verify.Control{Outcome: verify.ControlRecorded, Device: "H200", UUID: uuid, Loaded: driver, Real: true},
-			Watch: verify.Watch{Pid: 7, Started: 99, Looked: true, Complete: true,
-				Seen: []verify.Seen{{Pid: 7, Started: 99, Exe: there + "/bin/app", Script: there + "/work/train.py"}}},
+			Watch: verify.Watch{Pid: 7, Started: 99, Complete: true,
+				Seen: []verify.Seen{{Pid: 7, Started: 99, Exe: there + "/bin/app"}}},
 			Processes: []verify.Process{{Self: true, Real: true, Loaded: driver, Process: probe.Process{
 				Identity: probe.Identity{Pid: 7, Started: 99, Exe: there + "/bin/app"}, Recording: true, LibCUDA: driver.LibCUDA,
 				Devices: []probe.Device{{UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},

@@ -26,8 +26,8 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 		}
 		return p, nil
 	}
-	if o.Backend == probe.Vulkan || o.Trace != "" {
-		return p, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded, without " + prefix + "trace",
+	if o.Backend == probe.Vulkan {
+		return p, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded",
 			Fix: "run gpubuild on that machine"}
 	}
 	if h.OS != buildenv.Linux {

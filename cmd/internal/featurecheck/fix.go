@@ -145,16 +145,8 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 	if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
 		return nil, j, err
 	}
-	var list []features.Finding
-	for _, m := range s.Project.Members {
-		list = append(list, features.RefusedEdges(s.Project, m)...)
-	}
-	if len(list) == 0 {
-		if without, bad := openWithout(ctx, s); bad == nil {
-			list = without.Answer.Findings
-		}
-	}
-	return list, j, err
+	edges, lacks := suspected(ctx, s)
+	return append(edges, lacks...), j, err
 }
 
 // next is the first finding that edges of this workspace fix and that was not tried.

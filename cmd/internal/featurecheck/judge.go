@@ -150,7 +150,7 @@ func fromManifests(s *session.Session, missing []string) (j Judged, err error) {
 	declared := r
 	declared.Features = slices.DeleteFunc(asked.Plain, func(f string) bool { return slices.Contains(missing, f) })
 	j.Input.Missing = missing
-	j.Input.Alone = graph.FromManifests(s.Machine.Host, s.Project, j.Input.Catalog, selected[:1], declared)
+	j.Input.Alone = graph.Alone(s.Machine.Host, s.Project, j.Input.Catalog, selected[:1], declared)
 	j.Answer, err = features.Judge(s.Machine.Host, j.Input)
 	return j, err
 }
@@ -171,14 +171,9 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 			}
 		}
 	}
-	for _, m := range s.Project.Members {
-		add("correct", features.RefusedEdges(s.Project, m))
-	}
-	if len(lines) == 0 {
-		if j, bad := openWithout(ctx, s); bad == nil {
-			add("add to", j.Answer.Findings)
-		}
-	}
+	refusedEdges, lacks := suspected(ctx, s)
+	add("correct", refusedEdges)
+	add("add to", lacks)
 	if len(lines) == 0 {
 		return err
 	}
@@ -186,6 +181,20 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 	suggested.Fix = strings.Join(lines, "\n      ") + "\n      or let gpubuild write it: " +
 		buildenv.PosixWords(append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...)
 	return &suggested
+}
+
+// suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, or else what the build lacks without the
+// features that nobody declares.
+func suspected(ctx context.Context, s *session.Session) (edges, lacks []features.Finding) {
+	for _, m := range s.Project.Members {
+		edges = append(edges, features.RefusedEdges(s.Project, m)...)
+	}
+	if len(edges) == 0 {
+		if j, bad := openWithout(ctx, s); bad == nil {
+			lacks = j.Answer.Findings
+		}
+	}
+	return edges, lacks
 }
 
 // Shown are the findings that a person should read: notes only when all are wanted, or when no GPU code is linked, which they explain.

@@ -29,7 +29,6 @@ type Question struct {
 	findings []features.Finding
 	request  manifest.Request
 	member   *manifest.Package
-	typed    bool // the command line's own question: asked of cargo as it stands
 }
 
 // Checked are the questions about a workspace with their answers.
@@ -64,25 +63,30 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 			out.Refused = true
 		}
 	}
-	in, err := s.Input(session.Graph{}, o.Strict)
+	var known session.Graph
+	if tool, none := cargo.Find(m.Host, line); none == nil {
+		known.Project = s.Packages(ctx, tool, !o.Cargo)
+	}
+	in, err := s.Input(known, o.Strict)
 	if err != nil {
 		return out, err
 	}
 	in.Lint, in.Sources = true, features.NewSources(m.Host, s.Project)
-	if out.Questions, err = questions(s, !o.Cargo); err != nil {
+	if out.Questions, err = questions(s, in.Project); err != nil {
 		return out, err
 	}
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		if q.member != nil {
-			if err := q.manifests(in, s); err != nil {
-				return out, err
-			}
+		if q.member == nil {
+			continue
 		}
-		suspected := q.typed || q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
-		if o.Fixer != nil && suspected || o.Cargo && suspected && (q.typed || s.Project.HasLock) {
+		if err := q.manifests(in, s); err != nil {
+			return out, err
+		}
+		suspected := q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
+		if o.Fixer != nil && suspected || o.Cargo && suspected && s.Project.HasLock {
 			if err := q.ask(ctx, m, line, o, in.Sources); err != nil {
 				return out, err
 			}
@@ -101,9 +105,9 @@ func (q *Question) manifests(in features.Input, s *session.Session) error {
 			q.Open = append(q.Open, doubt)
 		}
 	}
-	if q.findings = features.RefusedEdges(s.Project, q.member); len(q.findings) == 0 { // cargo reads no manifest of the workspace before
+	if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 { // cargo reads no manifest of the workspace before
 		in.Request = q.request
-		in.Alone = graph.FromManifests(s.Machine.Host, s.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
+		in.Alone = graph.Alone(s.Machine.Host, in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
 		answer, err := features.Judge(s.Machine.Host, in)
 		if err != nil {
 			return err
@@ -121,7 +125,7 @@ func (q *Question) manifests(in features.Input, s *session.Session) error {
 
 // ask has cargo answer a question. Where it cannot, what manifests show stands.
 func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line, o LintOptions, read *features.Sources) error {
-	line, err := q.line(line)
+	line, err := memberLine(line, q.member, q.request)
 	if err != nil {
 		return err
 	}
@@ -129,7 +133,7 @@ func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line,
 	if o.Fixer != nil {
 		j, err = o.Fixer.Fix(ctx, line)
 	} else {
-		j, err = Open(ctx, m, line, Options{Strict: o.Strict, lint: !q.typed, sources: read})
+		j, err = Open(ctx, m, line, Options{Strict: o.Strict, lint: true, sources: read})
 	}
 	if _, ok := errors.AsType[*cargo.RefusedError](err); ok {
 		if o.Fixer != nil && q.Stops {
@@ -149,23 +153,10 @@ func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line,
 	return nil
 }
 
-// questions lists what is to be answered: with features on the command line that build or, where each member is asked for itself, those
-// features of the selected members; without them every member's GPU features.
-func questions(s *session.Session, each bool) ([]*Question, error) {
+// questions lists the GPU features of the members, those only that the command line selects and names where it does.
+func questions(s *session.Session, p *manifest.Project) ([]*Question, error) {
 	var list []*Question
-	p, r := s.Project, s.Request()
-	if !each && (len(r.Features) > 0 || r.AllFeatures) {
-		name := strings.Join(r.Features, ",")
-		if r.AllFeatures {
-			name = "all features"
-		}
-		selected, _ := p.Selection(r)
-		var names []string
-		for _, m := range selected {
-			names = append(names, m.Name)
-		}
-		return []*Question{{Package: strings.Join(names, ", "), Feature: name, typed: true}}, nil
-	}
+	r := s.Request()
 	asked := p.Questions(r.GPUFeatures)
 	if len(r.Packages) > 0 || r.Workspace {
 		selected, known := p.Selection(r)
@@ -226,14 +217,6 @@ func (q *Question) Of() string {
 		return ""
 	}
 	return " of " + q.Package
-}
-
-// line is the question in cargo's words.
-func (q *Question) line(l cargo.Line) (cargo.Line, error) {
-	if q.typed {
-		return l, nil
-	}
-	return memberLine(l, q.member, q.request)
 }
 
 // memberLine builds one member alone: its own manifest is named, because resolver 1 gives --features to that package only.

@@ -147,6 +147,10 @@ func (s *State) Clean(ctx context.Context) (*State, error) {
 			return s, err
 		}
 		next.cleaned = manifest.Union(s.cleaned, packages)
+	} else if s.b.Options.NoClean {
+		if err := s.Incomplete(); err != nil { // it asks whether anything is stale, and that is not known
+			return s, err
+		}
 	}
 	next.earlier = s.Lines()
 	next.before = next.seen()

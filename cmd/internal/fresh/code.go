@@ -205,9 +205,9 @@ func (s *State) warnOfCode(o out) {
 	if text == "" || slices.ContainsFunc(s.found, func(f finding.Finding) bool { return f.Message == text }) {
 		return
 	}
-	f := finding.Finding{ID: "stale.other-code", Severity: finding.Warning, Message: text,
+	f := finding.Of(finding.Finding{ID: "stale.other-code", Message: text,
 		Fix: "look in " + s.b.Machine.Shown(s.b.scriptFile(o.pkg.ScriptUnit)) +
-			" for a fixed path, an architecture of its own, or kernels that come compiled"}
+			" for a fixed path, an architecture of its own, or kernels that come compiled"})
 	s.found = append(s.found, f)
 	s.b.Machine.Shell.Finding(f)
 }

@@ -18,7 +18,6 @@ import (
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
-	"gpubuild/toolchain/nvcc"
 )
 
 // out is an OUT_DIR as it was when it was looked at, and what comes of comparing it.
@@ -236,11 +235,10 @@ func (s *State) writeStamp(o out) {
 	if err == nil || last.ID == "stale.unrecorded" {
 		return
 	}
-	f := finding.Finding{
-		ID: "stale.unrecorded", Severity: finding.Warning,
-		Message: "cannot write down what " + o.pkg.Name + " was built with: " + err.Error(),
-		Fix:     "make " + h.Dir(path) + " writable; until then each build compiles the kernels again",
-	}
+	f := finding.Of(finding.Finding{
+		ID: "stale.unrecorded", Message: "cannot write down what " + o.pkg.Name + " was built with: " + err.Error(),
+		Fix: "make " + h.Dir(path) + " writable; until then each build compiles the kernels again",
+	})
 	s.found = append(s.found, f)
 	s.b.Machine.Shell.Warning("%s", f.Message)
 	s.b.Machine.Shell.Hint(f.Fix)
@@ -377,7 +375,6 @@ func (s *State) keepFailed(ctx context.Context, built cargorun.Built) {
 			}
 			o := s.look(p, place.Dir)
 			read, _, unknown, err := s.readBy(o, nil)
-			nvcc.ForgetFailed(h, o.dir)
 			if list, failed := s.inputsOf(ctx, p, true, unknown); err == nil && failed == nil {
 				o.inputs, o.stamp = list, stale.Stamp{}
 				o.stamp = s.stampOf(o)

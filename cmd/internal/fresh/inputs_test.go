@@ -24,15 +24,12 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
-	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
-	"gpubuild/features/source"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/hostcc"
-	installed "gpubuild/toolchain/install/tree"
 )
 
 // bench is a machine with a toolkit of small files and a build that has chosen it.
@@ -141,6 +138,26 @@ func TestMoreSourcesThanAreLookedAt(t *testing.T) {
 	if err := b.s.Incomplete(); exit.Of(err) != exit.Config {
 		t.Errorf("`stale` would say that all is up to date: %v", err)
 	}
+	b.s.packages, b.s.b.Options.NoClean = nil, true
+	if _, err := b.s.Clean(t.Context()); exit.Of(err) != exit.Config {
+		t.Errorf("--gpu-no-clean would say that nothing is stale: %v", err)
+	}
+}
+
+// TestFileOfTerabytes: a file with a hole of terabytes, which an archive can bring in a kilobyte, is not read.
+func TestFileOfTerabytes(t *testing.T) {
+	b := newBench(t)
+	file := filepath.Join(b.top, "data")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if os.Truncate(file, 1<<43) != nil {
+		return // a file system without holes
+	}
+	hashes := inputs.NewHashes(b.s.b.Machine)
+	if sums, err := hashes.Each(file); err != nil || hashes.Read != 0 || !strings.HasPrefix(sums[0], "large ") {
+		t.Errorf("%q, %v, %d files read", sums, err, hashes.Read)
+	}
 }
 
 // crowded is a machine with a directory that holds one file a great many times.
@@ -155,42 +172,6 @@ func (c crowded) ReadDir(path string) ([]fs.DirEntry, error) {
 		list = slices.Repeat(list, buildenv.MostEntries+1)
 	}
 	return list, err
-}
-
-// TestToolkitOfOurOwn: the headers of a toolkit in gpubuild's cache are known by its marker, even where the cache's toolkits are on another
-// disk. So an edited header goes unnoticed there, which shows that nobody looked at it.
-func TestToolkitOfOurOwn(t *testing.T) {
-	for story, dir := range map[string]string{"in the cache": "cache/toolkits", "on another disk": "disk", "elsewhere": ""} {
-		t.Run(story, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t)
-			real := filepath.Join(b.top, filepath.FromSlash(dir))
-			if err := os.MkdirAll(real, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if dir == "disk" {
-				if err := os.Mkdir(filepath.Join(b.top, "cache"), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Symlink(real, filepath.Join(b.top, "cache", "toolkits")); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := os.Rename(filepath.Join(b.top, "cuda"), filepath.Join(real, "moved")); err != nil {
-				t.Fatal(err)
-			}
-			b.root(filepath.Join(real, "moved"))
-			b.write(filepath.Join(real, "moved", installed.MarkerFile), "{}")
-			header := filepath.Join(real, "moved", "include", "curand_kernel.h")
-			in := features.Inputs{NVCC: true, Arch: true, Binds: true}
-			before, _ := b.look(in)
-			b.write(header, "edited, longer than it was")
-			after, _ := b.look(in)
-			if seen := len(stale.Differences("k", before, after)) > 0; seen != (dir == "") {
-				t.Errorf("an edited header is seen: %t", seen)
-			}
-		})
-	}
 }
 
 // TestLinked: a static library that a script links goes into its crate with its content; a directory that it names must be there when the program is
@@ -333,13 +314,13 @@ func TestInputsThatMatter(t *testing.T) {
 			"a patch of the same release",
 			nil,
 			rewrite("bin/nvcc", "Cuda compilation tools, release 13.4, V13.4.99"),
-			[]string{"nvcc", "-", "-", "nvcc", "-", "-", "-"},
+			[]string{"nvcc", "-", "nvcc", "nvcc", "-", "-", "-"},
 		},
 		{
 			"another release in the same place",
 			nil,
 			rewrite("bin/nvcc", "Cuda compilation tools, release 13.5, V13.5.1"),
-			[]string{"nvcc", "-", "nvcc version", "nvcc", "-", "-", "-"},
+			[]string{"nvcc", "-", "nvcc", "nvcc", "-", "-", "-"},
 		},
 		{"cicc replaced", nil, rewrite("nvvm/bin/cicc", "other"), []string{"cicc", "-", "-", "cicc", "-", "-", "-"}},
 		{
@@ -614,7 +595,7 @@ func TestInputsThatMatter(t *testing.T) {
 					got = append(got, r.Input)
 				}
 				want := strings.Fields(strings.TrimPrefix(tt.want[i], "-"))
-				if strings.Contains(tt.want[i], "CUDA ") || tt.want[i] == "nvcc version" || strings.HasSuffix(tt.want[i], "compiler") {
+				if strings.Contains(tt.want[i], "CUDA ") || strings.HasSuffix(tt.want[i], "compiler") {
 					want = []string{tt.want[i]}
 				}
 				if !slices.Equal(got, want) {
@@ -639,56 +620,6 @@ func TestUnidentified(t *testing.T) {
 	b.s.WarnUnidentified()
 	if !strings.Contains(said.String(), "nothing is rebuilt") || !strings.Contains(said.String(), "an old cargo") {
 		t.Error(said.String())
-	}
-}
-
-// TestWhatAScriptReadsItself: nvcc lists what it reads, so that the other sources of a package count only where its script may read them.
-func TestWhatAScriptReadsItself(t *testing.T) {
-	t.Parallel()
-	const nvcc = `Command::new("nvcc").arg(format!("{k}.cu"))`
-	for script, counts := range map[string]bool{
-		"use std::process::Command;\nfn main() { " + nvcc + " }":                                                     false,
-		"use std::{env, process::Command};\nfn main() { " + nvcc + " }":                                              false,
-		"use std::process::{Command, Stdio};\nfn main() { " + nvcc + " }":                                            false,
-		"fn main() { std::process::" + nvcc + " }":                                                                   false,
-		"fn main() { std::process::" + nvcc + "; std::process::Command::new(cc) }":                                   true,
-		"use std::process::Command as Run;\nfn main() { std::process::" + nvcc + "; Run::new(cc) }":                  true,
-		"use std::process::{Command as Run, Stdio};\nfn main() { std::process::" + nvcc + "; Run::new(cc) }":         true,
-		"use std::fs::read_to_string as text;\nfn main() { std::process::" + nvcc + "; text(k) }":                    true,
-		"use std::{fs::copy, process::Command};\nfn main() { " + nvcc + "; copy(k, out) }":                           true,
-		"use std::process::Command;\nfn main() { " + nvcc + "; for e in root.read_dir() {} }":                        true,
-		"use std::process::Command;\nfn main() { " + nvcc + "; if root.join(k).symlink_metadata().is_ok() { f() } }": true,
-	} {
-		b := newBench(t)
-		dir := filepath.Join(b.top, "package")
-		b.write(filepath.Join(dir, "k.h"), "")
-		b.write(filepath.Join(dir, "build.rs"), script)
-		unit := inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: features.Inputs{NVCC: true, Arch: true}, Dir: dir}, Alone: true,
-			Script: source.Script{Source: filepath.Join(dir, "build.rs")}}
-		names, _, err := b.s.read.hashes.SourcesOf(unit)
-		if err != nil || slices.Contains(names, "k.h") != counts {
-			t.Errorf("%q: %q %v", script, names, err)
-		}
-	}
-}
-
-// TestAScriptWithAMacro: what a procedural macro expands to is not in a script's text, so that such a script is not one that uses no package.
-func TestAScriptWithAMacro(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	for _, macro := range []bool{false, true} {
-		units := []graph.Unit{
-			{PkgID: "path+file:///p#0.1.0", Mode: runsScript, Dependencies: []graph.UnitDep{{Index: 1}}},
-			{PkgID: "path+file:///p#0.1.0", Mode: "build", Target: graph.Target{Kind: []string{"custom-build"}}},
-			{PkgID: "path+file:///m#0.1.0", Mode: "build", Target: graph.Target{Kind: []string{"proc-macro"}}},
-		}
-		if macro {
-			units[1].Dependencies = []graph.UnitDep{{Index: 2}}
-		}
-		b.s.b.Graph.Units = &graph.Graph{Units: units}
-		if _, alone := b.s.scriptOf(features.ScriptUnit{PkgID: units[0].PkgID}); alone == macro {
-			t.Errorf("with a macro %t, alone %t", macro, alone)
-		}
 	}
 }
 
@@ -843,6 +774,22 @@ func TestADirectoryWhereNoFileWas(t *testing.T) {
 		if now, err := inputs.NewHashes(b.s.b.Machine).Each(path); err != nil || now[0] == before[0] {
 			t.Errorf("%v, %v; before: %v", now, err, before)
 		}
+	}
+}
+
+// TestNoSuchPath: a path below a file, and one with a name that no file can have, are not there; neither is an error. A header with
+// #define D(f) "x"#f"…" has such a name between its quotes.
+func TestNoSuchPath(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	file := filepath.Join(b.top, "atomic")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	long := filepath.Join(b.top, strings.Repeat("y", 300))
+	list, err := inputs.NewHashes(b.s.b.Machine).Each(filepath.Join(b.top, "none"), filepath.Join(file, "x.h"), long)
+	if err != nil || list[1] != list[0] || list[2] != list[0] {
+		t.Errorf("%v, %v", list, err)
 	}
 }
 

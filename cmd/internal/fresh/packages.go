@@ -27,12 +27,11 @@ type Package struct {
 	undeclared bool     // nothing but device code in its OUT_DIR shows it
 	sources    []string // package IDs; see linksTo
 	script     source.Script
-	alone      bool // its script uses no package
 }
 
 // unit is the package as its inputs are asked.
 func (p Package) unit(all, unknown bool) inputs.Unit {
-	return inputs.Unit{ScriptUnit: p.ScriptUnit, Script: p.script, Alone: p.alone, All: all || unknown, Unknown: unknown}
+	return inputs.Unit{ScriptUnit: p.ScriptUnit, Script: p.script, All: all || unknown, Unknown: unknown}
 }
 
 // runsScript is the mode of a unit that runs a build script (cargo reference, "Unit graph").
@@ -93,7 +92,7 @@ func (s *State) findPackages() []Package {
 	list = slices.DeleteFunc(list, func(p Package) bool { return !counts[p.PkgID] })
 	for i := range list {
 		list[i].Dir = cmp.Or(list[i].Dir, s.b.Machine.Host.Dir(s.b.scriptFile(list[i].ScriptUnit)))
-		list[i].script, list[i].alone = s.scriptOf(list[i].ScriptUnit)
+		list[i].script = s.scriptOf(list[i].ScriptUnit)
 	}
 	return list
 }
@@ -143,16 +142,16 @@ func union(a, b features.Inputs) features.Inputs {
 var compiling = features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
 
 // scriptOf is the build script of a package, with the packages that it is built with: the user's own, and those from git and registries
-// that name nvcc. Alone says that it is built with none.
-func (s *State) scriptOf(u features.ScriptUnit) (script source.Script, alone bool) {
+// that name nvcc.
+func (s *State) scriptOf(u features.ScriptUnit) (script source.Script) {
 	script.Source = s.b.scriptFile(u)
 	g := s.b.Graph.Units
 	if g == nil {
-		return script, false
+		return script
 	}
 	run := slices.IndexFunc(g.Units, func(unit graph.Unit) bool { return unit.PkgID == u.PkgID && unit.Mode == runsScript })
 	if run < 0 || g.Compiled(run) < 0 {
-		return script, false
+		return script
 	}
 	var foreign []string
 	queue := []int{g.Compiled(run)}
@@ -171,7 +170,7 @@ func (s *State) scriptOf(u features.ScriptUnit) (script source.Script, alone boo
 		}
 	}
 	script.Locals = append(script.Locals, s.read.hashes.NamesNvcc(foreign)...)
-	return script, len(g.Units[g.Compiled(run)].Dependencies) == 0
+	return script
 }
 
 // scriptFile is the file of a package's build script.

@@ -91,8 +91,8 @@ func (s *State) Verdict(r Report) (message string, found []finding.Finding) {
 	}
 	lines := s.Lines()
 	for _, l := range lines {
-		found = append(found, finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l,
-			Fix: "gpubuild build cleans only that and rebuilds it"})
+		found = append(found, finding.Of(finding.Finding{ID: "stale.found", Message: l,
+			Fix: "gpubuild build cleans only that and rebuilds it"}))
 	}
 	return strings.Join(lines, "; "), found
 }

@@ -88,55 +88,39 @@ func (c candidates) starting(typed string) candidates {
 	return out
 }
 
-// switchOf is a flag as completion knows it: cargo's or ours.
-type switchOf struct {
-	name, about string
-	short       string // with its hyphen
-	takes       bool   // a value follows
-	attached    bool   // the value stands behind =, if there is one
-	holder      string // of ours: what help calls the value
-}
-
-// switchesOf lists the flags of a verb; "" is the place before any verb, where both a verb and the flags of build may stand.
-func (p Pages) switchesOf(word string) []switchOf {
-	var out []switchOf
-	addCargo := func(verb string) {
+// flagsOf lists the flags of a verb, ours first; "" is the place before any verb, where both a verb and the flags of build may stand.
+func (p Pages) flagsOf(word string) []Flag {
+	ofCargo := func(verb string) (out []Flag) {
 		for _, n := range cargo.Names(verb) {
-			s := switchOf{takes: n.Value, attached: n.Attached}
-			if n.Long != "" {
-				s.name = "--" + n.Long
+			f := Flag{Name: n.Long, Kind: cargo.Switch}
+			switch {
+			case n.Attached:
+				f.Kind = cargo.Optional
+			case n.Value:
+				f.Kind = cargo.Value
 			}
 			if n.Short != 0 {
-				s.short = "-" + string(n.Short)
+				f.Short = string(n.Short)
 			}
-			out = append(out, s)
+			out = append(out, f)
 		}
-	}
-	addOwn := func(flags []Flag) {
-		for _, f := range flags {
-			out = append(out, switchOf{
-				name: "--" + f.Name, about: f.Meaning, takes: f.Kind != cargo.Switch, attached: f.Kind == cargo.Optional, holder: f.Holder,
-			})
-		}
+		return out
 	}
 	if v, ok := p.Find(word); ok {
-		addOwn(v.Flags)
+		out := slices.Clone(v.Flags)
 		for _, sub := range v.Verbs {
-			addOwn(sub.Flags)
+			out = append(out, sub.Flags...)
 		}
-		out = append(out, switchOf{name: "--help", short: "-h", about: "print help"})
+		out = append(out, Flag{Name: "help", Short: "h", Kind: cargo.Switch, Meaning: "print help"})
 		if v.Project {
-			addCargo("build")
+			out = append(out, ofCargo("build")...)
 		}
 		return out
 	}
 	if word == "" {
-		addCargo("")
-		word = "build"
+		return slices.Concat(ofCargo(""), p.Cargo, ofCargo("build"))
 	}
-	addOwn(p.Cargo)
-	addCargo(word)
-	return out
+	return append(slices.Clone(p.Cargo), ofCargo(word)...)
 }
 
 // Complete answers, in the form that the scripts read, what may stand at the cursor. words are those after gpubuild; the last one is being
@@ -157,42 +141,37 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 	if len(before) > 0 && strings.HasPrefix(before[0], "+") {
 		before = before[1:]
 	}
-	verb, rest, previous := "", 0, switchOf{}
-	known := p.switchesOf("")
+	verb, rest := "", 0
+	var previous *Flag // takes the next word
+	known := p.flagsOf("")
 	for _, w := range before {
-		if w == "--" {
+		switch {
+		case w == "--":
 			return candidates{files: true}
-		}
-		if previous.takes {
-			previous = switchOf{}
-			continue
-		}
-		if strings.HasPrefix(w, "-") {
-			if s, ok := findSwitch(known, w); ok && !s.attached && !strings.Contains(w, "=") {
-				previous = s
+		case previous != nil:
+			previous = nil
+		case strings.HasPrefix(w, "-"):
+			if f := findFlag(known, w); f != nil && f.Kind == cargo.Value && !strings.Contains(w, "=") {
+				previous = f
 			}
-			continue
-		}
-		if verb == "" {
+		case verb == "" && w == "cargo" && rest == 0: // gpubuild cargo …: the next word is cargo's verb
+			rest = -1
+		case verb == "":
 			verb = w
-			if verb == "cargo" && rest == 0 { // gpubuild cargo …: the next word is cargo's verb
-				verb, rest = "", -1
-				continue
-			}
-			known = p.switchesOf(verb)
-			continue
+			known = p.flagsOf(verb)
+		default:
+			rest++
 		}
-		rest++
 	}
-	if previous.takes {
-		return values(m, previous, typed, before).starting(typed)
+	if previous != nil {
+		return values(m, *previous, typed, before[:len(before)-1]).starting(typed)
 	}
 	if name, value, ok := strings.Cut(typed, "="); ok && strings.HasPrefix(name, "--") {
-		s, known := findSwitch(known, name)
-		if !known || !s.takes {
+		f := findFlag(known, name)
+		if f == nil || f.Kind == cargo.Switch {
 			return candidates{}
 		}
-		out := values(m, s, value, before).starting(value)
+		out := values(m, *f, value, before).starting(value)
 		for i := range out.list {
 			out.list[i].word = name + "=" + out.list[i].word
 		}
@@ -200,38 +179,37 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 	}
 	var out candidates
 	if strings.HasPrefix(typed, "-") {
-		for _, s := range known {
-			if s.name != "" {
-				out.add(s.name, s.about)
+		for _, f := range known {
+			if f.Name != "" {
+				out.add("--"+f.Name, f.Meaning)
 			}
-			if s.short != "" && !strings.HasPrefix(typed, "--") {
-				out.add(s.short, s.about)
+			if f.Short != "" && !strings.HasPrefix(typed, "--") {
+				out.add("-"+f.Short, f.Meaning)
 			}
 		}
 		return out.starting(typed)
 	}
-	if verb == "" {
-		if rest == 0 {
-			for _, v := range p.Verbs {
-				out.add(v.Name, v.Usage)
-			}
-			out.add("cargo", "plain cargo, whatever the words are")
-			out.add("help", "what gpubuild knows of a verb or a topic")
-		}
-		out.words("cargo", cargo.VerbNames()...)
-		return out.starting(typed)
+	if verb != "" {
+		return p.positional(verb, rest).starting(typed)
 	}
-	return p.positional(verb, rest).starting(typed)
+	if rest == 0 {
+		for _, v := range p.Verbs {
+			out.add(v.Name, v.Usage)
+		}
+		out.add("cargo", "plain cargo, whatever the words are")
+		out.add("help", "what gpubuild knows of a verb or a topic")
+	}
+	out.words("cargo", cargo.VerbNames()...)
+	return out.starting(typed)
 }
 
-func findSwitch(known []switchOf, word string) (switchOf, bool) {
+func findFlag(known []Flag, word string) *Flag {
 	name, _, _ := strings.Cut(word, "=")
-	for _, s := range known {
-		if s.name == name || s.short == name {
-			return s, true
-		}
+	i := slices.IndexFunc(known, func(f Flag) bool { return f.Name != "" && name == "--"+f.Name || f.Short != "" && name == "-"+f.Short })
+	if i < 0 {
+		return nil
 	}
-	return switchOf{}, false
+	return &known[i]
 }
 
 // positional is what may stand as a verb's own word.
@@ -268,11 +246,10 @@ func (p Pages) positional(verb string, n int) candidates {
 }
 
 // values is what may stand behind a flag.
-func values(m *session.Machine, s switchOf, typed string, before []string) candidates {
+func values(m *session.Machine, f Flag, typed string, before []string) candidates {
 	var c candidates
-	name := cmp.Or(s.name, s.short)
-	switch name {
-	case "--features":
+	switch cmp.Or(f.Name, f.Short) {
+	case "features":
 		// cargo takes several behind one flag, with commas
 		head := ""
 		if i := strings.LastIndexByte(typed, ','); i >= 0 {
@@ -291,73 +268,48 @@ func values(m *session.Machine, s switchOf, typed string, before []string) candi
 				c.add(head+f, strings.TrimSpace(p.Name+" "+strings.Join(p.Features[f], " ")))
 			}
 		}
-	case "--package", "--exclude":
+	case "package", "exclude":
 		for _, p := range packages(m, nil) {
 			c.add(p.Name, "")
 		}
-	case "--color":
+	case "color":
 		c.words("", "auto", "always", "never")
-	case "--message-format":
+	case "message-format":
 		c.words("", "human", "short", "json", "json-diagnostic-short", "json-diagnostic-rendered-ansi", "json-render-diagnostics")
-	case "--profile":
+	case "profile":
 		c.words("", "dev", "release", "test", "bench")
-	case "--shell":
+	case "shell":
 		c.words("", append(buildenv.Shells(), "vscode-tasks")...)
-	case "--gpu-arch", "--arch":
+	case "gpu-arch", "arch":
 		c.words("", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121")
-	case "--gpu-toolkit", "--toolkit":
+	case "gpu-toolkit", "toolkit":
 		c.add("fetch", "get one into your cache, without admin rights")
 		c.files = true
-	case "--manifest-path", "--target-dir", "--artifact-dir", "--config", "-C":
+	case "manifest-path", "target-dir", "artifact-dir", "config", "C":
 		c.files = true
 	default:
-		if choices := strings.Split(s.holder, "|"); len(choices) > 1 && s.holder == strings.ToLower(s.holder) {
+		if choices := strings.Split(f.Holder, "|"); len(choices) > 1 && f.Holder == strings.ToLower(f.Holder) {
 			c.words("", choices...)
-		} else if strings.Contains(s.holder, "FILE") || strings.Contains(s.holder, "PATH") {
+		} else if strings.Contains(f.Holder, "FILE") || strings.Contains(f.Holder, "PATH") {
 			c.files = true
 		}
 	}
 	return c
 }
 
-// packages are those of the project that the words speak of: the chosen one where -p names one, else all. Without a manifest that can be
-// read there is nothing to complete.
+// packages are those of the project that the words speak of; no words: all. Without a manifest that can be read there are none.
 func packages(m *session.Machine, before []string) []*manifest.Package {
-	file, wanted := "", ""
-	for i, w := range before {
-		next := ""
-		if i+1 < len(before) {
-			next = before[i+1]
-		}
-		name, value, ok := strings.Cut(w, "=")
-		if !ok {
-			value = next
-		}
-		switch name {
-		case "--manifest-path":
-			file = m.Host.Abs(value)
-		case "-p", "--package":
-			wanted = value
-		}
-	}
-	if file == "" {
-		var err error
-		if file, err = manifest.Find(m.Host, m.Host.Dir(m.Host.Abs("x"))); err != nil {
-			return nil
-		}
-	}
-	p, err := manifest.Load(m.Host, file)
+	line, _, err := cargo.Split(append([]string{}, before...), nil)
 	if err != nil {
 		return nil
 	}
-	if wanted == "" && p.Selected != nil && before != nil {
-		return []*manifest.Package{p.Selected}
+	s, err := session.Open(m, line)
+	if err != nil {
+		return nil
 	}
-	var out []*manifest.Package
-	for _, m := range p.Members {
-		if wanted == "" || m.Name == wanted {
-			out = append(out, m)
-		}
+	if before == nil {
+		return s.Project.Members
 	}
-	return out
+	selected, _ := s.Project.Selection(s.Request())
+	return selected
 }

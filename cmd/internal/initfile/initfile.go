@@ -50,13 +50,12 @@ func Text(ctx context.Context, s *session.Session, tool cargo.Tool, providers st
 	if found := proof.Toolkits(s.Machine, nil); len(found) > 0 && !found[0].Version.IsZero() {
 		version = found[0].Version.String()
 	}
-	bin, why := proof.ProductProgram(s, bins)
 	t := template.Must(template.New("").Funcs(template.FuncMap{"join": strings.Join, "quote": quoteAll}).Parse(file))
 	var out strings.Builder
 	if err := t.Execute(&out, struct {
 		Extra, Leading, Bins, Others []string
-		Version, Bin, Why, Providers string
-	}{extra, leading, bins, bins[min(len(bins), 1):], version, bin, why, providers}); err != nil {
+		Version, Providers           string
+	}{extra, leading, bins, bins[min(len(bins), 1):], version, providers}); err != nil {
 		panic("gpubuild.toml.tmpl: " + err.Error()) // it is part of the program
 	}
 	return out.String()

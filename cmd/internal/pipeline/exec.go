@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -20,14 +22,19 @@ import (
 func CargoOf(m *session.Machine, words []string, o tools.Options, files report.Files) (c Command, ok bool, err error) {
 	name := strings.TrimSuffix(m.Host.Base(words[0]), ".exe")
 	line, _, wrong := cargo.Split(words[1:], nil)
+	if at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "--gpu-") }); name == "cargo" && at > 0 &&
+		!slices.Contains(words[:at], "--") {
+		flag, _, _ := strings.Cut(words[at], "=")
+		return c, false, exit.Usagef("gpubuild "+buildenv.PosixWords(words[1:]...),
+			"`%s` is gpubuild's own flag, which cargo does not have", flag)
+	}
 	switch {
 	case name == "cargo" && wrong == nil && Judged(line.Verb) && !line.Has("--help", "--version", "--unit-graph"):
 		tool, err := cargo.Find(m.Host, line)
 		if strings.ContainsAny(words[0], `/\`) {
 			tool.Path, tool.Origin = m.Host.Abs(words[0]), "exec"
 		}
-		return Command{Machine: m, Tool: tool, Line: line, Options: Options{Tools: o, Files: files}, Typed: words[1:],
-			Valued: func(string) bool { return false }}, true, err
+		return Command{Machine: m, Tool: tool, Line: line, Options: Options{Tools: o, Files: files}, Typed: words[1:]}, true, err
 	case name == "cargo" && wrong == nil && !line.Builds():
 		name = "cargo " + line.Verb
 	}

@@ -85,9 +85,9 @@ func (k kernels) end(m *session.Machine) {
 		return
 	}
 	use := nvcc.ReadLog(k.log)
-	_ = os.Remove(k.log)
+	defer os.Remove(k.log)
 	if k.mode == "on" {
-		if err := nvcc.End(m.CacheDir, use); err != nil {
+		if err := nvcc.End(m.CacheDir, k.log); err != nil {
 			m.Shell.Warning("kernel cache: %v", err)
 		}
 	}

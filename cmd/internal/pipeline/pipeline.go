@@ -35,9 +35,8 @@ type Command struct {
 	Tool    cargo.Tool // the cargo that the user called
 	Line    cargo.Line
 	Options Options
-	Args    []string               // the command line without the program's name
-	Typed   []string               // the arguments that the user typed, for hints that repeat them
-	Valued  func(flag string) bool // whether a flag of ours takes the next argument as its value
+	Args    []string // the command line without the program's name
+	Typed   []string // the arguments that the user typed, for hints that repeat them
 
 	record  *recording // nil: what is looked at is not recorded
 	earlier *earlier   // nil: cargo has not run yet
@@ -345,14 +344,10 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 			return r, nil
 		}
 		ran, err := stage(trace, report.CheckRun, func() (ran[proof.Result], error) {
-			return watched(ctx, c, s, func(began func(string)) (proof.Result, error) {
-				request := request
-				request.Began = began
-				return proof.Run(ctx, request)
-			})
+			return watched(ctx, c, s, func() (proof.Result, error) { return proof.Run(ctx, request) })
 		})
 		r.Proof, r.Watch = ran.result, ran.watch
-		r.Findings = append(r.Findings, explainProgram(ctx, c, s, r)...)
+		r.Findings = append(r.Findings, explainProgram(ctx, c, r)...)
 		r.EndedByWatch, err = judgeWatch(r.Watch, err)
 		return r, err
 	}
@@ -367,7 +362,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		}
 	}
 	r.Proof, err = proof.Built(ctx, request)
-	r.Findings = append(r.Findings, explainProgram(ctx, c, s, r)...)
+	r.Findings = append(r.Findings, explainProgram(ctx, c, r)...)
 	if err != nil {
 		return r, err
 	}

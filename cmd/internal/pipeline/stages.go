@@ -10,6 +10,7 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/diagnose"
+	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
@@ -44,7 +45,7 @@ type builder struct {
 }
 
 func newBuilder(c Command, s *session.Session, r Result) builder {
-	b := builder{command: c, session: s, tool: r.Tools.Cargo, here: diagnosis(c, s, r)}
+	b := builder{command: c, session: s, tool: r.Tools.Cargo, here: diagnosis(c, r)}
 	b.out.Other = c.Machine.Shell.Out
 	if c.line().WantsJSON() {
 		b.out.Messages = console.JSONLines(c.Machine.Shell.Out)
@@ -74,13 +75,13 @@ func scan(c Command, s *session.Session, r Result) ([]finding.Finding, error) {
 	if err != nil || !cpuOnly {
 		return nil, err
 	}
-	severity, stops := finding.Warning, strict(c, s) && !c.Options.AllowUnreached
-	if stops {
-		severity = finding.Error
-	}
-	found, ok := proof.NoDeviceCode(c.Machine, r.Features.Answer, severity)
+	found, ok := proof.NoDeviceCode(c.Machine, r.Features.Answer)
 	if !ok {
 		return nil, nil
+	}
+	stops := strict(c, s) && !c.Options.AllowUnreached
+	if stops {
+		found.Severity = finding.Error
 	}
 	c.Machine.Shell.Finding(found)
 	if stops {
@@ -96,30 +97,28 @@ func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Ta
 	}
 	return proof.Request{
 		Session: s, Options: options, Tool: r.Tools.Cargo, Nextest: c.nextest(), Programs: r.Built.Programs, Targets: targets,
-		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv,
+		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv, Lines: elsewhere.Listen,
 	}
 }
 
 // diagnosis is what was found so far, to explain a failure with.
-func diagnosis(c Command, s *session.Session, r Result) diagnose.Stages {
+func diagnosis(c Command, r Result) diagnose.Stages {
 	return diagnose.Stages{
 		Machine:  c.Machine,
 		Typed:    c.Typed,
-		Valued:   c.Valued,
 		Facts:    r.Tools.Facts,
 		Set:      r.Tools.Set,
 		Answer:   r.Features.Answer,
-		Project:  s.Project,
 		Programs: r.Built.Programs,
 	}
 }
 
 // explainProgram explains the failure of a program that was run, where it is known.
-func explainProgram(ctx context.Context, c Command, s *session.Session, r Result) []finding.Finding {
+func explainProgram(ctx context.Context, c Command, r Result) []finding.Finding {
 	if r.Proof.Ending == nil {
 		return nil
 	}
-	return diagnose.Program(ctx, c.Machine, *r.Proof.Ending, diagnosis(c, s, r).Here)
+	return diagnose.Program(ctx, c.Machine, *r.Proof.Ending, diagnosis(c, r).Here)
 }
 
 // withoutGPU reports whether the graph shows that a build, for which the quick look could not rule it out, has no GPU work.

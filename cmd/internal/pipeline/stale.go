@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
 )
 
 // cleanStale compares what lies in the target directory, and cleans what is stale.
@@ -62,10 +64,28 @@ func unused(c Command, r Result) []finding.Finding {
 	if len(asked) == 0 {
 		return nil
 	}
-	f := finding.Finding{
-		ID: "stale.unused", Severity: finding.Warning, Message: "no package of this build used " + strings.Join(asked, " or "),
+	f := finding.Of(finding.Finding{
+		ID: "stale.unused", Message: "no package of this build used " + strings.Join(asked, " or "),
 		Fix: "if a package compiles kernels all the same, name it in gpubuild.toml: gpu-packages = [\"NAME\"]",
-	}
+	})
 	c.Machine.Shell.Finding(f)
 	return []finding.Finding{f}
+}
+
+// offeredKind names the cache entries that say that offerEnvBlock was printed.
+const offeredKind = "env-write-offered-1"
+
+// offerEnvBlock says once for a target directory that another cargo ran a package's build script since gpubuild did: where it sees other
+// variables, each rebuilds what the other built.
+func offerEnvBlock(m *session.Machine, buildDirectory, pkg string) {
+	store, key := m.Memo(), memo.Key(m.Host.Real(buildDirectory))
+	if _, said := store.Get(offeredKind, key); pkg == "" || said {
+		return
+	}
+	m.Shell.Note("another cargo (an editor's, perhaps) ran the build script of %s since; with other variables, each rebuilds "+
+		"what the other built", pkg)
+	m.Shell.Hint("both see the same ones with what this prints in .cargo/config.toml: gpubuild env --shell cargo-config")
+	if err := store.Put(offeredKind, key, nil, nil); err != nil {
+		m.Shell.Detail("%v", err)
+	}
 }

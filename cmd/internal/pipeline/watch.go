@@ -3,14 +3,11 @@ package pipeline
 import (
 	"context"
 	"io"
-	"sync/atomic"
 
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/watch"
 	"gpubuild/gpu"
-	"gpubuild/gpu/probe"
-	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -21,9 +18,9 @@ type ran[T any] struct {
 }
 
 // watched runs a program, and watches the GPUs meanwhile where that was requested. The error is the program's.
-func watched[T any](ctx context.Context, c Command, s *session.Session, run func(began func(runs string)) (T, error)) (ran[T], error) {
+func watched[T any](ctx context.Context, c Command, s *session.Session, run func() (T, error)) (ran[T], error) {
 	if !c.Options.Watch {
-		result, err := run(nil)
+		result, err := run()
 		return ran[T]{result, nil}, err
 	}
 	table := s.Config.Watch.Value
@@ -31,14 +28,8 @@ func watched[T any](ctx context.Context, c Command, s *session.Session, run func
 	if failOn == nil && table != nil {
 		failOn = table.FailOn
 	}
-	var records atomic.Pointer[string]
-	w := watch.Start(ctx, c.Machine, watch.Options{Thresholds: table.Thresholds(), Program: true, FailOn: failOn, Kernel: func() string {
-		if runs := records.Load(); runs != nil {
-			return verify.Plain(probe.LastKernel(*runs))
-		}
-		return ""
-	}})
-	result, err := run(func(runs string) { records.Store(&runs) })
+	w := watch.Start(ctx, c.Machine, watch.Options{Thresholds: table.Thresholds(), Program: true, FailOn: failOn})
+	result, err := run()
 	summary, failed := w.Stop()
 	watch.Print(c.Machine, summary, failed)
 	return ran[T]{result, &summary}, err
@@ -69,6 +60,6 @@ func watchCargo(ctx context.Context, c Command, s *session.Session) (*gpu.Summar
 	if line.Verb == "run" { // the build has been reported; tests would be quiet, too
 		line = line.WithConfig("term.quiet=true")
 	}
-	ran, err := watched(ctx, c, s, func(func(string)) (struct{}, error) { return struct{}{}, cargorun.Plain(ctx, m, line, m.Host.Env) })
+	ran, err := watched(ctx, c, s, func() (struct{}, error) { return struct{}{}, cargorun.Plain(ctx, m, line, m.Host.Env) })
 	return ran.watch, err
 }

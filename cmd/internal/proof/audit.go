@@ -142,11 +142,11 @@ func auditFindings(modes []audit.Outcome, path string) []finding.Finding {
 		switch {
 		case r.Passed():
 		case r.Kind == audit.FellBack:
-			out = append(out, finding.Finding{
-				ID: "audit.fallback", Severity: finding.Error, Message: r.Mode + ": " + r.Why, Path: path, Evidence: r.Said,
-			})
+			out = append(out, finding.Of(finding.Finding{
+				ID: "audit.fallback", Message: r.Mode + ": " + r.Why, Path: path, Evidence: r.Said,
+			}))
 		default:
-			out = append(out, finding.Finding{ID: "audit.unsure", Severity: finding.Warning, Message: r.Mode + ": " + r.Why, Path: path})
+			out = append(out, finding.Of(finding.Finding{ID: "audit.unsure", Message: r.Mode + ": " + r.Why, Path: path}))
 		}
 	}
 	return out

@@ -1,9 +1,9 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +12,6 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 )
@@ -27,8 +26,8 @@ type Request struct {
 	Targets  []cargorun.Target // of the workspace; needed only where the configuration marks programs
 	Toolkit  *cuda.Toolkit     // of the build
 	Env      buildenv.Env      // in which a program starts
-	// Began is called with the directory below which the programs' records come into being; nil: nobody reads them meanwhile.
-	Began func(runs string)
+	// Lines opens the connections to another machine that the programs of a run share, and answers how they are closed: elsewhere.Listen.
+	Lines func(ctx context.Context, m *session.Machine, p Place, runs string) (end func())
 }
 
 // Result is what the programs of a build showed.
@@ -115,40 +114,13 @@ func Built(ctx context.Context, r Request) (Result, error) {
 	return r.proveBuilt(ctx, p, args)
 }
 
-// proveBuilt runs the program of a build under the probe, as the command line and then the [prove] table ask.
+// proveBuilt runs the program of a build under the probe.
 func (r Request) proveBuilt(ctx context.Context, p *cargorun.Program, args []string) (Result, error) {
-	m, o := r.Session.Machine, r.Options
-	scan, err := Scan(m, p.Path)
-	if err != nil {
+	m, t := r.Session.Machine, r.task(p.Path)
+	t.Args = args
+	got, err := r.Options.proveFile(ctx, m, t, start{verb: r.Session.Line.Verb, toolkit: r.Toolkit, env: r.Env, stdout: m.Shell.Out})
+	if got.Proof.Program == "" {
 		return Result{}, err
 	}
-	o.Args, o.ExpectExit = args, r.expectExit()
-	if want := r.Session.Config.Prove.Value; want != nil {
-		if o.Kernel == nil && len(want.Kernel) > 0 {
-			if o.Kernel, err = regexp.Compile(want.Kernel.Expression()); err != nil {
-				return Result{}, err
-			}
-		}
-		o.UntilProved = o.UntilProved || want.UntilProved && !o.ExpectCPU
-	}
-	rt, err := Prepare(ctx, m, o, r.Toolkit, r.Env, p.Path)
-	if err != nil {
-		return Result{}, err
-	}
-	printLacks(m, rt)
-	verb := r.Session.Line.Verb
-	heard := Listen(m, m.Shell.Out, verb)
-	got, err := o.prove(ctx, m, o.verify(rt, p.Path, scan, heard, m.Stdin))
-	heard.End(m.Host)
-	if err != nil {
-		return Result{}, err
-	}
-	printVerdict(m, got)
-	heard.NoteWords(m, got.Verdict.Kind)
-	if got.NoReceipt != nil {
-		return Result{Proofs: []Proof{got}}, got.NoReceipt
-	}
-	end := Ending{Program: m.Shown(p.Path), Verb: verb, Code: failed(got, o.ExpectExit),
-		OnCPU: got.Verdict.Kind == verify.NotUsed, Missing: rt.Missing, Heard: heard}
-	return Result{Proofs: []Proof{got}, Ending: &end}, Outcome(got, o.ExpectExit, o.ExpectCPU)
+	return Result{Proofs: []Proof{got.Proof}, Ending: got.Ending}, cmp.Or(err, got.Outcome)
 }

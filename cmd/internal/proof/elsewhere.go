@@ -36,7 +36,7 @@ type Place struct {
 	Memo    string        `json:"memo,omitempty"`    // a directory of this run
 }
 
-// Task is one program to run and prove. Paths are of the machine that it runs on.
+// Task is one program to run and prove, and what is asked of it. Paths are of the machine that it runs on.
 type Task struct {
 	Binary   string        `json:"binary"`
 	Args     []string      `json:"args,omitempty"`
@@ -48,6 +48,25 @@ type Task struct {
 	Timeout  time.Duration `json:"timeout_ns,omitempty"`
 	Receipt  bool          `json:"receipt,omitempty"`
 	WithArgs bool          `json:"with_args,omitempty"`
+	Until    bool          `json:"until_proved,omitempty"`
+}
+
+// task is a program as these options ask for it.
+func (o Options) task(binary string) Task {
+	rules := verify.Rules{Kernel: o.Kernel, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child}
+	return Task{Binary: binary, Args: o.Args, Asked: receipt.Ask(rules, o.ExpectCPU), Timeout: o.Timeout, Receipt: o.Receipt,
+		WithArgs: o.WithArgs, Until: o.UntilProved}
+}
+
+// options are those of a run of the task here.
+func (t Task) options(env buildenv.Env, s Streams) (verify.Options, error) {
+	rules, err := t.Asked.Rules()
+	o := verify.Options{
+		Binary: t.Binary, Args: t.Args, Dir: t.Dir, Env: env, CUPTI: t.CUPTI, Others: t.Others, Probe: t.Probe,
+		Kernel: rules.Kernel, ExpectExit: rules.ExpectExit, Device: rules.Device, Child: rules.Child,
+		Timeout: t.Timeout, UntilProved: t.Until, Stdin: s.In, Stdout: s.Out, Stderr: s.Err,
+	}
+	return o, err
 }
 
 // Streams are those of a program.
@@ -86,18 +105,11 @@ func (k Kept) Whole() Proof {
 
 // Serve runs a task that came from another machine.
 func Serve(ctx context.Context, m *session.Machine, t Task, env buildenv.Env, s Streams) (Kept, error) {
-	rules, err := t.Asked.Rules()
+	asked, err := t.options(env, s)
 	if err != nil {
 		return Kept{}, err
 	}
-	asked := verify.Options{Binary: t.Binary, Args: t.Args, Dir: t.Dir, Env: env, CUPTI: t.CUPTI, Others: t.Others, Probe: t.Probe,
-		Kernel: rules.Kernel, ExpectExit: rules.ExpectExit, Device: rules.Device, Child: rules.Child,
-		Timeout: t.Timeout, Stdin: s.In, Stdout: s.Out, Stderr: s.Err}
-	if r, err := Scan(m, t.Binary); err == nil {
-		asked.Own = r.Kernels()
-	}
-	o := Options{ExpectCPU: t.Asked.Expect == "cpu", Receipt: t.Receipt, WithArgs: t.WithArgs}
-	p, err := o.prove(ctx, m, asked)
+	p, err := t.prove(ctx, m, asked)
 	return keep(p), err
 }
 
@@ -118,46 +130,6 @@ func unreached(program string, err error) (Proof, bool) {
 		why += " (" + hint + ")"
 	}
 	return Proof{Program: program, Finding: f.FindingID(), Verdict: verify.Verdict{Kind: verify.Unproved, Why: why}}, true
-}
-
-// FileAt proves a program that the user names at another place.
-func FileAt(ctx context.Context, m *session.Machine, o Options, binary string, stdout io.Writer, send Sender) (FileResult, error) {
-	r, err := Scan(m, binary)
-	if err != nil {
-		return FileResult{}, err
-	}
-	m.Shell.Status("Scanned", "%s: %s", m.Shown(binary), Line(r))
-	rt, err := o.Tools(ctx, m, nil)
-	if err != nil {
-		return FileResult{}, err
-	}
-	heard := Listen(m, stdout, "prove")
-	p, err := send(ctx, m, o.On, o.task(rt, binary, o.Args), Streams{m.Stdin, heard.Stdout, heard.Stderr})
-	heard.End(m.Host)
-	if lost, is := unreached(m.Host.Abs(binary), err); is {
-		p, err = lost, nil
-	}
-	if err != nil {
-		return FileResult{}, err
-	}
-	p.Program = m.Host.Abs(binary)
-	printVerdict(m, p)
-	if p.NoReceipt != nil {
-		return FileResult{}, p.NoReceipt
-	}
-	end := &Ending{Program: m.Shown(binary), Verb: "prove", Code: failed(p, o.ExpectExit),
-		OnCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, Heard: heard}
-	if p.Finding != "" {
-		end = nil
-	}
-	return FileResult{Proof: p, Scan: r, Ending: end, Outcome: Outcome(p, o.ExpectExit, o.ExpectCPU)}, nil
-}
-
-// task is a program as these options ask for it.
-func (o Options) task(rt Runtime, binary string, args []string) Task {
-	rules := verify.Rules{Kernel: o.Kernel, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child}
-	return Task{Binary: binary, Args: args, Probe: rt.Probe, CUPTI: rt.CUPTI, Others: rt.Others, Asked: receipt.Ask(rules, o.ExpectCPU),
-		Timeout: o.Timeout, Receipt: o.Receipt, WithArgs: o.WithArgs}
 }
 
 // Tools are the probe and every CUPTI for another machine: which one the driver there takes, only it knows.
@@ -184,26 +156,17 @@ func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Tool
 }
 
 // sendProgram is what the runner does for a program that runs elsewhere.
-func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, binary string, args []string, send Sender) error {
-	kernel, err := s.options(m.Host.Env, nil, binary, args)
-	if err != nil {
-		return err
-	}
-	o := Options{Kernel: kernel.Kernel, ExpectExit: s.Exit, Device: s.Device, Child: s.Child,
-		ExpectCPU: s.ExpectCPU, Receipt: s.Receipt, WithArgs: s.WithArgs, Timeout: time.Duration(s.Timeout)}
-	binary = m.Host.Abs(binary)
-	t := o.task(Runtime{Probe: s.Probe, CUPTI: s.CUPTI, Others: s.Others}, binary, args)
+func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, t Task, send Sender) error {
 	quiet, shell := *m, *m.Shell // the streams are the program's
 	shell.Quiet, quiet.Shell = true, &shell
-	p, err := send(ctx, &quiet, *s.On, t, Streams{m.Stdin, m.Shell.Out, m.Shell.Err})
-	if lost, is := unreached(binary, err); is {
-		m.Shell.Loud("Not proven:", "%s", lost.Verdict.Why)
-		p, err = lost, nil
-	}
+	t.Binary = m.Host.Abs(t.Binary)
+	p, err := Options{On: *s.On}.proveTask(ctx, &quiet, t, m.Host.Env, send, Streams{m.Stdin, m.Shell.Out, m.Shell.Err})
 	if err != nil {
 		return err
 	}
-	p.Program = binary
+	if p.Finding != "" {
+		m.Shell.Loud("Not proven:", "%s", p.Verdict.Why)
+	}
 	if err := s.keep(p); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"text/tabwriter"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
@@ -49,19 +49,26 @@ func CheckMarks(marks *config.Marked, targets []cargorun.Target) error {
 	return nil
 }
 
-// kernelAsked is the expression of the kernels that count: the command line's,
-// else the configuration's for this verb; nothing: a matrix product.
-func (r Request) kernelAsked() string {
-	s := r.Session
-	switch marks := Marks(s); {
-	case r.Options.Kernel != nil:
-		return r.Options.Kernel.String()
-	case marks != nil:
-		return marks.Kernel.Expression()
-	case s.Line.Verb == "run" && r.table() != nil:
-		return r.table().Kernel.Expression()
+// task is a program as the command line asks for it, else the configuration for this verb.
+func (r Request) task(binary string) Task {
+	t := r.Options.task(binary)
+	want, marks := r.table(), Marks(r.Session)
+	if verb := r.Session.Line.Verb; verb == "test" || verb == "bench" {
+		want = nil
 	}
-	return ""
+	switch {
+	case want != nil:
+		if !r.Options.ExitGiven {
+			t.Asked.ExpectExit = want.ExpectExit
+		}
+		if t.Asked.Kernel == "" {
+			t.Asked.Kernel = want.Kernel.Expression()
+		}
+		t.Until = t.Until || want.UntilProved && !r.Options.ExpectCPU
+	case marks != nil && t.Asked.Kernel == "":
+		t.Asked.Kernel = marks.Kernel.Expression()
+	}
+	return t
 }
 
 // table is the [prove] table; nil where there is none, or where `run` runs another program than the one that it names.
@@ -75,21 +82,6 @@ func (r Request) table() *config.Prove {
 		return want
 	}
 	return nil
-}
-
-// expectExit is the exit code with which a program succeeds: the command line's, else but for tests the [prove] table's.
-func (r Request) expectExit() int {
-	verb, want := r.Session.Line.Verb, r.table()
-	if !r.Options.ExitGiven && want != nil && verb != "test" && verb != "bench" {
-		return want.ExpectExit
-	}
-	return r.Options.ExpectExit
-}
-
-// untilProved reports whether a program that is started by cargo is stopped once it is proven: by the flag, or `run` by the configuration.
-func (r Request) untilProved() bool {
-	want := r.table()
-	return r.Options.UntilProved || r.Session.Line.Verb == "run" && want != nil && want.UntilProved && !r.Options.ExpectCPU
 }
 
 // asksForMatch says whether other kernels than those that were asked for are an error. A plain run or test only shows them.
@@ -324,7 +316,10 @@ func printTested(m *session.Machine, rows []tested) {
 	if len(rows) == 0 {
 		return
 	}
-	cells := [][]string{{"program", "verdict", "kernels", "device"}}
+	var table strings.Builder
+	cells := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	line := func(words ...string) { _, _ = fmt.Fprintln(cells, strings.Join(words, "\t")) } // into memory
+	line("program", "verdict", "kernels", "device")
 	proved, must, done := 0, 0, 0
 	for _, r := range rows {
 		name, verdict := r.name, r.kind.String()
@@ -344,8 +339,9 @@ func printTested(m *session.Machine, rows []tested) {
 				done++
 			}
 		}
-		cells = append(cells, []string{name, verdict, kernelsCell(r.kernels), cmp.Or(r.device, "-")})
+		line(name, verdict, kernelsCell(r.kernels), cmp.Or(r.device, "-"))
 	}
+	_ = cells.Flush()
 	programs := "1 program"
 	if len(rows) != 1 {
 		programs = fmt.Sprintf("%d programs", len(rows))
@@ -359,8 +355,8 @@ func printTested(m *session.Machine, rows []tested) {
 		print = m.Shell.Loud
 	}
 	print("GPU", "%s", head)
-	for _, l := range columns(cells) {
-		print("", "%s", l)
+	for l := range strings.Lines(table.String()) {
+		print("", "%s", strings.TrimSuffix(l, "\n"))
 	}
 }
 
@@ -368,38 +364,15 @@ func printTested(m *session.Machine, rows []tested) {
 func kernelsCell(kernels []launched) string {
 	const most = 3
 	var parts []string
-	for i, k := range kernels {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("%d more", len(kernels)-most))
-			break
-		}
+	for _, k := range kernels[:min(len(kernels), most)] {
 		name := k.kernel
 		if r := []rune(name); len(r) > 48 {
 			name = string(r[:45]) + "..."
 		}
 		parts = append(parts, fmt.Sprintf("%s ×%d", name, k.launches))
 	}
+	if more := len(kernels) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
 	return cmp.Or(strings.Join(parts, ", "), "-")
-}
-
-// columns aligns cells; the last of a line is not padded.
-func columns(cells [][]string) []string {
-	width := make([]int, len(cells[0]))
-	for _, line := range cells {
-		for i, c := range line {
-			width[i] = max(width[i], utf8.RuneCountInString(c))
-		}
-	}
-	var out []string
-	for _, line := range cells {
-		var b strings.Builder
-		for i, c := range line {
-			b.WriteString(c)
-			if i+1 < len(line) {
-				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(c)+2))
-			}
-		}
-		out = append(out, b.String())
-	}
-	return out
 }

@@ -4,7 +4,6 @@
 package proof
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cuda"
 )
 
 // Options is what the user asks of a proof.
@@ -43,9 +43,8 @@ type Options struct {
 	CUPTI         string   // a file in place of the one that is found
 	Others        []string // further ones of a bundle, for a driver that is older
 	Receipt       bool
-	On            Place  // where programs run; no name: here
-	WithArgs      bool   // the result and the receipt have the program's arguments, not only their hash
-	Trace         string // a file that gets when each kernel ran; empty: none
+	On            Place // where programs run; no name: here
+	WithArgs      bool  // the result and the receipt have the program's arguments, not only their hash
 }
 
 // Proof is one program's run under the probe and what it showed.
@@ -59,6 +58,15 @@ type Proof struct {
 	Receipt  *receipt.Receipt `json:"-"`                 // where one is asked for
 	// NoReceipt is why there is none, although one is asked for; it is said after the verdict
 	NoReceipt error `json:"-"`
+}
+
+// orNoReceipt is how a run ends: as the verdict has it, or where that is well by the receipt that is missing.
+func (p Proof) orNoReceipt(m *session.Machine, end error) error {
+	if p.NoReceipt == nil || end == nil {
+		return cmp.Or(end, p.NoReceipt)
+	}
+	m.Shell.Warning("%v", p.NoReceipt)
+	return end
 }
 
 // prove runs a program under the probe and judges what was recorded.
@@ -176,58 +184,75 @@ type FileResult struct {
 	Outcome error   // the exit code
 }
 
-// File proves a program that the user names; stdout is where its own goes.
-func File(ctx context.Context, m *session.Machine, o Options, binary string, stdout io.Writer) (FileResult, error) {
+// File proves a program that the user names, here or at another place; stdout is where its own goes.
+func File(ctx context.Context, m *session.Machine, o Options, binary string, stdout io.Writer, send Sender) (FileResult, error) {
 	if fi, err := os.Stat(binary); err == nil && !fi.Mode().IsRegular() { // a directory, a FIFO that would be waited for
 		return FileResult{}, &exit.UsageError{What: m.Shown(binary) + " is not a program", Fix: "name the program that was built"}
 	}
-	r, err := Scan(m, binary)
-	if err != nil {
-		return FileResult{}, err
+	return o.proveFile(ctx, m, o.task(binary), start{verb: "prove", env: m.Host.Env, stdout: stdout, send: send})
+}
+
+// start is how the program of a task is started.
+type start struct {
+	verb    string
+	toolkit *cuda.Toolkit // of the build
+	env     buildenv.Env
+	stdout  io.Writer
+	send    Sender // to another place, if the options name one
+}
+
+// proveFile runs a task under the probe, here or at another place, and says what it showed.
+func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s start) (out FileResult, err error) {
+	if out.Scan, err = Scan(m, t.Binary); err != nil {
+		return out, err
 	}
-	m.Shell.Status("Scanned", "%s: %s", m.Shown(binary), Line(r))
-	rt, err := Prepare(ctx, m, o, nil, m.Host.Env, binary)
+	if s.verb == "prove" {
+		m.Shell.Status("Scanned", "%s: %s", m.Shown(t.Binary), Line(out.Scan))
+	}
+	var rt Runtime
+	if o.On.Name != "" {
+		rt, err = o.Tools(ctx, m, s.toolkit)
+	} else {
+		rt, err = Prepare(ctx, m, o, s.toolkit, s.env, t.Binary)
+	}
 	if err != nil {
-		return FileResult{}, err
+		return out, err
 	}
 	printLacks(m, rt)
-	heard := Listen(m, stdout, "prove")
-	asked := o.verify(rt, binary, r, heard, m.Stdin)
-	var trace bytes.Buffer
-	if o.Trace != "" {
-		asked.Trace = &trace
-	}
-	p, err := o.prove(ctx, m, asked)
+	t.Probe, t.CUPTI, t.Others = rt.Probe, rt.CUPTI, rt.Others
+	heard := Listen(m, s.stdout, s.verb)
+	p, err := o.proveTask(ctx, m, t, rt.Env, s.send, Streams{m.Stdin, heard.Stdout, heard.Stderr})
 	heard.End(m.Host)
 	if err != nil {
-		return FileResult{}, err
-	}
-	if trace.Len() > 0 {
-		if err := m.WriteFile(o.Trace, trace.Bytes(), 0o644); err != nil {
-			return FileResult{}, err
-		}
+		return out, err
 	}
 	printVerdict(m, p)
 	heard.NoteWords(m, p.Verdict.Kind)
-	if p.NoReceipt != nil {
-		return FileResult{}, p.NoReceipt
+	cpu, code := t.Asked.Expect == "cpu", failed(p, t.Asked.ExpectExit)
+	out.Proof, out.Outcome = p, p.orNoReceipt(m, Outcome(p, t.Asked.ExpectExit, cpu))
+	if p.Finding != "" || p.Evidence.Control.Outcome == verify.ControlNoLibrary && code == 127 { // why has been said
+		return out, nil
 	}
-	end := &Ending{Program: m.Shown(binary), Verb: "prove", Code: failed(p, o.ExpectExit),
-		OnCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, Missing: rt.Missing, Heard: heard}
-	if p.Evidence.Control.Outcome == verify.ControlNoLibrary && end.Code == 127 { // that there is no driver has been said
-		end = nil
-	}
-	return FileResult{Proof: p, Scan: r, Ending: end, Outcome: Outcome(p, o.ExpectExit, o.ExpectCPU)}, nil
+	out.Ending = &Ending{Program: m.Shown(t.Binary), Verb: s.verb, Code: code, OnCPU: !cpu && p.Verdict.Kind == verify.NotUsed,
+		Missing: rt.Missing, Heard: heard}
+	return out, nil
 }
 
-// verify are the options of a run of a program with its own arguments.
-func (o Options) verify(rt Runtime, binary string, r *fatbin.Report, heard *Listener, stdin io.Reader) verify.Options {
-	return verify.Options{
-		Binary: binary, Args: o.Args, Env: rt.Env, CUPTI: rt.CUPTI, Others: rt.Others, Probe: rt.Probe,
-		Kernel: o.Kernel, ExpectExit: o.ExpectExit,
-		Device: o.Device, Child: o.Child, Timeout: o.Timeout, UntilProved: o.UntilProved,
-		Stdin: stdin, Stdout: heard.Stdout, Stderr: heard.Stderr, Own: r.Kernels(),
+// proveTask runs a task here, or at another place. That none could be reached is a proof without a result.
+func (o Options) proveTask(ctx context.Context, m *session.Machine, t Task, env buildenv.Env, send Sender, s Streams) (Proof, error) {
+	if o.On.Name != "" {
+		p, err := send(ctx, m, o.On, t, s)
+		if lost, is := unreached(m.Host.Abs(t.Binary), err); is {
+			p, err = lost, nil
+		}
+		p.Program = m.Host.Abs(t.Binary)
+		return p, err
 	}
+	asked, err := t.options(env, s)
+	if err != nil {
+		return Proof{}, err
+	}
+	return t.prove(ctx, m, asked)
 }
 
 // LookPath is the file that a word names: a path, or a name that is found on PATH.

@@ -2,7 +2,9 @@ package proof
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"gpubuild/buildenv/cache"
@@ -14,22 +16,22 @@ import (
 
 // prove runs and judges a program, with a receipt where one is asked for. The binary is hashed before the run and, by the file's identity,
 // compared with what ran: a receipt is of what was started.
-func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
+func (t Task) prove(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
 	if file := m.Host.Abs(asked.Child); strings.Contains(asked.Child, "/") && m.Host.IsFile(file) {
 		asked.Child = m.Host.Real(file) // processes are known by the file that a link leads to
 	}
-	if !o.Receipt {
-		return o.run(ctx, m, asked)
+	if !t.Receipt {
+		return t.run(ctx, m, asked)
 	}
 	sealed, err := receipt.Seal(asked.Binary)
 	if err != nil {
 		return Proof{}, err
 	}
-	p, err := o.run(ctx, m, asked)
+	p, err := t.run(ctx, m, asked)
 	if err != nil {
 		return p, err
 	}
-	r, err := o.receipt(m, sealed, p, asked)
+	r, err := t.receipt(m, sealed, p, asked)
 	if err != nil {
 		p.NoReceipt = fmt.Errorf("no receipt: %w", err)
 		return p, nil
@@ -39,7 +41,7 @@ func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Opt
 }
 
 // receipt is that of a program that was proven. A file that is not what ran has none.
-func (o Options) receipt(m *session.Machine, sealed receipt.Sealed, p Proof, asked verify.Options) (r receipt.Receipt, err error) {
+func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, p Proof, asked verify.Options) (r receipt.Receipt, err error) {
 	now, err := cache.Identify(asked.Binary)
 	if err == nil && now != sealed.ID { // its time alone may be another, or it was replaced by the same
 		var again receipt.Sealed
@@ -51,15 +53,16 @@ func (o Options) receipt(m *session.Machine, sealed receipt.Sealed, p Proof, ask
 		return r, err
 	}
 	r = receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash,
-		receipt.Ask(asked.Rules(), o.ExpectCPU), p.Evidence, p.Verdict)
+		receipt.Ask(asked.Rules(), t.Asked.Expect == "cpu"), p.Evidence, p.Verdict)
 	for _, also := range p.Evidence.Also(asked.Rules()) {
 		sealed, err := receipt.Seal(also.Path)
 		if err != nil {
 			return r, err
 		}
-		if also.Inode != 0 && (sealed.ID.Inode != also.Inode || sealed.ID.Device != also.Device) ||
-			also.Inode == 0 && sealed.ID != also.Script {
-			return r, changed(also.Path)
+		fi, err := os.Stat(also.Path)
+		if err != nil || also.Inode != 0 && (sealed.ID.Inode != also.Inode || sealed.ID.Device != also.Device) ||
+			also.Since != 0 && cache.StateTimeOf(fi) > also.Since {
+			return r, errors.Join(err, changed(also.Path))
 		}
 		r.Also = append(r.Also, receipt.Binary{Path: also.Path, Size: sealed.Size, SHA256: sealed.SHA256})
 	}
@@ -69,9 +72,9 @@ func (o Options) receipt(m *session.Machine, sealed receipt.Sealed, p Proof, ask
 func changed(file string) error { return fmt.Errorf("%s changed while it was proven", file) }
 
 // run runs and judges a program. What is stored of its arguments is their hash, unless the user wants them.
-func (o Options) run(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
+func (t Task) run(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
 	p, err := prove(ctx, m, asked)
-	if !o.WithArgs {
+	if !t.WithArgs {
 		p.Args, p.Evidence.Args = receipt.Hidden(p.Args), receipt.Hidden(p.Evidence.Args)
 	}
 	return p, err

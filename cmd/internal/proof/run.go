@@ -38,8 +38,8 @@ func Run(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	defer os.RemoveAll(dir)
-	if r.Began != nil {
-		r.Began(dir)
+	if place := r.place(dir); place != nil {
+		defer r.Lines(ctx, m, *place, dir)()
 	}
 	found, err := r.runtimes(ctx)
 	if err != nil {
@@ -93,13 +93,10 @@ func Run(ctx context.Context, r Request) (Result, error) {
 
 // runnerState is what the runner must know of the run.
 func (r Request) runnerState(dir string, user []string, found runtimes) runnerState {
-	o, verb := r.Options, r.Session.Line.Verb
-	return runnerState{
-		Dir: dir, User: user, Devices: found.devices, Probe: found.probe, CUPTI: found.cupti, Others: found.others,
-		Lib: found.directories, Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
-		Device: o.Device, Child: o.Child, Exit: r.expectExit(), ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs, Until: r.untilProved(),
-		Tests: verb == "test" || verb == "bench", On: r.place(dir),
-	}
+	verb, t := r.Session.Line.Verb, r.task("")
+	t.Probe, t.CUPTI, t.Others = found.probe, found.cupti, found.others
+	return runnerState{Dir: dir, Task: t, User: user, Devices: found.devices, Lib: found.directories, On: r.place(dir),
+		Tests: verb == "test" || verb == "bench"}
 }
 
 // place is where the programs run, with what is known of this run.
@@ -217,23 +214,25 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	for _, missed := range result.Missed {
 		m.Shell.Loud("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
-	if i := slices.IndexFunc(proofs, func(p Proof) bool { return p.NoReceipt != nil }); i >= 0 && ran == nil {
-		return result, excused, proofs[i].NoReceipt
-	}
 	if slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" }) {
 		return result, excused, exit.Code(exit.Unproved)
 	}
 	exited, failed := ran.(*buildenv.ExitError)
-	if failed && (endedForTime(proofs, exited.Result.Code) || !state.Tests && endedAs(proofs, exited.Result.Code, state.Exit)) {
+	if failed && (endedForTime(proofs, exited.Result.Code) ||
+		!state.Tests && endedAs(proofs, exited.Result.Code, state.Task.Asked.ExpectExit)) {
 		ran, excused = nil, true
 	}
 	if ran != nil {
 		return result, excused, ran
 	}
-	return result, excused, outcome(worstOf(rows, wanted{
+	end := outcome(worstOf(rows, wanted{
 		cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
 		lenient: !r.asksForMatch() && !marked,
 	}))
+	for _, p := range proofs {
+		end = p.orNoReceipt(m, end)
+	}
+	return result, excused, end
 }
 
 // endedForTime says whether a run's exit code is that of a program whose time

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,31 +16,18 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 )
 
 // runnerState is what our runner, started by cargo in front of each program, must know. It is a file in a directory of one run, into which
 // the runner also writes one proof per process.
 type runnerState struct {
-	Dir     string      `json:"dir"`
-	Probe   probe.Probe `json:"probe"`
-	CUPTI   string      `json:"cupti"`
-	Others  []string    `json:"others,omitempty"` // further CUPTIs, for a driver that is older than the first
-	Devices bool        `json:"devices"`          // without a device the program is only run
-	User    []string    `json:"user"`             // the user's own runner, which stands between us and the program
-	Kernel  string      `json:"kernel"`
-	Timeout int64       `json:"timeout_ns"`
-	Lib     []string    `json:"lib"` // run-time library directories
-	Receipt bool        `json:"receipt,omitempty"`
-	Tests   bool        `json:"tests,omitempty"` // the programs are tests or benchmarks, which can be asked what they would run
-
-	Device    string `json:"device,omitempty"`
-	Child     string `json:"child,omitempty"`
-	Exit      int    `json:"exit,omitempty"` // with which the program succeeds
-	ExpectCPU bool   `json:"expect_cpu,omitempty"`
-	Until     bool   `json:"until_proved,omitempty"`
-	WithArgs  bool   `json:"with_args,omitempty"`
+	Dir     string   `json:"dir"`
+	Task    Task     `json:"task"`            // but for the program and its arguments
+	Devices bool     `json:"devices"`         // without a device the program is only run
+	User    []string `json:"user"`            // the user's own runner, which stands between us and the program
+	Lib     []string `json:"lib"`             // run-time library directories
+	Tests   bool     `json:"tests,omitempty"` // the programs are tests or benchmarks, which can be asked what they would run
 
 	On *Place `json:"on,omitempty"` // programs run there
 }
@@ -84,6 +70,7 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 			return err
 		}
 	}
+	s.Task.Binary, s.Task.Args = binary, args
 	env := m.Host.Env
 	for _, d := range s.Lib {
 		env = m.Host.Apply(env, AppendLibraries(m.Host, d))
@@ -92,16 +79,16 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 		if err := s.noteListed(m.Host.Abs(binary)); err != nil {
 			return err
 		}
-		s.Devices, s.Timeout = false, 0 // the limit is for a run
+		s.Devices, s.Task.Timeout = false, 0 // the limit is for a run
 	} else if s.On != nil && len(launcher) > 0 {
 		return &exit.UsageError{What: "a runner of cargo's (" + launcher[0] + ") cannot be used on another machine",
 			Fix: "leave --gpu-on out"}
 	} else if s.On != nil {
-		return s.sendProgram(ctx, m, binary, args, send)
+		return s.sendProgram(ctx, m, s.Task, send)
 	}
 	if !s.Devices {
 		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out,
-			Stderr: m.Shell.Err, Timeout: time.Duration(s.Timeout), Grace: buildenv.ProgramGrace}
+			Stderr: m.Shell.Err, Timeout: s.Task.Timeout, Grace: buildenv.ProgramGrace}
 		if len(launcher) > 0 {
 			c.Path, c.Args = launcher[0], append(append(launcher[1:len(launcher):len(launcher)], binary), args...)
 		}
@@ -117,15 +104,12 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 		}
 		return exit.Code(r.Code)
 	}
-	o, err := s.options(env, launcher, binary, args)
+	o, err := s.Task.options(env, Streams{m.Stdin, m.Shell.Out, m.Shell.Err})
 	if err != nil {
 		return err
 	}
-	o.Stdin, o.Stdout, o.Stderr = m.Stdin, m.Shell.Out, m.Shell.Err
-	if r, err := Scan(m, binary); err == nil {
-		o.Own = r.Kernels()
-	}
-	p, err := Options{ExpectCPU: s.ExpectCPU, Receipt: s.Receipt, WithArgs: s.WithArgs}.prove(ctx, m, o)
+	o.Launcher, o.RunDir = launcher, s.Dir
+	p, err := s.Task.prove(ctx, m, o)
 	if err != nil {
 		return err
 	}
@@ -163,21 +147,6 @@ func endOf(e verify.Exit) error {
 		return exit.Code(e.Code)
 	}
 	return nil
-}
-
-// options are those of the proof of one program that cargo started.
-func (s runnerState) options(env buildenv.Env, launcher []string, binary string, args []string) (verify.Options, error) {
-	o := verify.Options{
-		Launcher: launcher, Binary: binary, Args: args, Env: env, CUPTI: s.CUPTI, Others: s.Others, Probe: s.Probe,
-		Timeout: time.Duration(s.Timeout), RunDir: s.Dir,
-		Device: s.Device, Child: s.Child, ExpectExit: s.Exit, UntilProved: s.Until,
-	}
-	if s.Kernel == "" {
-		return o, nil
-	}
-	var err error
-	o.Kernel, err = regexp.Compile(s.Kernel)
-	return o, err
 }
 
 // asksForWords says whether a test program is started only to say something: its tests, as nextest has it do twice before any is run, or

@@ -24,6 +24,7 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -80,7 +81,8 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	if err := os.Mkdir(runs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	state, err := json.Marshal(runnerState{Dir: runs, Probe: p, CUPTI: filepath.Join(lib, "libcupti.so.13"), Devices: true})
+	state, err := json.Marshal(runnerState{Dir: runs, Devices: true,
+		Task: Task{Probe: p, CUPTI: filepath.Join(lib, "libcupti.so.13"), Asked: receipt.Asked{Expect: "gpu"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +171,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tt.tests, tt.args), func(t *testing.T) {
 			runs := t.TempDir()
-			state, err := json.Marshal(runnerState{Dir: runs, Devices: true, Tests: tt.tests, Timeout: 1})
+			state, err := json.Marshal(runnerState{Dir: runs, Devices: true, Tests: tt.tests, Task: Task{Timeout: 1, Asked: receipt.Asked{Expect: "gpu"}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +221,7 @@ func TestRunnerWithoutDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := t.TempDir()
-	s := runnerState{Dir: runs, Timeout: int64(50 * time.Millisecond)}
+	s := runnerState{Dir: runs, Task: Task{Timeout: 50 * time.Millisecond}}
 	state, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)

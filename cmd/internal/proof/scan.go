@@ -87,12 +87,12 @@ func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program)
 
 // NoDeviceCode is the finding where the feature check left the answer to the binary, and the binary shows no use of the GPU: a feature that
 // leaves every GPU crate off, and enables code of the user's own, which may be kernels.
-func NoDeviceCode(m *session.Machine, reach *features.Reach, severity string) (finding.Finding, bool) {
+func NoDeviceCode(m *session.Machine, reach *features.Reach) (finding.Finding, bool) {
 	for _, f := range reach.Findings {
 		if f.ID == features.IDUndecided {
-			return finding.Finding{ID: "features.no-device-code", Severity: severity, Path: m.Shown(f.Path), Line: f.Line, Fix: f.Fix,
+			return finding.Of(finding.Finding{ID: "features.no-device-code", Path: m.Shown(f.Path), Line: f.Line, Fix: f.Fix,
 				Message: "the feature enables no known GPU crate, and nothing shows that what was built uses the GPU: " +
-					"no device code, no CUDA library"}, true
+					"no device code, no CUDA library"}), true
 		}
 	}
 	return finding.Finding{}, false

@@ -30,8 +30,8 @@ func TestProveTable(t *testing.T) {
 		"no program is known to cargo": {nil, Options{}, 0, false},
 	} {
 		r := Request{Session: s, Options: tt.options, Programs: tt.programs}
-		if r.expectExit() != tt.exit || r.asksForMatch() != tt.asks || r.untilProved() != tt.asks {
-			t.Errorf("%s: exit code %d, asks %v, until proved %v", story, r.expectExit(), r.asksForMatch(), r.untilProved())
+		if got := r.task(""); got.Asked.ExpectExit != tt.exit || r.asksForMatch() != tt.asks || got.Until != tt.asks {
+			t.Errorf("%s: %+v, asks %v", story, got, r.asksForMatch())
 		}
 	}
 }

@@ -56,14 +56,11 @@ type Binary struct {
 
 // Asked is what was asked of the run, as plain data.
 type Asked struct {
-	Expect         string `json:"expect"`           // gpu or cpu
-	Mode           string `json:"mode,omitempty"`   // of version 1, in which run took any kernel of the binary for a match: not obeyed
-	Kernel         string `json:"kernel,omitempty"` // a regular expression; empty: the patterns of gpubuild
-	Min            uint64 `json:"min,omitempty"`    // of version 2
-	Device         string `json:"device,omitempty"`
-	Child          string `json:"child,omitempty"`
-	Counterfactual bool   `json:"counterfactual,omitempty"` // of version 2
-	ExpectExit     int    `json:"expect_exit"`
+	Expect     string `json:"expect"`           // gpu or cpu
+	Kernel     string `json:"kernel,omitempty"` // a regular expression; empty: the patterns of gpubuild
+	Device     string `json:"device,omitempty"`
+	Child      string `json:"child,omitempty"`
+	ExpectExit int    `json:"expect_exit"`
 }
 
 // Ask makes plain data of rules.
@@ -81,9 +78,6 @@ func Ask(r verify.Rules, cpu bool) Asked {
 // Rules makes rules of the plain data, with the patterns of today.
 func (a Asked) Rules() (verify.Rules, error) {
 	r := verify.Rules{Device: a.Device, Child: a.Child, ExpectExit: a.ExpectExit}
-	if a.Min > 1 || a.Counterfactual {
-		return r, errors.New("it was asked with --min or --counterfactual, which this version does not judge")
-	}
 	if a.Expect != "gpu" && a.Expect != "cpu" {
 		return r, fmt.Errorf("%q was expected, which is neither gpu nor cpu", a.Expect)
 	}

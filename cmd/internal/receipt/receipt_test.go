@@ -24,7 +24,7 @@ func proven(t testing.TB) Receipt {
 	e := verify.Evidence{
 		Schema: 1, Binary: "/x/app", Args: []string{"--size", "64", "\xff"}, Ran: true,
 		Control: verify.Control{Outcome: verify.ControlRecorded, Device: "H200", UUID: uuid, Loaded: loaded, Real: true},
-		Watch:   verify.Watch{Pid: 7, Started: 99, Looked: true, Complete: true},
+		Watch:   verify.Watch{Pid: 7, Started: 99, Complete: true},
 		Processes: []verify.Process{{Self: true, Real: true, Loaded: loaded, Process: probe.Process{
 			Identity: probe.Identity{Pid: 7, Started: 99, Exe: "/x/app"}, Recording: true, LibCUDA: loaded.LibCUDA,
 			Devices: []probe.Device{{UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},

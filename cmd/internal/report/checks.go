@@ -167,15 +167,15 @@ func watchEnds(w *gpu.Summary) (checks []Check, found []finding.Finding) {
 		return nil, nil
 	}
 	for _, k := range w.FailOn {
-		c, f := Check{ID: CheckWatch, Name: k, State: Passed}, finding.Finding{ID: "watch.alert", Severity: finding.Error}
+		c, f := Check{ID: CheckWatch, Name: k, State: Passed}, finding.New("watch.alert", "")
 		var lines []string
 		for _, a := range w.Alerts {
 			if a.Kind == k {
-				lines = append(lines, a.Text())
+				lines = append(lines, a.Message)
 			}
 		}
 		if len(lines) == 0 && slices.Contains(w.Unseen, k) {
-			f = finding.Finding{ID: "watch.unseen", Severity: finding.Error}
+			f = finding.New("watch.unseen", "")
 			lines = append([]string{"not watched for all the time"}, w.Notes...)
 		}
 		if len(lines) > 0 {

@@ -13,7 +13,6 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
-	"gpubuild/toolchain/install"
 )
 
 // endFindings are what the end of a cargo command adds to the findings of its stages.
@@ -22,7 +21,7 @@ func endFindings(m *session.Machine, s Stages, end error) []finding.Finding {
 	code := exit.Of(end)
 	if code == exit.Stale {
 		for _, l := range s.Stale {
-			out = append(out, finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l, Fix: "leave --gpu-no-clean out"})
+			out = append(out, finding.Of(finding.Finding{ID: "stale.found", Message: l, Fix: "leave --gpu-no-clean out"}))
 		}
 	}
 	for _, p := range s.Programs {
@@ -40,14 +39,14 @@ func endFindings(m *session.Machine, s Stages, end error) []finding.Finding {
 	}
 	if isExit(end) {
 		for _, d := range s.CompileErrors {
-			out = append(out, finding.Finding{
-				ID: "build.compile-error", Severity: finding.Error, Message: d.Message, Path: m.Shown(s.rustcPath(m, d.Path)), Line: d.Line,
+			out = append(out, finding.Of(finding.Finding{
+				ID: "build.compile-error", Message: d.Message, Path: m.Shown(s.rustcPath(m, d.Path)), Line: d.Line,
 				Column: d.Column, Width: d.Width, Code: d.Code, Label: d.Label,
-			})
+			}))
 		}
 	}
 	for _, missed := range s.Proving.Missed {
-		out = append(out, finding.Finding{ID: "proof.not-run", Severity: finding.Error, Message: missed})
+		out = append(out, finding.New("proof.not-run", missed))
 	}
 	f, ok := failure(m, end, s.Verb)
 	if ok && s.Cause != nil {
@@ -112,18 +111,15 @@ func failure(m *session.Machine, end error, verb string) (finding.Finding, bool)
 	if end == nil || errors.As(end, &code) {
 		return finding.Finding{}, false
 	}
-	f := finding.Finding{ID: "gpubuild.failed", Severity: finding.Error, Message: end.Error(), Fix: exit.Hint(end)}
+	f := finding.Of(finding.Finding{ID: "gpubuild.failed", Message: end.Error(), Fix: exit.Hint(end)})
 	var conf *config.Error
 	var toml *manifest.Error
-	var damaged *install.DamagedError
 	child, failed := end.(*buildenv.ExitError)
 	switch {
 	case errors.As(end, &conf):
 		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(conf.Path), conf.Line, conf.Problem
 	case errors.As(end, &toml):
 		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(toml.Path), toml.Line, toml.Message
-	case errors.As(end, &damaged):
-		f.ID, f.Path = "toolchain.damaged", m.Shown(damaged.Root)
 	case failed:
 		f.ID = "build.failed"
 		if verb == "run" || verb == "test" || verb == "bench" {

@@ -10,7 +10,7 @@ import (
 // What GitHub keeps of one step (docs.github.com, workflow commands; actions/toolkit docs/problem-matchers.md): more of one kind is dropped
 // without a word.
 const (
-	annotationsOfAKind = 10
+	annotationsOfAKind = 9       // of ten: a notice may say that there are more
 	summaryLimit       = 1 << 20 // bytes of GITHUB_STEP_SUMMARY; a larger file is thrown away as a whole
 	messageLimit       = 4 << 10
 )
@@ -35,43 +35,27 @@ func kind(severity string) string {
 	return "notice"
 }
 
-// Annotations renders findings as workflow commands, a line each, errors first; at most ten of a kind. The others are counted in a notice,
-// and listed in the step summary. Paths are relative to the checkout, with slashes; a path outside it is part of the message.
-func Annotations(findings []finding.Finding) string {
-	var b strings.Builder
-	left := map[string]int{}
-	notices := annotationsOfAKind
-	for _, f := range findings {
-		left[kind(f.Severity)]++
-	}
-	overflow := left["error"] > annotationsOfAKind || left["warning"] > annotationsOfAKind || left["notice"] > annotationsOfAKind
-	if overflow {
-		notices-- // one is for the count
-	}
+// Annotations renders findings as workflow commands, a line each, errors first; at most nine of a kind, and a notice if there are more,
+// which the step summary lists. Paths are relative to the checkout, with slashes; a path outside it is part of the message.
+func Annotations(findings []finding.Finding) (out string) {
+	left := 0
 	for _, k := range []string{"error", "warning", "notice"} {
 		room := annotationsOfAKind
-		if k == "notice" {
-			room = notices
-		}
 		for _, f := range findings {
-			if kind(f.Severity) != k || room == 0 {
-				continue
-			}
-			room--
-			left[k]--
-			b.WriteString(annotation(k, f))
-		}
-	}
-	if overflow {
-		var rest []string
-		for _, k := range []string{"error", "warning", "notice"} {
-			if left[k] > 0 {
-				rest = append(rest, Count(left[k], k))
+			switch {
+			case kind(f.Severity) != k:
+			case room == 0:
+				left++
+			default:
+				room--
+				out += annotation(k, f)
 			}
 		}
-		fmt.Fprintf(&b, "::notice title=gpubuild::%s more in the step summary\n", escapeData(strings.Join(rest, ", ")))
 	}
-	return b.String()
+	if left > 0 {
+		out += fmt.Sprintf("::notice title=gpubuild::%d more in the step summary\n", left)
+	}
+	return out
 }
 
 func annotation(k string, f finding.Finding) string {

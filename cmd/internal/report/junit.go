@@ -113,7 +113,7 @@ func (r Result) facts() []fact {
 			out = append(out, fact{"gpu", u.Text()})
 		}
 		for _, a := range r.Watch.Alerts {
-			out = append(out, fact{"alert", a.Kind + ": " + a.Text()})
+			out = append(out, fact{"alert", a.Kind + ": " + a.Message})
 		}
 	}
 	return slices.DeleteFunc(out, func(f fact) bool { return Plain(f.value) == "" })

@@ -52,78 +52,52 @@ func (r Result) Headline() string {
 	return strings.Join(words, ", ") + ": " + end
 }
 
-// Summary renders a result as a section of a step summary, in at most room bytes: what does not fit is left out by whole rows, and counted.
-// Below a minimum that holds the headline it is empty.
+// Summary renders a result as a section of a step summary, in at most room bytes: what does not fit is left out by whole lines, and
+// counted.
 func (r Result) Summary(room int) string {
 	head := "### " + sign(map[bool]string{true: Passed, false: Failed}[r.OK()]) + " " + markdown(r.Headline()) + "\n"
-	var sections []section
-	if len(r.Checks) > 0 {
-		s := section{head: "\n| check | | what |\n| --- | --- | --- |\n", what: "check"}
-		for _, c := range r.Checks {
-			s.rows = append(s.rows, fmt.Sprintf(
-				"| %s | %s %s | %s |\n", markdown(c.Title()), sign(c.State), c.State, markdown(cut(c.Message, messageLimit))))
+	var rows []string
+	table := func(head string, more []string) {
+		if len(more) > 0 {
+			rows = append(append(rows, head), more...)
 		}
-		sections = append(sections, s)
 	}
-	var facts []string
+	var checks, facts, findings []string
+	for _, c := range r.Checks {
+		checks = append(checks, fmt.Sprintf(
+			"| %s | %s %s | %s |\n", markdown(c.Title()), sign(c.State), c.State, markdown(cut(c.Message, messageLimit))))
+	}
 	for _, f := range r.facts() {
 		facts = append(facts, fmt.Sprintf("| %s | %s |\n", f.name, markdown(f.value)))
 	}
-	if len(facts) > 0 {
-		sections = append(sections, section{head: "\n| | |\n| --- | --- |\n", rows: facts, what: "fact"})
-	}
-	if len(r.Findings) > 0 {
-		s := section{head: "\n| | where | what |\n| --- | --- | --- |\n", what: "finding"}
-		for _, severity := range []string{finding.Error, finding.Warning, finding.Note} {
-			for _, f := range r.Findings {
-				if f.Severity == severity || severity == finding.Note && f.Severity != finding.Error && f.Severity != finding.Warning {
-					what := markdown(cut(f.Message, messageLimit)) + " " + code(f.ID)
-					if f.Fix != "" {
-						what += "<br>hint: " + markdown(cut(f.Fix, messageLimit))
-					}
-					s.rows = append(s.rows, fmt.Sprintf("| %s | %s | %s |\n", severity, code(place(f)), what))
+	for _, severity := range []string{finding.Error, finding.Warning, finding.Note} {
+		for _, f := range r.Findings {
+			if f.Severity == severity {
+				what := markdown(cut(f.Message, messageLimit)) + " " + code(f.ID)
+				if f.Fix != "" {
+					what += "<br>hint: " + markdown(cut(f.Fix, messageLimit))
 				}
+				findings = append(findings, fmt.Sprintf("| %s | %s | %s |\n", severity, code(place(f)), what))
 			}
 		}
-		sections = append(sections, s)
 	}
+	table("\n| check | | what |\n| --- | --- | --- |\n", checks)
+	table("\n| | |\n| --- | --- |\n", facts)
+	table("\n| | where | what |\n| --- | --- | --- |\n", findings)
 	const spare = 64 // for the line that counts what was left out
 	if len(head)+spare > room {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(head)
-	for _, s := range sections {
-		b.WriteString(s.fit(room - b.Len() - spare))
-	}
-	b.WriteByte('\n')
-	return b.String()
-}
-
-// section is a table that may be cut after any row.
-type section struct {
-	head, what string
-	rows       []string
-}
-
-func (s section) fit(room int) string {
-	var b strings.Builder
-	left := len(s.rows)
-	if len(s.head) > room {
-		return ""
-	}
-	b.WriteString(s.head)
-	for _, row := range s.rows {
-		if b.Len()+len(row) > room {
+	for i, row := range rows {
+		if b.Len()+len(row)+spare > room {
+			fmt.Fprintf(&b, "\n%s more, for which there is no room\n", Count(len(rows)-i, "line"))
 			break
 		}
 		b.WriteString(row)
-		left--
 	}
-	if left > 0 {
-		fmt.Fprintf(&b, "\n%s more, for which there is no room\n", Count(left, s.what))
-	}
-	return b.String()
+	return b.String() + "\n"
 }
 
 // SummaryRoom is how many bytes may still be appended to a summary of a size.

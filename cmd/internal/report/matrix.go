@@ -138,7 +138,7 @@ func newestFirst(results []Observation) []Observation {
 		return cmp.Or(b.Result.At.Compare(a.Result.At), receipt(a)-receipt(b), strings.Compare(a.File, b.File))
 	})
 	return slices.CompactFunc(results, func(a, b Observation) bool {
-		return !a.Result.At.IsZero() && a.Result.Verb == b.Result.Verb && a.Result.At.Equal(b.Result.At)
+		return !a.Result.At.IsZero() && commandOf(a.Result) == commandOf(b.Result) && a.Result.At.Equal(b.Result.At)
 	})
 }
 
@@ -205,14 +205,22 @@ func commitOf(r Result) string {
 	return r.Origin.Commit
 }
 
-// runsOf puts results of one run of CI together, the newest run first. Elsewhere each result is a run of its own.
+// commandOf is what a result is of; a later one of the same command replaces it.
+func commandOf(r Result) string { return r.Verb + " " + strings.Join(r.Command, " ") }
+
+// runsOf puts results of one run together, the newest run first: those with CI's number, or elsewhere those of one commit until a command
+// comes again.
 func runsOf(results []Observation) (runs [][]Observation) {
-	same := func(a, b Result) bool {
-		return a.Origin != nil && b.Origin != nil && a.Origin.Run != "" && a.Origin.Run == b.Origin.Run &&
-			a.Origin.Attempt == b.Origin.Attempt
+	same := func(run []Observation, b Result) bool {
+		a := run[0].Result
+		if a.Origin == nil || b.Origin == nil || a.Origin.Run != "" || b.Origin.Run != "" {
+			return a.Origin != nil && b.Origin != nil && a.Origin.Run == b.Origin.Run && a.Origin.Attempt == b.Origin.Attempt
+		}
+		return a.Origin.Commit != "" && a.Origin.Commit == b.Origin.Commit &&
+			!slices.ContainsFunc(run, func(o Observation) bool { return commandOf(o.Result) == commandOf(b) })
 	}
 	for _, o := range results {
-		if last := len(runs) - 1; last >= 0 && same(runs[last][0].Result, o.Result) {
+		if last := len(runs) - 1; last >= 0 && same(runs[last], o.Result) {
 			runs[last] = append(runs[last], o)
 			continue
 		}
@@ -227,11 +235,10 @@ func decisive(run []Observation) (at Observation, status Status, why string) {
 	seen := map[string]bool{}
 	for _, o := range run {
 		s, text := statusOf(o.Result)
-		command := o.Result.Verb + " " + strings.Join(o.Result.Command, " ")
-		if s == StatusNone || seen[command] {
+		if s == StatusNone || seen[commandOf(o.Result)] {
 			continue
 		}
-		seen[command] = true
+		seen[commandOf(o.Result)] = true
 		if status == StatusNone || s.bad() && s.rank() < status.rank() || !s.bad() && !status.bad() && s.rank() > status.rank() {
 			at, status, why = o, s, text
 		}

@@ -399,3 +399,28 @@ func BenchmarkPage(b *testing.B) {
 	b.ReportMetric(worked/float64(b.N), "cpu-ms/page")
 	b.ReportMetric(float64(fi.Size())/1000, "kB")
 }
+
+// TestRunsWithoutANumber: where no CI gave a run its number, the commands of one commit are one run until one of them comes again: a failure
+// counts beside a later success of another command, and no longer once its own command succeeds. Two of the same second are two.
+func TestRunsWithoutANumber(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	made := func(second int, code int, words ...string) report.Result {
+		state := map[bool]string{true: report.Passed, false: report.Failed}[code == 0]
+		return report.Result{Verb: words[0], Row: "box", At: at.Add(time.Duration(second) * time.Second), Command: words, Code: code,
+			Origin: &origin.Origin{Commit: "abc", Row: "box"}, Checks: []report.Check{{ID: report.CheckBuild, State: state}}}
+	}
+	for name, tt := range map[string]struct {
+		results []report.Result
+		failed  bool
+	}{
+		"another command succeeds": {[]report.Result{made(0, 1, "test"), made(5, 0, "build")}, true},
+		"the same one succeeds":    {[]report.Result{made(0, 1, "test"), made(5, 0, "build"), made(9, 0, "test")}, false},
+		"in one second":            {[]report.Result{made(0, 1, "build", "-p", "a"), made(0, 0, "build", "-p", "b")}, true},
+	} {
+		rows := report.Join(observed(tt.results...), nil)
+		if len(rows) != 1 || (rows[0].Status == report.StatusFailed) != tt.failed {
+			t.Errorf("%s: %+v", name, rows)
+		}
+	}
+}

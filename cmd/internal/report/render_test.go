@@ -71,7 +71,7 @@ func samples() map[string]report.Result {
 
 	proven.Watch = &gpu.Summary{GPUs: []gpu.Usage{{Name: "NVIDIA H200", UUID: uuid, Seconds: 41, Busy: new(0.03), Temperature: 61, Memory: new(uint64(8e9)),
 		MemoryTotal: 144e9, Joules: 3200, Throttled: new(float64), Curve: []int{0, 0, 12, 98, 0}}},
-		Alerts: []gpu.Alert{{Kind: gpu.AlertIdle, Time: began, Message: "GPU 0 has been idle for 30 s", Kernel: "matmul"}}}
+		Alerts: []gpu.Alert{{Kind: gpu.AlertIdle, Time: began, Message: "GPU 0 has been idle for 30 s"}}}
 
 	unreached := base
 	unreached.Code, unreached.Set, unreached.Row, unreached.Origin = 10, nil, "", nil
@@ -91,7 +91,7 @@ func samples() map[string]report.Result {
 	hostile.Findings = []finding.Finding{{ID: "a.b\n::warning::x", Severity: finding.Warning, Path: "dir,with:odd%0Aname/Cargo.toml", Line: 1,
 		Message: nasty, Fix: nasty, Evidence: nasty}}
 	hostile.Checks = []report.Check{{ID: report.CheckProof, Name: nasty, State: report.Failed, Message: nasty, Detail: nasty}}
-	hostile.Watch = &gpu.Summary{GPUs: []gpu.Usage{{Name: nasty}}, Alerts: []gpu.Alert{{Kind: nasty, Message: nasty, Kernel: nasty}}}
+	hostile.Watch = &gpu.Summary{GPUs: []gpu.Usage{{Name: nasty}}, Alerts: []gpu.Alert{{Kind: nasty, Message: nasty}}}
 	hostile.Programs = []report.Program{{Name: nasty, Path: nasty, Code: nasty, Proof: &report.Proof{Verdict: report.NotUsed, Why: nasty, Device: nasty, Adapter: nasty}}}
 	return map[string]report.Result{"compiled": compiled, "proven": proven, "unreached": unreached, "hostile": hostile}
 }
@@ -341,9 +341,9 @@ func TestAnnotationsKeepToTheLimits(t *testing.T) {
 		more                    string
 	}{
 		{"none", 0, 0, 0, 0, 0, 0, ""},
-		{"just full", 10, 10, 10, 10, 10, 10, ""},
-		{"too many errors", 13, 0, 0, 10, 0, 1, "3 errors more in the step summary"},
-		{"too many of each", 11, 12, 15, 10, 10, 10, "1 error, 2 warnings, 6 notices more in the step summary"},
+		{"just full", 9, 9, 9, 9, 9, 9, ""},
+		{"too many errors", 13, 0, 0, 9, 0, 1, "4 more in the step summary"},
+		{"too many of each", 11, 12, 15, 9, 9, 10, "11 more in the step summary"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -375,7 +375,7 @@ func TestSummaryKeepsToItsRoom(t *testing.T) {
 	if len(whole) > 1<<20 || len(whole) < 1<<20-3000 {
 		t.Errorf("%d bytes", len(whole))
 	}
-	if !strings.Contains(whole, "findings more, for which there is no room") || !strings.Contains(whole, "app/Cargo") {
+	if !strings.Contains(whole, "lines more, for which there is no room") || !strings.Contains(whole, "app/Cargo") {
 		t.Error("it does not say what was left out, or begins with what matters least")
 	}
 	for _, room := range []int{0, 10, 200, 1000} {

@@ -207,7 +207,7 @@ func Answer(m *session.Machine, file *string, verb string, ok bool, findings []f
 }
 
 func writeAnswer(m *session.Machine, file string, data []byte) error {
-	m.Answered = true
+	m.Shell.Answered = true
 	if file == "" {
 		_, err := m.Shell.Out.Write(console.VisibleJSON(data))
 		return err
@@ -218,7 +218,7 @@ func writeAnswer(m *session.Machine, file string, data []byte) error {
 // AnswerError writes the answer of a command line that ended before it had one: why, and with which exit code. file is where the answer was
 // asked for; nil: nowhere.
 func AnswerError(m *session.Machine, words []string, file *string, verb string, end error) error {
-	if file == nil || end == nil || m.Answered || isInterrupted(end) {
+	if file == nil || end == nil || m.Shell.Answered || isInterrupted(end) {
 		return nil
 	}
 	var findings []finding.Finding

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,6 +22,8 @@ type Graph struct {
 	Units  *graph.Graph // nil where cargo gave no unit graph
 	Reason string       // why it gave none
 	Places cargo.Places // empty unless asked for
+	// the project as cargo's metadata has it; the session's own where there is no GPU work, or cargo gives none
+	Project *manifest.Project
 }
 
 // Question is how cargo is asked.
@@ -31,17 +34,18 @@ type Question struct {
 }
 
 // graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
-const graphKind = "graph-2"
+const graphKind = "graph-3"
 
 // stored is how a Graph is kept: in cargo's own JSON, without what nobody here reads.
 type stored struct {
-	Graph  json.RawMessage `json:"graph,omitempty"`
-	Reason string          `json:"reason,omitempty"`
-	Places cargo.Places    `json:"places"`
+	Graph    json.RawMessage    `json:"graph,omitempty"`
+	Metadata *manifest.Metadata `json:"metadata,omitempty"`
+	Reason   string             `json:"reason,omitempty"`
+	Places   cargo.Places       `json:"places"`
 }
 
-func (st stored) graph() (g Graph, err error) {
-	g = Graph{Reason: st.Reason, Places: st.Places}
+func (st stored) graph(p *manifest.Project) (g Graph, err error) {
+	g = Graph{Reason: st.Reason, Places: st.Places, Project: p.With(st.Metadata)}
 	if len(st.Graph) > 0 {
 		if g.Units, err = graph.Parse(bytes.NewReader(st.Graph)); err != nil {
 			return g, err
@@ -58,7 +62,7 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 	if data, ok := store.Get(graphKind, key); ok {
 		var kept stored
 		if json.Unmarshal(data, &kept) == nil {
-			if g, err := kept.graph(); err == nil {
+			if g, err := kept.graph(s.Project); err == nil {
 				return g, nil
 			}
 		}
@@ -101,7 +105,10 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 	}
 	s.Project.Refresh()
 	answer := stored{Graph: got.Graph, Reason: got.Reason, Places: at.places}
-	g, err := answer.graph()
+	if len(got.Graph) > 0 { // else nothing is judged
+		answer.Metadata = s.metadata(ctx, tool, private)
+	}
+	g, err := answer.graph(s.Project)
 	if err != nil {
 		return Graph{}, err
 	}
@@ -119,6 +126,47 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		m.Shell.Detail("cargo's answer is not kept: %v", err)
 	}
 	return g, nil
+}
+
+// metadata is cargo's, where there is GPU work: nobody else pays a second question.
+func (s *Session) metadata(ctx context.Context, tool cargo.Tool, private cargo.Private) *manifest.Metadata {
+	if work, _ := s.GPUWork(); !work {
+		return nil
+	}
+	return s.parsed(cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, false))
+}
+
+func (s *Session) parsed(data []byte) *manifest.Metadata {
+	m, err := manifest.ParseMetadata(data)
+	if err != nil {
+		s.Machine.Shell.Detail("%v", err)
+		return nil
+	}
+	return m
+}
+
+// Packages is the project by cargo's metadata alone, kept as Graph is; workspace leaves out what is not of the workspace.
+func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool) *manifest.Project {
+	about := "metadata-1"
+	if workspace {
+		about += " --no-deps"
+	}
+	data, err := s.Keep(tool, about, func() ([]byte, error) {
+		private, done, err := s.Machine.private(s.Machine.Host.Real(s.Project.Root))
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+		m := s.parsed(cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, workspace))
+		if m == nil {
+			return nil, errors.New("cargo gives no metadata")
+		}
+		return json.Marshal(m)
+	})
+	if err != nil {
+		return s.Project
+	}
+	return s.Project.With(s.parsed(data))
 }
 
 // private is where cargo keeps what it learns about a project while it is asked: in the cache, or where that cannot be written to in a

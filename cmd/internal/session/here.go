@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -13,7 +14,7 @@ import (
 )
 
 // Here is the machine that gpubuild runs on. It sets the shell's colours.
-func Here(stdin io.Reader, shell *console.Shell, real RealDriver) (*Machine, error) {
+func Here(stdin io.Reader, shell *console.Shell, real RealDriver, nodes func(buildenv.Host) []string) (*Machine, error) {
 	host, err := local.Host()
 	if err != nil {
 		return nil, err
@@ -50,6 +51,7 @@ func Here(stdin io.Reader, shell *console.Shell, real RealDriver) (*Machine, err
 		CacheDir: dir,
 		NoCache:  refused,
 		Real:     real,
+		Nodes:    nodes,
 		Waited:   &atomic.Bool{},
 		Began:    time.Now(),
 		Temp:     &Temporary{},

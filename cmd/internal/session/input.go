@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+
 	"gpubuild/features"
 	"gpubuild/features/catalog"
 )
@@ -13,7 +15,7 @@ func (s *Session) Input(g Graph, strict bool) (features.Input, error) {
 		return features.Input{}, err
 	}
 	return features.Input{
-		Project: s.Project, Request: s.Request(), Catalog: known,
+		Project: cmp.Or(g.Project, s.Project), Request: s.Request(), Catalog: known,
 		Strict: strict || s.Config.Strict.Value, Graph: g.Units, Unknown: g.Reason,
 		Named: s.Config.GPUPackages.Value,
 	}, nil

@@ -30,7 +30,6 @@ type Machine struct {
 	Puts     *atomic.Int64 // of Memo; nil: they are not counted
 	Temp     *Temporary
 	Real     RealDriver
-	Answered bool                         // a machine-readable answer was written
 	Waited   *atomic.Bool                 // the user knows that cargo waits for a lock; nil: each wait is printed
 	Nodes    func(buildenv.Host) []string // the GPUs' device nodes; nil: verify.DeviceNodes. Only a test binary passes others
 }

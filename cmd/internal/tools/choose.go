@@ -104,9 +104,6 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	if refused := t.Guard.Check(t.Set); refused != nil {
 		return t, refused
 	}
-	if damaged := d.damaged(t.Facts, err != nil); damaged != nil {
-		return t, damaged
-	}
 	if err != nil && t.Undeclared.Package != "" {
 		m.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v",
 			t.Undeclared.Package, t.Undeclared.Why, err)
@@ -125,7 +122,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	if err := toolchain.Planted(host, t.Set, compilesIn(host.Cwd, reach)); err != nil {
 		return t, err
 	}
-	for _, note := range toolchain.Unreadable(host, t.Needs, graph.Places.TargetDirectory) {
+	for _, note := range toolchain.Unreadable(host, t.Needs, t.Set.Toolkit, graph.Places.TargetDirectory) {
 		m.Shell.Warning("%s", note)
 	}
 	t.Delta = toolchain.Environment(host, t.Set, t.Needs)

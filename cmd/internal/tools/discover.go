@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -15,7 +14,6 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
-	"gpubuild/toolchain/install"
 	"gpubuild/toolchain/rocm"
 )
 
@@ -55,12 +53,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	run := d.guard.Over(commandCache{m, h})
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
 	compilersFound.Go(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) })
-	f.Toolkits, f.CodePage = findToolkits(ctx, h, run, d.wish.extra), h.CodePage()
-	for i, t := range f.Toolkits {
-		if damaged := install.Damaged(h, d.wish.installed, t); damaged != nil && t.Problem == "" {
-			f.Toolkits[i].Problem = fmt.Sprintf("it is damaged: %s; `%s` repairs it", damaged.Problem, damaged.Hint())
-		}
-	}
+	f.Toolkits = findToolkits(ctx, h, run, d.wish.extra)
 	f.Places = cuda.UsualPlaces(h)
 	f.Unlinkable = map[string][]string{}
 	for _, t := range f.Toolkits {
@@ -101,23 +94,6 @@ func findToolkits(ctx context.Context, h buildenv.Host, run session.Runner, extr
 		}
 	}
 	return found
-}
-
-// damaged is the error of a build that would take a damaged toolkit, because it is the one asked for or there is no other. Where another is
-// taken, it is nil, and a warning says so.
-func (d discovery) damaged(f toolchain.Facts, failed bool) error {
-	usable := slices.ContainsFunc(f.Toolkits, func(t cuda.Toolkit) bool { return t.Problem == "" })
-	for _, t := range f.Toolkits {
-		damaged := install.Damaged(d.host, d.wish.installed, t)
-		switch {
-		case damaged == nil:
-		case failed && (!usable || d.wish.CUDA == t.Root || d.wish.CUDA == t.Version.String()):
-			return damaged
-		default:
-			d.machine.Shell.Warning("toolkit %s is not used: %s", t.Root, t.Problem)
-		}
-	}
-	return nil
 }
 
 // Machine is everything that a machine has for builds of a project, and what the user asks for.

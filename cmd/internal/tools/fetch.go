@@ -24,9 +24,6 @@ import (
 // the user's word: the flag, or the environment.
 func Plan(ctx context.Context, m *session.Machine, want install.Want, redist string) (install.Plan, error) {
 	catalog, err := install.DefaultCatalog()
-	if err == nil {
-		err = toolchain.InCache(m.Host, m.CacheDir)
-	}
 	if err != nil {
 		return install.Plan{}, err
 	}

@@ -20,8 +20,6 @@ type wish struct {
 	toolchain.Wish
 	extra []cuda.Candidate
 	from  string // who named the toolkit
-	// installed are the toolkits of our cache.
-	installed []install.Installation
 }
 
 // wishOf takes the strongest word of each kind first: a flag, the environment, the project, the user's own configuration.
@@ -57,8 +55,7 @@ func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 	for _, in := range leftovers {
 		s.Machine.Shell.Warning("%s", in.Unusable())
 	}
-	w.installed = installed
-	for _, in := range w.installed {
+	for _, in := range installed {
 		origin := inCache
 		if w.CUDAOrigin == byUse && w.CUDA == in.CUDA.String() {
 			origin += ", " + byUse

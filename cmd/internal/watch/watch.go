@@ -24,7 +24,6 @@ type Options struct {
 	Sample     func(gpu.Sample) // called with every sample; nil: nobody wants them
 	Program    bool             // a program runs meanwhile
 	FailOn     []string         // kinds of alerts that fail the command
-	Kernel     func() string    // the last kernel that the probe recorded; nil: the program does not run under it
 }
 
 // AddFailOn adds the kinds of a list with commas: the flag may be given more than once.
@@ -115,18 +114,12 @@ func (w *Watcher) take(s gpu.Sample) {
 		w.first = nil
 	}
 	alerts := w.judge.Add(s)
-	if len(alerts) > 0 && w.o.Kernel != nil {
-		kernel := w.o.Kernel()
-		for i := range alerts { // the watch's own, so that the summary has it, too
-			alerts[i].Kernel = kernel
-		}
-	}
 	w.mu.Unlock()
 	if w.o.Sample != nil {
 		w.o.Sample(s)
 	}
 	for _, a := range alerts {
-		w.m.Shell.Warning("%s", a.Text())
+		w.m.Shell.Warning("%s", a.Message)
 	}
 	w.status.show(s)
 }

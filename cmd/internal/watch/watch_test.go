@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/console"
-	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 )
 
@@ -53,22 +51,6 @@ func TestStatusLine(t *testing.T) {
 	(*statusLine)(nil).end()
 	if got := wrote(); got != "" {
 		t.Errorf("after the end: %q", got)
-	}
-}
-
-// TestAlertsNameTheLastKernel: in the line that is printed and in the summary, which receipts and reports have.
-func TestAlertsNameTheLastKernel(t *testing.T) {
-	t.Parallel()
-	var err strings.Builder
-	m := &session.Machine{Shell: &console.Shell{Err: &err}}
-	w := &Watcher{m: m, o: Options{Kernel: func() string { return "matmul" }}, judge: gpu.NewWatch(gpu.DefaultThresholds(), gpu.Visible("", false, ""), time.Unix(1, 0))}
-	w.take(gpu.Sample{Time: time.Unix(1, 0), Name: "NVIDIA L4"})
-	w.take(gpu.Sample{Time: time.Unix(2, 0), Name: "NVIDIA L4", Lost: true})
-	if !strings.Contains(err.String(), "its driver has stopped; last kernel: matmul") {
-		t.Errorf("printed: %q", err.String())
-	}
-	if s := w.judge.Summary(time.Unix(2, 0), true); len(s.Alerts) != 1 || s.Alerts[0].Kernel != "matmul" {
-		t.Errorf("%+v", s.Alerts)
 	}
 }
 

@@ -69,7 +69,7 @@
 { 120, EVENT }, /* cuEventQuery */
 { 121, EVENT }, /* cuEventSynchronize */
 { 123, OTHER }, /* cuEventElapsedTime */
-{ 124, CREATE }, /* cuStreamCreate */
+{ 124, OTHER }, /* cuStreamCreate */
 { 125, STREAM }, /* cuStreamQuery */
 { 126, STREAM }, /* cuStreamSynchronize */
 { 216, OTHER }, /* cuMemsetD8Async */
@@ -115,7 +115,7 @@
 { 291, COPY }, /* cuMemcpy3DAsync_v2 */
 { 292, COPY }, /* cuMemcpyHtoA_v2 */
 { 293, COPY }, /* cuMemcpyHtoAAsync_v2 */
-{ 295, JOIN }, /* cuStreamWaitEvent */
+{ 295, OTHER }, /* cuStreamWaitEvent */
 { 305, COPY }, /* cuMemcpy */
 { 306, COPY }, /* cuMemcpyAsync */
 { 318, COPY }, /* cuMemcpyPeer */
@@ -124,7 +124,7 @@
 { 321, COPY }, /* cuMemcpy3DPeerAsync */
 { 322, END }, /* cuCtxDestroy_v2 */
 { 365, CODE }, /* cuLinkComplete */
-{ 367, CREATE }, /* cuStreamCreateWithPriority */
+{ 367, OTHER }, /* cuStreamCreateWithPriority */
 { 371, MEMORY }, /* cuMemAllocManaged */
 { 387, END }, /* cuDevicePrimaryCtxRelease */
 { 389, END }, /* cuDevicePrimaryCtxReset */
@@ -164,7 +164,7 @@
 { 431, OTHER }, /* cuMemsetD2D8Async_ptsz */
 { 432, OTHER }, /* cuMemsetD2D16Async_ptsz */
 { 433, OTHER }, /* cuMemsetD2D32Async_ptsz */
-{ 436, JOIN }, /* cuStreamWaitEvent_ptsz */
+{ 436, OTHER }, /* cuStreamWaitEvent_ptsz */
 { 439, STREAM }, /* cuStreamQuery_ptsz */
 { 440, STREAM }, /* cuStreamSynchronize_ptsz */
 { 441, MARK }, /* cuEventRecord_ptsz */

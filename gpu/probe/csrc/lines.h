@@ -81,8 +81,12 @@ static void heartbeat(int forked, const char *caller) {   /* under the lock, or 
     if (program_file(&device, &inode)) { field_n("exe_device", device); field_n("exe_inode", inode); }
     if (caller) field_s("caller", caller);
     if (forked) text(",\"forked\":true");
-    else {                          /* the watcher is among them, if the program or a child of it started us */
+    else {                          /* the script of an interpreter is among the words; the watcher among the ancestors, if the program or a child of it started us */
+        static char line[4096]; size_t end = command_line(line, sizeof line), at = strlen(line) + 1;
         uint64_t pid, parent = parent_id(), started; int n = 0;
+        field("words"); text("["); listed = 0;
+        for (; at < end; at += strlen(line + at) + 1) item(line + at);
+        text("]");
         field("ancestors"); text("[");
         for (; n < 64 && (pid = parent) > 0 && ancestor(pid, &started, &parent); n++) {
             if (n) text(",");

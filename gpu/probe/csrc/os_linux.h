@@ -172,6 +172,15 @@ static const char *cannot_host(void) {
     return starts(name ? name + 1 : exe, "ld") ? NULL : "the program is linked statically: what it loads cannot start a thread in it";
 }
 
+/* the program's name and its words, each with a zero behind it; what does not fit is left out */
+static size_t command_line(char *to, size_t size) {
+    int fd = open(OF_SELF("cmdline"), O_RDONLY | O_CLOEXEC); ssize_t n = fd < 0 ? 0 : read(fd, to, size - 1);
+    if (fd >= 0) close(fd);
+    while (n > 0 && to[n - 1]) n--;
+    to[n > 0 ? n : 0] = 0;
+    return n > 0 ? (size_t)n : 0;
+}
+
 static int program_file(uint64_t *device, uint64_t *inode) {
     struct stat st;
     if (stat(OF_SELF("exe"), &st) != 0) return 0;

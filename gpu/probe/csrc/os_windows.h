@@ -97,6 +97,8 @@ static void program(char *exe, size_t size) {
     if (program_path(w, LONGEST)) to_utf8(w, exe, size);
 }
 
+static size_t command_line(char *to, size_t size) { (void)size; to[0] = 0; return 0; }   /* no file is a script there */
+
 static int program_file(uint64_t *device, uint64_t *inode) {
     WCHAR w[LONGEST]; BY_HANDLE_FILE_INFORMATION is; HANDLE f; BOOL ok;
     if (!program_path(w, LONGEST)) return 0;

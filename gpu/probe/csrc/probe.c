@@ -113,12 +113,9 @@ struct context { volatile uint32_t id; void *volatile handle; };
 struct wait { volatile uint32_t context, stream, waited, told; const char *volatile function; };
 /* An event stands for what was in a stream when it was recorded there. Of two with one place the later stays. */
 struct event { void *volatile handle; volatile uint32_t context, stream, correlation; };
-/* One stream waits for another: a wait for it, later than `from`, confirms what was in the other before `until`. */
-struct join { volatile uint32_t context, stream, from, of_context, of_stream, until; };
-enum { WAITS = 256, EVENTS = 1024, JOINS = 256, WHOLE = -1, NOWHERE = -2 };
+enum { WAITS = 256, EVENTS = 1024, WHOLE = -1, NOWHERE = -2 };
 static struct wait waits[WAITS];
 static struct event events[EVENTS];
-static struct join joins[JOINS];
 enum { CONTEXTS = 64 };             /* kernels of further ones are not waited for, and so prove nothing */
 static struct context contexts[CONTEXTS];
 
@@ -260,10 +257,9 @@ static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) {
 
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
- * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. MARK records an event, for which JOIN lets a
- * stream wait. */
-enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, MARK, READ, COPY, MEMORY, CODE, END, OTHER, JOIN, CREATE, KINDS };
-static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "other", "copy", "copy", "memory", "code", "", "other", "other", "other" };
+ * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. MARK records an event. */
+enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, MARK, READ, COPY, MEMORY, CODE, END, OTHER, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "other", "copy", "copy", "memory", "code", "", "other" };
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
@@ -341,54 +337,24 @@ static uint32_t stream_of(const struct call_data *d, void *stream) {
 }
 static struct event *place_of(void *e) { return &events[((uintptr_t)e >> 4) % EVENTS]; }
 
-/* All in a stream that was launched before `until` is done, and with it what that stream waited for. */
-static void confirm(const struct call_data *d, uint32_t context, uint32_t stream, uint32_t until, int deep) {
-    struct wait *w = stream == (uint32_t)NOWHERE ? NULL : wait_of(context, stream); struct join *j = joins;
+/* All in a stream that was launched before `until` is done. What that stream itself waited for is not followed. */
+static void confirm(const struct call_data *d, uint32_t context, uint32_t stream, uint32_t until) {
+    struct wait *w = stream == (uint32_t)NOWHERE ? NULL : wait_of(context, stream);
     if (!w || until <= w->waited) return;
     w->function = d->function; w->waited = until;
-    for (; deep && j < joins + JOINS && j->context; j++)
-        if (j->context == context && j->stream == stream && j->from < until)
-            confirm(d, j->of_context, j->of_stream, j->until < until ? j->until : until, deep - 1);
 }
 
 /* What a call that succeeded has waited for. A copy (READ) waits for the default stream. */
 static void waited_for(const struct call_data *d, enum kind kind) {
-    void *const *params = d->params; struct event *e; uint32_t context = d->context_id; enum { DEEP = 4 };
+    void *const *params = d->params; struct event *e; uint32_t context = d->context_id;
     if (!context || kind == COPY) return;
     /* since CUDA 13 it may name another context than the thread's */
     if (kind == WAIT && params && d->function && !strcmp(d->function, "cuCtxSynchronize_v2") && params[0] && params[0] != d->context &&
         (!p_context || p_context(params[0], &context) != OK)) return;
-    if (kind == READ) confirm(d, context, stream_of(d, NULL), d->correlation, DEEP);
-    else if (kind == STREAM && params) confirm(d, context, stream_of(d, params[0]), d->correlation, DEEP);
-    else if (kind != EVENT || !params || !p_stream) confirm(d, context, (uint32_t)WHOLE, d->correlation, 0);
-    else if ((e = place_of(params[0]))->handle == params[0]) confirm(d, e->context, e->stream, e->correlation, DEEP);
-}
-
-/* Of two streams the last join is kept. Where there is no room, or no number, less is confirmed. */
-static void joined(uint32_t context, uint32_t stream, uint32_t from, uint32_t of_context, uint32_t of_stream, uint32_t until) {
-    struct join *j = joins;
-    hold();
-    while (j < joins + JOINS && j->context && (j->context != context || j->stream != stream || j->of_context != of_context || j->of_stream != of_stream)) j++;
-    if (j < joins + JOINS && of_stream != (uint32_t)WHOLE) {
-        j->stream = stream; j->of_context = of_context; j->of_stream = of_stream; j->from = from; j->until = until;
-        j->context = context;
-    }
-    release();
-}
-
-/* The legacy default stream waits for all others of its context but those that were created as non-blocking (CUDA Driver API, "Stream synchronization
- * behavior"). */
-static void created(const struct call_data *d) {
-    void *const *params = d->params; uint32_t of;
-    if (!params || !params[0] || !d->context_id || (uintptr_t)params[1] & 1) return;
-    of = stream_of(d, *(void **)params[0]);
-    joined(d->context_id, stream_of(d, NULL), 0, d->context_id, of, UINT32_MAX);
-}
-
-static void join(const struct call_data *d) {
-    void *const *params = d->params; struct event *e;
-    if (params && d->context_id && (e = place_of(params[1]))->handle == params[1])
-        joined(d->context_id, stream_of(d, params[0]), d->correlation, e->context, e->stream, e->correlation);
+    if (kind == READ) confirm(d, context, stream_of(d, NULL), d->correlation);
+    else if (kind == STREAM && params) confirm(d, context, stream_of(d, params[0]), d->correlation);
+    else if (kind != EVENT || !params || !p_stream) confirm(d, context, (uint32_t)WHOLE, d->correlation);
+    else if ((e = place_of(params[0]))->handle == params[0]) confirm(d, e->context, e->stream, e->correlation);
 }
 
 static void mark(const struct call_data *d) {
@@ -435,14 +401,12 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
         if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
         if (GET(ended)) { begin("late"); finish(1); }
-    } else if (rc == OK && kind == CREATE) created(d);
-    else if (!worked()) {
+    } else if (!worked()) {
     } else if (settling && kind == WAIT) answer("settled", d, rc, kind, d->correlation);
     else if (rc != OK) refused(d, rc, id, kind);
     else {
         recovered(d, id, kind);
         if (recording && kind == MARK) mark(d);
-        else if (recording && kind == JOIN) join(d);
         else if (recording && kind >= WAIT && kind <= COPY) { waited_for(d, kind); hand_over(); }
     }
     restore_error(e);

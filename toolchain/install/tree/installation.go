@@ -16,7 +16,7 @@ const (
 	// MarkerFile says that a toolkit is complete, and what is in it.
 	MarkerFile = "gpubuild-toolkit.json"
 
-	maxMarker, maxList = 1 << 20, 64 << 20
+	maxMarker = 1 << 20
 )
 
 // Installation is a complete toolkit, as its marker says.
@@ -30,30 +30,10 @@ type Installation struct {
 	Parts     []InstalledPart `json:"parts"`
 	LinkStubs bool            `json:"link_stubs"`
 	Bytes     int64           `json:"bytes"`
-	List      string          `json:"list_sha256"`
 
 	Installing bool `json:"-"` // another process is at work in the cache: it may soon be complete
 
 	Problem string `json:"-"` // why no build takes it; all but Root and Name may be unknown then
-}
-
-// listFile lists the files. It has another name after each installation: the marker is replaced at once, and until then the old list holds.
-func (in Installation) listFile() string {
-	return "gpubuild-files-" + in.List[:min(16, len(in.List))] + ".json"
-}
-
-// Files reads the list; the error is the list's problem.
-func (in Installation) Files(h buildenv.Host) ([]File, error) {
-	data, err := h.ReadFile(h.Join(in.Root, in.listFile()), maxList)
-	if err != nil {
-		return nil, errors.New("cannot be read: " + reason(err))
-	}
-	if hash(data) != in.List {
-		return nil, errors.New("is not the one that was written")
-	}
-	var files []File
-	err = json.Unmarshal(data, &files)
-	return files, err
 }
 
 // InstalledPart is an archive that went into a toolkit.
@@ -82,6 +62,8 @@ func Read(h buildenv.Host, root string) Installation {
 			in.Problem = MarkerFile + " was written by a later gpubuild"
 		} else if in.Schema < 2 || in.CUDA.IsZero() || len(in.Parts) == 0 {
 			in.Problem = MarkerFile + " is damaged: it names no version or no parts"
+		} else if lost := in.lost(h, root); lost != "" {
+			in.Problem = "it is damaged: " + lost
 		}
 	}
 	if in.Problem != "" {
@@ -91,29 +73,15 @@ func Read(h buildenv.Host, root string) Installation {
 	return in
 }
 
-// programs are those that a build runs, each below the root of a toolkit.
-var programs = []string{"bin/nvcc", "bin/ptxas", "bin/fatbinary", "nvvm/bin/cicc"}
-
-// Lost says which program of a build was installed and is missing or empty; empty: none. Verify compares everything.
-func (in Installation) Lost(h buildenv.Host) string {
-	var listed []File
-	for _, p := range programs {
-		p = h.Exe(p)
-		what := " is missing"
-		if fi, err := h.Files.Stat(h.Join(in.Root, p)); err == nil && !fi.IsDir() {
-			if fi.Size() > 0 {
-				continue
-			}
-			what = " is empty"
-		}
-		if listed == nil {
-			var err error
-			if listed, err = in.Files(h); err != nil {
-				return in.listFile() + " " + err.Error() // without which nothing is known of the program
-			}
-		}
-		if slices.ContainsFunc(listed, func(f File) bool { return f.Path == p && f.Size > 0 }) {
-			return p + what
+// lost says which program of a build is missing or empty, as after the loss of power; empty: none.
+func (in Installation) lost(h buildenv.Host, root string) string {
+	for _, p := range []string{"bin/nvcc", "bin/ptxas", "bin/fatbinary", "nvvm/bin/cicc"} {
+		fi, err := h.Files.Stat(h.Join(root, h.Exe(p)))
+		switch {
+		case err == nil && fi.Size() == 0:
+			return p + " is empty"
+		case err != nil && p == "bin/nvcc" && in.Has("nvcc"):
+			return p + " is missing"
 		}
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 )
 
-// Complete adds what builds expect of a toolkit and no archive has, then a new list of all files, then the marker that names the list.
+// Complete adds what builds expect of a toolkit and no archive has, then the marker.
 func (t *Tree) Complete(in Installation) error {
 	if strings.HasPrefix(in.Platform, "linux-") {
 		if err := t.addLinks(in.Platform); err != nil {
@@ -22,52 +22,34 @@ func (t *Tree) Complete(in Installation) error {
 	if err := t.write("version.json", version); err != nil {
 		return err
 	}
-	in.Bytes = 0
-	files, size := t.list(), map[string]int64{}
-	for _, f := range files {
-		in.Bytes += f.Size
+	size := map[string]int64{}
+	for _, f := range t.files {
 		size[f.Part] += f.Size
 	}
-	for i := range in.Parts {
-		in.Parts[i].Bytes = size[in.Parts[i].Name]
-	}
-	list, err := json.Marshal(files)
-	if err != nil {
-		return fmt.Errorf("the list of files: %w", err)
-	}
-	old := in.listFile()
-	in.Schema, in.List = 2, hash(list)
-	if err := t.write(in.listFile(), list); err != nil {
-		return err
+	in.Schema, in.Bytes = 2, 0
+	for i, p := range in.Parts {
+		in.Parts[i].Bytes = max(p.Bytes, size[p.Name]) // none of the files of a part that was there is new
+		in.Bytes += in.Parts[i].Bytes
 	}
 	marker, err := json.MarshalIndent(in, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", MarkerFile, err)
 	}
-	if err := t.write(MarkerFile, append(marker, '\n')); err != nil {
-		return err
-	}
-	if old != in.listFile() {
-		_ = t.root.Remove(old) // no marker names it any more
-	}
-	return nil
+	return t.write(MarkerFile, append(marker, '\n'))
 }
 
 var soname = lazyregexp.New(`^lib/(lib[A-Za-z0-9_+-]+\.so)\.[0-9.]+$`)
 
 // addLinks adds libX.so for libX.so.N, lib64, and targets/<target>/{lib,include}.
 func (t *Tree) addLinks(platform string) error {
-	there := map[string]bool{}
 	for _, f := range t.list() {
-		top, _, _ := strings.Cut(f.Path, "/")
-		there[top] = true
 		if m := soname.FindStringSubmatch(f.Path); m != nil {
 			if err := t.link("lib/"+m[1], f.Path[len("lib/"):]); err != nil {
 				return err
 			}
 		}
 	}
-	if there["lib"] {
+	if t.there("lib") {
 		if err := t.link("lib64", "lib"); err != nil {
 			return err
 		}
@@ -80,7 +62,7 @@ func (t *Tree) addLinks(platform string) error {
 		target = "targets/sbsa-linux"
 	}
 	for _, dir := range []string{"lib", "include"} {
-		if !there[dir] {
+		if !t.there(dir) {
 			continue
 		}
 		if err := t.root.MkdirAll(target, 0o755); err != nil {

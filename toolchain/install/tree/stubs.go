@@ -80,7 +80,7 @@ func (c Compiler) do(ctx context.Context, library, dir string, args ...string) (
 // absent where there is no GPU, and those of the libraries whose parts are left out. scratch is an empty directory.
 func (t *Tree) AddStubs(ctx context.Context, c Compiler, in Installation, scratch string) error {
 	for _, s := range stubs {
-		if !slices.Contains(in.Stubs(), s.library) || t.has(s.file()) {
+		if !slices.Contains(in.Stubs(), s.library) || t.there(s.file()) {
 			continue
 		}
 		names, err := libraryNames(s.library, in.CUDA)
@@ -95,7 +95,7 @@ func (t *Tree) AddStubs(ctx context.Context, c Compiler, in Installation, scratc
 		}
 	}
 	driver := stub{library: "cuda", soname: "libcuda.so.1"}
-	if !t.has("include/cuda.h") || t.has(driver.file()) {
+	if !t.there("include/cuda.h") || t.there(driver.file()) {
 		return nil
 	}
 	names, err := driverNames(ctx, c, filepath.Join(t.root.Name(), "include"), scratch)

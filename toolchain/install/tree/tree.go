@@ -15,16 +15,14 @@ import (
 	"sync"
 )
 
-// File is one file of a toolkit as it was installed.
+// File is one file of a toolkit that is being installed.
 type File struct {
-	Path   string `json:"path"` // from the root, with slashes
-	Size   int64  `json:"size,omitempty"`
-	SHA256 string `json:"sha256,omitempty"`
-	Exec   bool   `json:"exec,omitempty"`
-	Link   string `json:"link,omitempty"` // target of a symbolic link, which has no size and no hash
-	Part   string `json:"part,omitempty"` // whose archive it came from; empty: gpubuild made it
-
-	kept bool // it was there before this installation
+	Path   string // from the root, with slashes
+	Size   int64
+	SHA256 string
+	Exec   bool
+	Link   string // target of a symbolic link, which has no size and no hash
+	Part   string // whose archive it came from; empty: gpubuild made it
 }
 
 // Tree is a toolkit that files are added to. Several archives may be unpacked into it at once. It writes nothing outside its root.
@@ -34,7 +32,7 @@ type Tree struct {
 	mu      sync.Mutex
 	files   map[string]File // by lower-case path: two names that differ in case would be one file on Windows
 	repeats []repeat        // checked when all is unpacked: the other file may still be being written
-	added   []string        // what this installation wrote
+	added   []string        // what was not there before
 }
 
 // repeat is a file that a second archive holds, too.
@@ -43,9 +41,8 @@ type repeat struct {
 	differs      error
 }
 
-// Open makes the directory of a toolkit if it is not there, and takes some of its files as they are: nothing replaces them. What else the
-// directory holds is overwritten where a file of that name is added.
-func Open(dir string, keep []File) (*Tree, error) {
+// Open makes the directory of a toolkit if it is not there. What it holds is overwritten where a file of that name is added.
+func Open(dir string) (*Tree, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -53,18 +50,13 @@ func Open(dir string, keep []File) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{root: root, files: map[string]File{}}
-	for _, f := range keep {
-		f.kept = true
-		t.record(f)
-	}
-	return t, nil
+	return &Tree{root: root, files: map[string]File{}}, nil
 }
 
 // Undo removes what was added.
 func (t *Tree) Undo() {
 	for _, rel := range t.added {
-		_ = t.root.Remove(rel) // nothing lists it
+		_ = t.root.Remove(rel) // the marker says nothing of it
 	}
 }
 
@@ -83,13 +75,20 @@ func (t *Tree) reserve(rel string) (File, bool) {
 	return old, taken
 }
 
-func (t *Tree) record(f File) {
+// record notes a file that was written; isNew: none of that name was there.
+func (t *Tree) record(f File, isNew bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.files[strings.ToLower(f.Path)] = f
-	if !f.kept {
+	if isNew {
 		t.added = append(t.added, f.Path)
 	}
+}
+
+// there reports whether the toolkit has a file of a name, whoever wrote it.
+func (t *Tree) there(rel string) bool {
+	_, err := t.root.Lstat(rel)
+	return err == nil
 }
 
 func (t *Tree) has(rel string) bool {
@@ -121,9 +120,7 @@ func (t *Tree) checkRepeats() error {
 // put writes a file whose path and size are known, and hashes it on the way. bad makes an error about the archive's entry.
 func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
 	h := sha256.New()
-	if old, taken := t.reserve(f.Path); taken && old.kept {
-		return nil // the file of an earlier installation stays
-	} else if taken {
+	if _, taken := t.reserve(f.Path); taken {
 		if _, err := io.Copy(h, r); err != nil {
 			return bad("cannot be read", err)
 		}
@@ -149,6 +146,7 @@ func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
 	if err != nil {
 		return err
 	}
+	isNew := !t.there(f.Path)
 	n, err := io.Copy(io.MultiWriter(out, h), io.LimitReader(r, f.Size+1))
 	if e := out.Close(); err == nil {
 		err = e
@@ -168,13 +166,13 @@ func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
 		return err
 	}
 	f.SHA256 = hex.EncodeToString(h.Sum(nil))
-	t.record(f)
+	t.record(f, isNew)
 	return nil
 }
 
 // link adds a symbolic link of ours, unless a file is there.
 func (t *Tree) link(rel, target string) error {
-	if _, taken := t.reserve(rel); taken {
+	if t.there(rel) {
 		return nil
 	}
 	return t.symlink(File{Path: rel, Link: target})
@@ -182,11 +180,12 @@ func (t *Tree) link(rel, target string) error {
 
 // symlink writes a link over whatever an interrupted installation left there.
 func (t *Tree) symlink(f File) error {
+	isNew := !t.there(f.Path)
 	_ = t.root.Remove(f.Path) // where that fails, Symlink says why
 	if err := t.root.Symlink(f.Link, f.Path); err != nil {
 		return err
 	}
-	t.record(f)
+	t.record(f, isNew)
 	return nil
 }
 
@@ -198,9 +197,4 @@ func (t *Tree) write(rel string, data []byte) error {
 	return t.put(File{Path: rel, Size: int64(len(data))}, bytes.NewReader(data), func(why string, err error) error {
 		return &ArchiveError{Archive: rel, Why: why, Err: err}
 	})
-}
-
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

@@ -212,7 +212,7 @@ func (t *Tree) linkWithin(f File, bad func(string, error) error) error {
 		return err
 	}
 	switch old, taken := t.reserve(rel); {
-	case taken && (old.kept || old.Link == target && old.Path == rel):
+	case taken && old.Link == target && old.Path == rel:
 		return nil
 	case taken:
 		return bad("another archive of this toolkit holds another file of that name", nil)

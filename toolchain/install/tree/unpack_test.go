@@ -87,7 +87,7 @@ func tarred(t testing.TB, entries ...entry) []byte {
 // create makes a tree that is closed at the end of the test.
 func create(t testing.TB, root string) *Tree {
 	t.Helper()
-	tr, err := Open(root, nil)
+	tr, err := Open(root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-/* How gpubuild's failing libraries fail: see driver.c. On Linux a mode is linked in, on Windows it is in a file next to the library. */
+/* How gpubuild's failing libraries fail: see driver.c. The mode is in a file next to the library: LIBRARY.mode holds ANSWER and STAGE. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,7 @@ static int number(const char **s) {
     for (*s += minus; **s >= '0' && **s <= '9'; ++*s) v = 10 * v + **s - '0';
     return minus ? -v : v;
 }
-/* LIBRARY.mode holds ANSWER and STAGE. An ANSWER below zero: there is no such library. It cannot be loaded then, and still records that it was looked
- * for, which nothing else on Windows does. */
+/* An ANSWER below zero: there is no such library, and it cannot be loaded. */
 BOOL WINAPI DllMain(HINSTANCE self, DWORD why, LPVOID reserved) {
     char text[64] = ""; const char *s = text; DWORD n = 0, got = 0, name; HANDLE h;
     (void)reserved;
@@ -49,16 +48,23 @@ BOOL WINAPI DllMain(HINSTANCE self, DWORD why, LPVOID reserved) {
     STAGE = number(&s);
     LOG[name] = 0;
     lstrcatW(LOG, L"asked");
-    if (ANSWER >= 0) return TRUE;
-    put("nvcuda.dll\n", sizeof "nvcuda.dll\n" - 1);
-    return FALSE;
+    return ANSWER >= 0;
 }
 #else
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 #define PUBLIC __attribute__((visibility("default")))
-extern const int ANSWER, STAGE;         /* of this mode: see Mode */
-extern const char LOG[];
+static int ANSWER = 100, STAGE;         /* of this mode: see Mode */
+static char LOG[4096 + 8];
+__attribute__((constructor)) static void read_mode(void) {
+    Dl_info at; FILE *f;
+    if (!dladdr(&ANSWER, &at) || !realpath(at.dli_fname, LOG)) return;        /* it may have been found by a link */
+    strcat(LOG, ".mode");
+    if ((f = fopen(LOG, "re"))) { if (fscanf(f, "%d %d", &ANSWER, &STAGE) != 2) ANSWER = 100; fclose(f); }
+    strcpy(strrchr(LOG, '/') + 1, "asked");
+}
 typedef unsigned char once;
 static int first(once *said) { return !__sync_lock_test_and_set(said, 1); }
 static void put(const char *line, size_t n) {

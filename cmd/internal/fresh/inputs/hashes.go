@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -23,17 +24,20 @@ const hashKind = "hash-3"
 type Hashes struct {
 	m     *session.Machine
 	store memo.Store
-	built []string          // where cargo builds, which is nobody's source
-	run   map[string]string // what was asked in this run
-	ids   map[string]string // of the files that were looked at in this run
-	Read  int               // files whose content was read
+
+	reader *source.Reader
+	built  []string          // where cargo builds, which is nobody's source
+	run    map[string]string // what was asked in this run
+	ids    map[string]string // of the files that were looked at in this run
+	Read   int               // files whose content was read
 
 	Incomplete []string // directories of which not every file was looked at
 }
 
 // NewHashes reads nothing yet.
 func NewHashes(m *session.Machine, built ...string) *Hashes {
-	return &Hashes{m: m, built: built, store: m.Memo(), run: map[string]string{}, ids: map[string]string{}}
+	return &Hashes{m: m, built: built, store: m.Memo(), reader: source.NewReader(m.Host, ""), run: map[string]string{},
+		ids: map[string]string{}}
 }
 
 // known answers what is remembered under a key that holds the identity of everything that read looks at.
@@ -73,9 +77,8 @@ func (h *Hashes) NamesNvcc(roots []string) []string {
 		return nil
 	}
 	text, err := h.known("names nvcc\n"+strings.Join(roots, "\n"), func() (string, error) {
-		r := source.NewReader(h.m.Host, "")
-		return strings.Join(slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return !source.NamesNvcc(r.Modules(root)) }),
-			"\n"), nil
+		quiet := func(root string) bool { return !source.NamesNvcc(h.reader.Modules(root)) }
+		return strings.Join(slices.DeleteFunc(slices.Clone(roots), quiet), "\n"), nil
 	})
 	if err != nil || text == "" {
 		return nil
@@ -83,16 +86,11 @@ func (h *Hashes) NamesNvcc(roots []string) []string {
 	return strings.Split(text, "\n")
 }
 
-// About answers what was read of one file; what names what is read in it.
-func (h *Hashes) About(what, path string, read func() (string, error)) (string, error) {
-	return h.known(what+" "+path+" "+h.identity(path), func() (string, error) { h.Read++; return read() })
-}
-
 // NoFile is the hash of what is there and is no file, such as a directory.
 const NoFile = "no file"
 
 // Each hashes files one by one. One that is not there has its absence for a hash, one that may not be read (a program that may only be
-// run) its identity, and what is no file NoFile.
+// run) its identity, one that is larger than memo.Largest its size and time, and what is no file NoFile.
 func (h *Hashes) Each(paths ...string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -104,11 +102,15 @@ func (h *Hashes) Each(paths ...string) ([]string, error) {
 	text, err := h.known("content\n"+key.String(), func() (string, error) {
 		list := make([]string, len(paths))
 		for i, p := range paths {
+			if id, err := cache.Identify(p); err == nil && id.Size > memo.Largest {
+				list[i] = fmt.Sprintf("large %d %d", id.Size, id.MTime)
+				continue
+			}
 			h.Read++
 			sum, err := cache.Hash(p)
 			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				sum = "none"
+			case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+				sum = "none" // <atomic/x.h> where atomic is a file: that, too, is not there
 			case errors.Is(err, fs.ErrPermission):
 				id, err := cache.Identify(p)
 				if err != nil {

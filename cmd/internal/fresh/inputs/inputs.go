@@ -7,12 +7,12 @@
 package inputs
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -25,6 +25,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/libtorch"
 	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/hostcc"
@@ -95,48 +96,33 @@ func (n *collector) add(name, value, hash string) {
 	n.list = append(n.list, stale.Input{Name: name, Value: value, Hash: hash})
 }
 
-var nvccRelease = lazyregexp.New(`Cuda compilation tools, release (\d+\.\d+), V`)
-
 // nvccInput is the input for it where it compiles kernels.
 const nvccInput = "nvcc"
 
-// nvcc is the compiler with all that it runs. A script that only asks for the version gets that from the program's own text, so
-// that another patch of the same release is nothing to it.
+// nvcc is the compiler with all that it runs; only the compiler where a script asks for its version alone.
 func (n *collector) nvcc() {
 	t := n.set.Toolkit
 	if t == nil || !n.in.NVCC {
 		return
 	}
-	if !n.in.Version {
-		files := CompilerFiles(n.host, t)
-		var names []string
-		for _, f := range files[1:] {
-			names = append(names, strings.TrimSuffix(n.host.Base(f), ".exe"))
-		}
-		n.add(nvccInput, cmp.Or(t.Label, t.Version.String())+" "+t.NVCC, n.content(files[0]))
-		n.parts(nvccInput, names, files[1:])
-		first := append(n.host.LookPathAll("nvcc"), "")[0]
-		for _, path := range n.set.Launchers {
-			name := "nvcc launcher"
-			if path == first { // who asks PATH gets it
-				name += " on PATH"
-			}
-			n.add(name, path, n.content(path))
-		}
+	files := CompilerFiles(n.host, t)
+	n.add(nvccInput, cmp.Or(t.Label, t.Version.String())+" "+t.NVCC, n.content(files[0]))
+	if n.in.Version {
 		return
 	}
-	release, err := n.h.About("release", n.host.Real(t.NVCC), func() (string, error) {
-		data, err := n.host.ReadFile(n.host.Real(t.NVCC), 256<<20)
-		if m := nvccRelease.FindSubmatch(data); m != nil {
-			return string(m[1]), nil
-		}
-		return "", err
-	})
-	if err != nil || release == "" { // a script in front of it
-		n.add("nvcc version", t.Version.String()+" "+t.NVCC, n.content(n.host.Real(t.NVCC)))
-		return
+	var names []string
+	for _, f := range files[1:] {
+		names = append(names, strings.TrimSuffix(n.host.Base(f), ".exe"))
 	}
-	n.add("nvcc version", release+" "+t.NVCC, "release "+release)
+	n.parts(nvccInput, names, files[1:])
+	first := append(n.host.LookPathAll("nvcc"), "")[0]
+	for _, path := range n.set.Launchers {
+		name := "nvcc launcher"
+		if path == first { // who asks PATH gets it
+			name += " on PATH"
+		}
+		n.add(name, path, n.content(path))
+	}
 }
 
 // headers are the toolkit's from which a script reads a version, and those that a script searches for by itself. What kernels include is
@@ -162,6 +148,27 @@ func (n *collector) headers() {
 			}
 		}
 		n.add(w.File, value, hash)
+	}
+}
+
+// tree hashes the files below a directory that count, by name and content.
+func (n *collector) tree(dir string, most int, counts func(path string) bool) string {
+	paths, err := n.h.filesBelow(dir, n.h.built, most, anywhere, counts)
+	n.failed(err)
+	sums, err := n.h.Each(paths...)
+	n.failed(err)
+	sum := sha256.New()
+	for i, sumOfOne := range sums {
+		fmt.Fprintln(sum, paths[i][len(dir):], sumOfOne)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// includes are the toolkit's headers as a whole, where nobody knows which of them are read, and unless they are the system's.
+func (n *collector) includes() {
+	t := n.set.Toolkit
+	if t != nil && t.Include != "" && (n.u.Unknown || n.u.Inputs.Binds) && !source.Unchanging(n.host, t.Include) {
+		n.add("CUDA include directory", t.Version.String()+" "+t.Include, n.tree(n.host.Real(t.Include), buildenv.MostEntries, anywhere))
 	}
 }
 
@@ -210,17 +217,25 @@ func (n *collector) behind(ctx context.Context, path string) string {
 		return sum
 	}
 	n.h.run[key] = ""
-	script, err := n.h.About("script", path, func() (string, error) {
-		data, err := n.host.ReadFile(path, 1<<30)
-		return fmt.Sprint(bytes.HasPrefix(data, []byte("#!"))), err
-	})
-	if _, _, named := hostcc.Inputs(n.host, buildenv.Cmd{Path: path}); err == nil && (script == "true" || !named) {
+	if _, _, named := hostcc.Inputs(n.host, buildenv.Cmd{Path: path}); !named || n.isScript(path) {
 		words := []string{"-v", "-E", "-dM", "-x", "c++", "/dev/null"}
 		res, err := n.guard.Over(n.h.m.Runner).Run(ctx,
 			buildenv.Cmd{Path: path, Args: words, Dir: n.u.Dir, Env: n.env.Set("LC_ALL", "C").Entries()})
 		n.h.run[key] = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, string(res.Stdout), string(res.Stderr), err)))[:32]
 	}
 	return n.h.run[key]
+}
+
+// isScript reports whether a file begins with #!.
+func (n *collector) isScript(path string) bool {
+	f, err := n.host.Files.Open(path)
+	if err != nil {
+		return false // who runs it says so
+	}
+	defer f.Close()
+	begin := make([]byte, 2)
+	_, err = io.ReadFull(f, begin)
+	return err == nil && string(begin) == "#!"
 }
 
 // program records a program by its content, wherever it lies; one that cannot be found by its word alone.
@@ -327,7 +342,7 @@ func (n *collector) pythonTorch() string {
 // variables". A variable that is in a part of a name in some text counts, too.
 func (n *collector) variables() {
 	names := map[string]bool{}
-	words := n.h.names(n.u).Words
+	_, _, words := n.h.script(n.u)
 	if !n.in.Arch && !n.in.NVCC { // it only links or binds
 		words = slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "_") || strings.HasSuffix(w, "_") })
 	}
@@ -345,7 +360,7 @@ func (n *collector) variables() {
 				strings.HasPrefix(want, "_") && strings.HasSuffix(have, want))
 		}
 		if slices.Contains(n.in.Env, have) || slices.ContainsFunc(n.in.Env, match) ||
-			(wanted[have] || slices.ContainsFunc(words, match)) && !ofCargo(have) {
+			wanted[have] || slices.ContainsFunc(words, match) {
 			names[have] = true
 		}
 	}
@@ -361,7 +376,7 @@ func (n *collector) variables() {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		v, set := n.env.Lookup(name)
 		switch {
-		case !set || managed(name):
+		case !set || ignored(name):
 		case name == "NVCC" || name == "CUDACXX":
 			// said or not, the toolkit's own is what is recorded above
 			wrapped := len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) // ccache nvcc
@@ -378,29 +393,50 @@ func (n *collector) variables() {
 		}
 	}
 	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "CARGO_PKG_") && !sameInName[w] }) {
-		n.add("package metadata", n.host.Join(n.u.Dir, manifest.FileName), n.metadata())
+		var manifests []string // a workspace's are inherited
+		for dir := n.u.Dir; dir != n.host.Dir(dir); dir = n.host.Dir(dir) {
+			manifests = append(manifests, n.host.Join(dir, manifest.FileName))
+		}
+		n.add("package metadata", manifests[0], n.content(manifests...))
 	}
+}
+
+// named hashes a variable's value, and of each path in it the content of the file, or of the C, C++ and CUDA files in the directory. The
+// roots of the toolkit and the system's directories count by identity, and by what is read of them.
+func (n *collector) named(value string) string {
+	parts := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\n=,;\"'@", r) })
+	parts = append(append(parts, n.host.SplitList(value)...), value)
+	sum, seen := sha256.New(), map[string]bool{}
+	shown := value
+	if t := n.set.Toolkit; t != nil { // the same toolkit in another place is the same
+		for _, root := range []string{t.Real, t.Root} {
+			shown = strings.ReplaceAll(strings.ReplaceAll(shown, root+"/", "toolkit/"), root, "toolkit")
+		}
+	}
+	fmt.Fprintln(sum, strings.TrimRight(shown, `/\`))
+	for _, p := range parts {
+		for _, flag := range []string{"-isystem", "-iquote", "-I", "-L"} {
+			p = strings.TrimPrefix(p, flag)
+		}
+		path := n.host.From(n.u.Dir, p)
+		switch t := n.set.Toolkit; {
+		case p == "" || seen[path] || path == n.u.Dir:
+		case t != nil && (n.host.Below(n.host.Real(path), t.Real) || n.host.Below(path, t.Root)) && shown != value:
+		case source.Unchanging(n.host, path) || n.host.Dir(path) == path || n.host.SamePath(path, n.host.Home) ||
+			n.host.Below(n.h.m.CacheDir, path):
+		case n.host.IsFile(path):
+			fmt.Fprintln(sum, n.content(path))
+		case n.host.IsDir(path):
+			fmt.Fprintln(sum, n.tree(n.host.Real(path), mostNamed, func(path string) bool { return Compiled(n.host, path) }))
+		}
+		seen[path] = true
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // sameInName are the values that a package's ID has.
 var sameInName = map[string]bool{"CARGO_PKG_NAME": true, "CARGO_PKG_VERSION": true, "CARGO_PKG_VERSION_MAJOR": true,
 	"CARGO_PKG_VERSION_MINOR": true, "CARGO_PKG_VERSION_PATCH": true, "CARGO_PKG_VERSION_PRE": true}
-
-// packageTable are the tables of a manifest from which cargo makes CARGO_PKG_DESCRIPTION and the like; those of a workspace are inherited.
-var packageTable = lazyregexp.New(`(?ms)^\[(?:workspace\.)?package\].*?(?:^\[|\z)`)
-
-// metadata hashes them in the package's manifest and in those above it.
-func (n *collector) metadata() string {
-	sum := sha256.New()
-	for dir := n.u.Dir; dir != n.host.Dir(dir); dir = n.host.Dir(dir) {
-		if data, err := n.host.ReadFile(n.host.Join(dir, manifest.FileName), 4<<20); err == nil {
-			for _, table := range packageTable.FindAll(data, -1) {
-				fmt.Fprintf(sum, "%s\n", table)
-			}
-		}
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:16])
-}
 
 // foreignIncludes leaves of INCLUDE, which is as long as the developer's prompt makes it, what is of neither MSVC nor the Windows SDK:
 // those are recorded themselves.
@@ -439,34 +475,24 @@ func (n *collector) nvccReads() []string {
 
 var profileAdds = lazyregexp.New(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?:\+=|=\+)`)
 
-// managed says whether a variable only names what is recorded by content already, or changes nothing that is built.
-func managed(name string) bool {
+// ignored says whether a variable only names what is recorded by content already, or changes nothing that is built; whether cargo sets it
+// for build scripts, reads it itself or watches it (cargo reference, "Environment Variables"); or whether it says where and for whom
+// something runs.
+func ignored(name string) bool {
 	switch name {
-	case "PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC_CCBIN", "CUDA_COMPUTE_CAP",
-		"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDAFORGE_THREADS", "RAYON_NUM_THREADS", "CMAKE_BUILD_PARALLEL_LEVEL",
-		"LIBTORCH", "LIBTORCH_LIB", "LIBTORCH_INCLUDE", "VIRTUAL_ENV", "DEP_TCH_LIBTORCH_LIB", "CXX":
-		return true
-	}
-	return false
-}
-
-// ofCargo says whether cargo sets a variable for build scripts, reads it itself or watches it (cargo reference, "Environment Variables"),
-// or it says where and for whom something runs.
-func ofCargo(name string) bool {
-	switch name {
-	case "CARGO", "OUT_DIR", "TARGET", "HOST", "NUM_JOBS", "OPT_LEVEL", "PROFILE", "DEBUG", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTDOCFLAGS",
+	case "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC_CCBIN", "CUDA_COMPUTE_CAP", "CUDNN_LIB", "CUDNN_PATH",
+		"CUDNN_HOME", "CUDAFORGE_THREADS", "RAYON_NUM_THREADS", "CMAKE_BUILD_PARALLEL_LEVEL", "LIBTORCH", "LIBTORCH_LIB",
+		"LIBTORCH_INCLUDE", "VIRTUAL_ENV", "CXX",
+		"CARGO", "OUT_DIR", "TARGET", "HOST", "NUM_JOBS", "OPT_LEVEL", "PROFILE", "DEBUG", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTDOCFLAGS",
 		"RUSTC_WRAPPER", "RUSTC_LINKER", "RUSTC_WORKSPACE_WRAPPER", "RUST_BACKTRACE", "RUST_LOG", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
-		"CARGO_HOME",
-		"CARGO_INCREMENTAL", "CARGO_MAKEFLAGS", "CARGO_LOG", "PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "HOME", "TERM", "LANG", "PWD",
-		"OLDPWD",
-		"IFS", "SHELL", "SHLVL", "USER", "LOGNAME", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "MAKE", "MAKEFLAGS", "MFLAGS", "DISPLAY",
-		"COLUMNS", "LINES":
+		"CARGO_HOME", "CARGO_INCREMENTAL", "CARGO_MAKEFLAGS", "CARGO_LOG", "PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "HOME", "TERM",
+		"LANG", "PWD", "OLDPWD", "IFS", "SHELL", "SHLVL", "USER", "LOGNAME", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "MAKE", "MAKEFLAGS",
+		"MFLAGS", "DISPLAY", "COLUMNS", "LINES":
 		return true
 	}
 	for _, prefix := range []string{"DEP_", "LC_", "GPUBUILD_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_PKG_", "CARGO_MANIFEST_",
-		"CARGO_ENCODED_",
-		"CARGO_TARGET_", "CARGO_BUILD_", "CARGO_NET_", "CARGO_TERM_", "CARGO_PROFILE_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_UNSTABLE_",
-		"CARGO_RUSTC_", "CARGO_ALIAS_", "CARGO_CACHE_", "CARGO_BIN_", "SSH_", "XDG_"} {
+		"CARGO_ENCODED_", "CARGO_TARGET_", "CARGO_BUILD_", "CARGO_NET_", "CARGO_TERM_", "CARGO_PROFILE_", "CARGO_HTTP_", "CARGO_REGISTR",
+		"CARGO_UNSTABLE_", "CARGO_RUSTC_", "CARGO_ALIAS_", "CARGO_CACHE_", "CARGO_BIN_", "SSH_", "XDG_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

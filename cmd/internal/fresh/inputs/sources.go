@@ -1,15 +1,13 @@
 package inputs
 
 import (
-	"encoding/json"
+	"cmp"
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/buildenv/memo"
-	"gpubuild/cmd/internal/version"
 	"gpubuild/features"
 	"gpubuild/features/source"
 )
@@ -21,7 +19,6 @@ const Sources = "source"
 type Unit struct {
 	features.ScriptUnit
 	Script source.Script // without its Source: not known
-	Alone  bool          // its script uses no package
 	// All says that every file of the package counts: its script declares nothing, or nobody knows which headers nvcc read.
 	All bool
 	// Unknown says that nobody knows which headers nvcc read: the toolkit's count, too.
@@ -46,49 +43,9 @@ const mostNamed = 5000
 // text are the endings of what is no input where every file of a package counts: cargo watches its own, and nobody compiles the others.
 var text = []string{".rs", ".md", ".log", ".lock", ".orig", ".rej", ".swp", ".pyc"}
 
-// named is what the text of a build script names: see source.Reader.
-type named struct {
-	Words []string `json:"words"`
-	Files []string `json:"files"`
-	Dirs  []string `json:"dirs"`
-	// Nvcc says that the script starts no other program, and neither reads nor looks for a file by itself.
-	Nvcc bool `json:"nvcc"`
-}
-
-// starts is what a script starts, and how it imports that under its own name; reads are the words without which it reads no file.
-var (
-	starts = lazyregexp.New(`\bCommand::new\("nvcc"\)|\buse std::process::(?:Command;|\{(?:\w+, )*\w+\};)|\bprocess::Command[,}]`)
-	reads  = lazyregexp.New(`\b(Command|fs|File|OpenOptions|glob|walk\w*|read\w*|exists|try_exists|is_file|is_dir|(?:symlink_)?metadata|` +
-		`libc|extern|include\w*|macro_rules|unsafe)\b`)
-)
-
-// names reads the text of a build script and of what it runs, or takes what was read if none of it has changed.
-func (n *Hashes) names(u Unit) (out named) {
-	if u.Script.Source == "" {
-		return out
-	}
-	const kind = "names-3"
-	key := memo.Key(append([]string{version.Number(), n.m.Host.Env.Get("PATH"), u.Dir, u.Script.Source}, u.Script.Locals...)...)
-	if data, ok := n.store.Get(kind, key); ok && json.Unmarshal(data, &out) == nil {
-		return out
-	}
-	r := source.NewReader(n.m.Host, "")
-	script := r.TextOf(u.Script, u.Dir)
-	other := slices.ContainsFunc(script.Files, func(file string) bool { return !Compiled(n.m.Host, file) }) // a makefile
-	out = named{r.Words(script, u.Dir), script.Files, script.Dirs, !other && !reads.MatchString(starts.ReplaceAllString(script.Own, ""))}
-	data, err := json.Marshal(out)
-	if err == nil {
-		err = n.store.Put(kind, key, n.store.Watch(r.Looked()...), data)
-	}
-	if err != nil {
-		n.m.Shell.Detail("what the build script of %s names is not kept: %v", u.Name, err)
-	}
-	return out
-}
-
-// SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, unless
-// its script starts nothing but nvcc; what its script names; and if all files count, those. Those in cargo's own home are left out: cargo
-// never changes a package there, and its version names it; so is what cargo builds in.
+// SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, what
+// its script names, and if all files count, those. Those in cargo's own home are left out: cargo never changes a package there, and its
+// version names it; so is what cargo builds in.
 func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 	h := n.m.Host
 	if u.Dir == "" || !u.Inputs.Arch && !slices.Contains(u.Inputs.Sources, u.Dir) {
@@ -104,48 +61,34 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 		}
 	}
 	walk := func(dir string, counts func(path string) bool, enter func(dir string) bool, most int) {
-		if source.Unchanging(h, dir) || Below(h, dir, built) {
-			return
-		}
-		found := 0
-		complete, failed := h.Walk(dir, func(path, _ string, _ fs.DirEntry, isDir bool) bool {
-			if !isDir && counts(path) {
-				if found++; found <= most {
-					add(path)
-				}
+		if !source.Unchanging(h, dir) && !Below(h, dir, built) {
+			list, failed := n.filesBelow(dir, built, most, enter, counts)
+			for _, path := range list {
+				add(path)
 			}
-			return isDir && Own(h, path, built) && enter(path)
-		})
-		if failed != nil {
-			err = failed
-		}
-		if !complete || found > most {
-			n.tooMany(dir)
+			err = cmp.Or(err, failed)
 		}
 	}
 	compiled := func(path string) bool { return Compiled(h, path) }
-	anywhere := func(string) bool { return true }
 	every := func(path string) bool {
 		return !slices.Contains(text, strings.ToLower(h.Ext(path))) && !strings.HasPrefix(h.Base(path), ".#")
 	}
-	script := n.names(u)
-	if !script.Nvcc || !u.Alone || u.All || !u.Inputs.Arch { // else nvcc lists what is read
-		walk(u.Dir, compiled, func(dir string) bool {
-			return !slices.Contains([]string{"docs", "doc", "tests", "target", "node_modules"}, h.Base(dir))
-		}, buildenv.MostEntries)
-	}
+	walk(u.Dir, compiled, func(dir string) bool {
+		return !slices.Contains([]string{"docs", "doc", "tests", "target", "node_modules"}, h.Base(dir))
+	}, buildenv.MostEntries)
 	if u.All {
 		walk(u.Dir, every, anywhere, mostNamed)
 		if u.Script.Source != "" {
 			add(u.Script.Source)
 		}
 	}
-	for _, path := range script.Files {
+	files, dirs, _ := n.script(u)
+	for _, path := range files {
 		if h.IsFile(path) {
 			add(path)
 		}
 	}
-	for _, dir := range append(script.Dirs, u.Inputs.Sources...) {
+	for _, dir := range append(dirs, u.Inputs.Sources...) {
 		switch {
 		case h.Below(u.Dir, dir): // the package's own, or above it
 		case h.Below(dir, u.Dir): // all that is in a directory of the package that is named may be read
@@ -161,6 +104,34 @@ const (
 	manifestLock = "Cargo.lock"  // is cargo's to watch
 	pythonCache  = "__pycache__" // is where Python keeps what it compiled of the modules next to it
 )
+
+// script lists what the text of a build script and of what it runs names: files, directories, and words in capitals.
+func (n *Hashes) script(u Unit) (files, dirs, words []string) {
+	if u.Script.Source == "" {
+		return nil, nil, nil
+	}
+	text := n.reader.TextOf(u.Script, u.Dir)
+	return text.Files, text.Dirs, n.reader.Words(text, u.Dir)
+}
+
+func anywhere(string) bool { return true }
+
+// filesBelow lists the files below a directory that count, at most so many, without what is a build directory.
+func (n *Hashes) filesBelow(dir string, built []string, most int, enter, counts func(path string) bool) (list []string, err error) {
+	complete, err := n.m.Host.Walk(dir, func(path, _ string, _ fs.DirEntry, isDir bool) bool {
+		if !isDir && counts(path) && len(list) <= most {
+			list = append(list, path)
+		}
+		return isDir && Own(n.m.Host, path, built) && enter(path)
+	})
+	if errors.Is(err, fs.ErrPermission) { // no tool of the user's reads it
+		err = nil
+	}
+	if !complete || len(list) > most {
+		n.tooMany(dir)
+	}
+	return list[:min(len(list), most)], err
+}
 
 // NameOf is how a source of a package is called.
 func NameOf(h buildenv.Host, dir, path string) string {

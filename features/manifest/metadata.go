@@ -1,0 +1,157 @@
+package manifest
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Metadata is the answer of `cargo metadata`, as far as it is read.
+type Metadata struct {
+	Packages []Package `json:"packages"`
+	Members  []string  `json:"workspace_members"`
+	Resolve  struct {  // empty after --no-deps
+		Nodes []struct {
+			ID   string `json:"id"`
+			Deps []struct {
+				Name  string `json:"name"` // as the source calls it
+				Pkg   string `json:"pkg"`
+				Kinds []struct {
+					Kind string `json:"kind,omitempty"`
+				} `json:"dep_kinds"`
+			} `json:"deps"`
+		} `json:"nodes"`
+	} `json:"resolve"`
+}
+
+// target is what cargo makes of a package.
+type target struct {
+	Kind    []string `json:"kind"`
+	Name    string   `json:"name"`
+	SrcPath string   `json:"src_path"`
+	Needs   []string `json:"required-features,omitempty"`
+}
+
+// ParseMetadata reads the answer of `cargo metadata --format-version 1`. Of packages of others it keeps nothing that only they test.
+func ParseMetadata(data []byte) (*Metadata, error) {
+	m := &Metadata{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("cargo metadata: %w", err)
+	}
+	for i := range m.Packages {
+		if p := &m.Packages[i]; !slices.Contains(m.Members, p.ID) {
+			p.Dependencies = slices.DeleteFunc(p.Dependencies, func(d Dependency) bool { return d.Kind == Dev })
+			p.Targets = slices.DeleteFunc(p.Targets, func(t target) bool { return t.Kind[0] != "custom-build" })
+		}
+	}
+	return m, nil
+}
+
+// With is the project as cargo knows it: its packages with what they inherit, and the packages of others that belong to the build. What
+// the manifests show besides, such as path dependencies that are off, stays. Nil metadata changes nothing.
+func (p *Project) With(m *Metadata) *Project {
+	if m == nil {
+		return p
+	}
+	out := *p
+	out.Members, out.Locals, out.Default = nil, nil, nil
+	out.known, out.memberSet, out.dirs = map[string]*Package{}, map[*Package]bool{}, map[string]*Package{}
+	out.byPath = map[string]*Package{}
+	for i := range m.Packages {
+		pkg := p.complete(m.Packages[i])
+		out.known[idKey(pkg.ID)], out.byPath[pkg.Manifest] = pkg, pkg
+		switch {
+		case slices.Contains(m.Members, pkg.ID):
+			out.addPackage(pkg)
+		case ParsePkgID(pkg.ID).Local():
+			out.Locals = append(out.Locals, pkg)
+		}
+	}
+	for _, n := range m.Resolve.Nodes {
+		if pkg := out.known[idKey(n.ID)]; pkg != nil {
+			pkg.resolved = map[string]*Package{}
+			for _, d := range n.Deps { // a build script may have another version of the same name
+				if normal := len(d.Kinds) > 0 && d.Kinds[0].Kind == ""; normal || pkg.resolved[d.Name] == nil {
+					pkg.resolved[d.Name] = out.known[idKey(d.Pkg)]
+				}
+			}
+		}
+	}
+	for _, seen := range p.Locals {
+		if out.byPath[seen.Manifest] == nil {
+			out.Locals, out.byPath[seen.Manifest] = append(out.Locals, seen), seen
+		}
+	}
+	for _, pkg := range slices.Concat(out.Locals, out.Members) {
+		out.dirs[pkg.Dir] = pkg
+	}
+	for _, d := range p.Default {
+		if pkg := out.byPath[d.Manifest]; pkg != nil {
+			out.Default = append(out.Default, pkg)
+		}
+	}
+	if p.Selected != nil {
+		out.Selected = out.byPath[p.Selected.Manifest]
+	}
+	return &out
+}
+
+// idKey is the same for both forms of a package id.
+func idKey(id string) string {
+	p := ParsePkgID(id)
+	return p.Name + "@" + p.Version + " " + p.URL
+}
+
+// complete is a package of cargo's metadata in the form of one that was read here; its text, where the manifest was read before, is that.
+func (p *Project) complete(pkg Package) *Package {
+	h := p.host
+	pkg.Manifest = h.Clean(pkg.Manifest)
+	read := p.byPath[pkg.Manifest]
+	for _, one := range slices.Concat(p.Members, p.Locals) { // through a link
+		if read == nil && one.Name == pkg.Name && h.SamePath(one.Manifest, pkg.Manifest) {
+			read, pkg.Manifest = one, one.Manifest
+		}
+	}
+	pkg.Dir = h.Dir(pkg.Manifest)
+	if read != nil {
+		pkg.text, pkg.spans = read.text, read.spans
+	} else {
+		path := pkg.Manifest
+		pkg.spans = sync.OnceValue(func() Positions {
+			data, err := h.ReadFile(path, manifestLimit)
+			if err != nil {
+				return Positions{}
+			}
+			return Locate(data)
+		})
+	}
+	for i := range pkg.Dependencies {
+		d := &pkg.Dependencies[i]
+		d.Key, d.Kind = cmp.Or(d.Key, d.Package), cmp.Or(d.Kind, Normal)
+		if d.Path != "" {
+			d.Path = h.Clean(d.Path)
+		}
+	}
+	for name, list := range pkg.Features { // cargo adds those of optional dependencies that no "dep:" mentions
+		if len(list) == 1 && list[0] == "dep:"+name && (read == nil || read.Features[name] == nil) {
+			delete(pkg.Features, name)
+		}
+	}
+	for _, t := range pkg.Targets {
+		switch kind := strings.Join(t.Kind, " "); kind {
+		case "custom-build":
+			pkg.BuildScript = h.Clean(t.SrcPath)
+		case "bin":
+			pkg.Bins = append(pkg.Bins, h.Clean(t.SrcPath))
+		case "proc-macro":
+			pkg.ProcMacro = true
+		}
+	}
+	return &pkg
+}
+
+// Known is the package of cargo's metadata that an id means; nil where it is none.
+func (p *Project) Known(id string) *Package { return p.known[idKey(id)] }

@@ -1,0 +1,138 @@
+package cargo
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+)
+
+// Alias expands a user's [alias] as cargo does: `gpu = "run --features cuda"`, and one that beats the built-in b, c, d, r, t. Its answers
+// take the place of Split's, since only now is it known which words belong to a program; without an alias they are the same. The expanded
+// line is what is built; handing it to cargo does the same as the typed one. Verbs of cargo's own cannot be aliased.
+func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
+	_, owns, err := Split(l.typed, own)
+	if err != nil {
+		return l, nil, err
+	}
+	var config config
+	seen := map[string]bool{}
+	for {
+		w := l.VerbWord
+		if _, verb := verbs[w]; w == "" || verb && w != "clippy" || strings.ContainsAny(w, ".\"'= \t") || cargoCommands[w] || seen[w] {
+			return l, owns, nil // a circle is cargo's to report
+		}
+		if config == nil {
+			config = readConfig(h, t, l)
+		}
+		is, _ := config.find("alias", w)
+		expanded, _ := command(is)
+		if is == nil {
+			return l, owns, nil
+		}
+		seen[w] = true
+		args := slices.Concat(l.typed[:l.verbAt], expanded, l.typed[l.verbAt+1:])
+		next, more, err := Split(args, own)
+		if err != nil {
+			return l, owns, fmt.Errorf("alias `%s` of cargo's configuration: %w", w, err)
+		}
+		if len(more) > len(owns) {
+			if err := foreignAlias(h, t, config, w); err != nil {
+				return l, owns, err
+			}
+		}
+		if next.VerbWord == "" {
+			return l, owns, nil // an alias of flags only: cargo's to report
+		}
+		next.AliasConfig = l.AliasConfig || len(next.Config) > len(l.Config)
+		l, owns = next, more
+	}
+}
+
+// foreignAlias returns an *AliasError if a file of the repository gives this command line a flag of ours.
+func foreignAlias(h buildenv.Host, t Tool, c config, name string) error {
+	for _, is := range c {
+		if is.origin == "" || is.origin == "--config" || UsersConfig(h, t, is.origin) {
+			continue
+		}
+		if is.unread != nil {
+			return &AliasError{Path: is.origin, Alias: name}
+		}
+		expanded, _ := command(is.get("alias", name))
+		for _, w := range expanded {
+			if flag, _, _ := strings.Cut(w, "="); strings.HasPrefix(flag, ownPrefix) {
+				return &AliasError{Path: fmt.Sprintf("%s:%d", is.origin, lineOf(h, is.origin, name, flag)), Alias: name, Flag: flag}
+			}
+		}
+	}
+	return nil
+}
+
+// lineOf is the line of a flag in an alias, as far as a look at the text shows it.
+func lineOf(h buildenv.Host, path, alias, flag string) int {
+	data, _ := h.ReadFile(path, configLimit) // it was read before
+	at := 0
+	key := `(?m)^\s*(alias\.)?["']?` + regexp.QuoteMeta(alias) + `["']?\s*=`
+	if found := regexp.MustCompile(key).FindIndex(data); found != nil {
+		at = found[1]
+	}
+	return 1 + bytes.Count(data[:at+max(0, bytes.Index(data[at:], []byte(flag)))], []byte("\n"))
+}
+
+// AliasError says that an alias of a repository's carries a flag of ours: it could start a download, agree to the repository's own tools or
+// write a file, with a command line that shows none of it.
+type AliasError struct {
+	Path  string
+	Alias string
+	Flag  string // empty: not known
+}
+
+func (e *AliasError) Error() string {
+	return fmt.Sprintf("%s: the alias `%s` has %s: a repository may not give flags to gpubuild", e.Path, e.Alias,
+		cmp.Or(e.Flag, "a flag of gpubuild's"))
+}
+
+func (e *AliasError) ExitCode() int { return exit.Config }
+
+func (e *AliasError) Hint() string {
+	return "remove the flag and give it on the command line, or define the alias in your own configuration (CARGO_HOME)"
+}
+
+// UsersConfig reports whether a configuration file is the user's own, below CARGO_HOME, and not of a repository. What cargo unpacked there
+// is not the user's.
+func UsersConfig(h buildenv.Host, t Tool, path string) bool {
+	home, path := Home(h, t), h.Real(path)
+	return h.Below(path, home) && !h.Below(path, h.Join(home, "registry")) && !h.Below(path, h.Join(home, "git"))
+}
+
+// Home is CARGO_HOME, without links.
+func Home(h buildenv.Host, t Tool) string {
+	return h.Real(h.Abs(cmp.Or(t.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))))
+}
+
+// Plugin reports whether there is a cargo-X for a command, where cargo looks for one.
+func Plugin(h buildenv.Host, t Tool, command string) bool {
+	h.Env = t.Env
+	_, err := h.LookPath("cargo-" + command)
+	return err == nil || h.ProgramIn(h.Join(Home(h, t), "bin"), "cargo-"+command) != ""
+}
+
+// OwnCommands lists the commands that come with cargo, without asking it.
+func OwnCommands() []string {
+	return slices.Concat(slices.Collect(maps.Keys(verbs)), slices.Collect(maps.Keys(cargoCommands)))
+}
+
+// cargoCommands are the commands of cargo 1.95 itself that verbs does not have: no alias can take their place.
+var cargoCommands = map[string]bool{
+	"add": true, "config": true, "fetch": true, "generate-lockfile": true, "git-checkout": true, "help": true,
+	"info": true, "init": true, "locate-project": true, "login": true, "logout": true,
+	"new": true, "owner": true, "package": true, "pkgid": true, "publish": true, "read-manifest": true,
+	"remove": true, "report": true, "search": true, "uninstall": true, "update": true, "vendor": true,
+	"verify-project": true, "version": true, "yank": true,
+}
