@@ -357,6 +357,9 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	}
 	children := w.Children || w.Orphans > 0 || s.forks
 	for _, p := range w.Seen {
+		if why := outOfSight(p); why != "" && len(w.Nodes) > 0 {
+			return why
+		}
 		children = children || !p.Root || len(heart) > 0 && !heart[processID{p.Pid, p.Started}]
 	}
 	switch {

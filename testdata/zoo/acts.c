@@ -177,8 +177,9 @@ static void in_small_stack(int ends) {
 }
 
 /* a child with this process's own pid, in a namespace whose first process only waits, and ends with this one */
+static pid_t first;
 static pid_t twin(void) {
-    pid_t first, same = getpid(); struct clone_args how = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&same, .set_tid_size = 1 };
+    pid_t same = getpid(); struct clone_args how = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&same, .set_tid_size = 1 };
     must("unshare", unshare(CLONE_NEWPID));
     if ((first = fork()) == 0) { prctl(PR_SET_PDEATHSIG, SIGKILL); for (;;) pause(); }
     return (pid_t)syscall(SYS_clone3, &how, sizeof how);
@@ -253,6 +254,7 @@ static void run(int i) {
             } else if (what[0] == 's') must("spawn", posix_spawn(&child, "/proc/self/exe", NULL, NULL, v + i, environ));
             else if ((child = vfork()) == 0) { execv("/proc/self/exe", v + i); _exit(8); }
             waitpid(child, &status, 0);
+            if (what[0] == 't') { kill(first, SIGKILL); waitpid(first, NULL, 0); }
             v[last_word] = end; i = last_word;
         } else if (!strcmp(what, "finish")) pthread_exit(NULL);
         else if (!strcmp(what, "quick")) quick_exit(atoi(with));

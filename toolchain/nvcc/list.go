@@ -69,7 +69,7 @@ func (r *run) keepList() {
 	if r.read == nil {
 		return
 	}
-	call := hashOf(fmt.Appendf(nil, "%q %q", r.host.Cwd, r.args))
+	call := hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.args, r.words)) // words: with options files and NVCC_APPEND_FLAGS
 	if data, err := json.Marshal(r.read); err == nil {
 		at := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+call+".json")
 		_ = cache.Keep(at, data, 0o644) // without it every file counts

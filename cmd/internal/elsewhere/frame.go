@@ -20,14 +20,13 @@ const (
 	frameData     = 'D' // a piece of it
 	frameFileEnd  = 'Z'
 	frameInput    = 'I' // of the program; empty: its end
-	frameStop     = 'K' // end the program; the next request may follow
+	frameStop     = 'K' // end the program
 	frameMissing  = 'm' // the SHA-256 of each file that is not there
 	frameStarted  = 's' // host
 	frameOut      = 'o'
 	frameErr      = 'e'
 	frameResult   = 'r' // proof.Kept
 	frameRefusal  = 'x' // refusal
-	frameLost     = 'l' // of this side, in place of a result: refusal
 	framePiece    = 1 << 16
 	greeting      = "gpubuild-there"
 	ready         = "gpubuild-ready"

@@ -2,25 +2,51 @@ package elsewhere
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
+	"debug/elf"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/install/tree"
+	"gpubuild/toolchain/loader"
 )
+
+// bootstrap gets a gpubuild onto the other side, where it is kept by its SHA-256, and becomes it. It needs sh, mkdir, head, mv, rm and
+// uname.
+const bootstrap = `umask 077
+n=%s h=%s z=%d d=%s
+[ -n "$d" ] || d=${GPUBUILD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/gpubuild}/elsewhere
+if ! mkdir -p "$d" 2>/dev/null || ! [ -w "$d" ]; then
+	d=${TMPDIR:-/tmp}/gpubuild-elsewhere-$(id -u)
+	mkdir -p "$d" && [ -O "$d" ] || exit 96
+fi
+mkdir -p "$d/$h"
+b=$d/$h/gpubuild
+s=send
+if [ -x "$b" ] && [ "$(wc -c <"$b")" -eq $z ]; then s=have; fi
+echo
+echo "` + greeting + ` $n $s $(uname -m)"
+if [ $s = send ]; then
+	head -c $z >"$b.$$" && chmod 700 "$b.$$" && mv -f "$b.$$" "$b" || { rm -f "$b.$$"; exit 97; }
+fi
+exec "$b" ` + Word + ` "$n" "$h" "$d"`
 
 // answerDelay is how long the other side may take, beyond the program's own time, to end it and to send the result.
 const answerDelay = time.Minute
@@ -41,25 +67,45 @@ func Send(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task, 
 	}
 }
 
-// once is one try: on a line of the run, or on one of its own.
+// once is one try.
 func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s proof.Streams) (proof.Proof, error) {
-	conn, err := net.Dial("unix", filepath.Join(p.Memo, socketName))
-	hangUp := func() {}
+	self, err := sized(m, file{Name: "gpubuild", from: m.Self})
 	if err != nil {
-		lines := newLines(context.WithoutCancel(ctx), m, p, s.Err)
-		here, there := net.Pipe()
-		go lines.serve(there)
-		conn, hangUp = here, lines.end
+		return proof.Proof{}, err
 	}
-	var closing sync.Once
-	leave := func() {
-		closing.Do(func() {
-			_ = conn.Close() // never an error
-			hangUp()
-		})
+	command, err := m.Host.LookPath(p.Command[0])
+	if m.Host.IsAbs(p.Command[0]) {
+		command, err = p.Command[0], nil
 	}
-	defer leave()
-	c := &client{place: p, req: req, streams: s, shell: m, from: bufio.NewReaderSize(conn, framePiece), to: &frames{to: conn}}
+	if err != nil {
+		return proof.Proof{}, &Error{IDUnreachable, p.Command[0] + ", which reaches " + p.Name + ", is not on PATH", "install it"}
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never an error
+	nonce := hex.EncodeToString(random[:])
+	words := []string{"sh", "-c", fmt.Sprintf(bootstrap, nonce, self.SHA256, self.Size, buildenv.PosixWords(p.Dir))}
+	if p.Joined {
+		words = []string{buildenv.PosixWords(words...)}
+	}
+	stdin, toThere := io.Pipe()
+	fromThere, stdout := io.Pipe()
+	said := &tail{to: s.Err}
+	running, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	ended := make(chan buildenv.Result, 1)
+	go func() {
+		// How the command ends is no part of a verdict: what came back is.
+		res, err := m.Runner.Run(running, buildenv.Cmd{Path: command, Args: slices.Concat(p.Command[1:], words), Env: m.Host.Env.Entries(),
+			Stdin: stdin, Stdout: stdout, Stderr: said})
+		if err != nil && res.Code == 0 {
+			res.Code = -1
+		}
+		_ = stdin.Close() // neither is ever an error
+		_ = stdout.Close()
+		ended <- res
+	}()
+	c := &client{place: p, nonce: nonce, self: self, req: req, streams: s, shell: m, from: bufio.NewReaderSize(fromThere, framePiece),
+		to: &frames{to: toThere}, raw: toThere, said: said}
 	type reply struct {
 		proof proof.Proof
 		err   error
@@ -69,6 +115,21 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		got, err := c.talk(began)
 		replied <- reply{got, err}
 	}()
+	// leave ends the other side: it is asked to, then the command is.
+	leave := func() buildenv.Result {
+		_ = toThere.Close() // the other side sees the end of its input; never an error
+		go func() {
+			_, _ = io.Copy(io.Discard, fromThere) // a command that cannot write does not end
+		}()
+		select {
+		case res := <-ended:
+			return res
+		case <-time.After(buildenv.ProgramGrace + 2*time.Second):
+		}
+		kill()
+		_ = fromThere.Close() // never an error
+		return <-ended
+	}
 	var queue, over <-chan time.Time
 	if p.Queue > 0 {
 		queue = time.After(p.Queue)
@@ -76,6 +137,10 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 	for {
 		select {
 		case r := <-replied:
+			res := leave()
+			if errors.Is(r.err, errEnded) {
+				return r.proof, c.lost(res)
+			}
 			return r.proof, r.err
 		case <-began:
 			queue = nil
@@ -83,6 +148,8 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 				over = time.After(req.Task.Timeout + answerDelay)
 			}
 		case <-queue:
+			kill()
+			leave()
 			return proof.Proof{}, &Error{IDQueue, fmt.Sprintf("%s did not start the program within %s", p.Name, p.Queue),
 				"wait longer: --queue-timeout"}
 		case <-over:
@@ -91,6 +158,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 			return proof.Proof{}, &Error{IDTimeout, fmt.Sprintf("%s sent no result within %s", p.Name, req.Task.Timeout+answerDelay),
 				"look at that machine"}
 		case <-ctx.Done():
+			leave()
 			return proof.Proof{}, ctx.Err()
 		}
 	}
@@ -114,27 +182,41 @@ func cancelJob(ctx context.Context, m *session.Machine, p proof.Place, at host) 
 	}
 }
 
-// client is a program's side of a line.
+// errEnded is the end of the other side's output before a result.
+var errEnded = errors.New("the connection ended")
+
+// client is this side of one connection.
 type client struct {
 	place   proof.Place
+	nonce   string
+	self    file
 	req     request
 	streams proof.Streams
 	shell   *session.Machine
 	from    *bufio.Reader
 	to      *frames
+	raw     io.Writer
+	said    *tail
+	greeted bool
 	started host
 }
 
 // talk sends what the other side lacks, passes the program's streams on, and returns the result.
 func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 	var none proof.Proof
+	if err := c.greet(); err != nil {
+		return none, err
+	}
 	if err := c.to.sendJSON(frameRequest, c.req); err != nil {
-		return none, &Error{IDIncomplete, c.place.Name + ": " + errEnded.Error(), ""}
+		return none, errEnded
 	}
 	for {
 		kind, content, err := readFrame(c.from, true)
+		if errors.Is(err, errChanged) {
+			return none, &Error{IDIncomplete, c.place.Name + ": " + err.Error(), "leave such flags out of its command"}
+		}
 		if err != nil {
-			return none, &Error{IDIncomplete, c.place.Name + ": " + errEnded.Error(), ""}
+			return none, errEnded
 		}
 		switch kind {
 		case frameMissing:
@@ -162,13 +244,10 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 				return none, &Error{IDIncomplete, c.place.Name + " sent a result that cannot be read: " + err.Error(), ""}
 			}
 			return judged(c.shell, c.req, c.started, kept)
-		case frameRefusal, frameLost:
+		case frameRefusal:
 			var r refusal
 			if err := json.Unmarshal(content, &r); err != nil {
 				return none, err
-			}
-			if kind == frameLost {
-				return none, &Error{r.ID, r.What, r.Fix}
 			}
 			return none, &Error{cmp.Or(r.ID, IDIncomplete), c.place.Name + ": " + r.What, r.Fix}
 		default:
@@ -178,6 +257,48 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 			return none, err
 		}
 	}
+}
+
+// greet waits for the other side's shell, and gives it a gpubuild if it has none. Lines before that are a login's.
+func (c *client) greet() error {
+	for {
+		text, err := c.from.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a login's line may be longer
+			return errEnded
+		}
+		line := string(text)
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 4 && words[0] == greeting && words[1] == c.nonce:
+			c.greeted = true
+			if here, ok := machineName(c.self.from); ok && here != words[3] {
+				return &Error{IDRefused, fmt.Sprintf("%s is %s, and the program is for %s", c.place.Name, words[3], here),
+					"build for that machine on one like it"}
+			}
+			if words[2] == "send" {
+				if err := c.copy(c.self, c.raw); err != nil {
+					return err
+				}
+			}
+		case len(words) == 2 && words[0] == ready && words[1] == c.nonce:
+			return nil
+		case strings.Contains(line, greeting+" "+c.nonce):
+			return &Error{IDIncomplete, c.place.Name + ": " + errChanged.Error(), "leave such flags out of its command"}
+		case len(words) > 0:
+			_, _ = c.said.Write([]byte(line)) // it is only shown
+		}
+	}
+}
+
+// machineName is what uname calls the processor that a file is for.
+func machineName(file string) (string, bool) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	name, ok := map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_AARCH64: "aarch64"}[f.Machine]
+	return name, ok
 }
 
 // sendFiles sends the files of these sums.
@@ -198,7 +319,7 @@ func (c *client) sendFiles(sums []string) error {
 		if err := c.to.send(frameFile, []byte(f.SHA256)); err != nil {
 			return errEnded
 		}
-		if err := f.copy(stream{c.to, frameData}); err != nil {
+		if err := c.copy(f, stream{c.to, frameData}); err != nil {
 			return err
 		}
 		if err := c.to.send(frameFileEnd, nil); err != nil {
@@ -209,7 +330,7 @@ func (c *client) sendFiles(sums []string) error {
 }
 
 // copy writes a file as long as it was when it was hashed.
-func (f file) copy(to io.Writer) error {
+func (c *client) copy(f file, to io.Writer) error {
 	in, err := os.Open(f.from)
 	if err != nil {
 		return err
@@ -232,4 +353,127 @@ func (c *client) input() {
 		_, _ = io.CopyBuffer(struct{ io.Writer }{stream{c.to, frameInput}}, struct{ io.Reader }{c.streams.In}, make([]byte, framePiece))
 	}
 	_ = c.to.send(frameInput, nil) // as above
+}
+
+// lost is why a command ended without a result: it has its own codes, of which only ssh's says anything.
+func (c *client) lost(res buildenv.Result) error {
+	ended := fmt.Sprintf("%s ended with %d", path.Base(c.place.Command[0]), res.Code)
+	if last := c.said.last(); last != "" {
+		ended += ": " + last
+	}
+	switch {
+	case c.started.Name != "":
+		return &Error{IDIncomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", c.started, ended),
+			"--retry-lost 1 runs such programs again"}
+	case c.greeted:
+		fix := "see whether there is room for files, and whether programs may be run from its cache directory"
+		if needs := loader.NeedsGlibc(c.self.from); needs != "" {
+			fix = "this gpubuild needs glibc " + needs + " or newer there; one that is built with CGO_ENABLED=0 needs none"
+		}
+		return &Error{IDRefused, fmt.Sprintf("%s did not start gpubuild (%s)", c.place.Name, ended), fix}
+	case res.Code == 255 || res.Code < 0:
+		return &Error{IDUnreachable, fmt.Sprintf("%s cannot be reached (%s)", c.place.Name, ended),
+			"try it by hand: " + buildenv.PosixWords(c.place.Command...)}
+	}
+	return &Error{IDRefused, fmt.Sprintf("%s started nothing (%s)", c.place.Name, ended),
+		"try it by hand: " + buildenv.PosixWords(c.place.Command...)}
+}
+
+// tail passes on what a command says on stderr, and keeps its end for an error.
+type tail struct {
+	to   io.Writer
+	kept []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	t.kept = t.kept[max(0, len(t.kept)-1024):]
+	return t.to.Write(p)
+}
+
+func (t *tail) last() string {
+	lines := bytes.Split(bytes.TrimSpace(t.kept), []byte("\n"))
+	return strings.TrimSpace(string(lines[len(lines)-1]))
+}
+
+// prepare lists what a task needs there: a bundle, and what the user sends.
+func prepare(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task) (request, error) {
+	h := m.Host
+	limit, err := config.ParseSize(p.Limit)
+	if err != nil {
+		return request{}, err
+	}
+	b, err := collect(ctx, m, p, t)
+	if err != nil {
+		return request{}, err
+	}
+	req := request{Task: t, Limit: limit, Needs: b.Prove.Glibc}
+	if needs := loader.NeedsGlibc(m.Self); loader.Older(req.Needs.Version, needs) {
+		req.Needs = loader.Glibc{Version: needs, By: h.Base(m.Self)}
+	}
+	for _, from := range b.Files {
+		f, err := sized(m, file{Name: from.Name, Run: true, from: from.From})
+		if err != nil {
+			return req, err
+		}
+		req.Files = append(req.Files, f)
+		if from.Link != "" {
+			f.Name = from.Link
+			req.Files = append(req.Files, f)
+		}
+	}
+	req.Task.Binary, req.Task.CUPTI, req.Task.Others = b.Programs[0], b.Prove.CUPTI, b.Prove.Others
+	req.Task.Probe.Library, req.Task.Probe.Control, req.Task.Probe.Watch = b.Prove.Probe, b.Prove.Control, b.Prove.Watch
+	root := h.Real(h.Abs(p.Root))
+	if dir, err := filepath.Rel(root, h.Real(h.Cwd)); err == nil && filepath.IsLocal(dir) {
+		req.Task.Dir = filepath.ToSlash(dir)
+	}
+	named := map[string]bool{}
+	for _, name := range p.Send {
+		sent, err := sent(m, root, name)
+		if err != nil {
+			return req, err
+		}
+		for _, f := range sent { // one of them may be below another
+			if !named[f.Name] {
+				req.Files = append(req.Files, f)
+			}
+			named[f.Name] = true
+		}
+	}
+	for _, name := range p.SendEnv {
+		value, set := h.Env.Lookup(name)
+		if !set {
+			return req, &exit.UsageError{What: "--send-env " + name + " is not set here", Fix: "set it, or leave the flag out"}
+		}
+		req.Env = append(req.Env, name+"="+value)
+	}
+	return req, nil
+}
+
+// sent are the files of one --send: a file, or everything below a directory, at the same place below the directory of the run.
+func sent(m *session.Machine, root, name string) (out []file, err error) {
+	from := m.Host.Real(m.Host.Abs(name))
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, &exit.UsageError{What: "--send " + name + ": " + err.Error(), Fix: "name a file or a directory"}
+	}
+	rel, err := filepath.Rel(root, from)
+	if err != nil || !filepath.IsLocal(rel) {
+		return nil, &exit.UsageError{What: fmt.Sprintf("--send %s is not below %s, so the program would not find it there", name, root),
+			Fix: "copy it below that directory"}
+	}
+	if !info.IsDir() {
+		f, err := sized(m, file{Name: path.Join("work", filepath.ToSlash(rel)), Run: false, from: from})
+		return []file{f}, err
+	}
+	err = filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		one, err := sent(m, root, path)
+		out = append(out, one...)
+		return err
+	})
+	return out, err
 }

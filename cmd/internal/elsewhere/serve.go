@@ -37,13 +37,11 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 		return err
 	}
 	to := &frames{to: m.Shell.Out, end: []byte{outputLineEnd}}
-	s := &server{m: m, store: store{words[2]}, to: to, from: bufio.NewReaderSize(m.Stdin, framePiece)}
-	err := s.serve(ctx)
-	for err == nil {
-		err = s.serve(ctx)
-	}
-	if errors.Is(err, errDone) {
-		return s.store.prune(s.limit, time.Now())
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err := (&server{m: m, store: store{words[2]}, to: to, from: bufio.NewReaderSize(m.Stdin, framePiece), stop: stop}).serve(ctx)
+	if err == nil {
+		return nil
 	}
 	if errors.Is(err, context.Canceled) {
 		err = &Error{IDIncomplete, "gpubuild had to end there before the program did: a cancelled job, or its time limit", ""}
@@ -55,24 +53,20 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 	return to.sendJSON(frameRefusal, out)
 }
 
-// server runs programs, one after the other.
+// server runs one program.
 type server struct {
 	m     *session.Machine
 	store store
 	to    *frames
 	from  *bufio.Reader
-	limit int64 // of the store
+	stop  func()
 }
 
-// errDone is the end of the connection where the next request would come.
-var errDone = errors.New("no further program comes")
-
-// serve runs one program.
 func (s *server) serve(ctx context.Context) error {
 	var req request
 	kind, content, err := readFrame(s.from, false)
 	if err != nil {
-		return errDone
+		return err
 	}
 	if err := json.Unmarshal(content, &req); err != nil || kind != frameRequest {
 		return fmt.Errorf("no request came: %q %w", kind, err)
@@ -104,8 +98,14 @@ func (s *server) serve(ctx context.Context) error {
 	if err := s.to.sendJSON(frameStarted, at); err != nil {
 		return err
 	}
-	s.limit = req.Limit
-	return s.run(ctx, dir, req)
+	kept, err := s.run(ctx, dir, req)
+	if err != nil {
+		return err
+	}
+	if err := s.to.sendJSON(frameResult, kept); err != nil {
+		return err
+	}
+	return s.store.prune(req.Limit, time.Now())
 }
 
 // maxFiles is how many files one request may have.
@@ -177,15 +177,15 @@ func (s *server) receive(ctx context.Context, files []file) error {
 	return nil
 }
 
-// run runs the program with the streams of the connection, and sends its result. When the connection ends, the program does.
-func (s *server) run(ctx context.Context, dir string, req request) error {
+// run runs the program with the streams of the connection. When that ends, the program does.
+func (s *server) run(ctx context.Context, dir string, req request) (proof.Kept, error) {
 	h := s.m.Host
 	there := *s.m
 	shell := *s.m.Shell
 	shell.Out, shell.Err, shell.Quiet = stream{s.to, frameErr}, stream{s.to, frameErr}, true
 	there.Shell, there.CacheDir = &shell, filepath.Join(dir, "cache")
 	if err := os.Mkdir(there.CacheDir, 0o700); err != nil {
-		return err
+		return proof.Kept{}, err
 	}
 	env := h.Env
 	for _, v := range req.Env {
@@ -209,34 +209,21 @@ func (s *server) run(ctx context.Context, dir string, req request) error {
 	}
 	t.Dir = filepath.Join(dir, "work", filepath.FromSlash(t.Dir))
 	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
-		return err
+		return proof.Kept{}, err
 	}
 	input, feed := io.Pipe()
-	ctx, stop := context.WithCancel(ctx)
-	left := make(chan bool)
-	go func() {
-		defer close(left)
-		s.listen(feed, stop)
-	}()
-	kept, err := proof.Serve(ctx, &there, t, env, proof.Streams{In: input, Out: stream{s.to, frameOut}, Err: stream{s.to, frameErr}})
-	_ = input.Close() // nobody reads it any more; never an error
-	if err == nil {
-		err = s.to.sendJSON(frameResult, kept)
-	}
-	if err == nil {
-		<-left // what comes then is the next request
-	}
-	return err
+	go func() { s.listen(feed) }()
+	return proof.Serve(ctx, &there, t, env, proof.Streams{In: input, Out: stream{s.to, frameOut}, Err: stream{s.to, frameErr}})
 }
 
 // listen hands the program its input, and ends it when the other side asks for that or is gone.
-func (s *server) listen(feed *io.PipeWriter, stop func()) {
+func (s *server) listen(feed *io.PipeWriter) {
 	open := true
 	for {
 		kind, content, err := readFrame(s.from, false)
 		switch {
 		case err != nil || kind == frameStop:
-			stop()
+			s.stop()
 			_ = feed.Close() // never an error
 			return
 		case kind == frameInput && len(content) == 0:

@@ -169,7 +169,10 @@ func questions(s *session.Session, p *manifest.Project) ([]*Question, error) {
 		asked = slices.DeleteFunc(asked, func(q manifest.Question) bool { return !slices.Contains(selected, q.Package) })
 	}
 	if len(r.Features) > 0 {
-		asked = slices.DeleteFunc(asked, func(q manifest.Question) bool { return !r.Names(q.Feature) })
+		typed := manifest.ParseRequest(r)
+		asked = slices.DeleteFunc(asked, func(q manifest.Question) bool {
+			return !typed.All && !slices.Contains(typed.Plain, q.Feature) && !slices.Contains(typed.Qualified[q.Package.Name], q.Feature)
+		})
 	}
 	for _, q := range asked {
 		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}

@@ -10,7 +10,6 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/diagnose"
-	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
@@ -97,7 +96,7 @@ func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Ta
 	}
 	return proof.Request{
 		Session: s, Options: options, Tool: r.Tools.Cargo, Nextest: c.nextest(), Programs: r.Built.Programs, Targets: targets,
-		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv, Lines: elsewhere.Listen,
+		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv,
 	}
 }
 

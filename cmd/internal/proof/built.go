@@ -26,8 +26,6 @@ type Request struct {
 	Targets  []cargorun.Target // of the workspace; needed only where the configuration marks programs
 	Toolkit  *cuda.Toolkit     // of the build
 	Env      buildenv.Env      // in which a program starts
-	// Lines opens the connections to another machine that the programs of a run share, and answers how they are closed: elsewhere.Listen.
-	Lines func(ctx context.Context, m *session.Machine, p Place, runs string) (end func())
 }
 
 // Result is what the programs of a build showed.

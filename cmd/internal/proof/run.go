@@ -38,9 +38,6 @@ func Run(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	defer os.RemoveAll(dir)
-	if place := r.place(dir); place != nil {
-		defer r.Lines(ctx, m, *place, dir)()
-	}
 	found, err := r.runtimes(ctx)
 	if err != nil {
 		return Result{}, err
