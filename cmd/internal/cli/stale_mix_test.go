@@ -588,6 +588,9 @@ func TestStaleChanges(t *testing.T) {
 			m.gpubuild("build") // with nothing to do: the next one looks whether anything has changed, and at nothing else
 			was := c.do(m)
 			m.right(was)
+			if c.story == "a build that fails" { // its list of what nvcc read stays where the script does not call nvcc again: one more rebuild
+				m.gpubuild("build")
+			}
 			if text, _ := m.gpubuild("build"); didClean(text) || len(compiled(text)) > 0 {
 				t.Errorf("%s: and again: something was done\n%s", was, text)
 			}

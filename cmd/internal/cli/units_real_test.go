@@ -161,7 +161,7 @@ func TestCudarcBuiltTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	standinToolkit(t, s.a, second)
-	s.stale("the toolkit replaced in its place", s.a, 13, "nvcc 13.3 → 13.4: cudarc")
+	s.stale("the toolkit replaced in its place", s.a, 13, "CUDA headers 13.3 → 13.4: cudarc")
 	s.build(s.a, "sm_90")
 	told("the toolkit replaced in its place", "cuda-13040")
 	writeFiles(t, s.a, map[string]string{"lib64/libcublas.so": ""})
