@@ -401,7 +401,7 @@ func BenchmarkPage(b *testing.B) {
 }
 
 // TestRunsWithoutANumber: where no CI gave a run its number, the commands of one commit are one run until one of them comes again: a failure
-// counts beside a later success of another command, and no longer once its own command succeeds. Two of the same second are two.
+// counts although another command succeeded later, until its own command succeeds. Two commands that began in the same second are two runs.
 func TestRunsWithoutANumber(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
