@@ -67,8 +67,9 @@ type File struct {
 
 // Need is what the other machine must have itself.
 type Need struct {
-	Name string `json:"name"` // a library's, or the path of a program
-	Why  string `json:"why"`
+	Name    string `json:"name"` // a library's, or the path of a program
+	Why     string `json:"why"`
+	Missing bool   `json:"missing,omitempty"` // it was to be copied and could not be, and a program does not start without it
 }
 
 // Prove names the files of a bundle with which its programs are proven.
@@ -95,6 +96,21 @@ type Bundle struct {
 	Needs    []Need   `json:"needs"`
 	Glibc    string   `json:"glibc,omitempty"` // the oldest version of the C library with which the programs and libraries load
 	Prove    *Prove   `json:"prove,omitempty"`
+}
+
+// Incomplete names the libraries without which a program does not start and that could not be copied; nil: the bundle has all that it can.
+func (b Bundle) Incomplete() error {
+	var names []string
+	for _, n := range b.Needs {
+		if n.Missing {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return exit.Errorf(exit.Missing, "install it here and bundle again, or see to it that the other machine has it",
+		"the bundle lacks %s", strings.Join(names, ", "))
 }
 
 // Make makes a bundle, whole or not at all.
@@ -236,10 +252,8 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 		return o, false, &exit.UsageError{What: what,
 			Fix: "name one: gpubuild prove " + buildenv.PosixWords(h.Join(file, path.Base(m.Programs[0])))}
 	}
-	for _, f := range m.Files {
-		if sum, err := cache.Hash(h.Join(dir, filepath.FromSlash(f.Name))); err != nil || sum != f.SHA256 {
-			return o, false, exit.Errorf(exit.Usage, "make the bundle again", "%s was changed since it was made: %s", dir, f.Name)
-		}
+	if err := m.unchanged(dir); err != nil {
+		return o, false, exit.Errorf(exit.Usage, "make the bundle again", "%s was changed since it was made: %w", dir, err)
 	}
 	in := func(name string) string {
 		if name == "" {
@@ -263,4 +277,44 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 		o.Env = h.Env.Set("LD_LIBRARY_PATH", strings.TrimSuffix(in("lib")+":"+h.Env.Get("LD_LIBRARY_PATH"), ":"))
 	}
 	return o, true, nil
+}
+
+// unchanged is an error where a bundle's directory lacks a file of the manifest, or holds one that is not the manifest's: the loader would
+// take a library that was added. What is started must be one of the files, too.
+func (b Bundle) unchanged(dir string) error {
+	left, links := map[string]string{}, map[string]string{}
+	for _, f := range b.Files {
+		left[f.Name], links[f.Link] = f.SHA256, path.Base(f.Name)
+	}
+	started := slices.Clone(b.Programs)
+	if p := b.Prove; p != nil {
+		started = append(append(started, p.Probe, p.Control, p.Watch, p.CUPTI), p.Others...)
+	}
+	for _, name := range started {
+		if _, is := left[name]; name != "" && !is {
+			return fmt.Errorf("%s is none of its files", name)
+		}
+	}
+	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(dir, file)
+		name := filepath.ToSlash(rel)
+		if err := cmp.Or(err, relErr); err != nil || d.IsDir() || name == manifestName {
+			return err
+		}
+		if d.Type() == fs.ModeSymlink {
+			if to, err := os.Readlink(file); err != nil || links[name] == "" || to != links[name] {
+				return errors.New(name)
+			}
+			return nil
+		}
+		if sum, err := cache.Hash(file); err != nil || left[name] != sum {
+			return errors.New(name)
+		}
+		delete(left, name)
+		return nil
+	})
+	for name := range left {
+		err = cmp.Or(err, fmt.Errorf("it lacks %s", name))
+	}
+	return err
 }

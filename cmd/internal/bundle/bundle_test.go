@@ -467,6 +467,25 @@ func TestSeveralPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	added := filepath.Join(out, "lib", "libm.so.6")
+	for what, add := range map[string]func() error{
+		"lib/libm.so.6": func() error { return os.WriteFile(added, nil, 0o644) }, "lib/libm.so": func() error { return os.Symlink(lib, added[:len(added)-2]) },
+		"../probe is none": func() error {
+			other := strings.Replace(string(text), `"probe": "prove/libmine.so.1"`, `"probe": "../probe"`, 1)
+			return os.WriteFile(filepath.Join(out, manifestName), []byte(other), 0o644)
+		},
+	} {
+		if err := add(); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Open(m.Host, out); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+		_, _ = os.Remove(added), os.Remove(added[:len(added)-2]) // one of them is there
+		if err := os.WriteFile(filepath.Join(out, manifestName), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	newer := strings.Replace(string(text), `"version": "2.`, `"version": "9.`, 1)
 	if err := os.WriteFile(filepath.Join(out, manifestName), []byte(newer), 0o644); err != nil || newer == string(text) {
 		t.Fatal(err)
@@ -500,8 +519,9 @@ func TestWhatIsLeftToTheOtherMachine(t *testing.T) {
 		library string
 		after   func(file string) error // what becomes of the library after the link
 		want    string
+		code    int
 	}{
-		"missing":         {library: "libcublas.so.13", after: os.Remove, want: "not found"},
+		"missing":         {library: "libcublas.so.13", after: os.Remove, want: "not found", code: exit.Missing},
 		"cut off":         {library: "libmine.so.1", after: func(f string) error { return os.Truncate(f, 5000) }, want: "the loader gave no list"},
 		"not on the list": {library: "libnvinfer.so.10", want: "none of the lists"},
 		"not NVIDIA's":    {library: "libmine.so.1"},
@@ -522,6 +542,9 @@ func TestWhatIsLeftToTheOtherMachine(t *testing.T) {
 			b, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
 			if why := left(b, tt.library); err != nil || (why == "") != (tt.want == "") || !strings.Contains(why, tt.want) || has(b, tt.library) != (why == "") {
 				t.Errorf("%q, %v; %+v", why, err, b.Files)
+			}
+			if err := b.Incomplete(); exit.Of(err) != tt.code || tt.code != 0 && !strings.Contains(err.Error(), tt.library) {
+				t.Errorf("%v", err)
 			}
 		})
 	}

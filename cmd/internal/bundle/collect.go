@@ -30,7 +30,7 @@ func Collect(ctx context.Context, m *session.Machine, o Options) (Bundle, error)
 		}
 	}
 	if m.Host.OS != buildenv.Windows && !o.Own {
-		c.need("/bin/sh", "runs the start script")
+		c.need(Need{Name: "/bin/sh", Why: "runs the start script"})
 	}
 	for read := 0; ; read++ { // first what is linked, then what is loaded by name
 		for len(c.queue) > 0 {
@@ -162,7 +162,7 @@ func (c *collector) driversNeed() {
 	if c.m.Host.OS == buildenv.Windows {
 		name = "nvcuda.dll"
 	}
-	c.need(name, driversOwn)
+	c.need(Need{Name: name, Why: driversOwn})
 }
 
 const (
@@ -179,7 +179,7 @@ func (c *collector) add(ctx context.Context, l want) error {
 	c.seen[l.Name], c.seen[h.Base(l.Name)] = true, true
 	name, from := nameOf(h.Base(l.Name)), h.Real(l.Path)
 	permission, allowed := known().permission(name)
-	why := ""
+	why, missing := "", false
 	switch {
 	case system(h, h.Base(l.Name), l.Path):
 		return nil
@@ -188,12 +188,12 @@ func (c *collector) add(ctx context.Context, l want) error {
 	case strings.ContainsAny(l.Name, `/\`) && !l.byName:
 		why = h.Base(l.By) + " names it by its path"
 	case l.Kind != loader.OK && l.Kind != loader.Added:
-		why = l.Problem + proof.Remedy(l.Name, c.toolkits)
+		why, missing = l.Problem+proof.Remedy(l.Name, c.toolkits), l.Kind != loader.Unknown && !l.byName && !l.Delayed
 	case !allowed && !c.o.Own && nvidia(name):
 		why = notShipped
 	}
 	if why != "" {
-		c.need(l.Name, why)
+		c.need(Need{l.Name, why, missing})
 		return nil
 	}
 	c.b.Files = append(c.b.Files, File{
@@ -257,9 +257,9 @@ func (c *collector) link() {
 }
 
 // need notes once what the other machine must have.
-func (c *collector) need(library, why string) {
-	if !slices.ContainsFunc(c.b.Needs, func(n Need) bool { return n.Name == library }) {
-		c.b.Needs = append(c.b.Needs, Need{library, why})
+func (c *collector) need(library Need) {
+	if !slices.ContainsFunc(c.b.Needs, func(n Need) bool { return n.Name == library.Name }) {
+		c.b.Needs = append(c.b.Needs, library)
 	}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -31,8 +32,8 @@ func bundleVerb() verb {
 				"every library that the loader takes, except the C library and the driver's, and adds a start script, the names of " +
 				"NVIDIA's licences and a manifest of hashes. What proves the programs there goes to `prove`, gpubuild included: " +
 				"`gpubuild prove DIR` needs no compiler.\n" +
-				"A library that is missing here or may not be shipped is listed: the other machine must have it. " +
-				"After an error there is no bundle.",
+				"A library that is missing here or may not be shipped is listed: the other machine must have it. Exits with 11 if a " +
+				"program does not start without a library that is missing here. After any other error there is no bundle.",
 		},
 		flags: []*flag{
 			short("o", newFlag("out", cargo.Value, "DIR", "the new directory (PROGRAM-bundle, of the first)", func(v string) error {
@@ -77,7 +78,7 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		return err
 	}
 	if json != nil {
-		return report.Answer(a.Machine, json, "bundle", true, nil, b)
+		return cmp.Or(report.Answer(a.Machine, json, "bundle", b.Incomplete() == nil, nil, b), b.Incomplete())
 	}
 	var out strings.Builder
 	size, prove := int64(0), int64(0)
@@ -116,5 +117,5 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	}
 	files := report.Count(len(b.Files), "file")
 	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, files, tree.Size(size), strings.Join(start, ", "))
-	return a.Shell.Print(out.String())
+	return cmp.Or(a.Shell.Print(out.String()), b.Incomplete())
 }
