@@ -29,14 +29,13 @@ func BenchmarkScan(b *testing.B) {
 	mixed := make([]byte, 64<<20)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(mixed)
 	for _, bb := range []struct {
-		name    string
-		data    []byte
-		options []Option
-	}{{"code", code, nil}, {"code+sha256", code, []Option{WithHash()}}, {"mixed", mixed, nil}} {
+		name string
+		data []byte
+	}{{"code", code}, {"mixed", mixed}} {
 		b.Run(bb.name, func(b *testing.B) {
 			b.SetBytes(int64(len(bb.data)))
 			for range b.N {
-				scan(b, bb.data, bb.options...)
+				scan(b, bb.data)
 			}
 		})
 	}
@@ -101,7 +100,7 @@ func BenchmarkAgainstCuobjdump(b *testing.B) {
 			for i := range b.N + 1 {
 				b.StartTimer()
 				began := time.Now()
-				if _, err := Scan(f, fi.Size(), WithoutNames()); err != nil {
+				if _, err := Scan(f, fi.Size()); err != nil {
 					b.Fatal(err)
 				}
 				mine := time.Since(began)
@@ -134,28 +133,26 @@ func TestSameAnswersAsCuobjdump(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, how := range [][]Option{nil, {WithoutNames()}} {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			r, err := Scan(f, fi.Size(), how...)
-			if err != nil {
-				t.Fatal(err)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, err := Scan(f, fi.Size())
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if taken := after.TotalAlloc - before.TotalAlloc; taken > 128<<20 {
+			t.Errorf("%d bytes were allocated for a file of %d", taken, fi.Size())
+		}
+		var got []string
+		for _, im := range r.Images {
+			if im.Where == ".nv_fatbin" { // cuobjdump looks at nothing else
+				got = append(got, listing(im))
 			}
-			runtime.ReadMemStats(&after)
-			if taken := after.TotalAlloc - before.TotalAlloc; taken > 128<<20 {
-				t.Errorf("%d bytes were allocated for a file of %d", taken, fi.Size())
-			}
-			var got []string
-			for _, im := range r.Images {
-				if im.Where == ".nv_fatbin" { // cuobjdump looks at nothing else
-					got = append(got, listing(im))
-				}
-			}
-			want := oracle(t, cuobjdump, path)
-			slices.Sort(got)
-			if len(want) == 0 || !slices.Equal(got, want) {
-				t.Errorf("%s: got %d images, cuobjdump says %d\n%q\n%q", path, len(got), len(want), got, want)
-			}
+		}
+		want := oracle(t, cuobjdump, path)
+		slices.Sort(got)
+		if len(want) == 0 || !slices.Equal(got, want) {
+			t.Errorf("%s: got %d images, cuobjdump says %d\n%q\n%q", path, len(got), len(want), got, want)
 		}
 	}
 }
@@ -186,19 +183,12 @@ func BenchmarkBinary(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, bb := range []struct {
-		name    string
-		options []Option
-	}{{"plain", nil}, {"list", []Option{WithoutNames()}}, {"sha256", []Option{WithHash()}}} {
-		b.Run(bb.name, func(b *testing.B) {
-			b.SetBytes(fi.Size())
-			var r *Report
-			for range b.N {
-				if r, err = Scan(f, fi.Size(), bb.options...); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(len(r.Images)), "images")
-		})
+	b.SetBytes(fi.Size())
+	var r *Report
+	for range b.N {
+		if r, err = Scan(f, fi.Size()); err != nil {
+			b.Fatal(err)
+		}
 	}
+	b.ReportMetric(float64(len(r.Images)), "images")
 }

@@ -3,7 +3,6 @@ package fatbin
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -178,13 +177,6 @@ func (s *scanner) entry(e entry, off, from, to int64) bool {
 		s.add(im)
 		return false
 	}
-	if s.listed && e.kind == kindConcat {
-		return s.pieces(off, from-off, im, nil)
-	}
-	if s.listed && im.Compression != Raw {
-		s.add(im)
-		return s.packedLooks(im.Compression, from)
-	}
 	if im.Compression == Raw && e.kind != kindConcat {
 		im.Unpacked = im.Size
 		ok := s.inspect(&im, s.r, from, im.Size)
@@ -228,14 +220,6 @@ func (s *scanner) pieces(off, header int64, whole Image, data []byte) bool {
 	for i, stride := int64(0), table/count; i < count; i++ {
 		e := parseEntry(b[i*stride:])
 		im := e.image(off)
-		if s.listed {
-			im.Compression = whole.Compression
-			if i == 0 {
-				im.Size = whole.Size
-			}
-			s.add(im)
-			continue
-		}
 		if e.payload > uint64(len(data)) {
 			return malformed()
 		}
@@ -272,15 +256,6 @@ func (s *scanner) inspect(im *Image, r io.ReaderAt, off, size int64) bool {
 		return true
 	}
 	return false
-}
-
-// packedLooks says whether a payload that is not unpacked begins as its kind does. LZ4 blocks have no beginning of their own.
-func (s *scanner) packedLooks(how string, from int64) bool {
-	if how != Zstd {
-		return true
-	}
-	b := s.read(from, 4)
-	return b != nil && binary.LittleEndian.Uint32(b) == 0xFD2FB528 // RFC 8878, 3.1.1
 }
 
 // cubin reads a cubin at off that is in no container.
@@ -335,30 +310,6 @@ func signature(text []byte) string {
 		return string(m[1])
 	}
 	return ""
-}
-
-// Signature reads a tool of a toolkit, such as ptxas, and answers the version with which it signs what it writes; empty when it does not
-// say so in plain bytes, as a script that stands before the tool does not.
-func Signature(r io.Reader) (string, error) {
-	const longest = 64
-	buf, kept := make([]byte, longest+chunkSize), 0
-	for {
-		n, err := io.ReadFull(r, buf[kept:])
-		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if err != nil && !end {
-			return "", err
-		}
-		m := signed.FindSubmatchIndex(buf[:kept+n])
-		switch {
-		case m != nil && (end || m[1] < kept+n): // the number may go on in the next piece
-			return string(buf[m[2]:m[3]]), nil
-		case end:
-			return "", nil
-		}
-		tail := min(longest, kept+n)
-		copy(buf, buf[kept+n-tail:kept+n])
-		kept = tail
-	}
 }
 
 // header counts the bytes of comment lines that stand directly before off.

@@ -8,169 +8,70 @@ import (
 	"gpubuild/gpu"
 )
 
-// Ruling says whether a device can run one image.
-type Ruling struct {
-	Image Image  `json:"image"`
-	Runs  bool   `json:"runs"`
-	Why   string `json:"why,omitempty"` // why not, or what may yet stand in its way
-}
-
-// Cover says what of a file's device code a device can run.
-type Cover struct {
-	Runs    bool     `json:"runs"` // at least one image does
-	Why     string   `json:"why"`  // in one line, for a person
-	Rulings []Ruling `json:"rulings"`
-}
-
-// Coverage holds images against a device's capability and the newest CUDA version that its driver supports (zero: not known). It speaks
-// of what the file holds; a program can still bring code from elsewhere.
-func Coverage(images []Image, c gpu.Capability, driver gpu.Version) Cover {
-	cover := Cover{Rulings: []Ruling{}}
-	best, why := Ruling{}, []string{}
+// Uncovered says why a device of a capability can run none of a file's images, where the driver supports CUDA up to a version (zero: not
+// known); empty: it can run one. It speaks of what the file holds; a program can still bring code from elsewhere.
+func Uncovered(images []Image, c gpu.Capability, driver gpu.Version) string {
+	var why []string
 	for _, im := range images {
-		r := rule(im, c, driver)
-		cover.Rulings = append(cover.Rulings, r)
-		if !r.Runs && !slices.Contains(why, r.Why) {
-			why = append(why, r.Why)
+		reason := im.refused(c, driver)
+		if reason == "" {
+			return ""
 		}
-		// Machine code is what the driver takes first, and what has no doubt is what we name first.
-		if r.Runs && (!cover.Runs || better(r, best)) {
-			best, cover.Runs = r, true
+		if !slices.Contains(why, reason) {
+			why = append(why, reason)
 		}
 	}
+	if len(why) > 4 {
+		why = append(why[:4], fmt.Sprintf("and %d more", len(why)-4))
+	}
+	return strings.Join(why, "; ")
+}
+
+// refused says why a device cannot run an image; empty: it can.
+func (im Image) refused(c gpu.Capability, driver gpu.Version) string {
 	switch {
-	case len(images) == 0:
-		cover.Why = "the file holds no device code"
-	case cover.Runs:
-		cover.Why = fmt.Sprintf("%s for %s runs on %s", best.Image.what(), best.Image.Arch, c)
-		if best.Image.Arch.Virtual {
-			cover.Why = fmt.Sprintf("%s for %s is compiled by the driver for %s", best.Image.what(), best.Image.Arch, c)
-		}
-		if best.Why != "" {
-			cover.Why += "; " + best.Why
-		}
-	default:
-		if len(why) > 4 {
-			why = append(why[:4], fmt.Sprintf("and %d more", len(why)-4))
-		}
-		cover.Why = strings.Join(why, "; ")
+	case im.Kind == LTO:
+		return "lto-ir needs a link step before it runs anywhere"
+	case im.Kind != Cubin && im.Kind != PTX && im.Kind != PTXText:
+		return im.Kind + " is not known"
+	case im.Arch == (gpu.Arch{}):
+		return "an image without a known architecture"
 	}
-	return cover
+	if runs, why := im.Arch.Runs(c); !runs {
+		return why
+	}
+	need, known := neededBy(im.PTXVersion)
+	if im.Arch.Virtual && known && !driver.IsZero() && need.Compare(driver) > 0 {
+		return fmt.Sprintf("PTX %s needs a driver for CUDA %s, this one supports %s", im.PTXVersion, need, driver)
+	}
+	return ""
 }
 
-func better(a, b Ruling) bool {
-	if (a.Why == "") != (b.Why == "") {
-		return a.Why == ""
-	}
-	return a.Image.Kind == Cubin && b.Image.Kind != Cubin
+// ptxReleases says with which CUDA version a PTX version came, and so what a driver must support to compile it: the next minor versions of
+// both go together. Source: PTX ISA release history; for 11.0–13.4 llvm/llvm-project clang/lib/Driver/ToolChains/Cuda.cpp and
+// NVIDIA/cuda-python _ptx_utils.py. 8.6 is CUDA 12.7's number, which was never released.
+var ptxReleases = []struct {
+	ptx, cuda gpu.Version
+	count     int
+}{
+	{gpu.Version{Major: 6, Minor: 0}, gpu.Version{Major: 9, Minor: 0}, 3},
+	{gpu.Version{Major: 6, Minor: 3}, gpu.Version{Major: 10, Minor: 0}, 3},
+	{gpu.Version{Major: 7, Minor: 0}, gpu.Version{Major: 11, Minor: 0}, 9},
+	{gpu.Version{Major: 8, Minor: 0}, gpu.Version{Major: 12, Minor: 0}, 6},
+	{gpu.Version{Major: 8, Minor: 6}, gpu.Version{Major: 12, Minor: 7}, 3},
+	{gpu.Version{Major: 9, Minor: 0}, gpu.Version{Major: 13, Minor: 0}, 5},
 }
 
-func (im Image) what() string {
-	switch im.Kind {
-	case PTX, PTXText:
-		return strings.TrimSpace("PTX " + im.PTXVersion)
-	}
-	return im.Kind
-}
-
-func rule(im Image, c gpu.Capability, driver gpu.Version) Ruling {
-	r := Ruling{Image: im}
-	switch im.Kind {
-	case Cubin, PTX, PTXText:
-	case LTO:
-		r.Why = "lto-ir needs a link step before it runs anywhere"
-		return r
-	default:
-		r.Why = im.Kind + " is not known"
-		return r
-	}
-	if im.Arch == (gpu.Arch{}) {
-		r.Why = "an image without a known architecture"
-		return r
-	}
-	if r.Runs, r.Why = im.Arch.Runs(c); !r.Runs || driver.IsZero() {
-		return r
-	}
-	if im.Arch.Virtual {
-		need, known := NeededBy(im.PTXVersion)
-		switch {
-		case !known:
-			r.Why = fmt.Sprintf("which driver PTX %s needs is not known", im.PTXVersion)
-		case need.Compare(driver) > 0:
-			r.Runs = false
-			r.Why = fmt.Sprintf("PTX %s needs a driver for CUDA %s, this one supports %s", im.PTXVersion, need, driver)
-		}
-		return r
-	}
-	// Within a major version every driver runs the cubins of every toolkit; across one only the newer driver the older cubin
-	// (NVIDIA CUDA compatibility guide, "Minor version compatibility").
-	if built, err := gpu.ParseVersion(im.Toolkit); err == nil && built.Major > driver.Major {
-		r.Why = fmt.Sprintf("made by nvcc %s, and a driver for CUDA %s may refuse it", im.Toolkit, driver)
-	}
-	return r
-}
-
-// ptxVersions says with which CUDA version a PTX version came, and so what a driver must support to compile it.
-// Source: PTX ISA release history; for 11.0–13.4 llvm/llvm-project clang/lib/Driver/ToolChains/Cuda.cpp and NVIDIA/cuda-python
-// _ptx_utils.py. 8.6 is CUDA 12.7's number, which was never released.
-var ptxVersions = [...]struct{ ptx, cuda gpu.Version }{
-	{gpu.Version{Major: 6, Minor: 0}, gpu.Version{Major: 9, Minor: 0}},
-	{gpu.Version{Major: 6, Minor: 1}, gpu.Version{Major: 9, Minor: 1}},
-	{gpu.Version{Major: 6, Minor: 2}, gpu.Version{Major: 9, Minor: 2}},
-	{gpu.Version{Major: 6, Minor: 3}, gpu.Version{Major: 10, Minor: 0}},
-	{gpu.Version{Major: 6, Minor: 4}, gpu.Version{Major: 10, Minor: 1}},
-	{gpu.Version{Major: 6, Minor: 5}, gpu.Version{Major: 10, Minor: 2}},
-	{gpu.Version{Major: 7, Minor: 0}, gpu.Version{Major: 11, Minor: 0}},
-	{gpu.Version{Major: 7, Minor: 1}, gpu.Version{Major: 11, Minor: 1}},
-	{gpu.Version{Major: 7, Minor: 2}, gpu.Version{Major: 11, Minor: 2}},
-	{gpu.Version{Major: 7, Minor: 3}, gpu.Version{Major: 11, Minor: 3}},
-	{gpu.Version{Major: 7, Minor: 4}, gpu.Version{Major: 11, Minor: 4}},
-	{gpu.Version{Major: 7, Minor: 5}, gpu.Version{Major: 11, Minor: 5}},
-	{gpu.Version{Major: 7, Minor: 6}, gpu.Version{Major: 11, Minor: 6}},
-	{gpu.Version{Major: 7, Minor: 7}, gpu.Version{Major: 11, Minor: 7}},
-	{gpu.Version{Major: 7, Minor: 8}, gpu.Version{Major: 11, Minor: 8}},
-	{gpu.Version{Major: 8, Minor: 0}, gpu.Version{Major: 12, Minor: 0}},
-	{gpu.Version{Major: 8, Minor: 1}, gpu.Version{Major: 12, Minor: 1}},
-	{gpu.Version{Major: 8, Minor: 2}, gpu.Version{Major: 12, Minor: 2}},
-	{gpu.Version{Major: 8, Minor: 3}, gpu.Version{Major: 12, Minor: 3}},
-	{gpu.Version{Major: 8, Minor: 4}, gpu.Version{Major: 12, Minor: 4}},
-	{gpu.Version{Major: 8, Minor: 5}, gpu.Version{Major: 12, Minor: 5}},
-	{gpu.Version{Major: 8, Minor: 6}, gpu.Version{Major: 12, Minor: 7}},
-	{gpu.Version{Major: 8, Minor: 7}, gpu.Version{Major: 12, Minor: 8}},
-	{gpu.Version{Major: 8, Minor: 8}, gpu.Version{Major: 12, Minor: 9}},
-	{gpu.Version{Major: 9, Minor: 0}, gpu.Version{Major: 13, Minor: 0}},
-	{gpu.Version{Major: 9, Minor: 1}, gpu.Version{Major: 13, Minor: 1}},
-	{gpu.Version{Major: 9, Minor: 2}, gpu.Version{Major: 13, Minor: 2}},
-	{gpu.Version{Major: 9, Minor: 3}, gpu.Version{Major: 13, Minor: 3}},
-	{gpu.Version{Major: 9, Minor: 4}, gpu.Version{Major: 13, Minor: 4}},
-}
-
-// NeededBy says which CUDA version a driver must support to compile PTX of a version, such as "9.4"; false when it is not known.
-func NeededBy(ptx string) (gpu.Version, bool) {
+// neededBy says which CUDA version a driver must support to compile PTX of a version, such as "9.4"; false when it is not known.
+func neededBy(ptx string) (gpu.Version, bool) {
 	v, err := gpu.ParseVersion(ptx)
 	if err != nil {
 		return gpu.Version{}, false
 	}
-	if v.Major < 6 {
-		return gpu.Version{Major: 9}, true // older than every driver that is still about
-	}
-	for _, e := range ptxVersions {
-		if e.ptx == v {
-			return e.cuda, true
+	for _, r := range ptxReleases {
+		if minor := v.Minor - r.ptx.Minor; v.Major == r.ptx.Major && minor >= 0 && minor < r.count {
+			return gpu.Version{Major: r.cuda.Major, Minor: r.cuda.Minor + minor}, true
 		}
 	}
 	return gpu.Version{}, false
-}
-
-// WrittenBy answers the PTX version that a toolkit's compiler writes: the newest one that its release knows (each of 11.0–13.4 raised it
-// or kept the one before). It is false for releases that the table does not reach, whose PTX may be newer.
-func WrittenBy(toolkit gpu.Version) (string, bool) {
-	last := len(ptxVersions) - 1
-	if toolkit.Compare(ptxVersions[0].cuda) < 0 || toolkit.Compare(ptxVersions[last].cuda) > 0 {
-		return "", false
-	}
-	for last > 0 && ptxVersions[last].cuda.Compare(toolkit) > 0 {
-		last--
-	}
-	return ptxVersions[last].ptx.String(), true
 }

@@ -1,7 +1,7 @@
 package fatbin
 
 import (
-	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,9 +18,6 @@ const (
 	elfHeader    = 64
 	elfSection   = 64
 	elfSegment   = 56
-	sectionNone  = 8 // SHT_NOBITS
-	maxSections  = 1 << 18
-	maxStrings   = 64 << 20
 	maxNote      = 64 << 10
 	kernelPrefix = ".text."
 	// A kernel's parameters stand in a section of this prefix; a device function has none.
@@ -47,91 +44,53 @@ func (c cubinInfo) complete(im *Image) {
 var errCut = errors.New("it is cut off")
 
 // readCubin reads the 64-bit ELF file at off that is not longer than size.
-func readCubin(r io.ReaderAt, off, size int64) (cubinInfo, error) {
-	var c cubinInfo
-	at := func(pos, n uint64) ([]byte, error) {
-		if pos > uint64(size) || n > uint64(size)-pos {
-			return nil, errCut
+func readCubin(r io.ReaderAt, off, size int64) (c cubinInfo, err error) {
+	defer func() {
+		if p := recover(); p != nil { // debug/elf is not made for hostile files
+			err = fmt.Errorf("%v", p)
 		}
-		b := make([]byte, n)
-		if m, _ := r.ReadAt(b, off+int64(pos)); m < len(b) {
-			return nil, errCut
-		}
-		return b, nil
-	}
-	h, err := at(0, elfHeader)
-	if err != nil {
-		return c, err
+	}()
+	part := io.NewSectionReader(r, off, size)
+	var h [elfHeader]byte
+	if n, _ := part.ReadAt(h[:], 0); n < len(h) {
+		return c, errCut
 	}
 	le := binary.LittleEndian
 	if string(h[:6]) != "\x7fELF\x02\x01" || le.Uint16(h[18:]) != machineCUDA {
 		return c, errors.New("it is no 64-bit cubin")
 	}
-	c.arch = flagsArch(h[8], le.Uint32(h[48:]))
-	segments, sections := le.Uint64(h[32:]), le.Uint64(h[40:])
-	count, names := uint64(le.Uint16(h[60:])), uint64(le.Uint16(h[62:]))
-	if sections == 0 || sections >= uint64(size) || le.Uint16(h[58:]) != elfSection {
+	f, err := elf.NewFile(part)
+	if err != nil {
+		return c, err
+	}
+	if len(f.Sections) == 0 {
 		return c, errors.New("it has no table of sections")
 	}
-	first, err := at(sections, elfSection)
-	if err != nil {
-		return c, err
+	c.arch = flagsArch(f.ABIVersion, le.Uint32(h[48:]))
+	end := le.Uint64(h[40:]) + uint64(len(f.Sections))*elfSection
+	if n := len(f.Progs); n > 0 {
+		end = max(end, le.Uint64(h[32:])+uint64(n)*elfSegment)
 	}
-	if count == 0 { // more than 65279 sections: the numbers stand in the first one
-		count = le.Uint64(first[32:])
-	}
-	if names == 0xffff {
-		names = uint64(le.Uint32(first[40:]))
-	}
-	if count > maxSections || names >= count {
-		return c, fmt.Errorf("it claims %d sections", count)
-	}
-	table, err := at(sections, count*elfSection)
-	if err != nil {
-		return c, err
-	}
-	end := sections + count*elfSection
-	if n := uint64(le.Uint16(h[56:])); n > 0 {
-		if segments > uint64(size) || n*elfSegment > uint64(size)-segments {
-			return c, errCut
-		}
-		end = max(end, segments+n*elfSegment)
-	}
-	section := func(i uint64) (kind uint32, pos, n uint64) {
-		b := table[i*elfSection:]
-		return le.Uint32(b[4:]), le.Uint64(b[24:]), le.Uint64(b[32:])
-	}
-	_, pos, n := section(names)
-	if n > maxStrings {
-		return c, fmt.Errorf("its section names take %d bytes", n)
-	}
-	strtab, err := at(pos, n)
-	if err != nil {
-		return c, err
-	}
-	code, params, taken := map[string]bool{}, map[string]bool{}, 0
-	for i := uint64(0); i < count; i++ {
-		kind, pos, n := section(i)
-		if kind != sectionNone && i > 0 {
-			if pos > uint64(size) || n > uint64(size)-pos {
+	code, params := map[string]bool{}, map[string]bool{}
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL {
+			if s.Offset > uint64(size) || s.FileSize > uint64(size)-s.Offset {
 				return c, errCut
 			}
-			end = max(end, pos+n)
+			end = max(end, s.Offset+s.FileSize)
 		}
-		name := stringAt(strtab, le.Uint32(table[i*elfSection:]))
-		if taken += len(name); taken > maxStrings {
-			return c, errors.New("its section names overlap")
-		}
-		switch {
-		case bytes.HasPrefix(name, []byte(kernelPrefix)):
-			code[quote(name[len(kernelPrefix):])] = true
-		case bytes.HasPrefix(name, []byte(paramPrefix)):
-			params[quote(name[len(paramPrefix):])] = true
-		case string(name) == ".note.nv.tkinfo" && n <= maxNote:
-			if note, err := at(pos, n); err == nil {
+		if name, is := strings.CutPrefix(s.Name, kernelPrefix); is {
+			code[quote([]byte(name))] = true
+		} else if name, is := strings.CutPrefix(s.Name, paramPrefix); is {
+			params[quote([]byte(name))] = true
+		} else if s.Name == ".note.nv.tkinfo" && s.FileSize <= maxNote {
+			if note, err := s.Data(); err == nil {
 				c.readNote(note)
 			}
 		}
+	}
+	if end > uint64(size) {
+		return c, errCut
 	}
 	c.extent = int64(end)
 	for name := range code {
@@ -141,17 +100,6 @@ func readCubin(r io.ReaderAt, off, size int64) (cubinInfo, error) {
 	}
 	sort.Strings(c.kernels)
 	return c, nil
-}
-
-func stringAt(table []byte, off uint32) []byte {
-	if uint64(off) >= uint64(len(table)) {
-		return nil
-	}
-	s := table[off:min(uint64(len(table)), uint64(off)+maxNameBytes)]
-	if i := bytes.IndexByte(s, 0); i >= 0 {
-		return s[:i]
-	}
-	return nil
 }
 
 // flagsArch reads e_flags. ABI version 8 came with CUDA 13; before it the capability stood in the lowest byte. The suffix is not to be

@@ -73,14 +73,6 @@ func (s *scanner) elf() error {
 	} else if libs != nil {
 		s.report.Imports = libs
 	}
-	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
-		if paths, err := f.DynString(tag); err == nil && len(paths) > 0 {
-			for _, p := range paths {
-				s.report.RunPath = append(s.report.RunPath, strings.Split(p, ":")...)
-			}
-			break // RPATH is not looked at where there is a RUNPATH (ld.so(8))
-		}
-	}
 	return nil
 }
 

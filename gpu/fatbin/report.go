@@ -46,38 +46,11 @@ type Report struct {
 	Format  string   `json:"format"`            // ELF, PE or Other
 	Machine string   `json:"machine,omitempty"` // x86_64, aarch64, …
 	Size    int64    `json:"size"`
-	SHA256  string   `json:"sha256,omitempty"`          // when WithHash asked for it
 	Images  []Image  `json:"images"`                    // by offset
 	Imports []string `json:"imports"`                   // libraries that the loader must find, in the file's order
 	Delayed []string `json:"delayed_imports,omitempty"` // PE: libraries that are loaded at the first call of one of their functions
-	RunPath []string `json:"run_path,omitempty"`
-	Notes   []string `json:"notes,omitempty"` // what was malformed, cut off or left out
+	Notes   []string `json:"notes,omitempty"`           // what was malformed, cut off or left out
 }
-
-// Kernels lists the names of all kernels of all images, in order of the images, each once.
-func (r *Report) Kernels() []string {
-	seen := map[string]bool{}
-	var names []string
-	for _, im := range r.Images {
-		for _, k := range im.Kernels {
-			if !seen[k] {
-				seen[k] = true
-				names = append(names, k)
-			}
-		}
-	}
-	return names
-}
-
-// Option changes how a file is scanned.
-type Option func(*scanner)
-
-// WithHash puts the SHA-256 of the file into the report.
-func WithHash() Option { return func(s *scanner) { s.hashed = true } }
-
-// WithoutNames leaves out what only unpacking shows: the kernels of packed images, and the compiler of a packed cubin. Raw images are read
-// as usual.
-func WithoutNames() Option { return func(s *scanner) { s.listed = true } }
 
 // Bounds. Each is far above what real files hold and says what a hostile one can cost.
 const (

@@ -2,8 +2,6 @@ package fatbin
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -40,12 +38,10 @@ type span struct{ from, to int64 }
 type scanner struct {
 	r        io.ReaderAt
 	size     int64
-	hashed   bool
 	report   *Report
 	sections []section
 	skip     []span // of the file, ascending: what has been understood already
 	unloaded []span // ascending: debug information and symbols, which no loader puts into memory
-	listed   bool   // headers only
 	textDone int64  // text up to here has been looked at
 	last     hit    // the one looked at last
 	bad      int    // malformed things that cost time
@@ -63,7 +59,7 @@ func refuse(fix, format string, args ...any) error {
 }
 
 // ScanFile is Scan for a file of a host.
-func ScanFile(h buildenv.Host, path string, options ...Option) (*Report, error) {
+func ScanFile(h buildenv.Host, path string) (*Report, error) {
 	unreadable := func(err error) error {
 		var p *fs.PathError
 		switch {
@@ -99,7 +95,7 @@ func ScanFile(h buildenv.Host, path string, options ...Option) (*Report, error) 
 		}
 		r = bytes.NewReader(data)
 	}
-	rep, err := Scan(r, fi.Size(), options...)
+	rep, err := Scan(r, fi.Size())
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -107,25 +103,15 @@ func ScanFile(h buildenv.Host, path string, options ...Option) (*Report, error) 
 }
 
 // Scan looks through the size bytes of r. Its error is one of reading; whatever the bytes are, there is a report.
-func Scan(r io.ReaderAt, size int64, options ...Option) (*Report, error) {
+func Scan(r io.ReaderAt, size int64) (*Report, error) {
 	s := &scanner{r: r, size: size, last: hit{off: -1},
 		report: &Report{Size: size, Format: Other, Images: []Image{}, Imports: []string{}}}
-	for _, o := range options {
-		o(s)
-	}
 	s.describe()
 	if err := s.pass(); err != nil {
 		return nil, err
 	}
 	if s.zstd != nil {
 		s.zstd.Close()
-	}
-	if s.hashed {
-		sum := sha256.New()
-		if _, err := io.Copy(sum, io.NewSectionReader(r, 0, s.size)); err != nil {
-			return nil, err
-		}
-		s.report.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	}
 	sort.SliceStable(s.report.Images, func(i, j int) bool { return s.report.Images[i].Offset < s.report.Images[j].Offset })
 	for i := range s.report.Images {

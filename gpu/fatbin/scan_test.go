@@ -2,8 +2,6 @@ package fatbin
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,9 +17,9 @@ import (
 	"gpubuild/buildenv/exit"
 )
 
-func scan(t testing.TB, data []byte, options ...Option) *Report {
+func scan(t testing.TB, data []byte) *Report {
 	t.Helper()
-	r, err := Scan(bytes.NewReader(data), int64(len(data)), options...)
+	r, err := Scan(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,30 +146,14 @@ func TestEveryPlace(t *testing.T) {
 		for _, off := range offsets {
 			clear(data)
 			copy(data[off:], image)
-			for _, options := range [][]Option{nil, {WithHash()}} {
-				r := scan(t, data, options...)
-				if len(r.Images) != 1 || len(r.Notes) != 0 {
-					t.Fatalf("image %d at %d: %+v %q", i, off, r.Images, r.Notes)
-				}
-				if at := r.Images[0].Offset; at != int64(off) && (i > 0 || at != int64(off+headerBytes)) {
-					t.Errorf("image %d at %d: found at %d", i, off, at)
-				}
+			r := scan(t, data)
+			if len(r.Images) != 1 || len(r.Notes) != 0 {
+				t.Fatalf("image %d at %d: %+v %q", i, off, r.Images, r.Notes)
+			}
+			if at := r.Images[0].Offset; at != int64(off) && (i > 0 || at != int64(off+headerBytes)) {
+				t.Errorf("image %d at %d: found at %d", i, off, at)
 			}
 		}
-	}
-}
-
-func TestHash(t *testing.T) {
-	// A big image in the middle must be hashed though it need not be searched.
-	big := elfFile(machineCUDA, 0x5a04, part{".text.k", make([]byte, 5*chunkSize)})
-	data := text(make([]byte, chunkSize/2+1), big, []byte("tail"))
-	sum := sha256.Sum256(data)
-	r := scan(t, data, WithHash())
-	if want := hex.EncodeToString(sum[:]); r.SHA256 != want || len(r.Images) != 1 {
-		t.Errorf("got %s, want %s; %d images", r.SHA256, want, len(r.Images))
-	}
-	if r := scan(t, data); r.SHA256 != "" || len(r.Images) != 1 {
-		t.Errorf("%+v", r)
 	}
 }
 
@@ -301,8 +283,8 @@ func TestScanFile(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	r, err := ScanFile(h, write("text", []byte("hello")), WithHash())
-	if err != nil || r.Format != Other || r.Size != 5 || r.SHA256[:8] != "2cf24dba" {
+	r, err := ScanFile(h, write("text", []byte("hello")))
+	if err != nil || r.Format != Other || r.Size != 5 {
 		t.Errorf("%+v %v", r, err)
 	}
 	if r, err := ScanFile(h, write("broken", []byte("\x7fELF\x02\x01\x01"))); err != nil || r.Format != ELF || len(r.Notes) != 1 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/proof"
@@ -19,7 +20,6 @@ import (
 
 // scanOptions are the flags of scan.
 type scanOptions struct {
-	List      bool // images only
 	Libraries bool
 	JSON      *string
 }
@@ -35,7 +35,6 @@ func scanVerb() verb {
 				"with 11 if a library is missing, with 12 if the loader would load a link stub or a library for another platform.",
 		},
 		flags: []*flag{
-			toggle("list", "list images only; do not decompress them, so compressed ones show no kernel names", &o.List),
 			toggle("libraries", "list the shared libraries that the loader takes, and from where, recursively", &o.Libraries),
 			jsonFlag(&o.JSON),
 		},
@@ -46,18 +45,10 @@ func scanVerb() verb {
 }
 
 func runScan(ctx context.Context, m *session.Machine, o scanOptions, l cargo.Line) error {
-	// The hash takes ten times as long as the rest, and only a machine reads it.
-	var how []fatbin.Option
-	if o.JSON != nil {
-		how = append(how, fatbin.WithHash())
-	}
-	if o.List {
-		how = append(how, fatbin.WithoutNames())
-	}
 	var all []scanned
 	code := exit.Done
 	for _, path := range l.Positional {
-		r, err := fatbin.ScanFile(m.Host, m.Host.Abs(path), how...)
+		r, err := fatbin.ScanFile(m.Host, m.Host.Abs(path))
 		if err == nil {
 			err = proof.Unmarked(m, m.Host.Abs(path))
 		}
@@ -65,6 +56,11 @@ func runScan(ctx context.Context, m *session.Machine, o scanOptions, l cargo.Lin
 			return err
 		}
 		f := scanned{File: path, Report: r}
+		if o.JSON != nil { // it takes ten times as long as the rest, and only a machine reads it
+			if f.SHA256, err = cache.Hash(m.Host.Abs(path)); err != nil {
+				return err
+			}
+		}
 		if o.Libraries {
 			// In the directories of this machine's toolkits and cuDNNs, too, as a proof does.
 			f.Libraries, err = loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(path), proof.LibraryDirs(m, proof.Toolkits(m, nil)))
@@ -101,9 +97,6 @@ func runScan(ctx context.Context, m *session.Machine, o scanOptions, l cargo.Lin
 			}
 			b.WriteByte('\n')
 			for n, k := range im.Kernels {
-				if o.List {
-					break
-				}
 				if n == 20 && !l.Has("--all-targets") {
 					fmt.Fprintf(&b, "                … and %d more kernels\n", len(im.Kernels)-n)
 					break
@@ -192,7 +185,8 @@ type scanAnswer struct {
 
 // scanned is one file of it.
 type scanned struct {
-	File string `json:"file"`
+	File   string `json:"file"`
+	SHA256 string `json:"sha256,omitempty"`
 	*fatbin.Report
 	Libraries []loader.Library `json:"libraries,omitempty"`
 }

@@ -45,7 +45,7 @@ func TestFlagNamesAreUnique(t *testing.T) {
 
 // TestFlagsStandAnywhere: urfave stops at the first positional word, and our verbs take flags behind it, too.
 func TestFlagsStandAnywhere(t *testing.T) {
-	for _, words := range []string{"--list FILE --json=out", "FILE --list --json=out", "FILE --json=out --list -- x"} {
+	for _, words := range []string{"--libraries FILE --json=out", "FILE --libraries --json=out", "FILE --json=out --libraries -- x"} {
 		v, _ := find("scan")
 		line, given, err := v.split(strings.Fields(words))
 		if err != nil || len(given) != 2 || len(line.Positional) != 1 {

@@ -96,11 +96,11 @@ func uncovered(ctx context.Context, m *session.Machine, path string) string {
 	d, devices, _ := driver.Inventory(ctx, m.Host, m.Runner)
 	why := ""
 	for _, dev := range devices {
-		c := fatbin.Coverage(r.Images, dev.Capability, d.CUDA)
-		if c.Runs || dev.Capability.IsZero() {
+		reason := fatbin.Uncovered(r.Images, dev.Capability, d.CUDA)
+		if reason == "" || dev.Capability.IsZero() {
 			return ""
 		}
-		why = dev.Name + ": " + c.Why
+		why = dev.Name + ": " + reason
 	}
 	return why
 }
