@@ -169,7 +169,6 @@ type Identity struct {
 type Process struct {
 	Identity
 	Words       []string     `json:"-"`         // what it was started with, behind its name: nothing for a receipt
-	Time        int64        `json:"-"`         // when it began to record, in ns since 1970
 	Recording   bool         `json:"recording"` // CUPTI was switched on
 	CUPTI       uint32       `json:"cupti,omitempty"`
 	LibCUPTI    string       `json:"libcupti,omitempty"`
@@ -291,7 +290,6 @@ type heartbeat struct {
 	Version int      `json:"version"`
 	PPid    int      `json:"ppid"`
 	Words   []string `json:"words"`
-	Time    int64    `json:"time"`
 }
 
 // launches is a line about one kernel: one launch, or several that were summed up.
@@ -321,7 +319,7 @@ func (p *parser) add(event string, text []byte) bool {
 			return false
 		}
 		e.Parent = e.PPid
-		p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words, Time: e.Time})
+		p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words})
 		p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
 		return true
 	}

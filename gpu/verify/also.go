@@ -3,7 +3,6 @@ package verify
 import (
 	"path"
 	"slices"
-	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
@@ -13,19 +12,22 @@ import (
 // interpreter knows by its name a program that runs a script.
 var interpreter = lazyregexp.New(`^(python|pypy|perl|ruby|node|julia|Rscript|bash|dash|sh|zsh)[\d.]*$`).MatchString
 
-// script is what an interpreter runs: of the words that it was started with the first that is a file, from dir where it is relative, or
-// the `-m` or `-c` before it; nothing where the words do not say it, as of a program that has changed its title.
-func script(h buildenv.Host, p probe.Process, dir string) string {
+// bare are options of interpreters without a value.
+var bare = lazyregexp.New(`^-[uBOsSPqvxw]+$`).MatchString
+
+// script is the file that an interpreter runs: of the words that it was started with the first behind options without a value. A relative
+// one is known only of the program as gpubuild started it, with args, in dir: another process may have had another directory. Nothing
+// where that is not known: `-m`, `-c`, options with values, a title that the program gave itself.
+func script(h buildenv.Host, p probe.Process, program bool, args []string, dir string) string {
 	if !interpreter(path.Base(p.Exe)) {
 		return ""
 	}
-	for _, word := range p.Words {
-		if word == "-m" || word == "-c" {
-			return word
-		}
-		if file := h.From(dir, word); h.IsFile(file) {
-			return file
-		}
+	i := slices.IndexFunc(p.Words, func(w string) bool { return !bare(w) })
+	if i < 0 || !h.IsAbs(p.Words[i]) && !(program && slices.Equal(p.Words, args)) {
+		return ""
+	}
+	if file := h.From(dir, p.Words[i]); h.IsFile(file) {
+		return file
 	}
 	return ""
 }
@@ -35,7 +37,6 @@ type Also struct {
 	Path   string
 	Inode  uint64 // of a child's file, as it ran; 0: not known
 	Device uint64
-	Since  int64 // of a script: when the process that runs it began to record, in ns since 1970
 }
 
 // Also lists the files besides the binary that launched what counts.
@@ -52,8 +53,8 @@ func (e Evidence) Also(r Rules) (out []Also) {
 		if !p.Self || p.Script == e.Binary { // a child, or the script's interpreter
 			add(Also{Path: p.Exe, Inode: p.ExeInode, Device: p.ExeDevice})
 		}
-		if p.Script != "" && p.Script != e.Binary && !strings.HasPrefix(p.Script, "-") {
-			add(Also{Path: p.Script, Since: p.Time})
+		if p.Script != "" && p.Script != e.Binary {
+			add(Also{Path: p.Script})
 		}
 	}
 	return out

@@ -64,7 +64,7 @@ type Process struct {
 	Running  bool   `json:"running,omitempty"`   // it ran when gpubuild stopped the program
 	Real     bool   `json:"real"`                // its driver is a real one
 	RealNote string `json:"real_note,omitempty"` // why not, or what to say of it
-	Script   string `json:"script,omitempty"`    // what it runs, if it is an interpreter: a file, -m or -c
+	Script   string `json:"script,omitempty"`    // the file that it runs, if it is an interpreter and that is known
 }
 
 // Exit is how the program ended.
@@ -121,6 +121,7 @@ type Seen struct {
 	Inner       int    `json:"inner,omitempty"`     // its pid in a PID namespace of its own, Namespace
 	Namespace   uint64 `json:"namespace,omitempty"` // 0: that of the program
 	Exe         string `json:"exe,omitempty"`
+	Driver      string `json:"driver,omitempty"`       // Windows: the driver's library that it had loaded
 	Closed      bool   `json:"closed,omitempty"`       // it may not be looked into (setuid, another user's)
 	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
 	Root        bool   `json:"root,omitempty"`         // the program itself

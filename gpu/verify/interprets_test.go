@@ -7,20 +7,22 @@ func TestInterprets(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		story string
+		line  string
 		words []string
 		want  bool
 	}{
-		{"as Linux starts it", []string{"/w/train.py", "x"}, true},
-		{"with an option of its first line", []string{"-u", "/w/train.py"}, true},
-		{"a title of its own", nil, true},
-		{"a title that left the words empty", []string{"", ""}, true},
-		{"a relative word", []string{"train.py"}, false},
-		{"another script, which is given this one", []string{"other.py", "/w/train.py"}, false},
-		{"code on the command line", []string{"-c", "import x", "/w/train.py"}, false},
-		{"long options before another script", []string{"-O", "-u"}, false},
+		{"as Linux starts it", "/p", []string{"/w/train.py", "x"}, true},
+		{"with an option of its first line", "/p -u", []string{"-u", "/w/train.py"}, true},
+		{"with an option of its own", "/p", []string{"-cimport x", "/w/train.py"}, false},
+		{"started again without a word: it reads its standard input", "/p", nil, false},
+		{"a title that left the words empty", "/p", []string{""}, true},
+		{"a relative word", "/p", []string{"train.py"}, false},
+		{"another script, which is given this one", "/p", []string{"other.py", "/w/train.py"}, false},
+		{"code on the command line", "/p", []string{"-c", "import x", "/w/train.py"}, false},
+		{"options alone", "/p -O -u", []string{"-O", "-u"}, false},
 	}
 	for _, tt := range tests {
-		if got := interprets(tt.words, "/w/train.py"); got != tt.want {
+		if got := interprets(tt.line, tt.words, "/w/train.py"); got != tt.want {
 			t.Errorf("%s: %v", tt.story, got)
 		}
 	}

@@ -357,8 +357,12 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	}
 	children := w.Children || w.Orphans > 0 || s.forks
 	for _, p := range w.Seen {
-		if why := outOfSight(p); why != "" && !p.Root && (len(w.Nodes) > 0 || w.Watched == 0) { // gpubuild itself starts the root
+		if why := outOfSight(p); why != "" && !p.Root && (len(w.Nodes) > 0 || w.Watched <= 0) { // gpubuild itself starts the root
 			return why
+		}
+		if p.Driver != "" && len(heart) == 0 {
+			return fmt.Sprintf("process %d (%s) had loaded the driver, and the probe never started: whether it called it is not known",
+				p.Pid, p.Exe)
 		}
 		children = children || !p.Root || len(heart) > 0 && !heart[processID{p.Pid, p.Started}]
 	}

@@ -270,6 +270,9 @@ func TestJudge(t *testing.T) {
 	}{
 		{"Windows, everything fits", windows(proven), func(*Evidence) {}, Proved, ""},
 		{"Windows, nothing came of it", windows(silent), func(*Evidence) {}, Unproved, "is not known"},
+		{"Windows, the driver was loaded and the probe was not", windows(silent), func(e *Evidence) { e.Watch.Seen = []Seen{{Pid: 7, Root: true, Driver: `C:\nvcuda.dll`}} }, Unproved, "had loaded the driver"},
+		{"Windows, a child that lost the variable", windows(silent), func(e *Evidence) { e.Watch.Seen = []Seen{{Pid: 8, NoInjection: true}} }, Unproved, "process 8 () has lost the variable"},
+		{"Windows, a child that may not be looked into", windows(silent), func(e *Evidence) { e.Watch.Seen = []Seen{{Pid: 8, Closed: true}} }, Unproved, "process 8 may not be looked into"},
 		{"Windows, a heartbeat and no launch", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{} }, NotUsed, "in this program and its children"},
 		{"Windows, a heartbeat, no launch and no end", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "TerminateProcess"},
 		{"Windows, an access violation", windows(proven), func(e *Evidence) { e.Exit.Code = 0xC0000005 }, Unproved, "access violation (0xC0000005)"},

@@ -229,9 +229,10 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, b original) erro
 		is := func(id cache.Identity) bool {
 			return p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
 		}
-		runs := script(h, p, h.Abs(o.Dir))
-		self := is(b.id) || is(b.interpreter) && e.isProgram(Process{Process: p}) && interprets(p.Words, e.Binary)
-		q := Process{Process: p, Self: self, Tree: e.Watch.holds(p), Loaded: complete(h, o.loaded(p)), Script: runs}
+		program := e.isProgram(Process{Process: p})
+		self := is(b.id) || is(b.interpreter) && program && interprets(b.line, p.Words, e.Binary)
+		q := Process{Process: p, Self: self, Tree: e.Watch.holds(p), Loaded: complete(h, o.loaded(p)),
+			Script: script(h, p, program && is(b.id), o.Args, h.Abs(o.Dir))}
 		q.Real, q.RealNote = judged(o.Real, q.Loaded)
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
@@ -239,15 +240,16 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, b original) erro
 	return err
 }
 
-// interprets reports whether an interpreter with these words runs this script: nothing but options stands before it. Linux gives the whole
-// path by which the script was started; a relative word may be another file, after a chdir. A program that has changed its title has none.
-func interprets(words []string, script string) bool {
+// interprets reports whether an interpreter with these words runs this script, whose first line is given: nothing but options of that line
+// stands before it. Linux gives the whole path by which the script was started; a relative word may be another file, after a chdir. A
+// program that has changed its title has empty words; one that was started again without any has none.
+func interprets(line string, words []string, script string) bool {
 	for _, w := range words {
-		if w != "" && !strings.HasPrefix(w, "-") {
+		if w != "" && !(strings.HasPrefix(w, "-") && strings.Contains(line, w)) {
 			return w == script
 		}
 	}
-	return !slices.ContainsFunc(words, func(w string) bool { return w != "" })
+	return len(words) > 0 && !slices.ContainsFunc(words, func(w string) bool { return w != "" })
 }
 
 // stopPeriod is how often the records of a running program are judged.

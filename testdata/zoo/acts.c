@@ -3,7 +3,7 @@
  *   product[=NAME]  launches a product, waits for it and reads it back; what fails is passed over
  *   launch[=NAME]   launches a product and does not wait for it
  *   fill[=NAME]     launches something else
- *   sync, stream, event, query, read, later   waits in that way: cuCtxSynchronize, cuStreamSynchronize, cuEventSynchronize, cuStreamQuery, cuMemcpyDtoH, Async
+ *   sync, stream, event, query, read, later   waits in that way: cuCtxSynchronize, cuStreamSynchronize, cuEventSynchronize, cuStreamQuery, cuMemcpyDtoH, Async; own   cuStreamSynchronize of the stream of its launches
  *   wait=NAME, copy=NAME   that function of the driver's waits, or copies a buffer          device=N   goes on with another device
  *   cpu             a product on the CPU
  *   say=TEXT, err=TEXT   writes a line       part=TEXT    the same without its end
@@ -122,6 +122,7 @@ static int waits(const char *how) {
     if (!strcmp(how, "read")) return d.to_host(c, result, sizeof c);
     if (!strcmp(how, "later")) { *(void **)&later = entry("cuMemcpyDtoHAsync_v2"); return later(c, result, sizeof c, NULL); }
     if (!strcmp(how, "stream")) { *(void **)&f = entry("cuStreamSynchronize"); return f(NULL); }
+    if (!strcmp(how, "own")) { *(void **)&f = entry("cuStreamSynchronize"); return f(in); }
     if (!strcmp(how, "query")) { *(void **)&f = entry("cuStreamQuery"); return f(NULL); }
     *(void **)&create = entry("cuEventCreate"); *(void **)&record = entry("cuEventRecord"); *(void **)&f = entry("cuEventSynchronize");
     return create(&e, 0) || record(e, NULL) || f(e);
@@ -213,7 +214,7 @@ static void run(int i) {
         else if (!strcmp(what, "product")) { if (launch(with ? with : "matmul", 0) == 0 && waits("sync") == 0) (void)waits("read"); }
         else if (!strcmp(what, "launch")) (void)launch(with ? with : "matmul", 0);
         else if (!strcmp(what, "fill")) { if (d.launch) (void)gpu_fill(&d, with ? with : "fill_f32"); }
-        else if (strstr(" sync stream event query read later ", what)) (void)waits(what);
+        else if (strstr(" sync stream own event query read later ", what)) (void)waits(what);
         else if (!strcmp(what, "wait")) { int (*f)(void *); *(void **)&f = entry(with); (void)f(NULL); }
         else if (!strcmp(what, "copy")) { int (*f)(uint64_t, uint64_t, size_t); *(void **)&f = entry(with); (void)f(result, result, 4); }
         else if (!strcmp(what, "device")) { void *context; if (d.launch && d.retain(&context, atoi(with)) == 0) (void)d.current(context); }

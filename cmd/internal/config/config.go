@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -177,7 +178,7 @@ func decode(s Source) (File, error) {
 		if md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&f); err != nil {
 			return File{}, syntax(s, err)
 		}
-		return f, check(s, f, md.Undecoded())
+		return f, check(s, f, md)
 	}
 	path := s.below()
 	table := whole
@@ -197,7 +198,7 @@ func decode(s Source) (File, error) {
 			return File{}, syntax(s, err)
 		}
 	}
-	return f, check(s, f, md.Undecoded())
+	return f, check(s, f, md)
 }
 
 func syntax(s Source, err error) error {
@@ -217,9 +218,16 @@ var wrongType = lazyregexp.New(`^toml: line (\d+) \(last key "([^"]+)"\): (?:inc
 
 const correctIt = "correct the value, or see `gpubuild help config`"
 
-// check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip.
-func check(s Source, f File, undecoded []toml.Key) error {
-	for _, key := range undecoded {
+// check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip. Of one with a capital the library takes what
+// it likes, also beside the right one. Only the NAME of [on.NAME] may have them.
+func check(s Source, f File, md toml.MetaData) error {
+	capital := func(key toml.Key) bool {
+		if at := len(s.below()); len(key) > at+1 && key[at] == "on" {
+			key = append(key[:at:at], key[at+2:]...)
+		}
+		return strings.ToLower(key.String()) != key.String()
+	}
+	for _, key := range append(md.Undecoded(), slices.DeleteFunc(md.Keys(), func(k toml.Key) bool { return !capital(k) })...) {
 		if below := s.below(); len(below) > 0 {
 			if len(key) <= len(below) || key[:len(below)].String() != toml.Key(below).String() {
 				continue

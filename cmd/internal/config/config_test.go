@@ -48,6 +48,9 @@ func TestReadRefuses(t *testing.T) {
 			"[matrix] no longer exists"},
 		{"an alert of version 2", "", "[watch]\nfail-on = [\"xid\"]\n", 2, `there is no alert "xid"`},
 		{"a key of another table", "", "[toolchain]\ncuda = \"13.4\"\n[ci]\ncuda = \"13.4\"\n", 4, `unknown key "ci.cuda"`},
+		{"a key in another case", "", "[prove]\nKernel = \"gemm\"\n", 2, `unknown key "prove.Kernel"`},
+		{"a key in another case beside the right one", "", "[prove]\nkernel = \"gemm\"\nKERNEL = \"relu\"\n", 3, `unknown key "prove.KERNEL"`},
+		{"a table in another case", "", "[Prove]\nkernel = \"gemm\"\n", 1, `unknown key "Prove"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

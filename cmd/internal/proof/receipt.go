@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/receipt"
@@ -23,6 +24,7 @@ func (t Task) prove(ctx context.Context, m *session.Machine, asked verify.Option
 	if !t.Receipt {
 		return t.run(ctx, m, asked)
 	}
+	began := time.Now()
 	sealed, err := receipt.Seal(asked.Binary)
 	if err != nil {
 		return Proof{}, err
@@ -31,7 +33,7 @@ func (t Task) prove(ctx context.Context, m *session.Machine, asked verify.Option
 	if err != nil {
 		return p, err
 	}
-	r, err := t.receipt(m, sealed, p, asked)
+	r, err := t.receipt(m, sealed, began, p, asked)
 	if err != nil {
 		p.NoReceipt = fmt.Errorf("no receipt: %w", err)
 		return p, nil
@@ -40,8 +42,10 @@ func (t Task) prove(ctx context.Context, m *session.Machine, asked verify.Option
 	return p, nil
 }
 
-// receipt is that of a program that was proven. A file that is not what ran has none.
-func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, p Proof, asked verify.Options) (r receipt.Receipt, err error) {
+// receipt is that of a program that was proven. A file that is not what ran has none: one beside the binary must not have changed since the
+// run began, because nobody knows when in it the file was read.
+func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, began time.Time, p Proof, asked verify.Options) (
+	r receipt.Receipt, err error) {
 	now, err := cache.Identify(asked.Binary)
 	if err == nil && now != sealed.ID { // its time alone may be another, or it was replaced by the same
 		var again receipt.Sealed
@@ -61,7 +65,7 @@ func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, p Proof, asked 
 		}
 		fi, err := os.Stat(also.Path)
 		if err != nil || also.Inode != 0 && (sealed.ID.Inode != also.Inode || sealed.ID.Device != also.Device) ||
-			also.Since != 0 && cache.StateTimeOf(fi) > also.Since {
+			cache.StateTimeOf(fi) > began.UnixNano() {
 			return r, errors.Join(err, changed(also.Path))
 		}
 		r.Also = append(r.Also, receipt.Binary{Path: also.Path, Size: sealed.Size, SHA256: sealed.SHA256})

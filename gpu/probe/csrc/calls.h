@@ -65,7 +65,7 @@
 { 80, OTHER }, /* cu64MemsetD2D16 */
 { 81, OTHER }, /* cuMemsetD2D32 */
 { 82, OTHER }, /* cu64MemsetD2D32 */
-{ 119, MARK }, /* cuEventRecord */
+{ 119, OTHER }, /* cuEventRecord */
 { 120, EVENT }, /* cuEventQuery */
 { 121, EVENT }, /* cuEventSynchronize */
 { 123, OTHER }, /* cuEventElapsedTime */
@@ -167,12 +167,12 @@
 { 436, OTHER }, /* cuStreamWaitEvent_ptsz */
 { 439, STREAM }, /* cuStreamQuery_ptsz */
 { 440, STREAM }, /* cuStreamSynchronize_ptsz */
-{ 441, MARK }, /* cuEventRecord_ptsz */
+{ 441, OTHER }, /* cuEventRecord_ptsz */
 { 544, END }, /* cuDevicePrimaryCtxRelease_v2 */
 { 545, END }, /* cuDevicePrimaryCtxReset_v2 */
 { 549, MEMORY }, /* cuMemCreate */
-{ 587, MARK }, /* cuEventRecordWithFlags */
-{ 588, MARK }, /* cuEventRecordWithFlags_ptsz */
+{ 587, OTHER }, /* cuEventRecordWithFlags */
+{ 588, OTHER }, /* cuEventRecordWithFlags_ptsz */
 { 598, MEMORY }, /* cuMemAllocAsync */
 { 599, MEMORY }, /* cuMemAllocAsync_ptsz */
 { 600, OTHER }, /* cuMemFreeAsync */

@@ -75,17 +75,19 @@ static void heartbeat(int forked, const char *caller) {   /* under the lock, or 
     program(exe, sizeof exe);
     compose("injected");
     field_n("version", 1);
-    field_n("pid", process_id()); field_n("ppid", parent_id()); field_n("started", start_time()); field_n("time", nanoseconds());
+    field_n("pid", process_id()); field_n("ppid", parent_id()); field_n("started", start_time());
     if (in) field_n("namespace", in);
     field_s("exe", exe);
     if (program_file(&device, &inode)) { field_n("exe_device", device); field_n("exe_inode", inode); }
     if (caller) field_s("caller", caller);
     if (forked) text(",\"forked\":true");
     else {                          /* the script of an interpreter is among the words; the watcher among the ancestors, if the program or a child of it started us */
-        static char line[4096]; size_t end = command_line(line, sizeof line), at = strlen(line) + 1;
+        static char line[4096]; size_t end = command_line(line, sizeof line), at = strlen(line) + 1, words;
         uint64_t pid, parent = parent_id(), started; int n = 0;
         field("words"); text("["); listed = 0;
-        for (; at < end; at += strlen(line + at) + 1) item(line + at);
+        for (words = end; words > at && !line[words - 1]; words--) { }
+        for (; at < words; at += strlen(line + at) + 1) item(line + at);
+        if (words < end - 1) item("");  /* a title that a program gave itself has zeros behind it */
         text("]");
         field("ancestors"); text("[");
         for (; n < 64 && (pid = parent) > 0 && ancestor(pid, &started, &parent); n++) {

@@ -176,7 +176,7 @@ static const char *cannot_host(void) {
 static size_t command_line(char *to, size_t size) {
     int fd = open(OF_SELF("cmdline"), O_RDONLY | O_CLOEXEC); ssize_t n = fd < 0 ? 0 : read(fd, to, size - 1);
     if (fd >= 0) close(fd);
-    while (n > 0 && to[n - 1]) n--;
+    while (n > 0 && to[n - 1]) n--;     /* a word that was cut */
     to[n > 0 ? n : 0] = 0;
     return n > 0 ? (size_t)n : 0;
 }

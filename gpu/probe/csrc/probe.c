@@ -111,11 +111,8 @@ static int flush_rc = -1;           /* of the last flush */
 struct context { volatile uint32_t id; void *volatile handle; };
 /* What was waited for with success: the kernels of one stream, or of all (WHOLE), that were launched before. */
 struct wait { volatile uint32_t context, stream, waited, told; const char *volatile function; };
-/* An event stands for what was in a stream when it was recorded there. Of two with one place the later stays. */
-struct event { void *volatile handle; volatile uint32_t context, stream, correlation; };
-enum { WAITS = 256, EVENTS = 1024, WHOLE = -1, NOWHERE = -2 };
+enum { WAITS = 256, WHOLE = -1, NOWHERE = -2 };
 static struct wait waits[WAITS];
-static struct event events[EVENTS];
 enum { CONTEXTS = 64 };             /* kernels of further ones are not waited for, and so prove nothing */
 static struct context contexts[CONTEXTS];
 
@@ -257,9 +254,9 @@ static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) {
 
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
- * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. MARK records an event. */
-enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, MARK, READ, COPY, MEMORY, CODE, END, OTHER, KINDS };
-static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "other", "copy", "copy", "memory", "code", "", "other" };
+ * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. */
+enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other" };
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
@@ -327,43 +324,32 @@ static struct wait *wait_of(uint32_t context, uint32_t stream) {
     return w;
 }
 
-/* CUPTI's number of a stream, as its kernels' records have it; without one a wait is taken for one of the whole context. NOWHERE: it is another context's. */
+/* CUPTI's number of a stream, as its kernels' records have it. NOWHERE: it is another context's, or has no name. */
 static uint32_t stream_of(const struct call_data *d, void *stream) {
     uint32_t id = 0; size_t n = d->function ? strlen(d->function) : 0;
     int of_thread = stream == (void *)2 || (n > 5 && (!strcmp(d->function + n - 5, "_ptsz") || !strcmp(d->function + n - 5, "_ptds")));
     if (p_stream && p_stream(d->context, stream, (uint8_t)of_thread, &id) == OK) return id;
-    if (!p_stream || p_stream(NULL, stream, (uint8_t)of_thread, &id) != OK) return (uint32_t)WHOLE;
-    return (uintptr_t)stream <= 2 ? id : (uint32_t)NOWHERE;     /* a default stream is always the thread's context's */
+    /* a default stream is always the thread's context's */
+    return p_stream && (uintptr_t)stream <= 2 && p_stream(NULL, stream, (uint8_t)of_thread, &id) == OK ? id : (uint32_t)NOWHERE;
 }
-static struct event *place_of(void *e) { return &events[((uintptr_t)e >> 4) % EVENTS]; }
 
-/* All in a stream that was launched before `until` is done. What that stream itself waited for is not followed. */
-static void confirm(const struct call_data *d, uint32_t context, uint32_t stream, uint32_t until) {
+/* All in a stream that was launched before this call is done. What that stream itself waited for is not followed, and neither is an event. */
+static void confirm(const struct call_data *d, uint32_t context, uint32_t stream) {
     struct wait *w = stream == (uint32_t)NOWHERE ? NULL : wait_of(context, stream);
-    if (!w || until <= w->waited) return;
-    w->function = d->function; w->waited = until;
+    if (!w || d->correlation <= w->waited) return;
+    w->function = d->function; w->waited = d->correlation;
 }
 
 /* What a call that succeeded has waited for. A copy (READ) waits for the default stream. */
 static void waited_for(const struct call_data *d, enum kind kind) {
-    void *const *params = d->params; struct event *e; uint32_t context = d->context_id;
-    if (!context || kind == COPY) return;
+    void *const *params = d->params; uint32_t context = d->context_id;
+    if (!context) return;
     /* since CUDA 13 it may name another context than the thread's */
     if (kind == WAIT && params && d->function && !strcmp(d->function, "cuCtxSynchronize_v2") && params[0] && params[0] != d->context &&
         (!p_context || p_context(params[0], &context) != OK)) return;
-    if (kind == READ) confirm(d, context, stream_of(d, NULL), d->correlation);
-    else if (kind == STREAM && params) confirm(d, context, stream_of(d, params[0]), d->correlation);
-    else if (kind != EVENT || !params || !p_stream) confirm(d, context, (uint32_t)WHOLE, d->correlation);
-    else if ((e = place_of(params[0]))->handle == params[0]) confirm(d, e->context, e->stream, e->correlation);
-}
-
-static void mark(const struct call_data *d) {
-    void *const *params = d->params; struct event *e;
-    if (!params || !d->context_id) return;
-    e = place_of(params[0]);
-    e->handle = NULL;
-    e->context = d->context_id; e->stream = stream_of(d, params[1]); e->correlation = d->correlation;
-    e->handle = params[0];
+    if (kind == WAIT) confirm(d, context, (uint32_t)WHOLE);
+    else if (kind == READ) confirm(d, context, stream_of(d, NULL));
+    else if (kind == STREAM && params) confirm(d, context, stream_of(d, params[0]));
 }
 
 /* By its name at its end the watcher sees whether a process became another program; one that changes its name itself is none. */
@@ -406,8 +392,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
     else if (rc != OK) refused(d, rc, id, kind);
     else {
         recovered(d, id, kind);
-        if (recording && kind == MARK) mark(d);
-        else if (recording && kind >= WAIT && kind <= COPY) { waited_for(d, kind); hand_over(); }
+        if (recording && kind >= WAIT && kind <= COPY) { waited_for(d, kind); hand_over(); }
     }
     restore_error(e);
 }
