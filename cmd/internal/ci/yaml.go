@@ -1,26 +1,14 @@
 package ci
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 )
 
-// quote writes a string as a double-quoted YAML scalar on one line: as JSON, which YAML 1.2 contains. Invalid UTF-8 becomes U+FFFD.
-func quote(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '"', r == '\\':
-			b.WriteString(`\` + string(r))
-		case r < 0x20, r > 0x7e && !unicode.IsPrint(r), r == 0xfeff: // YAML has no such character (YAML 1.2.2, 5.1)
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return `"` + b.String() + `"`
-}
+// quote writes a string as a double-quoted YAML scalar on one line: all escapes of Go are YAML's, too (YAML 1.2.2, 5.7). Invalid UTF-8
+// becomes U+FFFD.
+func quote(s string) string { return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD")) }
 
 // block writes text as a literal block scalar below a key, indented by n, or quoted where a block could not hold it as it is.
 func block(s string, n int) string {

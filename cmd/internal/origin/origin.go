@@ -6,6 +6,7 @@ package origin
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -22,33 +23,25 @@ type Origin struct {
 	Row      string `json:"row,omitempty"`      // of the matrix
 	Attempt  int    `json:"attempt,omitempty"`  // of the same run, from 1
 	Machine  string `json:"machine,omitempty"`  // its name
-
-	CompileRow string `json:"compile_row,omitempty"` // of a proof: the row that built the program elsewhere
-	Archive    string `json:"archive,omitempty"`     // of a proof: SHA-256 of the manifest by which the program came
 }
 
-// Variable of the row; `gpubuild ci run` sets it.
+// RowVariable is that of the row; a workflow or the user sets it.
 const RowVariable = "GPUBUILD_ROW"
 
-// service is where one CI service says what it runs: the first of several variables that is set counts.
+// service is where one CI service says what it runs.
 type service struct {
-	is             string // the variable that it sets to true
-	commit, branch []string
-	run            func(get func(string) string) string
+	is             string   // the variable that it sets to true
+	commit, branch []string // of several the first that is set counts
+	run            string   // the address, with variables
 	attempt        string
 }
 
 // services, by their own documentation: docs.github.com "Variables reference", docs.gitlab.com "Predefined CI/CD variables reference".
 func services() []service {
 	return []service{
-		{"GITHUB_ACTIONS", []string{"GITHUB_SHA"}, []string{"GITHUB_HEAD_REF", "GITHUB_REF_NAME"}, func(get func(string) string) string {
-			if get("GITHUB_RUN_ID") == "" {
-				return ""
-			}
-			return get("GITHUB_SERVER_URL") + "/" + get("GITHUB_REPOSITORY") + "/actions/runs/" + get("GITHUB_RUN_ID")
-		}, "GITHUB_RUN_ATTEMPT"},
-		{"GITLAB_CI", []string{"CI_COMMIT_SHA"}, []string{"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"},
-			func(get func(string) string) string { return get("CI_JOB_URL") }, ""},
+		{"GITHUB_ACTIONS", []string{"GITHUB_SHA"}, []string{"GITHUB_HEAD_REF", "GITHUB_REF_NAME"},
+			"$GITHUB_SERVER_URL/$GITHUB_REPOSITORY/actions/runs/$GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"},
+		{"GITLAB_CI", []string{"CI_COMMIT_SHA"}, []string{"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"}, "$CI_JOB_URL", ""},
 	}
 }
 
@@ -63,27 +56,27 @@ func OfCI(h buildenv.Host) (Origin, bool) {
 		if h.Env.Get(s.is) != "true" {
 			continue
 		}
-		first := func(names []string) string {
-			for _, n := range names {
-				if v := h.Env.Get(n); v != "" {
-					return v
-				}
-			}
-			return ""
-		}
-		o.Commit, o.Branch, o.Run = first(s.commit), first(s.branch), s.run(h.Env.Get)
+		o.Commit, o.Branch, o.Run = first(h, s.commit), first(h, s.branch), os.Expand(s.run, h.Env.Get)
 		o.Attempt, _ = strconv.Atoi(h.Env.Get(s.attempt))
 		return o, true
 	}
 	return o, false
 }
 
-// machine is the name of this machine: what the scheduler or the CI service calls it, else its own.
-func machine(h buildenv.Host) string {
-	for _, name := range []string{"SLURMD_NODENAME", "RUNNER_NAME", "CI_RUNNER_DESCRIPTION", "COMPUTERNAME"} {
-		if v := h.Env.Get(name); v != "" {
+// first is the value of the first variable that is set.
+func first(h buildenv.Host, names []string) string {
+	for _, n := range names {
+		if v := h.Env.Get(n); v != "" {
 			return v
 		}
+	}
+	return ""
+}
+
+// machine is the name of this machine: what the scheduler or the CI service calls it, else its own.
+func machine(h buildenv.Host) string {
+	if name := first(h, []string{"SLURMD_NODENAME", "RUNNER_NAME", "CI_RUNNER_DESCRIPTION", "COMPUTERNAME"}); name != "" {
+		return name
 	}
 	name, err := h.ReadFile("/etc/hostname", 1<<10)
 	if err != nil { // not Linux
