@@ -18,8 +18,6 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
-
-	"gpubuild/buildenv/lazyregexp"
 )
 
 //go:embed rules.toml
@@ -200,43 +198,11 @@ type Answer struct {
 	Errors []Place `json:"errors"` // the first lines that look like errors, whether or not a rule knows them
 	Lines  int     `json:"lines"`
 	Bytes  int64   `json:"bytes"`
-	Start  []byte  `json:"-"` // the beginning of what was read, at most 256 KiB
 }
 
 // Known says whether anything found explains the failure: that a part failed, and notes, do not.
 func (a Answer) Known() bool {
 	return len(a.Found) > 0 && (a.Found[0].Kind == Cause || a.Found[0].Kind == Consequence)
-}
-
-// Signs of the system that a line was written on: paths, libraries, and the tools that exist on one of them only.
-var (
-	windowsSign = lazyregexp.New(
-		`(?i)\b[a-z]:[\\/]|\.(dll|lib|exe|bat)\b|\bLNK\d{4}|\berror C\d{4}|\bMSB\d{4}|STATUS_DLL|0xc0000|[\\]\w+[\\]`)
-	unixSign = lazyregexp.New(
-		`(^|[\s"'(=:\x60])/(usr|home|opt|tmp|root|lib|lib64|workspace|app|build|mnt|var|nix|w)/|\.so\b|\bcollect2\b|\bsignal[: ]`)
-)
-
-// System says on which system the text was written, as far as the lines that were found show: "windows", "unix", or "" where they show
-// neither or both.
-func (a Answer) System() string {
-	windows, unix := false, false
-	look := func(line string) {
-		windows = windows || windowsSign.MatchString(line)
-		unix = unix || unixSign.MatchString(line)
-	}
-	for _, f := range a.Found {
-		look(f.Text)
-	}
-	for _, e := range a.Errors {
-		look(e.Text)
-	}
-	switch {
-	case windows && !unix:
-		return "windows"
-	case unix && !windows:
-		return "unix"
-	}
-	return ""
 }
 
 func sortFound(found []Found) {

@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	keep      = 16 << 20  // how much of a text's end is read
-	headSize  = 256       // how much is looked at to know the encoding of a text without a byte-order mark
-	reach     = 8 << 10   // how far the lines around a line go at most, to each side
-	around    = 12        // how many lines that are
-	lineReach = 2 << 10   // how far a line goes at most, to each side of the literal
-	manyHit   = 1000      // where counting ends
-	manyLooks = 5000      // how many lines are matched with a rule's regular expression
-	maxText   = 400       // letters of a line that are shown
-	maxErrors = 3         // how many lines are shown that look like errors
-	maxStart  = 256 << 10 // of the beginning of what was read
+	keep      = 16 << 20 // how much of a text's end is read
+	headSize  = 256      // how much is looked at to know the encoding of a text without a byte-order mark
+	reach     = 8 << 10  // how far the lines around a line go at most, to each side
+	around    = 12       // how many lines that are
+	lineReach = 2 << 10  // how far a line goes at most, to each side of the literal
+	manyHit   = 1000     // where counting ends
+	manyLooks = 5000     // how many lines are matched with a rule's regular expression
+	maxText   = 400      // letters of a line that are shown
+	maxErrors = 3        // how many lines are shown that look like errors
 )
 
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
@@ -208,7 +207,7 @@ func (t text) near(i int) []byte {
 // search asks every rule about the lines that hold one of its literals.
 func (rs *Rules) search(all []byte, before int) Answer {
 	t := split(all, before)
-	a := Answer{Found: []Found{}, Errors: t.errors(), Lines: before, Start: all[:min(len(all), maxStart)]}
+	a := Answer{Found: []Found{}, Errors: t.errors(), Lines: before}
 	if len(t.lines) > 0 {
 		a.Lines = t.lines[len(t.lines)-1].number
 	}

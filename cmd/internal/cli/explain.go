@@ -34,7 +34,7 @@ func explainVerb() verb {
 }
 
 // runExplain reads a log, or looks a code up.
-func runExplain(ctx context.Context, a *invocation, jsonTo *string, l cargo.Line) error {
+func runExplain(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) error {
 	rules, err := explain.Default()
 	if err != nil {
 		return err
@@ -48,14 +48,14 @@ func runExplain(ctx context.Context, a *invocation, jsonTo *string, l cargo.Line
 	}
 	if name == "-" {
 		if a.Stdin == nil {
-			return a.explainLog(ctx, jsonTo, rules, "-", strings.NewReader(""))
+			return a.explainLog(jsonTo, rules, "-", strings.NewReader(""))
 		}
-		return a.explainLog(ctx, jsonTo, rules, "-", a.Stdin)
+		return a.explainLog(jsonTo, rules, "-", a.Stdin)
 	}
 	f, err := os.Open(a.Host.Abs(name))
 	if err == nil {
 		defer f.Close()
-		return a.explainLog(ctx, jsonTo, rules, name, f)
+		return a.explainLog(jsonTo, rules, name, f)
 	}
 	meaning, known := diagnose.MeaningOf(rules, name)
 	if rule, ours := finding.Known(name); ours {
@@ -83,8 +83,8 @@ func terminalIn(r io.Reader) bool {
 	return ok && local.Terminal(f)
 }
 
-func (a *invocation) explainLog(ctx context.Context, jsonTo *string, rules *explain.Rules, name string, r io.Reader) error {
-	found, err := diagnose.ReadLog(ctx, a.Machine, rules, name, r)
+func (a *invocation) explainLog(jsonTo *string, rules *explain.Rules, name string, r io.Reader) error {
+	found, err := diagnose.ReadLog(rules, name, r)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/bundle"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/help"
@@ -20,7 +21,6 @@ import (
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/explain"
 )
 
 // proveOptions are the flags of prove.
@@ -84,8 +84,8 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 	}
 	var findings []finding.Finding
 	if r.Ending != nil {
-		findings = diagnose.Program(ctx, a.Machine, *r.Ending, func(ctx context.Context, found []explain.Found) diagnose.Situation {
-			return diagnose.LookAround(ctx, a.Machine, found).OfBinary(r.Ending.Program, proof.Line(r.Scan))
+		findings = diagnose.Program(ctx, *r.Ending, diagnose.Stages{
+			Machine: a.Machine, Typed: []string{"--features", "cuda"}, Programs: []cargorun.Program{{Path: a.Host.Abs(r.Ending.Program)}},
 		})
 	}
 	var receipts []receipt.Receipt

@@ -15,27 +15,22 @@ import (
 	"gpubuild/toolchain/explain"
 )
 
-// Here says what is known of this machine and this build that the rules which were found speak of.
-type Here func(ctx context.Context, found []explain.Found) Situation
-
 // Build says after cargo's own output what the cause of a failed build is, if it is known. What is unknown needs no words: cargo said it.
-func Build(ctx context.Context, m *session.Machine, built cargorun.Built, here Here) (finding.Finding, bool) {
-	answer := built.Answer
+func Build(ctx context.Context, built cargorun.Built, st Stages) (finding.Finding, bool) {
+	m, answer := st.Machine, built.Answer
 	if !answer.Known() {
 		if built.Unread {
 			m.Shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
 		}
 		return finding.Finding{}, false
 	}
-	f := answer.Found[0]
-	words := here(ctx, answer.Found[:1]).words(f)
-	printCause(m, f.Text, answer, words)
-	return causeFinding(f, words), true
+	return st.print(ctx, answer.Found[0].Text, answer), true
 }
 
 // Program says after a program's own output, and after the verdict, what its failure means, if that is known: by its output where that
 // could be read, else by its exit status and what gpubuild found itself.
-func Program(ctx context.Context, m *session.Machine, e proof.Ending, here Here) []finding.Finding {
+func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
+	m := st.Machine
 	if e.Code == 0 && !e.OnCPU {
 		return nil
 	}
@@ -57,11 +52,7 @@ func Program(ctx context.Context, m *session.Machine, e proof.Ending, here Here)
 		by = "exit status 127, and " + strings.Join(e.Missing, ", ") + " is found nowhere that the loader of " + e.Program + " looks"
 	}
 	if answer.Known() {
-		f := answer.Found[0]
-		words := here(ctx, answer.Found[:1]).words(f)
-		by = cmp.Or(by, f.Text)
-		printCause(m, by, answer, words)
-		return []finding.Finding{causeFinding(f, words)}
+		return []finding.Finding{st.print(ctx, cmp.Or(by, answer.Found[0].Text), answer)}
 	}
 	if e.Code == 0 {
 		return nil
@@ -105,9 +96,10 @@ func uncovered(ctx context.Context, m *session.Machine, path string) string {
 	return why
 }
 
-// printCause words the first cause of an answer; by is what it was known by.
-func printCause(m *session.Machine, by string, answer explain.Answer, words explain.Words) {
-	f := answer.Found[0]
+// print words the first cause of an answer, with what is known here; by is what it was known by.
+func (st Stages) print(ctx context.Context, by string, answer explain.Answer) finding.Finding {
+	m, f := st.Machine, answer.Found[0]
+	words := st.here(ctx, f).words(f)
 	m.Shell.Loud("Explaining", "%s", by)
 	m.Shell.Loud("", "%s [%s]", words.Cause, f.ID)
 	if len(words.Here) > 0 {
@@ -121,11 +113,9 @@ func printCause(m *session.Machine, by string, answer explain.Answer, words expl
 			m.Shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
 		}
 	}
-	fix := words.Fix
-	if words.Command != "" {
-		fix += "\n      " + words.Command
-	}
-	m.Shell.Hint(fix)
+	out := causeFinding(f, words)
+	m.Shell.Hint(strings.ReplaceAll(out.Fix, "\n", "\n      "))
+	return out
 }
 
 // causeFinding is a cause as machines read it.

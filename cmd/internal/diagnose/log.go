@@ -1,17 +1,13 @@
 package diagnose
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
-	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/explain"
 )
 
@@ -22,8 +18,6 @@ const fullCauses = 3
 type Log struct {
 	Name  string `json:"log,omitempty"`
 	Known bool   `json:"known"`
-	// System is where the log was written, windows or unix, when that is not here: then nothing is said of this machine.
-	System string `json:"system,omitempty"`
 	explain.Answer
 	Found []Cause `json:"found"` // in place of Answer's: with the texts filled in
 }
@@ -34,50 +28,20 @@ type Cause struct {
 	explain.Words
 }
 
-// fillIn words what was found, with what is known here.
-func fillIn(found []explain.Found, s Situation) []Cause {
-	out := make([]Cause, len(found))
-	for i, f := range found {
-		out[i] = Cause{f, s.words(f)}
-	}
-	return out
-}
-
-// ReadLog looks for known causes in a log; name is how the user called it, - for standard input.
-func ReadLog(ctx context.Context, m *session.Machine, rules *explain.Rules, name string, r io.Reader) (Log, error) {
+// ReadLog looks for known causes in a log; name is how the user called it, - for standard input. It says nothing of this machine: a log may
+// be of another one.
+func ReadLog(rules *explain.Rules, name string, r io.Reader) (Log, error) {
 	answer, err := explain.Read(rules, r)
 	if err != nil {
 		return Log{}, &exit.UsageError{
 			What: fmt.Sprintf("reading the log %s: %v", name, err), Fix: "name a file that you may read, or - for standard input",
 		}
 	}
-	there := Situation{again: []string{"gpubuild", "--features", "cuda"}, windows: m.Host.OS == buildenv.Windows, elsewhere: true}
-	if elsewhere(m, answer) {
-		there.windows = !there.windows
-		return Log{name, answer.Known(), answer.System(), answer, fillIn(answer.Found, there)}, nil
+	l := Log{Name: name, Known: answer.Known(), Answer: answer, Found: []Cause{}}
+	for _, f := range answer.Found {
+		l.Found = append(l.Found, Cause{f, f.Words(explain.Facts{explain.Again: "gpubuild --features cuda"})})
 	}
-	if ofHere(m.Host, answer.Start) {
-		there = LookAround(ctx, m, answer.Found)
-	}
-	return Log{name, answer.Known(), "", answer, fillIn(answer.Found, there)}, nil
-}
-
-// ownPath is a path of three names at least; of them no directory of the system or of cargo's is, which are alike on many machines.
-var (
-	ownPath    = lazyregexp.New(`(?:\b[A-Za-z]:|[\s"'(=` + "`" + `])[\\/][\w+@-][\w.+@ -]*[\\/][\w+@-][\w.+@ -]*[\\/][\w+@-][\w.+@-]*`)
-	systemPath = lazyregexp.New(`^([A-Za-z]:)?[\\/](usr|lib\w*|bin|sbin|opt|etc|dev|proc|sys|nix|run|Program Files.*|Windows)[\\/]`)
-)
-
-// ofHere says whether a log can have been written on this machine: one of the first paths in it exists. A log that was pasted from
-// another machine must not be explained by the driver of this one.
-func ofHere(h buildenv.Host, log []byte) bool {
-	for _, p := range ownPath.FindAllString(string(log), 200) {
-		p = strings.TrimLeft(p, " \t\n\"'(=`")
-		if _, err := h.Files.Stat(p); err == nil && !systemPath.MatchString(p) {
-			return true
-		}
-	}
-	return false
+	return l, nil
 }
 
 // Findings are the causes as machines read them.
@@ -131,9 +95,6 @@ func (l Log) Text() string {
 		}
 		fmt.Fprintf(&b, "%s (%s%s)\n%8d  %s\n", f.ID, f.Stage, times, f.Line, f.Text)
 		writeRule(&b, f.Source, f.Words)
-	}
-	if l.System != "" && len(causes) > 0 {
-		fmt.Fprintf(&b, "\nthis log is from another system (%s), so this machine was not examined\n", l.System)
 	}
 	return b.String()
 }

@@ -1,5 +1,5 @@
-// Package diagnose says what a failure means on this machine: it fills the rules of toolchain/explain in with what the stages of a build
-// found, or with what a quick look finds. It reads and prints, and changes nothing.
+// Package diagnose says what a failure means: of a build or a program that gpubuild ran with what the stages found on this machine, of a
+// log with the rules of toolchain/explain alone. It reads and prints, and changes nothing.
 package diagnose
 
 import (
@@ -13,20 +13,18 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
-	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/explain"
 	"gpubuild/toolchain/hostcc"
 )
 
-// Situation is what an explanation may say of this machine and this build: what the stages found, or a quick look.
-type Situation struct {
+// situation is what an explanation may say of this machine and this build.
+type situation struct {
 	again, rest []string // the arguments of the command line, up to -- and behind it
 	windows     bool
 	facts       toolchain.Facts
@@ -36,11 +34,10 @@ type Situation struct {
 	binary      string
 	images      string
 	find        func(library string) string // the directory here that holds a library; empty: none
-	elsewhere   bool                        // the failure happened on another system: nothing here has to do with it
 }
 
 // words fills a rule's texts in with what is known here.
-func (s Situation) words(f explain.Found) explain.Words {
+func (s situation) words(f explain.Found) explain.Words {
 	facts := s.factsFor(f)
 	w := f.Words(facts)
 	if extra, ok := strings.CutPrefix(w.Command, facts[explain.Again]); ok && facts[explain.Again] != "" {
@@ -50,7 +47,7 @@ func (s Situation) words(f explain.Found) explain.Words {
 }
 
 // command is the failed command with further flags of ours, of which the last one of a name counts.
-func (s Situation) command(extra ...string) string {
+func (s situation) command(extra ...string) string {
 	words := slices.Concat(s.again, extra)
 	if len(s.rest) > 0 {
 		words = append(append(words, "--"), s.rest...)
@@ -64,7 +61,7 @@ func (s Situation) command(extra ...string) string {
 var plainWord = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./\\~-]+$`)
 
 // quoted writes a word as the user's shell takes it: POSIX single quotes, on Windows double ones, which cmd and PowerShell both know.
-func (s Situation) quoted(w string) string {
+func (s situation) quoted(w string) string {
 	switch {
 	case plainWord.MatchString(w) && (s.windows || !strings.Contains(w, `\`)):
 		return w
@@ -75,12 +72,9 @@ func (s Situation) quoted(w string) string {
 }
 
 // factsFor names what is known for one rule; the toolkit that would do instead and the library's place depend on what its line said.
-func (s Situation) factsFor(f explain.Found) explain.Facts {
+func (s situation) factsFor(f explain.Found) explain.Facts {
 	facts := explain.Facts{
 		explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images,
-	}
-	if s.elsewhere {
-		return facts
 	}
 	if t := s.set.Toolkit; t != nil {
 		facts[explain.CUDA], facts[explain.Toolkit] = versionOr(t.Label, t.Version), t.Root
@@ -145,7 +139,7 @@ func hostRange(b cuda.Bounds, windows bool) string {
 }
 
 // compilers names the host compiler that was used, the one that nvcc would have used and rejects, and one that works.
-func (s Situation) compilers(facts explain.Facts) {
+func (s situation) compilers(facts explain.Facts) {
 	t := s.set.Toolkit
 	if t == nil {
 		return
@@ -174,7 +168,7 @@ func (s Situation) compilers(facts explain.Facts) {
 
 // devices names the GPU with the lowest capability, which decides what is built, and the arch with which the toolkit serves it: its own, or
 // the toolkit's newest, whose PTX a newer GPU takes.
-func (s Situation) devices(facts explain.Facts) {
+func (s situation) devices(facts explain.Facts) {
 	devices := s.facts.Devices
 	if len(devices) == 0 {
 		devices = s.set.Devices
@@ -205,7 +199,7 @@ func (s Situation) devices(facts explain.Facts) {
 }
 
 // otherToolkit is the version of the newest other toolkit here with which a failure would not come, as the rule says.
-func (s Situation) otherToolkit(f explain.Found) string {
+func (s situation) otherToolkit(f explain.Found) string {
 	used := s.set.Toolkit
 	wanted, _ := gpu.ParseArch(f.Values["arch"]) // what is no arch fits no toolkit
 	var best gpu.Version
@@ -246,10 +240,10 @@ type Stages struct {
 	Programs []cargorun.Program // that were built
 }
 
-// Here says what the stages found.
-func (st Stages) Here(ctx context.Context, found []explain.Found) Situation {
+// here says what the stages found, as far as a cause that was found speaks of it.
+func (st Stages) here(ctx context.Context, found explain.Found) situation {
 	m := st.Machine
-	s := Situation{
+	s := situation{
 		again:   append([]string{"gpubuild"}, st.Typed...),
 		windows: m.Host.OS == buildenv.Windows,
 		facts:   st.Facts,
@@ -268,62 +262,14 @@ func (st Stages) Here(ctx context.Context, found []explain.Found) Situation {
 			s.images = proof.Line(r)
 		}
 	}
-	if asks(found, explain.GPU, explain.GPUArch) && len(s.facts.Devices) == 0 {
+	if s.facts.Driver.Version == "" {
+		s.facts.Driver = driver.Version(m.Host)
+	}
+	names := found.Names()
+	if len(s.facts.Devices) == 0 && (slices.Contains(names, explain.GPU) || slices.Contains(names, explain.GPUArch)) {
 		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner)
 	}
 	return s
-}
-
-// OfBinary is the situation of a program that the user named.
-func (s Situation) OfBinary(shown, images string) Situation {
-	s.binary, s.images = shown, images
-	return s
-}
-
-// elsewhere says whether a log was written on another kind of system than this one, so that nothing here has to do with it.
-func elsewhere(m *session.Machine, answer explain.Answer) bool {
-	system := answer.System()
-	return system != "" && (system == "windows") != (m.Host.OS == buildenv.Windows)
-}
-
-// LookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for.
-func LookAround(ctx context.Context, m *session.Machine, found []explain.Found) Situation {
-	s := Situation{again: []string{"gpubuild", "--features", "cuda"}, windows: m.Host.OS == buildenv.Windows,
-		find: func(library string) string { return libraryDir(m, library) }}
-	if !slices.ContainsFunc(found, func(f explain.Found) bool { return len(f.Names()) > 0 }) {
-		return s
-	}
-	s.facts.Driver = driver.Version(m.Host)
-	s.facts.Toolkits = proof.Toolkits(m, nil)
-	if asks(found, explain.HostRange, explain.CompilerFits, explain.CCBin) {
-		s.facts.Compilers, s.facts.MSVC = tools.Compilers(ctx, m)
-	}
-	if asks(found, explain.CUDNN) {
-		var roots []string
-		for _, t := range s.facts.Toolkits {
-			roots = append(roots, t.Root)
-		}
-		s.facts.CUDNN = cudnn.Find(m.Host, roots, nil)
-	}
-	if asks(found, explain.GPU, explain.GPUArch) {
-		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner)
-	}
-	// The toolkit that a build would take; where none can be chosen, the first that is there is still worth naming.
-	needs := toolchain.Needs{NVCC: true, CUDA: true, HostCompiler: len(s.facts.Compilers) > 0}
-	chosen, err := toolchain.Choose(s.facts, needs, toolchain.Wish{})
-	switch {
-	case err == nil:
-		s.set = toolchain.Set{Toolkit: chosen.Toolkit, Compiler: chosen.Compiler, Devices: s.facts.Devices}
-	case len(s.facts.Toolkits) > 0:
-		s.set.Toolkit = &s.facts.Toolkits[0]
-	}
-	return s
-}
-
-func asks(found []explain.Found, names ...string) bool {
-	return slices.ContainsFunc(found, func(f explain.Found) bool {
-		return slices.ContainsFunc(f.Names(), func(n string) bool { return slices.Contains(names, n) })
-	})
 }
 
 // libraryDir finds a library that a failure names, such as cudart,

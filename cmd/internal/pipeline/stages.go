@@ -62,7 +62,7 @@ func (b builder) build(ctx context.Context) (cargorun.Built, error) {
 
 // cause says what the cause of a failed build is, where it is known.
 func (b builder) cause(ctx context.Context, built cargorun.Built) *finding.Finding {
-	if cause, known := diagnose.Build(ctx, b.command.Machine, built, b.here.Here); known {
+	if cause, known := diagnose.Build(ctx, built, b.here); known {
 		return &cause
 	}
 	return nil
@@ -117,7 +117,7 @@ func explainProgram(ctx context.Context, c Command, r Result) []finding.Finding 
 	if r.Proof.Ending == nil {
 		return nil
 	}
-	return diagnose.Program(ctx, c.Machine, *r.Proof.Ending, diagnosis(c, r).Here)
+	return diagnose.Program(ctx, *r.Proof.Ending, diagnosis(c, r))
 }
 
 // withoutGPU reports whether the graph shows that a build, for which the quick look could not rule it out, has no GPU work.
