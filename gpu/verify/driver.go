@@ -11,30 +11,12 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
+	"gpubuild/gpu/driver"
 	"gpubuild/gpu/probe"
 )
 
 // versionOf reads the version in libcuda.so.580.65.06 and libcuda.so.1.1; the link name libcuda.so.1 says nothing.
 var versionOf = lazyregexp.New(`^libcuda\.so\.(\d{3,4}(?:\.\d+){1,2})$`)
-
-// moduleVersion finds the version in /proc/driver/nvidia/version: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  …", and
-// "NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build …".
-var moduleVersion = lazyregexp.New(`Module(?: for \S+)?\s+(\d{3,4}(?:\.\d+){1,2})\s`)
-
-// kernelModule answers the version of the loaded NVIDIA kernel module, or nothing.
-func kernelModule(h buildenv.Host) string {
-	if data, err := h.ReadFile("/sys/module/nvidia/version", 4096); err == nil {
-		if v := strings.TrimSpace(string(data)); v != "" {
-			return v
-		}
-	}
-	if data, err := h.ReadFile("/proc/driver/nvidia/version", 64<<10); err == nil {
-		if m := moduleVersion.FindStringSubmatch(string(data)); m != nil {
-			return m[1]
-		}
-	}
-	return ""
-}
 
 // complete adds to what a process said of its driver what the machine's files say of it.
 func complete(h buildenv.Host, l Loaded) Loaded {
@@ -44,7 +26,7 @@ func complete(h buildenv.Host, l Loaded) Loaded {
 	if h.OS == buildenv.Windows {
 		return completeWindows(h, l, systemDirectory(), signature)
 	}
-	l.Module, l.WSL = kernelModule(h), h.IsWSL()
+	l.Module, l.WSL = driver.Version(h).Version, h.IsWSL()
 	if l.LibCUDA == "" {
 		return l
 	}

@@ -180,7 +180,6 @@ type Evidence struct {
 	Args      []string   `json:"args,omitempty"`
 	Launcher  bool       `json:"launcher,omitempty"` // a runner of the user's started the binary, and passes its exit status on
 	Changed   bool       `json:"changed,omitempty"`  // the binary's file changed while it ran
-	Gains     string     `json:"gains,omitempty"`    // how it gains rights by being run: silence of it means nothing
 	CUPTI     string     `json:"cupti,omitempty"`    // the libcupti that was asked for
 	Probe     string     `json:"probe,omitempty"`    // SHA-256 of the probe
 	Hidden    string     `json:"hidden,omitempty"`   // the setting that hides all devices

@@ -17,6 +17,7 @@ import (
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
+	"gpubuild/gpu/driver"
 	"gpubuild/gpu/probe"
 )
 
@@ -30,7 +31,7 @@ func TestGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module := kernelModule(h)
+	module := driver.Version(h).Version
 	if module == "" {
 		module = "unknown"
 	}

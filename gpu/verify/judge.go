@@ -305,9 +305,6 @@ func unseen(e Evidence, r Rules, s summary) string {
 	}
 	w := e.Watch
 	if s.selfLaunches > 0 { // it did use the GPU: of the other processes only those matter whose launches would have counted, too
-		if e.Gains != "" {
-			return gains(e)
-		}
 		for _, p := range w.Seen {
 			if why := outOfSight(p); why != "" && mayCount(e, r, p) {
 				return why
@@ -345,8 +342,6 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 		}
 	}
 	switch {
-	case e.Gains != "":
-		return gains(e)
 	case w.Ignored, s.ignores:
 		return "it ignored the end of its children: whether there were any is not known"
 	}
@@ -371,7 +366,7 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 		return "a GPU was opened while it ran, and perhaps used by another API: it had " + s.apis[0] + " loaded"
 	case len(w.Nodes) > 0 && len(heart) == 0:
 		return strings.Join(w.Nodes, ", ") + " was opened while it ran, but the probe never started: by a process without " +
-			e.Backend.Injection() + ", by another API of the GPU, or by another program on this machine"
+			e.Backend.Injection() + ", by a setuid program, by another API of the GPU, or by another program on this machine"
 	case len(heart) == 0 && len(e.Control.Nodes) == 0 && w.Watched > 0:
 		return "whether a GPU was opened while it ran is not known: even the control's opening of it was not seen"
 	case len(heart) == 0:
@@ -385,10 +380,6 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 // ofWSL says whether drivers are those of WSL2, where a loader and the driver that it loads are both called libcuda.
 func ofWSL(drivers []string) bool {
 	return !slices.ContainsFunc(drivers, func(d string) bool { return !strings.HasPrefix(d, "/usr/lib/wsl/") })
-}
-
-func gains(e Evidence) string {
-	return e.Gains + ": the driver may ignore the variable that loads the probe, and the probe may not write its records"
 }
 
 // outOfSight answers why a process may have launched something that was not recorded.

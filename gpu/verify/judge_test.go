@@ -153,7 +153,6 @@ func TestJudge(t *testing.T) {
 		{"other, and a child that does not count lost the variable", other, func(e *Evidence) {
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/bin/sh", NoInjection: true})
 		}, OtherKernels, ""},
-		{"other, and it gains rights", other, func(e *Evidence) { e.Gains = "it is setuid" }, Unproved, "it is setuid"},
 
 		{"a device was opened, and a child was seen", idle, func(e *Evidence) { e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8}) }, Unproved, "other programs"},
 		{"a device was opened, and a child was waited for", idle, func(e *Evidence) { e.Watch.Children = true }, Unproved, "other programs"},
@@ -161,7 +160,6 @@ func TestJudge(t *testing.T) {
 		{"a device was opened, and an orphan ended", idle, func(e *Evidence) { e.Watch.Orphans = 1 }, Unproved, "other programs"},
 		{"a device was opened, and children were ignored", idle, func(e *Evidence) { e.Watch.Ignored = true }, Unproved, "ignored"},
 		{"silent, and nobody watched", silent, func(e *Evidence) { e.Watch = Watch{} }, Unproved, "could not be watched"},
-		{"a device was opened, and gains rights", idle, func(e *Evidence) { e.Gains = "it is setuid" }, Unproved, "it is setuid"},
 		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
 		}, NotUsed, "in this program and its children"},
@@ -187,7 +185,7 @@ func TestJudge(t *testing.T) {
 		{"silent, and another API was used", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/dri/renderD128"} }, Unproved, "/dev/dri/renderD128 was opened while it ran: by another API"},
 		{"a device was opened, and another API was used, too", idle, func(e *Evidence) { e.Watch.Nodes = append(e.Watch.Nodes, "/dev/dri/renderD128") }, Unproved, "by another API"},
 		{"silent, and there were children of whatever kind", silent, func(e *Evidence) {
-			e.Watch.Children, e.Watch.Ignored, e.Watch.Orphans, e.Gains = true, true, 3, "it is setuid"
+			e.Watch.Children, e.Watch.Ignored, e.Watch.Orphans = true, true, 3
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, NoInjection: true})
 		}, NotUsed, "no GPU use was seen in this program and its children"},
 		{"a device was opened, by a process with two drivers", idle, func(e *Evidence) {

@@ -13,6 +13,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 )
 
 // original is the program's file as it was before the run.
@@ -105,6 +106,9 @@ func (o original) changed() bool {
 // refused words why the system does not run the file.
 func (o original) refused(err syscall.Errno) error {
 	switch {
+	case errors.Is(err, syscall.ENOEXEC):
+		return exit.Errorf(exit.Usage, "build it for this machine: leave --target out, or give one that fits",
+			"%s: this machine does not run it: it is for another processor, or no program", o.path)
 	case o.script == nil || !errors.Is(err, fs.ErrNotExist):
 		return BinaryError(o.path, err)
 	case strings.HasSuffix(o.line, "\r"):

