@@ -61,12 +61,20 @@ func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
 	return st
 }
 
+// ofVerb reports whether a subcommand is about a program: cargo also builds the programs that integration tests start.
+func (r Result) ofVerb(p cargorun.Program, verb string) bool {
+	if verb == "test" || verb == "bench" {
+		return p.Kind == "test" || p.Kind == "bench" || proof.Marked(r.Session, p)
+	}
+	return p.Kind != "test"
+}
+
 // programs joins what was built with what was proven.
 func (r Result) programs(c Command) (out []report.Program) {
 	m, verb := c.Machine, c.line().Verb
 	left := slices.Clone(r.Proof.Proofs)
 	for _, p := range r.Built.Programs {
-		if p.Kind == "test" && verb != "test" && verb != "bench" {
+		if !r.ofVerb(p, verb) {
 			continue
 		}
 		made := report.Program{Name: p.Name, Path: m.Shown(p.Path), Source: m.Shown(p.Source), Kind: p.Kind, Package: p.Package,
@@ -105,7 +113,7 @@ func (r Result) receipts(c Command) ([]receipt.Receipt, error) {
 	}
 	verb, env := c.line().Verb, c.Machine.Host.Env
 	for _, p := range r.Built.Programs {
-		if proven[p.Path] || p.Kind == "test" && verb != "test" && verb != "bench" {
+		if proven[p.Path] || !r.ofVerb(p, verb) {
 			continue
 		}
 		hash, err := receipt.Seal(p.Path)
