@@ -80,7 +80,7 @@ func (r Result) programs(c Command) (out []report.Program) {
 		made := report.Program{Name: p.Name, Path: m.Shown(p.Path), Source: m.Shown(p.Source), Kind: p.Kind, Package: p.Package,
 			Marked: proof.Marked(r.Session, p)}
 		if code, err := proof.Scan(m, p.Path); err == nil {
-			made.Code, made.Images = proof.Line(code), report.Images(code)
+			made.Code = proof.Line(code)
 		}
 		if r.Audit.Program != "" && m.Host.SamePath(r.Audit.Program, p.Path) {
 			for _, mode := range r.Audit.Modes {

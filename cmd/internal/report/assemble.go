@@ -122,24 +122,6 @@ func SetOf(t tools.Tools) *Set {
 	return &out
 }
 
-// Images counts the device code of a file by kind and architecture.
-func Images(r *fatbin.Report) []Image {
-	var out []Image
-	for _, im := range r.Images {
-		one := Image{Kind: im.Kind, Arch: im.Arch.String(), Toolkit: im.Toolkit, Count: 1}
-		if one.Kind == fatbin.PTXText {
-			one.Kind = fatbin.PTX
-		}
-		same := func(i Image) bool { return i.Kind == one.Kind && i.Arch == one.Arch && i.Toolkit == one.Toolkit }
-		if i := slices.IndexFunc(out, same); i >= 0 {
-			out[i].Count++
-		} else {
-			out = append(out, one)
-		}
-	}
-	return out
-}
-
 // ProofOf is what a verdict and its evidence say in a result.
 func ProofOf(v verify.Verdict, e verify.Evidence) *Proof {
 	out := &Proof{
@@ -169,11 +151,10 @@ func verdictCode(code int) bool {
 // OfProof is what the proof of one program came to.
 func OfProof(m *session.Machine, p proof.Proof, r *fatbin.Report, ended error) Result {
 	made := Program{
-		Name:   m.Host.Base(p.Program),
-		Path:   m.Shown(p.Program),
-		Code:   proof.Line(r),
-		Images: Images(r),
-		Proof:  OfProgram(p),
+		Name:  m.Host.Base(p.Program),
+		Path:  m.Shown(p.Program),
+		Code:  proof.Line(r),
+		Proof: OfProgram(p),
 	}
 	c := Check{
 		ID:      CheckProof,

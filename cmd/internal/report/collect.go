@@ -124,7 +124,7 @@ func observe(m *session.Machine, file string, real receipt.Real) ([]Observation,
 // somebody wrote there is none.
 func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 	if !r.Whole() {
-		return Result{}, &FormatError{Why: "this receipt was changed after it was written: its sum does not fit"}
+		return Result{}, errors.New("this receipt was changed after it was written: its sum does not fit")
 	}
 	var out Result
 	if len(r.Result) == 0 {

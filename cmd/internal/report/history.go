@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/session"
 )
 
@@ -17,35 +16,16 @@ const historyFile = "history.json"
 // historyKept is how many results of a row are kept.
 const historyKept = 50
 
-// past is one result of the history, with the findings that its envelope would hold.
-type past struct {
-	Result
-	Findings []finding.Finding `json:"findings"`
-}
-
-// readHistory makes results of a history.
-func readHistory(data []byte) ([]Result, error) {
-	var h struct {
-		Results []past `json:"results"`
-	}
-	if err := json.Unmarshal(data, &h); err != nil {
-		return nil, &FormatError{"its results cannot be read: " + err.Error()}
-	}
-	out := make([]Result, 0, len(h.Results))
-	for _, p := range h.Results {
-		p.Result.Findings = p.Findings
-		out = append(out, p.Result)
-	}
-	return out, nil
-}
-
-// WriteHistory keeps the newest results of each row for the next run, without what only their own run needs.
+// WriteHistory keeps the newest results of each row for the next run, as their envelopes, without what only their own run needs.
 func WriteHistory(m *session.Machine, dir string, rows []Row) error {
-	kept := []past{}
+	kept := []json.RawMessage{}
 	for _, r := range rows {
 		for _, o := range r.results[:min(len(r.results), historyKept)] {
-			p := past{o.Result, o.Result.Findings}
-			p.Command, p.Cleaned, p.Stale = []string{}, nil, nil
+			p := o.Result
+			if p.At.IsZero() {
+				continue // of a receipt without a result
+			}
+			p.Cleaned, p.Stale = nil, nil
 			if p.Features != nil {
 				p.Features = &Features{Asked: p.Features.Asked, Via: p.Features.Via, Roots: []Root{}}
 			}
@@ -53,12 +33,16 @@ func WriteHistory(m *session.Machine, dir string, rows []Row) error {
 			for i := range p.Checks {
 				p.Checks[i].Detail = ""
 			}
-			kept = append(kept, p)
+			answer, err := p.Answer(nil)
+			if err != nil {
+				return err
+			}
+			kept = append(kept, answer)
 		}
 	}
 	data, err := json.Marshal(struct {
-		Schema  string `json:"schema"`
-		Results []past `json:"results"`
+		Schema  string            `json:"schema"`
+		Results []json.RawMessage `json:"results"`
 	}{historySchema, kept})
 	if err != nil {
 		return err

@@ -35,7 +35,6 @@ type page struct {
 type pageRow struct {
 	Row
 	With    string
-	Compare string // where the service shows the range in which it broke
 	Latest  Result
 	History []Observation
 	More    int
@@ -74,7 +73,7 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		if r.Results > 0 && r.latest.At.After(p.Newest) {
 			p.Newest = r.latest.At
 		}
-		shown := pageRow{Row: r, Compare: compareAddress(r), Latest: r.latest, History: r.results[:min(len(r.results), historyShown)]}
+		shown := pageRow{Row: r, Latest: r.latest, History: r.results[:min(len(r.results), historyShown)]}
 		shown.More = len(r.results) - len(shown.History)
 		with := []fact{{"CUDA ", r.Set.Toolkit}, {"cuDNN ", r.Set.CUDNN}, {"", r.Set.Arch}, {"", r.Set.Compiler}}
 		shown.With = strings.Join(words(with), " · ")
@@ -83,17 +82,4 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 	var b bytes.Buffer
 	err = t.Execute(&b, p)
 	return b.Bytes(), err
-}
-
-// compareAddress is where GitHub or GitLab shows the commits between which a row broke; empty: not known.
-func compareAddress(r Row) string {
-	if r.Before == "" || r.First == "" || !r.Status.bad() || r.latest.Origin == nil || !strings.HasPrefix(r.latest.Origin.Run, "http") {
-		return ""
-	}
-	for path, between := range map[string]string{"/actions/runs/": "/compare/", "/-/jobs/": "/-/compare/"} {
-		if base, _, is := strings.Cut(r.latest.Origin.Run, path); is {
-			return base + between + r.Before + "..." + r.First
-		}
-	}
-	return ""
 }

@@ -51,8 +51,7 @@ func samples() map[string]report.Result {
 		{ID: report.CheckStale, State: report.Passed, Message: "cleaned candle-kernels"},
 		{ID: report.CheckBuild, State: report.Passed, Message: "1 program", Seconds: 322.4},
 	}
-	app := report.Program{Name: "app", Path: "target/release/app", Kind: "bin", Package: "app", Code: "12 cubin sm_90a (nvcc 13.4.92)",
-		Images: []report.Image{{Kind: "cubin", Arch: "sm_90a", Toolkit: "13.4.92", Count: 12}}}
+	app := report.Program{Name: "app", Path: "target/release/app", Kind: "bin", Package: "app", Code: "12 cubin sm_90a (nvcc 13.4.92)"}
 	of := &origin.Origin{Commit: "0123456789abcdef0123456789abcdef01234567", Branch: "main", Run: "https://example.org/o/r/actions/runs/12", Row: "linux-x64-cuda13.4-sm90", Attempt: 2}
 	base := report.Result{Verb: "build", Row: of.Row, Origin: of, Gpubuild: "v1.2.3", At: began, Seconds: 323.1, Project: "Cargo.toml",
 		Command: []string{"gpubuild", "build", "--features", "cuda,cudnn"}, Features: reach, Set: set, Findings: []finding.Finding{}}

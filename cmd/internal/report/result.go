@@ -87,19 +87,10 @@ type Program struct {
 	Source  string          `json:"-"` // its first source file
 	Kind    string          `json:"kind,omitempty"`
 	Package string          `json:"package,omitempty"`
-	Code    string          `json:"code,omitempty"` // the device code that it holds, in a line
-	Images  []Image         `json:"images,omitempty"`
+	Code    string          `json:"code,omitempty"`   // the device code that it holds, in a line
 	Marked  bool            `json:"marked,omitempty"` // the configuration says that it must use the GPU
 	Proof   *Proof          `json:"proof,omitempty"`  // nil: it was not run
 	Audit   []audit.Outcome `json:"audit,omitempty"`
-}
-
-// Image is device code of one kind and architecture.
-type Image struct {
-	Kind    string `json:"kind"`
-	Arch    string `json:"arch"`
-	Toolkit string `json:"toolkit,omitempty"` // nvcc's version
-	Count   int    `json:"count"`
 }
 
 // NoGPU is why most proofs are not made.
@@ -206,31 +197,18 @@ func (r Result) whole() Result {
 }
 
 // Plain makes one line of foreign text: no bytes that are no text, no control characters, no marks that turn the direction of writing.
-func Plain(s string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\r' || r == '\t' || r == ' ':
-			return ' '
-		case hidden(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, "�"))), " ")
-}
+func Plain(s string) string { return strings.Join(strings.Fields(PlainLines(s)), " ") }
 
 // PlainLines is Plain for a text of several lines.
 func PlainLines(s string) string {
-	lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"), "\n")
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", " ").Replace(strings.ToValidUTF8(s, "�")), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(strings.Map(func(r rune) rune {
-			switch {
-			case r == '\t':
-				return ' '
-			case hidden(r):
+			if hidden(r) {
 				return -1
 			}
 			return r
-		}, strings.ToValidUTF8(l, "�")), " ")
+		}, l), " ")
 	}
 	return strings.Join(lines, "\n")
 }

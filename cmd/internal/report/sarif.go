@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"slices"
 	"sort"
 	"strings"
 
@@ -45,7 +44,7 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 		one := record{
 			"id": Plain(id), "shortDescription": sarifText(title), "fullDescription": sarifText(title),
 			"help":                 sarifText(Plain(rule.Help) + " More: " + finding.ExplainCommand(Plain(id))),
-			"defaultConfiguration": record{"level": level(rule.Severity)},
+			"defaultConfiguration": record{"level": rule.Severity},
 		}
 		if address := helpURL(id); address != "" {
 			one["helpUri"] = address
@@ -67,7 +66,7 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 		print := fingerprintOf(f)
 		seen[print]++
 		results = append(results, record{
-			"ruleId": Plain(f.ID), "ruleIndex": known[f.ID], "level": level(f.Severity), "message": sarifText(message),
+			"ruleId": Plain(f.ID), "ruleIndex": known[f.ID], "level": f.Severity, "message": sarifText(message),
 			"locations":           []record{{"physicalLocation": record{"artifactLocation": artifact(f.Path), "region": region(f)}}},
 			"partialFingerprints": record{fingerprint: fmt.Sprintf("%s:%d", print, seen[print])},
 		})
@@ -90,13 +89,6 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 
 // segment keeps a name from adding levels to the category that GitHub reads from automationDetails.id.
 func segment(s string) string { return strings.ReplaceAll(Plain(s), "/", "-") }
-
-func level(severity string) string {
-	if slices.Contains([]string{finding.Error, finding.Warning, finding.Note}, severity) {
-		return severity
-	}
-	return "none"
-}
 
 func region(f finding.Finding) record {
 	out := record{"startLine": max(1, f.Line)}
