@@ -13,6 +13,7 @@ package memo
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -321,11 +322,21 @@ func (s Store) Unchanged(list []Input) bool {
 	return !slices.ContainsFunc(list, func(in Input) bool { return !s.same(in) })
 }
 
-// prune empties a kind that has too many entries: most are of what nobody asks about any more.
+// prune removes the older half of a kind that has too many entries.
 func prune(dir string) {
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) >= kept {
-		for _, e := range entries {
-			_ = os.Remove(filepath.Join(dir, e.Name())) // another gpubuild may have removed it
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) < kept {
+		return
+	}
+	made := func(e fs.DirEntry) int64 {
+		fi, err := e.Info()
+		if err != nil {
+			return 0 // another gpubuild has removed it
 		}
+		return fi.ModTime().UnixNano()
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(made(a), made(b)) })
+	for _, e := range entries[:len(entries)/2] {
+		_ = os.Remove(filepath.Join(dir, e.Name())) // as above
 	}
 }

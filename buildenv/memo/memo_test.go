@@ -149,4 +149,7 @@ func TestOldEntriesArePruned(t *testing.T) {
 	if _, ok := s.Get("kind", "509"); !ok || len(entries) > 500 {
 		t.Errorf("%d entries are left, want at most 500, with the last: %v", len(entries), ok)
 	}
+	if _, ok := s.Get("kind", "251"); !ok || len(entries) < 250 {
+		t.Errorf("%d entries are left: the newer half stays (%v)", len(entries), ok)
+	}
 }

@@ -156,19 +156,19 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 		c.mode = cmp.Or(c.mode, "E")
 		c.unknown = "the option " + w
 	case "o", "output-file":
-		c.again(w, c.out != "")
-		c.out, output = take(), true
+		c.place(w, &c.out, take())
+		output = true
 	case "odir", "output-directory":
-		c.again(w, c.outDir != "")
-		c.outDir, output = take(), true
+		c.place(w, &c.outDir, take())
+		output = true
 	case "MD", "generate-dependencies-with-compile":
 		c.deps, output = true, true
 	case "MF", "dependency-output":
-		c.again(w, c.depFile != "")
-		c.depFile, output = take(), true
+		c.place(w, &c.depFile, take())
+		output = true
 	case "MT", "dependency-target-name":
-		c.again(w, c.target != "")
-		c.target, output = take(), true
+		c.place(w, &c.target, take())
+		output = true
 	case "t", "threads": // changes the steps' form, not what they make
 		if n, err := strconv.Atoi(take()); err != nil || n < 0 {
 			c.unknown = "the option " + w + " " + value
@@ -188,11 +188,14 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 	return taken, output
 }
 
-// again refuses an option of which nvcc says that it was given twice.
-func (c *call) again(w string, was bool) {
-	if was {
+// place takes the value of an option about an output. nvcc warns of one that was given twice.
+func (c *call) place(w string, at *string, value string) {
+	if *at != "" {
 		c.unknown = "the option " + w + " twice"
+	} else if value == "" {
+		c.unknown = "the option " + w + " without a value"
 	}
+	*at = value
 }
 
 func (c *call) other(w, name string, take func() string) {

@@ -37,6 +37,7 @@ func TestParse(t *testing.T) {
 		"-c k.cu --keep":                                    "the option --keep",
 		"-c k.cu -o k.o -odir out":                          "both an output file and an output directory",
 		"k.cu":                                              "not a compilation",
+		"-c k.cu -o k.o -MD -MT=":                           "the option -MT= without a value",
 		"-c k.cu -MD":                                       "a dependency list without a name",
 		"-c k.cu --split-compile=0":                         "the option --split-compile=0",
 		"-c k.cu -brand-new-option":                         "the option -brand-new-option",

@@ -18,7 +18,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/toolchain/loader"
 )
 
 // schema changes when an older entry must not be used any more.
@@ -50,15 +49,16 @@ func (u uncached) Error() string { return string(u) }
 type preprocessed struct {
 	sum     hash.Hash
 	headers []string        // the source, and each file that it includes
-	tools   []string        // the programs that take part, their own files and shared libraries
+	tools   []string        // the programs that take part, and their own files
 	dirs    []string        // the directories that were searched for headers, in order
 	dropped []string        // those that gcc left out because another one is the same
-	seen    map[string]bool // of headers, dirs and programs
+	seen    map[string]bool // of line markers
 	steps   []string        // what is left to be done, with the preprocessed text in files of r.tmp
 	env     []string        // of the steps
 	out     string          // what the last of them writes
 	said    []byte          // what the preprocessor has to say
 	listed  int             // how many of headers -MD lists
+	named   bool            // one of headers is named by #line, which gcc's markers then do not enter; -MD does not list it
 	times   string          // of headers, where the output has them
 	was     string          // states of tools
 	refused error           // why the result must not be kept; the first reason
@@ -147,6 +147,9 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 		fmt.Fprintf(p.sum, "in %q\n%s", r.host.Cwd, p.times)
 	}
 	escaped := strings.ContainsAny(strings.Join(p.headers, "")+r.out, "#$%:\\\t\n\"'") || r.target == "" && strings.Contains(r.out, " ")
+	if r.deps && p.named {
+		p.refuse(uncached("a file that only #line names"))
+	}
 	if r.deps && escaped {
 		p.refuse(uncached("a name that a dependency list has to escape"))
 	}
@@ -244,7 +247,7 @@ func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *prep
 	case base == "rm":
 		return "", "", nil
 	case base == "cicc" || base == "cudafe++" || base == "ptxas" || base == "fatbinary" || base == "nvlink":
-		return "", "", cmp.Or(err, r.toolkit(ctx, host, path, p))
+		return "", "", cmp.Or(err, r.toolkit(host, path, p))
 	}
 	if err == nil {
 		err = r.compilerTools(ctx, host, path, p)
@@ -267,7 +270,7 @@ func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *prep
 }
 
 // toolkit notes a program of the toolkit, and with the first one those that every call uses.
-func (r *run) toolkit(ctx context.Context, host buildenv.Host, program string, p *preprocessed) error {
+func (r *run) toolkit(host buildenv.Host, program string, p *preprocessed) error {
 	here := host.Env.Get("_HERE_")
 	files := []string{program, r.real, filepath.Join(here, host.Exe("nvcc"))}
 	if profile := filepath.Join(here, "nvcc.profile"); host.IsFile(profile) {
@@ -283,105 +286,58 @@ func (r *run) toolkit(ctx context.Context, host buildenv.Host, program string, p
 		}
 	}
 	p.tool(files...)
-	return r.libraries(ctx, host, p, files[:3]...)
-}
-
-// libraries notes the shared libraries that programs load.
-func (r *run) libraries(ctx context.Context, host buildenv.Host, p *preprocessed, programs ...string) error {
-	for _, program := range programs {
-		if p.seen["libraries "+program] {
-			continue
-		}
-		p.seen["libraries "+program] = true
-		list, err := loader.Resolve(ctx, host, r.runner, host.Real(program), nil)
-		if err != nil {
-			return uncached(err.Error())
-		}
-		for _, l := range list {
-			if l.Path == "" {
-				return uncached(program + " lacks " + l.Name)
-			}
-			p.tool(l.Path)
-		}
-	}
 	return nil
 }
 
-// compilerTools notes the host compiler and the programs that it starts. Only gcc's own driver is known to start no others: a script, or
-// a program that looks like gcc and starts it with more arguments, is not.
+// compilerTools notes the host compiler and its assembler; its cc1plus is what its own -v names in each pass. Only gcc's own driver is known
+// to start no others: a script, or a program that looks like gcc and starts it with more arguments, is not.
 func (r *run) compilerTools(ctx context.Context, host buildenv.Host, path string, p *preprocessed) error {
 	if slices.Contains(p.tools, path) {
 		return nil
 	}
 	p.tool(path)
-	ask := func(question string) (string, error) {
-		res, err := r.runner.Run(ctx, buildenv.Cmd{Path: path, Args: []string{question}, Env: host.Env.Entries()})
-		if err != nil {
-			return "", uncached("the host compiler does not answer " + question)
-		}
-		return strings.TrimSpace(string(res.Stdout)), nil
-	}
-	driver := path
-	if filepath.Base(host.Real(path)) == "ccache" {
-		var err error
-		if driver, err = r.behindCcache(ctx, host, path, p); err != nil {
+	if ccache := host.Real(path); filepath.Base(ccache) == "ccache" {
+		if err := r.ccache(ctx, host, ccache, p); err != nil {
 			return err
 		}
-	}
-	if err := isDriver(host, driver); err != nil {
+	} else if err := isDriver(host, path); err != nil {
 		return err
 	}
-	for _, question := range []string{"-print-prog-name=cc1plus", "-print-prog-name=as", "-print-file-name=specs"} {
-		file, err := ask(question)
-		if err != nil {
-			return err
-		}
-		isSpecs := strings.HasSuffix(question, "specs")
-		if !strings.Contains(file, "/") {
-			if isSpecs {
-				continue // there are none
-			}
-			if file, err = host.LookPath(file); err != nil {
-				return uncached(err.Error())
-			}
-		}
-		p.tool(file)
-		if isSpecs {
-			continue
-		}
-		if err := isELF(host.Real(file)); err != nil {
-			return err
-		}
-		if err := r.libraries(ctx, host, p, file); err != nil {
-			return err
-		}
+	res, err := r.runner.Run(ctx, buildenv.Cmd{Path: path, Args: []string{"-print-prog-name=as"}, Env: host.Env.Entries()})
+	if err != nil {
+		return uncached("the host compiler does not name its assembler")
 	}
-	return r.libraries(ctx, host, p, driver)
+	_, err = p.compilerPart(host, strings.TrimSpace(string(res.Stdout)))
+	return err
 }
 
-// behindCcache is the compiler that ccache starts under this name. Its whole configuration counts, and it may start nothing else.
-func (r *run) behindCcache(ctx context.Context, host buildenv.Host, path string, p *preprocessed) (driver string, err error) {
-	ccache := host.Real(path)
+// compilerPart notes a program that the host compiler starts, or is, and returns its path.
+func (p *preprocessed) compilerPart(host buildenv.Host, program string) (path string, err error) {
+	if path = program; !strings.Contains(program, "/") {
+		if path, err = host.LookPath(program); err != nil {
+			return "", uncached(err.Error())
+		}
+	}
+	p.tool(path)
+	return path, isELF(host.Real(path))
+}
+
+// ccache counts with its whole configuration, and may start nothing else than the compiler, which says its own name in each pass.
+func (r *run) ccache(ctx context.Context, host buildenv.Host, ccache string, p *preprocessed) error {
 	res, err := r.runner.Run(ctx, buildenv.Cmd{Path: ccache, Args: []string{"--show-config"}, Env: host.Env.Entries()})
 	if err != nil {
-		return "", uncached("ccache does not show its configuration")
+		return uncached("ccache does not show its configuration")
 	}
 	for line := range strings.Lines(string(res.Stdout)) {
 		_, setting, _ := strings.Cut(strings.TrimSpace(line), ") ") // (origin) name = value
 		name, value, _ := strings.Cut(setting, " =")
 		if value = strings.TrimSpace(value); value != "" && (strings.HasPrefix(name, "prefix_command") || name == "compiler" ||
 			name == "path") {
-			return "", uncached("ccache's " + setting)
+			return uncached("ccache's " + setting)
 		}
 	}
 	_, _ = p.sum.Write(res.Stdout) // a hash takes all
-	for _, path := range host.LookPathAll(filepath.Base(path)) {
-		if filepath.Base(host.Real(path)) != "ccache" {
-			p.tool(path)
-			return path, r.libraries(ctx, host, p, ccache)
-		}
-	}
-	return "", uncached("no compiler behind ccache")
+	return nil
 }
 
 // isDriver refuses what is not gcc's driver: that alone sets COLLECT_GCC_OPTIONS for the programs that it starts.
@@ -446,6 +402,7 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 	searching, own := false, false
 	for line := range strings.Lines(string(res.Stderr)) {
 		line = strings.TrimRight(line, "\r\n")
+		driver, isDriven := strings.CutPrefix(line, "COLLECT_GCC=")
 		missing, isMissing := strings.CutPrefix(line, `ignoring nonexistent directory "`)
 		same, isSame := strings.CutPrefix(line, `ignoring duplicate directory "`)
 		switch {
@@ -455,6 +412,15 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 			searching, own = false, true
 		case strings.HasPrefix(line, "COMPILER_PATH="):
 			own = false
+		case !own && isDriven:
+			path, err := p.compilerPart(host, driver)
+			p.refuse(cmp.Or(err, isDriver(host, path)))
+		case !own && strings.HasPrefix(line, "Reading specs from "):
+			p.refuse(uncached("gcc reads its specs from a file"))
+		case !own && !searching && strings.HasPrefix(line, " /"):
+			program, _, _ := strings.Cut(line[1:], " ")
+			_, err := p.compilerPart(host, program)
+			p.refuse(err)
 		case own && file != "": // what the last pass says is said again as its step is carried out
 			p.said = append(p.said, line+"\n"...)
 		case own:
@@ -539,5 +505,8 @@ func (t *passText) line(line []byte) {
 	case strings.HasPrefix(path, "<") || strings.HasSuffix(path, "//"):
 	default:
 		t.into.headers = append(t.into.headers, path)
+		if entered := bytes.HasPrefix(line[end+1:], []byte(" 1")); !entered && len(t.into.headers) > 1 {
+			t.into.named = true
+		}
 	}
 }

@@ -19,6 +19,9 @@ import (
 // replaces it.
 const listed = "gpubuild-read-"
 
+// failed ends the name of the list of a call that failed.
+const failed = ".failed.json"
+
 const (
 	// Absent is in place of the hash of a path that was looked for and was not there: a file, or a directory in which files were looked
 	// for.
@@ -64,15 +67,19 @@ func (r *run) list(p *preprocessed, failed error) {
 	r.read = list.files
 }
 
-// keepList writes the list. That of a call that failed counts, too: a script may go on without its output.
-func (r *run) keepList() {
+// keepList writes the list. That of a call that failed counts for that run of its script, which may go on without its output.
+func (r *run) keepList(succeeded bool) {
 	if r.read == nil {
 		return
 	}
 	call := hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.args, r.words)) // words: with options files and NVCC_APPEND_FLAGS
 	if data, err := json.Marshal(r.read); err == nil {
-		at := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+call+".json")
-		_ = cache.Keep(at, data, 0o644) // without it every file counts
+		at := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+call)
+		names := []string{at + ".json", at + failed}
+		if !succeeded {
+			slices.Reverse(names)
+		}
+		_, _ = os.Remove(names[1]), cache.Keep(names[0], data, 0o644) // without it every file counts
 	}
 }
 
@@ -252,14 +259,15 @@ func prerequisites(rule string) (paths []string) {
 }
 
 // Read lists what compilers said that they read for an OUT_DIR, in earlier runs of its build script, too: one that keeps what it compiled
-// does not call nvcc again. By the lists of our nvcc, with the hash
+// does not call nvcc again. A call that failed in a run before ran, the begin of the last one, made nothing. By the lists of our nvcc, with the hash
 // of what it saw of each path (which is none of any content where it saw different ones), and by the dependency files there (nvcc -MD, gcc
 // -MD), with an empty one. What is Incomplete says so.
-func Read(h buildenv.Host, outDir, cwd string) (all map[string]string, err error) {
+func Read(h buildenv.Host, outDir, cwd string, ran int64) (all map[string]string, err error) {
 	all = map[string]string{}
 	dir := h.Dir(outDir)
 	for _, name := range h.Names(dir) {
-		if !strings.HasPrefix(name, listed) {
+		fi, gone := h.Files.Stat(h.Join(dir, name))
+		if !strings.HasPrefix(name, listed) || gone != nil || strings.HasSuffix(name, failed) && fi.ModTime().UnixNano() < ran {
 			continue
 		}
 		var one map[string]string

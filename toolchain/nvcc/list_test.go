@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
@@ -49,7 +50,7 @@ func TestListOfWhatWasRead(t *testing.T) {
 			if got := b.nvcc(story.args...); got != story.what {
 				b.t.Errorf("%s: %s", story.what, got)
 			}
-			read, err := Read(h, filepath.Join(unit, "out"), b.dir)
+			read, err := Read(h, filepath.Join(unit, "out"), b.dir, 0)
 			if err != nil || read[odd] != want || read[options] == "" || read[filepath.Join(b.dir, "a.h")] == "" ||
 				read[filepath.Join(b.dir, "absent")] != Absent {
 				b.t.Errorf("%s: %v", story.what, read)
@@ -66,15 +67,29 @@ func TestListOfWhatWasRead(t *testing.T) {
 		}
 		b.write("odd.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n")
 		b.nvcc("-arch=sm_90", "-cubin", "odd.ptx", "-o", "k.cubin")
-		linked, err := Read(h, filepath.Join(unit, "out"), b.dir)
+		linked, err := Read(h, filepath.Join(unit, "out"), b.dir, 0)
 		if sum, is := linked[filepath.Join(b.dir, "odd.ptx")]; err != nil || !is || sum != "" || linked[odd] != want {
 			b.t.Errorf("a call without a source: %v %v", linked, err)
 		}
 		b.write("odd", "#define ODD 2\n")
 		b.nvcc("-c", "k.cu", "-o", "other.o") // another compilation, which sees another content
-		read, err := Read(h, filepath.Join(unit, "out"), b.dir)
+		read, err := Read(h, filepath.Join(unit, "out"), b.dir, 0)
 		if sum := read[odd]; err != nil || sum == want || len(sum) == len(want) {
 			b.t.Errorf("two contents: %s", sum)
+		}
+		b.write("k.cu", "#include \"odd\"\n#include \"host.h\"\nint f() { return no_such; }\n")
+		b.env = append(b.env, "MADE_UP_ERROR="+filepath.Join(unit, "failed"))
+		if err := b.start("-c", "k.cu", "-o", "failed.o").Wait(); err == nil {
+			b.t.Error("no error")
+		}
+		for _, story := range []struct {
+			ran  time.Time
+			want bool
+		}{{time.Now().Add(-time.Hour), true}, {time.Now().Add(time.Hour), false}} {
+			read, err := Read(h, filepath.Join(unit, "out"), b.dir, story.ran.UnixNano())
+			if _, is := read[filepath.Join(b.dir, "host.h")]; err != nil || is != story.want {
+				b.t.Errorf("a call that failed counts for the run that began at %s: %t %v", story.ran, is, err)
+			}
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package nvcc
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -60,7 +59,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
 	}
 	code := r.answer(ctx, stdin, stdout, stderr)
-	r.keepList()
+	r.keepList(code == 0)
 	return code
 }
 
@@ -138,17 +137,17 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		_, _ = stderr.Write(res.Stderr)
 		return fmt.Sprintf("hit %d", max(0, res.Milliseconds-time.Since(began).Milliseconds())), 0
 	}
-	res, code, err := r.carryOut(ctx, p)
-	if err != nil { // nvcc says it
-		return r.why(err.Error()), r.plain(ctx, stdin, stdout, stderr)
+	res, err := r.carryOut(ctx, p)
+	if err != nil { // nvcc says it, and leaves what it leaves
+		return r.why("a compilation that fails"), r.plain(ctx, stdin, stdout, stderr)
 	}
 	_, _ = stdout.Write(res.Stdout)
 	_, _ = stderr.Write(res.Stderr)
 	res.Milliseconds = time.Since(began).Milliseconds()
-	if code == 0 && !r.readMore(p) && r.steady(p, began) {
+	if !r.readMore(p) && r.steady(p, began) {
 		_ = r.store.keep(key, res) // costs time only
 	}
-	return "miss", code
+	return "miss", 0
 }
 
 // why is the note of a compilation that is not cached.
@@ -176,9 +175,6 @@ func (r *run) unusual() string {
 			return name + " is set"
 		}
 	}
-	if preload := "/etc/ld.so.preload"; r.host.IsFile(preload) { // ld.so(8)
-		return preload + " is there"
-	}
 	for _, dir := range r.host.SplitList(r.host.Env.Get("PATH")) {
 		if !filepath.IsAbs(dir) {
 			return "a relative directory on PATH" // where no program is looked for here
@@ -195,47 +191,24 @@ func (r *run) unusual() string {
 	return ""
 }
 
-// carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment, and ends
-// as the first one that fails (strace of 13.4). So what is kept was made of the text that is in the key, and the preprocessor runs once.
-func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, code int, err error) {
-	if err := r.writeDependencies(p); err != nil {
-		return res, 0, err
-	}
+// carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment (strace of
+// 13.4). So what is kept was made of the text that is in the key, and the preprocessor runs once.
+func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err error) {
 	res.Stderr = p.said
-	before, err := os.ReadFile(r.output())
-	was := err == nil
-	if was {
-		if err := os.WriteFile(p.out, before, 0o666); err != nil { // a step that fails may remove it
-			return res, 0, err
-		}
-	}
 	for _, step := range p.steps {
 		if strings.Contains(step, " -c -x c++ ") {
 			step += ` -Xassembler --MD -Xassembler "` + r.assembled() + `"`
 		}
 		ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + step}, Env: p.env})
-		res.Stdout, res.Stderr = append(res.Stdout, ran.Stdout...), append(res.Stderr, ran.Stderr...)
-		var exit *buildenv.ExitError
-		if errors.As(err, &exit) && ran.Signal == "" {
-			after, err := os.ReadFile(p.out)
-			switch {
-			case err == nil && !bytes.Equal(after, before):
-				err = r.place(r.output(), after)
-			case was && errors.Is(err, fs.ErrNotExist):
-				err = os.Remove(r.output())
-			default:
-				err = nil
-			}
-			return res, ran.Code, err
-		}
 		if err != nil {
-			return res, 0, err
+			return res, err
 		}
+		res.Stdout, res.Stderr = append(res.Stdout, ran.Stdout...), append(res.Stderr, ran.Stderr...)
 	}
-	if res.Output, err = os.ReadFile(p.out); err == nil {
-		err = r.place(r.output(), res.Output)
+	if res.Output, err = os.ReadFile(p.out); err != nil {
+		return res, err
 	}
-	return res, 0, err
+	return res, r.write(p, res)
 }
 
 // assembled is where the assembler lists what it read.

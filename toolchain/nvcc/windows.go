@@ -27,8 +27,12 @@ func (r *run) recorded(ctx context.Context, stdin io.Reader, stdout, stderr io.W
 		return r.plain(ctx, stdin, stdout, stderr)
 	}
 	defer os.RemoveAll(r.tmp)
+	if !r.deps && slices.ContainsFunc(r.args, asksForList) {
+		r.list(nil, uncached("an option that asks for a dependency list"))
+		return r.plain(ctx, stdin, stdout, stderr)
+	}
 	args, rule := r.args, r.dependencies()
-	if r.mode == "o" && !r.deps && r.depFile+r.target == "" {
+	if r.mode == "o" && !r.deps {
 		rule = filepath.Join(r.tmp, "read.d")
 		args = append(slices.Clone(args), "-MD", "-MF", rule)
 	}
@@ -48,6 +52,11 @@ func (r *run) recorded(ctx context.Context, stdin io.Reader, stdout, stderr io.W
 	}
 	r.list(p, failed)
 	return 0
+}
+
+// asksForList reports whether an argument is one of the -M options, which run as they are.
+func asksForList(arg string) bool {
+	return strings.HasPrefix(arg, "-M") || strings.Contains(arg, "-generate-") && strings.Contains(arg, "dependencies")
 }
 
 // sourceLine is how cl.exe marks where preprocessed text comes from.

@@ -129,7 +129,7 @@ func nameOf(place string) string {
 func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []string, unknown bool, err error) {
 	list := map[string]string{}
 	if o.pkg.Inputs.Arch {
-		if list, err = nvcc.Read(s.b.Machine.Host, o.dir, o.pkg.Dir); err != nil {
+		if list, err = nvcc.Read(s.b.Machine.Host, o.dir, o.pkg.Dir, o.ran); err != nil {
 			return nil, nil, false, err
 		}
 	}
