@@ -143,7 +143,6 @@ type Usage struct {
 	MemoryTotal uint64   `json:"memory_total_bytes,omitempty"`
 	Joules      float64  `json:"energy_joules,omitempty"`
 	Throttled   *float64 `json:"throttled_seconds,omitempty"`
-	Curve       []int    `json:"utilisation_curve,omitempty"` // percent, at most curvePoints values of equal distance
 	// kinds of alerts whose values it did not report all the time, and for how many seconds it did not
 	Unseen      []string           `json:"unseen,omitempty"`
 	Missing     map[string]float64 `json:"missing_seconds,omitempty"`
@@ -156,15 +155,11 @@ type Usage struct {
 	counter     *uint64 // the last ECC that was reported
 	errors      uint64  // by which it rose
 	first, last Sample
-	curve       []int // of every sample
 	seen        time.Time
 	samples     int
 	judged      map[string]int           // how many samples had what a kind of alert needs
 	missed      map[string]time.Duration // for how long a kind of alert could not be judged
 }
-
-// curvePoints bounds Usage.Curve.
-const curvePoints = 120
 
 // longestStep is the longest time between two samples over which a watch counts as whole. They come twice a second.
 const longestStep = 2 * time.Second
@@ -364,7 +359,6 @@ func (w *Watch) count(s Sample) *Usage {
 		if s.Utilisation != nil {
 			u.known += passed
 			u.busy += passed * time.Duration(*s.Utilisation) / 100
-			u.curve = append(u.curve, *s.Utilisation)
 		}
 		u.Denied = u.Denied || s.Denied
 		u.last = s
@@ -442,15 +436,6 @@ func (w *Watch) Summary(until time.Time, answering bool) Summary {
 		if u.known > 0 {
 			out.Busy = new(u.busy.Seconds() / u.known.Seconds())
 		}
-		step := max(1, (len(u.curve)+curvePoints-1)/curvePoints)
-		for i := 0; i < len(u.curve); i += step {
-			part := u.curve[i:min(i+step, len(u.curve))]
-			sum := 0
-			for _, v := range part {
-				sum += v
-			}
-			out.Curve = append(out.Curve, sum/len(part))
-		}
 		s.GPUs = append(s.GPUs, out)
 	}
 	return s
@@ -465,8 +450,8 @@ func (u Usage) Text() string {
 	switch {
 	case u.Busy != nil:
 		text += fmt.Sprintf(" was busy %.0f %% of %.0f s", 100**u.Busy, u.Seconds)
-	case len(u.Curve) > 0:
-		text += fmt.Sprintf(" was asked only once: utilisation %d %%", u.Curve[0])
+	case u.last.Utilisation != nil:
+		text += fmt.Sprintf(" was asked only once: utilisation %d %%", *u.last.Utilisation)
 	default:
 		text += " utilisation unknown"
 	}

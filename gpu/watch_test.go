@@ -276,8 +276,7 @@ func TestUsage(t *testing.T) {
 		w.Add(s)
 	}
 	u := w.Summary(start, true).GPUs[0]
-	if u.Seconds != 200 || *u.Busy < 0.199 || *u.Busy > 0.201 || u.Temperature != 77 || u.Joules != 20000 || *u.Throttled != 0.5 ||
-		len(u.Curve) > curvePoints || len(u.Curve) < curvePoints/2 {
+	if u.Seconds != 200 || *u.Busy < 0.199 || *u.Busy > 0.201 || u.Temperature != 77 || u.Joules != 20000 || *u.Throttled != 0.5 {
 		t.Errorf("%+v", u)
 	}
 	want := "GPU 1 (L4) was busy 20 % of 200 s; at most 77 °C and 12.0 of 24.0 GB in samples; 20000 J; slowed down for 0 s"

@@ -16,8 +16,7 @@ const (
 	answerLimit = 1 << 20
 	maxDevices  = 1024
 
-	smiFields    = "index,uuid,name,compute_cap,memory.total,driver_version"
-	smiOldFields = "index,uuid,name,memory.total,driver_version" // compute_cap came with R510
+	smiFields = "index,uuid,name,compute_cap,memory.total,driver_version" // compute_cap came with R510
 )
 
 // SMICmd is the command that asks nvidia-smi.
@@ -37,10 +36,6 @@ type answer struct {
 
 func askSMI(ctx context.Context, h buildenv.Host, run runner, smi string) (answer, error) {
 	res, err := run.Run(ctx, SMICmd(h, smi, smiFields))
-	old := err != nil && strings.Contains(string(res.Stdout)+string(res.Stderr), "compute_cap")
-	if old {
-		res, err = run.Run(ctx, SMICmd(h, smi, smiOldFields))
-	}
 	if err != nil {
 		var exit *buildenv.ExitError
 		// Its complaints go to stdout.
@@ -49,23 +44,19 @@ func askSMI(ctx context.Context, h buildenv.Host, run runner, smi string) (answe
 			return answer{}, err
 		}
 		// Of one GPU's trouble it warns after all answers: 14 is a corrupted infoROM.
-		if a, bad := parseSMI(string(res.Stdout), old); bad == nil && len(a.devices) > 0 {
+		if a, bad := parseSMI(string(res.Stdout)); bad == nil && len(a.devices) > 0 {
 			a.notes = append(a.notes, fmt.Sprintf("nvidia-smi: exit status %d", exit.Result.Code))
 			return a, nil
 		}
 		return answer{}, fmt.Errorf("exit status %d: %s", exit.Result.Code, said)
 	}
-	return parseSMI(string(res.Stdout), old)
+	return parseSMI(string(res.Stdout))
 }
 
 // parseSMI reads a line for each GPU. What a field says in brackets ("[N/A]", "[Unknown Error]") is no value. A line that is not of the
 // form is noted; when no line is, and there are some, that is an error.
-func parseSMI(out string, old bool) (answer, error) {
+func parseSMI(out string) (answer, error) {
 	var a answer
-	n := 6
-	if old {
-		n = 5
-	}
 	bad := ""
 	for _, line := range strings.Split(out, "\n") {
 		line = strings.TrimSpace(line)
@@ -78,38 +69,32 @@ func parseSMI(out string, old bool) (answer, error) {
 				f[i] = ""
 			}
 		}
-		if len(f) < n {
+		if len(f) < 6 {
 			bad = line
 			continue
 		}
-		tail := f[len(f)-(n-3):]
-		d := gpu.Device{UUID: f[1], Name: strings.Join(f[2:len(f)-(n-3)], ", ")}
+		name, tail := f[2:len(f)-3], f[len(f)-3:] // a name may have commas
+		d := gpu.Device{UUID: f[1], Name: strings.Join(name, ", ")}
 		index, err := strconv.Atoi(f[0])
 		if err != nil || index < 0 || len(a.devices) >= maxDevices {
 			bad = line
 			continue
 		}
 		d.Index = index
-		if !old {
-			if c, err := gpu.ParseCapability(tail[0]); err == nil && strings.Contains(tail[0], ".") {
-				d.Capability = c
-			} else {
-				a.notes = append(a.notes, fmt.Sprintf("GPU %d: nvidia-smi reports no compute capability", index))
-			}
-			tail = tail[1:]
+		if c, err := gpu.ParseCapability(tail[0]); err == nil && strings.Contains(tail[0], ".") {
+			d.Capability = c
+		} else {
+			a.notes = append(a.notes, fmt.Sprintf("GPU %d: nvidia-smi reports no compute capability", index))
 		}
-		if mib, err := strconv.ParseUint(tail[0], 10, 40); err == nil {
+		if mib, err := strconv.ParseUint(tail[1], 10, 40); err == nil {
 			d.Memory = mib << 20
 		}
-		if gpu.Numbers(tail[1]) != nil {
-			a.driver = tail[1]
+		if gpu.Numbers(tail[2]) != nil {
+			a.driver = tail[2]
 		}
 		a.devices = append(a.devices, d)
 	}
 	slices.SortStableFunc(a.devices, func(a, b gpu.Device) int { return a.Index - b.Index })
-	if old && len(a.devices) > 0 {
-		a.notes = append(a.notes, "this nvidia-smi is too old to report compute capabilities")
-	}
 	if bad != "" {
 		if len(a.devices) == 0 {
 			return answer{}, fmt.Errorf("an answer of another form: %s", firstLine(bad, 200))

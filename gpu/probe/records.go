@@ -443,7 +443,7 @@ func (p *parser) add(event string, text []byte) bool {
 		if !read(&e) || e.Count == nil {
 			return false
 		}
-		at.Dropped = plus(at.Dropped, *e.Count)
+		at.Dropped += *e.Count
 	case "end":
 		var e struct {
 			End
@@ -527,7 +527,7 @@ func (p *parser) kernel(k Kernel) {
 	i, ok := p.index[key]
 	if !ok {
 		if p.names += len(k.Name) + len(k.Shape); len(p.at.Kernels) >= maxKernels || p.names > maxNames {
-			p.at.Unnamed = plus(p.at.Unnamed, k.Count)
+			p.at.Unnamed += k.Count
 			return
 		}
 		p.index[key] = len(p.at.Kernels)
@@ -535,9 +535,11 @@ func (p *parser) kernel(k Kernel) {
 		return
 	}
 	sum := &p.at.Kernels[i]
-	sum.Count, sum.Total, sum.Timed = plus(sum.Count, k.Count), plus(sum.Total, k.Total), plus(sum.Timed, k.Timed)
+	sum.Count += k.Count
+	sum.Total += k.Total
+	sum.Timed += k.Timed
 	sum.Start, sum.End, sum.Last = min(sum.Start, k.Start), max(sum.End, k.End), max(sum.Last, k.Last)
-	sum.Waited = plus(sum.Waited, k.Waited)
+	sum.Waited += k.Waited
 }
 
 // lost are the errors after which a context, and with it what its kernels computed, is lost: those of which cuda.h says that the process
@@ -557,14 +559,6 @@ func (r Refusal) cancels(before Refusal) bool {
 		return before.Function == r.Function && (before.Context == r.Context || before.Context == 0)
 	}
 	return r.Kind == Memory || r.Kind == Code
-}
-
-// plus adds without turning over.
-func plus(a, b uint64) uint64 {
-	if a+b < a {
-		return ^uint64(0)
-	}
-	return a + b
 }
 
 func union(a, b []string) []string {

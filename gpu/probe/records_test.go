@@ -43,8 +43,6 @@ func TestParseRecords(t *testing.T) {
 		{"no launches", injected + strings.Replace(summed, `"count":10`, `"count":0`, 1), 1, 1, 0, 0},
 		{"more launches than nanoseconds", injected + strings.Replace(summed, `"total":30`, `"total":3`, 1), 1, 1, 0, 0},
 		{"a negative device", injected + strings.Replace(matmul, `"device":0`, `"device":-1`, 1), 1, 1, 0, 0},
-		{"numbers that turn over", injected + strings.Replace(summed, `"count":10,"total":30`, `"count":18446744073709551615,"total":18446744073709551615`, 1) + summed, 1, 0, 0, 1<<64 - 1},
-		{"a line without end", injected + strings.Repeat("x", 3*maxLine) + "\n" + matmul, 1, 1, 0, 1},
 		{"nothing", "", 0, 0, 0, 0},
 		{"two processes of one number, in two namespaces", injected + recording + device + injected + recording + matmul + matmul + end + end, 2, 1, 0, 2},
 		{"two of them begin at once", injected + injected + recording + recording + matmul + end, 2, 1, 0, 1},
@@ -57,7 +55,7 @@ func TestParseRecords(t *testing.T) {
 			}
 			var launches uint64
 			for _, p := range r.Processes {
-				launches = plus(launches, p.Launches())
+				launches += p.Launches()
 			}
 			if len(r.Processes) != tt.processes || r.Bad != tt.bad || r.Cut != tt.cut || launches != tt.launches {
 				t.Errorf("got %d processes, %d bad, %d cut, %d launches", len(r.Processes), r.Bad, r.Cut, launches)

@@ -73,7 +73,7 @@ func TestGPU(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := Judge(e, o.Rules())
+			v := Judge(e, o.Rules)
 			count[v.Kind]++
 			if v.Kind != a.Verdict {
 				t.Errorf("got %s: %s\nwant %s\n%s", v.Kind, v.Why, a.Verdict, strings.Join(v.Lines, "\n"))

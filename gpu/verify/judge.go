@@ -142,7 +142,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	case s.aside.other != "":
 		return Unproved, fmt.Sprintf("it called %s: what that ran is not known", s.aside.other)
 	case s.aside.unsure > 0:
-		return Unproved, fmt.Sprintf("%s indirect or conditional: whether any workgroup ran is not known", wereText(s.aside.unsure))
+		return Unproved, fmt.Sprintf("%s indirect or conditional: whether any workgroup ran is not known", counted(s.aside.unsure, "launch was", "launches were"))
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:
@@ -229,27 +229,6 @@ func unsound(e Evidence, r Rules, s summary) string {
 	return ""
 }
 
-func recordsText(n uint64) string {
-	if n == 1 {
-		return "1 record"
-	}
-	return fmt.Sprintf("%d records", n)
-}
-
-func linesText(n int) string {
-	if n == 1 {
-		return "1 line is"
-	}
-	return fmt.Sprintf("%d lines are", n)
-}
-
-func wereText(n uint64) string {
-	if n == 1 {
-		return "1 launch was"
-	}
-	return fmt.Sprintf("%d launches were", n)
-}
-
 // lostRecords is said of a process that began a record file and left it empty, or not to be read.
 const lostRecords = "could not write its records (no room on the disk, or no right to write files), or wrote them as another user"
 
@@ -267,7 +246,7 @@ func unseen(e Evidence, r Rules, s summary) string {
 	case e.Removed != "":
 		return "its records could not be read: " + e.Removed
 	case s.dropped > 0:
-		return "CUPTI dropped " + recordsText(s.dropped)
+		return "CUPTI dropped " + counted(s.dropped, "record", "records")
 	case s.unfinished > 0:
 		return "of " + launchesText(s.unfinished) + " the end was not recorded"
 	case e.LostFiles > 0:
@@ -445,7 +424,7 @@ func survey(e Evidence, r Rules) summary {
 	for _, p := range e.Processes {
 		if p.Forked {
 			if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil {
-				s.launches = plus(s.launches, p.Launches())
+				s.launches += p.Launches()
 				s.conflicts = append(s.conflicts, fmt.Sprintf(
 					"of process %d, a fork, in which CUDA does not work, more is written down than its beginning", p.Pid))
 			}
@@ -488,12 +467,12 @@ func survey(e Evidence, r Rules) summary {
 			if matches && counts && !onDevice {
 				s.elsewhere = cmp.Or(d.Name, "an unknown device") + prefixed(", ", d.UUID) + fmt.Sprintf(" (number %d)", k.Device)
 			}
-			s.launches = plus(s.launches, k.Count)
+			s.launches += k.Count
 			if matches && !counted {
-				s.uncounted = plus(s.uncounted, k.Count)
+				s.uncounted += k.Count
 			}
 			if counts {
-				s.selfLaunches = plus(s.selfLaunches, k.Count)
+				s.selfLaunches += k.Count
 			} else {
 				s.childRecorded = e.usedBy(p, program, where)
 				if s.childName == "" || matches {
@@ -505,11 +484,12 @@ func survey(e Evidence, r Rules) summary {
 			}
 			if counted {
 				unwaited := k.Count - min(k.Waited, k.Count)
-				s.unwaited = plus(s.unwaited, unwaited)
+				s.unwaited += unwaited
 				if unwaited > 0 {
 					s.open = where
 				}
-				s.matched, s.matchedTotal = plus(s.matched, k.Count-unwaited), plus(s.matchedTotal, k.Total)
+				s.matched += k.Count - unwaited
+				s.matchedTotal += k.Total
 				if known && (s.device == nil || k.Total > longest) {
 					d := d
 					s.device, longest = &d, k.Total
@@ -535,7 +515,8 @@ func survey(e Evidence, r Rules) summary {
 					Child:   !p.Self,
 				})
 			}
-			s.kernels[i].Launch, s.kernels[i].Total = plus(s.kernels[i].Launch, k.Count), plus(s.kernels[i].Total, k.Total)
+			s.kernels[i].Launch += k.Count
+			s.kernels[i].Total += k.Total
 		}
 		if why := failures(e, p, nil, where); e.Backend == probe.Vulkan && len(why) > 0 {
 			s.refused = why[0]
@@ -554,11 +535,11 @@ func survey(e Evidence, r Rules) summary {
 			s.late = where + " launched kernels while it ended, after the last record"
 		}
 		s.apis = append(s.apis, p.APIs...)
-		s.unnamed = plus(s.unnamed, p.Unnamed)
+		s.unnamed += p.Unnamed
 		if p.Unnamed > 0 {
-			s.launches = plus(s.launches, p.Unnamed)
+			s.launches += p.Unnamed
 			if counts {
-				s.selfLaunches = plus(s.selfLaunches, p.Unnamed)
+				s.selfLaunches += p.Unnamed
 			}
 		}
 		dropped := p.Dropped
@@ -598,10 +579,11 @@ func survey(e Evidence, r Rules) summary {
 		}
 		if p.End != nil {
 			dropped = max(dropped, p.End.Dropped)
-			s.unfinished, s.untimed = plus(s.unfinished, p.End.Unfinished), plus(s.untimed, p.End.Untimed)
+			s.unfinished += p.End.Unfinished
+			s.untimed += p.End.Untimed
 			s.forks, s.ignores = s.forks || p.End.Forks > 0, s.ignores || p.End.Ignores
 		}
-		s.dropped = plus(s.dropped, dropped)
+		s.dropped += dropped
 		if p.Real && p.RealNote != "" && !slices.Contains(s.notes, p.RealNote) {
 			s.notes = append(s.notes, p.RealNote)
 		}
@@ -613,7 +595,7 @@ func survey(e Evidence, r Rules) summary {
 		s.against = append(s.against, "whether the last kernels of "+s.open+" failed is not known: nothing waited for them")
 	}
 	if e.BadLines > 0 {
-		s.conflicts = append(s.conflicts, linesText(e.BadLines)+" among the records damaged, or not written by the probe")
+		s.conflicts = append(s.conflicts, counted(uint64(e.BadLines), "line is", "lines are")+" among the records damaged, or not written by the probe")
 	}
 	if s.matched > 0 {
 		if s.unwaited > 0 {
@@ -626,7 +608,7 @@ func survey(e Evidence, r Rules) summary {
 			s.notes = append(s.notes, unnamedText(s.unnamed))
 		}
 		if s.dropped > 0 {
-			s.notes = append(s.notes, "CUPTI dropped "+recordsText(s.dropped))
+			s.notes = append(s.notes, "CUPTI dropped "+counted(s.dropped, "record", "records"))
 		}
 	}
 	sort.SliceStable(s.kernels, func(i, j int) bool {
@@ -775,11 +757,4 @@ func disorderly(os string) string {
 // identified says whether a UUID is one: a driver that has none answers zeros.
 func identified(uuid string) bool {
 	return strings.Trim(strings.TrimPrefix(uuid, "GPU-"), "0-") != "" && len(uuid) > 8
-}
-
-func plus(a, b uint64) uint64 {
-	if a+b < a {
-		return ^uint64(0)
-	}
-	return a + b
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -29,19 +28,16 @@ type runner interface {
 
 // Options say what to run and how.
 type Options struct {
-	Binary     string // the file whose process must have launched the kernel
-	Args       []string
-	Launcher   []string     // the words of a user's own runner, put before the binary's path; its first is an absolute path
-	Dir        string       // where it starts; empty: the current directory
-	Env        buildenv.Env // its environment, run-time library directories included; the probe's variables are added
-	CUPTI      string       // libcupti; empty: the usual names by the loader's own search
-	Others     []string     // further ones, each tried where the control says of the one before that it could not connect to the driver
-	Probe      probe.Probe
-	Kernel     *regexp.Regexp // what counts as a match; nil: a matrix product
-	Device     string         // the device that a match must be on: a UUID, or the number that the process gives it; empty: any
-	Child      string         // a glob: the records of children whose executable it matches count, too; empty: none
-	ExpectExit int
-	Timeout    time.Duration // 0: none
+	Binary   string // the file whose process must have launched the kernel
+	Args     []string
+	Launcher []string     // the words of a user's own runner, put before the binary's path; its first is an absolute path
+	Dir      string       // where it starts; empty: the current directory
+	Env      buildenv.Env // its environment, run-time library directories included; the probe's variables are added
+	CUPTI    string       // libcupti; empty: the usual names by the loader's own search
+	Others   []string     // further ones, each tried where the control says of the one before that it could not connect to the driver
+	Probe    probe.Probe
+	Rules
+	Timeout time.Duration // 0: none
 	// UntilProved stops the program as soon as its kernel is proven: a server, or a long training run.
 	UntilProved bool
 	Stdin       io.Reader
@@ -54,11 +50,6 @@ type Options struct {
 	Nodes  []string // the GPUs' device nodes; nil: those of this machine, DeviceNodes
 
 	layerDirs []string // Vulkan: where the loader has to look for layers, if it is an old one
-}
-
-// Rules answers the rules that go with the options.
-func (o Options) Rules() Rules {
-	return Rules{Kernel: o.Kernel, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child}
 }
 
 // BinaryError says that the binary cannot be run.
@@ -206,7 +197,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	if err != nil {
 		e.Removed = err.Error()
 	}
-	if e.Control.Outcome == ControlRecorded && survey(e, o.Rules()).matched == 0 { // the verdict will hang on silence
+	if e.Control.Outcome == ControlRecorded && survey(e, o.Rules).matched == 0 { // the verdict will hang on silence
 		after, err := runControl(ctx, h, run, o, afterDir)
 		e.After = &after
 		return e, err
@@ -275,7 +266,7 @@ func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, 
 					running = append(running, processID{p.Pid, p.Started})
 				}
 			}
-			if Judge(now, o.Rules()).Kind == Proved {
+			if Judge(now, o.Rules).Kind == Proved {
 				close(proved)
 				return running
 			}

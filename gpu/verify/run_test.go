@@ -265,7 +265,7 @@ func TestVerdictOfARun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := Judge(e, o.Rules())
+			v := Judge(e, o.Rules)
 			if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
 				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%+v\n%s", v.Kind, v.Why, tt.want, tt.why, strings.Join(v.Lines, "\n"), e, o.Stderr)
 			}
@@ -281,7 +281,7 @@ func TestVerdictOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := Judge(e, o.Rules()); v.Kind != NoDevice || !strings.Contains(strings.Join(v.Conflicts, "\n"), "CUDA_VISIBLE_DEVICES=7 is set") {
+		if v := Judge(e, o.Rules); v.Kind != NoDevice || !strings.Contains(strings.Join(v.Conflicts, "\n"), "CUDA_VISIBLE_DEVICES=7 is set") {
 			t.Errorf("%s: %s; conflicts: %q", v.Kind, v.Why, v.Conflicts)
 		}
 	})
@@ -299,7 +299,7 @@ func TestVerdictOfARun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := Judge(e, o.Rules()); v.Kind != want {
+			if v := Judge(e, o.Rules); v.Kind != want {
 				t.Errorf("%s: %s", v.Kind, v.Why)
 			}
 		})
@@ -312,7 +312,7 @@ func TestVerdictOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(Judge(e, o.Rules()).Conflicts, "\n"); !strings.Contains(text, "cuLaunchKernel") || !strings.Contains(text, interposer) {
+		if text := strings.Join(Judge(e, o.Rules).Conflicts, "\n"); !strings.Contains(text, "cuLaunchKernel") || !strings.Contains(text, interposer) {
 			t.Errorf("conflicts: %s", text)
 		}
 	})
@@ -325,7 +325,7 @@ func TestCountsAndTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := Judge(e, o.Rules())
+	v := Judge(e, o.Rules)
 	if v.Launches != 100000 || v.Total < 100000 || len(v.Kernels) != 1 || v.Device == "" || v.UUID == "" {
 		t.Errorf("%+v", v)
 	}
@@ -414,7 +414,7 @@ func TestTouchesItsOwnFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := Judge(e, o.Rules()); v.Kind != want || want == Unproved && !strings.Contains(v.Why, "file changed") {
+		if v := Judge(e, o.Rules); v.Kind != want || want == Unproved && !strings.Contains(v.Why, "file changed") {
 			t.Errorf("%s: %s: %s", acts, v.Kind, v.Why)
 		}
 	}
@@ -449,7 +449,7 @@ func TestOutsideOfTheTree(t *testing.T) {
 	if err = errors.Join(err, <-served); err != nil {
 		t.Fatal(err)
 	}
-	v := Judge(e, o.Rules())
+	v := Judge(e, o.Rules)
 	if v.Kind != Unproved || !strings.Contains(v.Why, "which neither the program nor one of its children started") || len(e.Processes) != 1 {
 		t.Errorf("%s: %s\n%+v", v.Kind, v.Why, e)
 	}

@@ -75,7 +75,7 @@ func (x trace) replay(animals []animal, real func(Loaded) (bool, string)) error 
 		}
 		o := Options{}
 		a.asks(&o)
-		v := Judge(Reconsider(x.Evidence, real), o.Rules())
+		v := Judge(Reconsider(x.Evidence, real), o.Rules)
 		if wrong := a.belies(v); wrong != "" {
 			return errors.New(wrong)
 		}
@@ -131,7 +131,7 @@ func TestTraceKeepsWhatWasSeen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := Judge(e, o.Rules())
+		v := Judge(e, o.Rules)
 		path := filepath.Join(t.TempDir(), "new", "1.json.gz")
 		if err := (trace{traceSchema, a.Story, v.Kind, v.Why, e}).write(path); err != nil {
 			t.Fatal(err)

@@ -63,11 +63,12 @@ type setAside struct {
 // add notes a kernel if it is one of those.
 func (a *setAside) add(p Process, k probe.Kernel, d probe.Device) bool {
 	if by := Software(d); by != "" {
-		a.software, a.by = plus(a.software, k.Count), by
+		a.software += k.Count
+		a.by = by
 		return true
 	}
 	if k.Unsure {
-		a.unsure = plus(a.unsure, k.Count)
+		a.unsure += k.Count
 		if strings.HasPrefix(k.Name, "vkCmd") { // OTHER_WORK of layer.c
 			a.other = k.Name
 		}
@@ -80,10 +81,10 @@ func (a *setAside) add(p Process, k probe.Kernel, d probe.Device) bool {
 		switch {
 		case o.block != k.Block || o.shape != k.Shape:
 		case o.sure:
-			a.own = plus(a.own, k.Count)
+			a.own += k.Count
 			return true
 		default:
-			a.perhaps = plus(a.perhaps, k.Count)
+			a.perhaps += k.Count
 			return true
 		}
 	}
@@ -212,54 +213,4 @@ func VulkanDevices(ctx context.Context, h buildenv.Host, run runner, p probe.Pro
 		return nil, fmt.Sprintf("the control gave no answer: %v", err)
 	}
 	return l.Devices, strings.TrimPrefix(l.Step+": "+l.Why, "load: ")
-}
-
-// VulkanDriver is a file that names a driver (ICD) to the Vulkan loader.
-type VulkanDriver struct {
-	Manifest, Library string
-	Problem           string // why the loader cannot use it
-}
-
-// VulkanDrivers reads what the Vulkan loader reads to find drivers. A library without a directory is left to the system's search.
-// Source: LoaderDriverInterface.md, "Driver Discovery on Linux".
-func VulkanDrivers(h buildenv.Host) (out []VulkanDriver) {
-	files := h.SplitList(h.Env.Get("VK_DRIVER_FILES"))
-	if len(files) == 0 {
-		files = h.SplitList(h.Env.Get("VK_ICD_FILENAMES"))
-	}
-	if len(files) == 0 {
-		for _, dir := range layerDirs(h) {
-			dir = strings.Replace(dir, "explicit_layer.d", "icd.d", 1)
-			for _, name := range h.Names(dir) {
-				if strings.HasSuffix(name, ".json") {
-					files = append(files, h.Join(dir, name))
-				}
-			}
-		}
-	}
-	for _, f := range files {
-		d := VulkanDriver{Manifest: f}
-		var m struct {
-			ICD struct {
-				Library string `json:"library_path"`
-			}
-		}
-		data, err := h.ReadFile(f, 1<<20)
-		if err == nil {
-			err = json.Unmarshal(data, &m)
-		}
-		d.Library = m.ICD.Library
-		switch {
-		case err != nil:
-			d.Problem = err.Error()
-		case d.Library == "":
-			d.Problem = "it names no library"
-		case strings.Contains(d.Library, "/"):
-			if d.Library = h.From(h.Dir(f), d.Library); !h.IsFile(d.Library) {
-				d.Problem = d.Library + " is not there"
-			}
-		}
-		out = append(out, d)
-	}
-	return out
 }

@@ -151,8 +151,8 @@ func TestVulkanZoo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := Judge(e, o.Rules())
-			if n := survey(e, o.Rules()).matched; n < a.Launches {
+			v := Judge(e, o.Rules)
+			if n := survey(e, o.Rules).matched; n < a.Launches {
 				t.Errorf("%d dispatches were recorded, of %d", n, a.Launches)
 			}
 			if v.Kind != a.Verdict || !strings.Contains(v.Why, l.fill(a.Why)) {
@@ -165,7 +165,7 @@ func TestVulkanZoo(t *testing.T) {
 			for i := range e.Processes {
 				e.Processes[i].Real, e.Processes[i].RealNote = RealDriver(l.host)(e.Processes[i].Loaded)
 			}
-			if again := Judge(e, o.Rules()); again.Kind != Unproved && again.Kind != NoDevice {
+			if again := Judge(e, o.Rules); again.Kind != Unproved && again.Kind != NoDevice {
 				t.Errorf("the shipped predicate says %s of a stand-in driver: %s", again.Kind, again.Why)
 			}
 		})
@@ -180,7 +180,7 @@ func TestVulkanZoo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := Judge(e, o.Rules()); v.Kind != want {
+			if v := Judge(e, o.Rules); v.Kind != want {
 				t.Errorf("got %s: %s, want %s\n%+v\n%s", v.Kind, v.Why, want, e, o.Stderr)
 			}
 		})
@@ -219,7 +219,7 @@ func TestVulkanWGPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := Judge(e, o.Rules())
+		v := Judge(e, o.Rules)
 		if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
 			t.Errorf("%s, as a GPU %v: got %s: %s\n%+v\n%s", tt.mode, tt.faked, v.Kind, v.Why, e, o.Stderr)
 		}

@@ -183,11 +183,13 @@ var refusals = map[int]struct{ what, remedy string }{
 	804: {"this device knows no forward compatibility", "Take the cuda-compat directory out of LD_LIBRARY_PATH, or update the driver"},
 }
 
-func launchesText(n uint64) string {
+func launchesText(n uint64) string { return counted(n, "launch", "launches") }
+
+func counted(n uint64, one, many string) string {
 	if n == 1 {
-		return "1 launch"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d launches", n)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func spent(ns uint64) string {

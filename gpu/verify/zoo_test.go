@@ -382,8 +382,8 @@ func TestZoo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := Judge(e, o.Rules())
-			if n := survey(e, o.Rules()).matched; n < a.Launches {
+			v := Judge(e, o.Rules)
+			if n := survey(e, o.Rules).matched; n < a.Launches {
 				t.Errorf("%d launches were recorded, of %d", n, a.Launches)
 			}
 			if v.Kind != a.Verdict || !strings.Contains(v.Why, z.fill(a.Why)) {
@@ -397,7 +397,7 @@ func TestZoo(t *testing.T) {
 			mutex.Unlock()
 
 			// The shipped predicate looks at the same evidence afresh: on this driver nothing is proven, and nothing is said to be unused.
-			again := Judge(Reconsider(e, shipped), o.Rules())
+			again := Judge(Reconsider(e, shipped), o.Rules)
 			if again.Kind != Unproved && again.Kind != NoDevice {
 				t.Errorf("the shipped predicate says %s of a stand-in driver: %s", again.Kind, again.Why)
 			}

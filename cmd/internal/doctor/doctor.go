@@ -13,7 +13,6 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/gpu/probe"
-	"gpubuild/gpu/verify"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 )
@@ -108,7 +107,6 @@ func lackOf(err error) Lack { return Lack{err.Error(), exit.Hint(err)} }
 
 // Vulkan is what there is for programs on wgpu, ash or Vulkan.
 type Vulkan struct {
-	Drivers []verify.VulkanDriver
 	Devices []probe.Device
 	Why     string // why there is no device
 }

@@ -19,7 +19,7 @@ func lookAtVulkan(ctx context.Context, m *session.Machine, a *features.Reach) *V
 	if m.Host.OS != buildenv.Linux || !a.UsesVulkan() {
 		return nil
 	}
-	v := &Vulkan{Drivers: verify.VulkanDrivers(m.Host)}
+	v := &Vulkan{}
 	p, err := proof.BuildProbe(ctx, m, probe.Vulkan)
 	if err != nil {
 		v.Why = err.Error()
@@ -40,7 +40,7 @@ func withoutCUDA(checks []Check) {
 
 func checkVulkan(v Vulkan) Check {
 	c := Check{ID: "vulkan", State: OK}
-	var says, problems []string
+	var says []string
 	software := true
 	for _, d := range v.Devices {
 		kind := d.Type
@@ -51,22 +51,14 @@ func checkVulkan(v Vulkan) Check {
 		}
 		says = append(says, fmt.Sprintf("%s (%s)", d.Name, kind))
 	}
-	for _, d := range v.Drivers {
-		c.Places = append(c.Places, d.Manifest)
-		if d.Problem != "" {
-			problems = append(problems, d.Manifest+": "+d.Problem)
-		}
-	}
-	c.Says = strings.Join(append(says, problems...), "; ")
+	c.Says = strings.Join(says, "; ")
 	switch {
 	case len(v.Devices) == 0:
-		c.State, c.Says = Missing, strings.Join(append([]string{"no Vulkan device: " + v.Why}, problems...), "; ")
+		c.State, c.Says = Missing, "no Vulkan device: "+v.Why
 		c.Fix = "install the GPU's driver with its Vulkan part, and the loader (Debian: libvulkan1)"
 	case software:
 		c.State, c.Absent, c.Says = Warning, true, "Vulkan has only software devices; "+c.Says
 		c.Fix = "install the Vulkan driver of the GPU"
-	case len(problems) > 0:
-		c.State, c.Fix = Warning, "install that driver's library, or remove the file that names it"
 	}
 	if c.State != OK {
 		c.Breaks = "programs on wgpu, ash or Vulkan run on the CPU or not at all"

@@ -25,7 +25,7 @@ const (
 	frameStarted  = 's' // host
 	frameOut      = 'o'
 	frameErr      = 'e'
-	frameResult   = 'r' // proof.Kept
+	frameResult   = 'r' // proof.Proof
 	frameRefusal  = 'x' // refusal
 	framePiece    = 1 << 16
 	greeting      = "gpubuild-there"

@@ -14,7 +14,7 @@ import (
 
 // judged judges what a program did there by the rules for programs here. The verdict that came with the evidence counts for nothing.
 // Paths of files that were sent become those of the files here.
-func judged(m *session.Machine, req request, at host, came proof.Kept) (proof.Proof, error) {
+func judged(m *session.Machine, req request, at host, came proof.Proof) (proof.Proof, error) {
 	var none proof.Proof
 	t, e := req.Task, came.Evidence
 	args := t.Args
@@ -48,7 +48,8 @@ func judged(m *session.Machine, req request, at host, came proof.Kept) (proof.Pr
 		return none, err
 	}
 	e = verify.Reconsider(e, m.Real(m.Host))
-	p := proof.Proof{Program: e.Binary, Args: e.Args, Evidence: e, Verdict: verify.Judge(e, rules), Host: at.String()}
+	p := proof.Proof{Program: e.Binary, Args: e.Args, Evidence: e, Verdict: verify.Judge(e, rules), Host: at.String(),
+		NoReceipt: came.NoReceipt}
 	if came.Receipt != nil {
 		program := sent[dir+"/"+t.Binary]
 		binary := proof.Binary(m, receipt.Sealed{SHA256: program.SHA256, Size: program.Size}, e.Binary)

@@ -37,7 +37,7 @@ func TestJudgedHere(t *testing.T) {
 		Task: proof.Task{Binary: "bin/app", Args: []string{"-n", "1"}, Asked: receipt.Asked{Expect: "gpu", Child: "python3"}}}
 	driver := verify.Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06",
 		Nodes: []string{"/dev/nvidia0"}}
-	proven := func() proof.Kept {
+	proven := func() proof.Proof {
 		e := verify.Evidence{
 			Schema: 1, Binary: there + "/bin/app", Args: receipt.Hidden(req.Task.Args), Ran: true,
 			Control: verify.Control{Outcome: verify.ControlRecorded, Device: "H200", UUID: uuid, Loaded: driver, Real: true},
@@ -52,21 +52,22 @@ func TestJudgedHere(t *testing.T) {
 		}
 		r := receipt.Receipt{Environment: map[string]string{"CUDA_VISIBLE_DEVICES": "0"},
 			Also: []receipt.Binary{{Path: there + "/work/train.py", SHA256: sumOf("x"), Size: 1}, {Path: "/usr/bin/python3", SHA256: sumOf("p"), Size: 9}}}
-		return proof.Kept{Proof: proof.Proof{Verdict: verify.Verdict{Kind: verify.Proved}, Evidence: e}, Receipt: &r}
+		return proof.Proof{Verdict: verify.Verdict{Kind: verify.Proved}, Evidence: e, Receipt: &r}
 	}
 	for _, tt := range []struct {
 		story  string
-		change func(*proof.Kept)
+		change func(*proof.Proof)
 		want   verify.Kind
 		err    string
 	}{
-		{"as it ran", func(*proof.Kept) {}, verify.Proved, ""},
-		{"a verdict without evidence", func(k *proof.Kept) { k.Evidence.Processes[0].Kernels = nil }, verify.Unproved, ""},
-		{"no control", func(k *proof.Kept) { k.Evidence.Control = verify.Control{} }, verify.Unproved, ""},
-		{"a driver that says itself that it is real", func(k *proof.Kept) { k.Evidence.Processes[0].Loaded.Module = "999.1" }, verify.Unproved, ""},
-		{"another program", func(k *proof.Kept) { k.Evidence.Binary = "/usr/bin/other" }, verify.Unproved, "another command"},
-		{"other arguments", func(k *proof.Kept) { k.Evidence.Args = nil }, verify.Unproved, "another command"},
-		{"another script", func(k *proof.Kept) { k.Receipt.Also[0].SHA256 = sumOf("y") }, verify.Unproved, "was changed there"},
+		{"as it ran", func(*proof.Proof) {}, verify.Proved, ""},
+		{"a verdict without evidence", func(k *proof.Proof) { k.Evidence.Processes[0].Kernels = nil }, verify.Unproved, ""},
+		{"no control", func(k *proof.Proof) { k.Evidence.Control = verify.Control{} }, verify.Unproved, ""},
+		{"a driver that says itself that it is real", func(k *proof.Proof) { k.Evidence.Processes[0].Loaded.Module = "999.1" }, verify.Unproved, ""},
+		{"another program", func(k *proof.Proof) { k.Evidence.Binary = "/usr/bin/other" }, verify.Unproved, "another command"},
+		{"other arguments", func(k *proof.Proof) { k.Evidence.Args = nil }, verify.Unproved, "another command"},
+		{"no receipt", func(k *proof.Proof) { k.Receipt, k.NoReceipt = nil, "no receipt: x changed" }, verify.Proved, ""},
+		{"another script", func(k *proof.Proof) { k.Receipt.Also[0].SHA256 = sumOf("y") }, verify.Unproved, "was changed there"},
 	} {
 		came := proven()
 		tt.change(&came)
@@ -82,7 +83,10 @@ func TestJudgedHere(t *testing.T) {
 			t.Errorf("%s: %v, %+v", tt.story, err, p.Verdict)
 			continue
 		}
-		if p.Verdict.Kind != verify.Proved {
+		if p.NoReceipt != came.NoReceipt {
+			t.Errorf("%s: why there is no receipt: %q", tt.story, p.NoReceipt)
+		}
+		if p.Verdict.Kind != verify.Proved || p.Receipt == nil {
 			continue
 		}
 		real := func(verify.Evidence) func(verify.Loaded) (bool, string) { return verify.RealDriver(m.Host) }

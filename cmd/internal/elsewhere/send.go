@@ -239,7 +239,7 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 		case frameErr:
 			_, err = c.streams.Err.Write(content)
 		case frameResult:
-			var kept proof.Kept
+			var kept proof.Proof
 			if err := json.Unmarshal(content, &kept); err != nil {
 				return none, &Error{IDIncomplete, c.place.Name + " sent a result that cannot be read: " + err.Error(), ""}
 			}

@@ -178,14 +178,14 @@ func (s *server) receive(ctx context.Context, files []file) error {
 }
 
 // run runs the program with the streams of the connection. When that ends, the program does.
-func (s *server) run(ctx context.Context, dir string, req request) (proof.Kept, error) {
+func (s *server) run(ctx context.Context, dir string, req request) (proof.Proof, error) {
 	h := s.m.Host
 	there := *s.m
 	shell := *s.m.Shell
 	shell.Out, shell.Err, shell.Quiet = stream{s.to, frameErr}, stream{s.to, frameErr}, true
 	there.Shell, there.CacheDir = &shell, filepath.Join(dir, "cache")
 	if err := os.Mkdir(there.CacheDir, 0o700); err != nil {
-		return proof.Kept{}, err
+		return proof.Proof{}, err
 	}
 	env := h.Env
 	for _, v := range req.Env {
@@ -209,7 +209,7 @@ func (s *server) run(ctx context.Context, dir string, req request) (proof.Kept, 
 	}
 	t.Dir = filepath.Join(dir, "work", filepath.FromSlash(t.Dir))
 	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
-		return proof.Kept{}, err
+		return proof.Proof{}, err
 	}
 	input, feed := io.Pipe()
 	go func() { s.listen(feed) }()

@@ -63,8 +63,7 @@ func (t Task) options(env buildenv.Env, s Streams) (verify.Options, error) {
 	rules, err := t.Asked.Rules()
 	o := verify.Options{
 		Binary: t.Binary, Args: t.Args, Dir: t.Dir, Env: env, CUPTI: t.CUPTI, Others: t.Others, Probe: t.Probe,
-		Kernel: rules.Kernel, ExpectExit: rules.ExpectExit, Device: rules.Device, Child: rules.Child,
-		Timeout: t.Timeout, UntilProved: t.Until, Stdin: s.In, Stdout: s.Out, Stderr: s.Err,
+		Rules: rules, Timeout: t.Timeout, UntilProved: t.Until, Stdin: s.In, Stdout: s.Out, Stderr: s.Err,
 	}
 	return o, err
 }
@@ -78,39 +77,13 @@ type Streams struct {
 // Sender runs a task at a place: elsewhere.Send.
 type Sender func(ctx context.Context, m *session.Machine, p Place, t Task, s Streams) (Proof, error)
 
-// Kept is a proof with its receipt, as it is stored and sent.
-type Kept struct {
-	Proof
-	Receipt   *receipt.Receipt `json:"receipt,omitempty"`
-	NoReceipt string           `json:"no_receipt,omitempty"`
-}
-
-// keep makes a proof ready to be stored.
-func keep(p Proof) Kept {
-	k := Kept{Proof: p, Receipt: p.Receipt}
-	if p.NoReceipt != nil {
-		k.NoReceipt = p.NoReceipt.Error()
-	}
-	return k
-}
-
-// Whole is the proof with its receipt.
-func (k Kept) Whole() Proof {
-	p := k.Proof
-	if p.Receipt = k.Receipt; k.NoReceipt != "" {
-		p.NoReceipt = errors.New(k.NoReceipt)
-	}
-	return p
-}
-
 // Serve runs a task that came from another machine.
-func Serve(ctx context.Context, m *session.Machine, t Task, env buildenv.Env, s Streams) (Kept, error) {
+func Serve(ctx context.Context, m *session.Machine, t Task, env buildenv.Env, s Streams) (Proof, error) {
 	asked, err := t.options(env, s)
 	if err != nil {
-		return Kept{}, err
+		return Proof{}, err
 	}
-	p, err := t.prove(ctx, m, asked)
-	return keep(p), err
+	return t.prove(ctx, m, asked)
 }
 
 // identified is an error that has an id among the findings: a place that cannot be reached is one.
@@ -130,29 +103,6 @@ func unreached(program string, err error) (Proof, bool) {
 		why += " (" + hint + ")"
 	}
 	return Proof{Program: program, Finding: f.FindingID(), Verdict: verify.Verdict{Kind: verify.Unproved, Why: why}}, true
-}
-
-// Tools are the probe and every CUPTI for another machine: which one the driver there takes, only it knows.
-func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit) (rt Runtime, err error) {
-	if rt.Probe, err = getProbe(ctx, m, o); err != nil || o.Backend == probe.Vulkan {
-		return rt, err
-	}
-	if o.CUPTI != "" {
-		if rt.CUPTI, rt.Others = m.Host.Abs(o.CUPTI), o.Others; !m.Host.IsFile(rt.CUPTI) {
-			return rt, &exit.UsageError{What: "no libcupti at " + rt.CUPTI, Fix: "give the path of a libcupti.so"}
-		}
-		return rt, nil
-	}
-	for _, t := range Toolkits(m, first) {
-		switch {
-		case t.CUPTI == "" || t.CUPTI == rt.CUPTI:
-		case rt.CUPTI == "":
-			rt.CUPTI = t.CUPTI
-		default:
-			rt.Others = append(rt.Others, t.CUPTI)
-		}
-	}
-	return rt, nil
 }
 
 // sendProgram is what the runner does for a program that runs elsewhere.
@@ -178,7 +128,7 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, t Task
 
 // keep leaves a proof for the run.
 func (s runnerState) keep(p Proof) error {
-	data, err := json.Marshal(keep(p))
+	data, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ package proof
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"regexp"
@@ -55,17 +56,20 @@ type Proof struct {
 	Evidence verify.Evidence  `json:"evidence"`
 	Finding  string           `json:"finding,omitempty"` // why no result came back from another machine, by the finding's id
 	Host     string           `json:"host,omitempty"`    // the other machine, with its Slurm job or pod
-	Receipt  *receipt.Receipt `json:"-"`                 // where one is asked for
+	Receipt  *receipt.Receipt `json:"receipt,omitempty"` // where one is asked for
 	// NoReceipt is why there is none, although one is asked for; it is said after the verdict
-	NoReceipt error `json:"-"`
+	NoReceipt string `json:"no_receipt,omitempty"`
 }
 
 // orNoReceipt is how a run ends: as the verdict has it, or where that is well by the receipt that is missing.
 func (p Proof) orNoReceipt(m *session.Machine, end error) error {
-	if p.NoReceipt == nil || end == nil {
-		return cmp.Or(end, p.NoReceipt)
+	switch {
+	case p.NoReceipt == "":
+	case end == nil:
+		return errors.New(p.NoReceipt)
+	default:
+		m.Shell.Warning("%s", p.NoReceipt)
 	}
-	m.Shell.Warning("%v", p.NoReceipt)
 	return end
 }
 
@@ -80,7 +84,7 @@ func prove(ctx context.Context, m *session.Machine, o verify.Options) (Proof, er
 	if err != nil {
 		return Proof{}, err
 	}
-	return Proof{Program: o.Binary, Args: o.Args, Verdict: verify.Judge(e, o.Rules()), Evidence: e}, nil
+	return Proof{Program: o.Binary, Args: o.Args, Verdict: verify.Judge(e, o.Rules), Evidence: e}, nil
 }
 
 // codes are the exit codes of verdicts, where the GPU and where the CPU was to be used. Every command takes them from here.

@@ -35,7 +35,7 @@ func (t Task) prove(ctx context.Context, m *session.Machine, asked verify.Option
 	}
 	r, err := t.receipt(m, sealed, began, p, asked)
 	if err != nil {
-		p.NoReceipt = fmt.Errorf("no receipt: %w", err)
+		p.NoReceipt = "no receipt: " + err.Error()
 		return p, nil
 	}
 	p.Receipt = &r
@@ -57,8 +57,8 @@ func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, began time.Time
 		return r, err
 	}
 	r = receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash,
-		receipt.Ask(asked.Rules(), t.Asked.Expect == "cpu"), p.Evidence, p.Verdict)
-	for _, also := range p.Evidence.Also(asked.Rules()) {
+		receipt.Ask(asked.Rules, t.Asked.Expect == "cpu"), p.Evidence, p.Verdict)
+	for _, also := range p.Evidence.Also(asked.Rules) {
 		sealed, err := receipt.Seal(also.Path)
 		if err != nil {
 			return r, err

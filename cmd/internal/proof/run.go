@@ -268,11 +268,11 @@ func readProofs(dir string) ([]Proof, error) {
 		if err != nil {
 			return nil, err
 		}
-		var p Kept
+		var p Proof
 		if err := json.Unmarshal(data, &p); err != nil {
 			return nil, fmt.Errorf("%s: %w", n, err)
 		}
-		out = append(out, p.Whole())
+		out = append(out, p)
 	}
 	return out, nil
 }

@@ -65,23 +65,33 @@ func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Too
 	if err != nil {
 		return rt, err
 	}
-	if rt.Probe, err = getProbe(ctx, m, o); err != nil {
+	tools, err := o.tools(ctx, m, first, driver.Version(m.Host).CUDA)
+	tools.Env, tools.Lacks, tools.Missing = rt.Env, rt.Lacks, rt.Missing
+	return tools, err
+}
+
+// Tools are the probe and every CUPTI for another machine: which one the driver there takes, only it knows.
+func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit) (Runtime, error) {
+	return o.tools(ctx, m, first, gpu.Version{})
+}
+
+// tools are the probe and every CUPTI: first the one that suits a driver which supports that version of CUDA.
+func (o Options) tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit, limit gpu.Version) (rt Runtime, err error) {
+	if rt.Probe, err = getProbe(ctx, m, o); err != nil || o.Backend == probe.Vulkan {
 		return rt, err
 	}
-	switch rt.CUPTI = o.CUPTI; {
-	case o.Backend == probe.Vulkan:
-	case rt.CUPTI == "":
-		toolkits := Toolkits(m, first)
-		rt.CUPTI = PickCUPTI(toolkits, driver.Version(m.Host).CUDA)
-		for _, t := range toolkits {
-			if t.CUPTI != "" && t.CUPTI != rt.CUPTI && !slices.Contains(rt.Others, t.CUPTI) {
-				rt.Others = append(rt.Others, t.CUPTI)
-			}
+	if o.CUPTI != "" {
+		if rt.CUPTI, rt.Others = m.Host.Abs(o.CUPTI), o.Others; !m.Host.IsFile(rt.CUPTI) {
+			return rt, &exit.UsageError{What: "no libcupti at " + rt.CUPTI, Fix: "give the path of a libcupti.so"}
 		}
-	case !m.Host.IsFile(m.Host.Abs(rt.CUPTI)):
-		return rt, &exit.UsageError{What: "no libcupti at " + rt.CUPTI, Fix: "give the path of a libcupti.so"}
-	default:
-		rt.CUPTI, rt.Others = m.Host.Abs(rt.CUPTI), o.Others
+		return rt, nil
+	}
+	toolkits := Toolkits(m, first)
+	rt.CUPTI = PickCUPTI(toolkits, limit)
+	for _, t := range toolkits {
+		if t.CUPTI != "" && t.CUPTI != rt.CUPTI && !slices.Contains(rt.Others, t.CUPTI) {
+			rt.Others = append(rt.Others, t.CUPTI)
+		}
 	}
 	return rt, nil
 }

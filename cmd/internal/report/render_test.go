@@ -69,7 +69,7 @@ func samples() map[string]report.Result {
 	proven.Checks = append(append([]report.Check{}, passed...), report.Check{ID: report.CheckProof, Name: "app", State: report.Passed, Message: "ran its kernel on NVIDIA H200", Detail: "ran: 3 launches of matmul"})
 
 	proven.Watch = &gpu.Summary{GPUs: []gpu.Usage{{Name: "NVIDIA H200", UUID: uuid, Seconds: 41, Busy: new(0.03), Temperature: 61, Memory: new(uint64(8e9)),
-		MemoryTotal: 144e9, Joules: 3200, Throttled: new(float64), Curve: []int{0, 0, 12, 98, 0}}},
+		MemoryTotal: 144e9, Joules: 3200, Throttled: new(float64)}},
 		Alerts: []gpu.Alert{{Kind: gpu.AlertIdle, Time: began, Message: "GPU 0 has been idle for 30 s"}}}
 
 	unreached := base

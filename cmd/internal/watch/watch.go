@@ -1,5 +1,5 @@
-// Package watch watches the GPUs, alone or while a program runs, and says what was wrong and how busy they were. It owns the live view;
-// what is an alert, gpu.Watch decides.
+// Package watch watches the GPUs, alone or while a program runs, and says what was wrong and how busy they were. What
+// is an alert, gpu.Watch decides.
 package watch
 
 import (
@@ -54,7 +54,6 @@ type Watcher struct {
 	o      Options
 	mu     sync.Mutex
 	judge  *gpu.Watch
-	status *statusLine
 	cancel context.CancelFunc
 	done   chan struct{}
 	first  chan struct{}  // closed with the first sample; nil: the watch has begun
@@ -73,12 +72,8 @@ func Start(ctx context.Context, m *session.Machine, o Options) *Watcher {
 	w := &Watcher{m: m, o: o, judge: gpu.NewWatch(o.Thresholds, o.visible(m), time.Now()), done: make(chan struct{}),
 		first: first, newest: make(chan time.Time), ended: ctx.Err}
 	ctx, w.cancel = context.WithCancel(ctx)
-	if o.Program {
-		w.status = newStatusLine(m)
-	}
 	go func() {
 		w.notes, w.err = driver.Watch(ctx, m.Host, m.Runner, w.take)
-		w.status.end()
 		close(w.done)
 	}()
 	select {
@@ -121,7 +116,6 @@ func (w *Watcher) take(s gpu.Sample) {
 	for _, a := range alerts {
 		w.m.Shell.Warning("%s", a.Message)
 	}
-	w.status.show(s)
 }
 
 // Done is closed when nothing can be watched any more.

@@ -11,49 +11,6 @@ import (
 	"gpubuild/gpu"
 )
 
-// TestStatusLine: the last row is taken out of what scrolls before anything is written into it, again after the window changed, and given back.
-func TestStatusLine(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	columns, rows := 40, 24
-	l := &statusLine{to: &out, size: func() (int, int) { return columns, rows }}
-	wrote := func() string {
-		defer out.Reset()
-		return out.String()
-	}
-	s := gpu.Sample{Name: "NVIDIA L4", Utilisation: new(98), MemoryUsed: new(uint64(8e9)), MemoryTotal: 24e9, Temperature: 61, ClockMHz: 1980, PowerMW: 70000}
-	l.show(s)
-	first := "\n\x1b7\x1b[1;23r\x1b8\x1b[1A\x1b7\x1b[24;1H\x1b[2KGPU 0 NVIDIA … 98% 8.0/24.0 GB 61 °C 19\x1b8"
-	if got := wrote(); got != first {
-		t.Errorf("got  %q\nwant %q", got, first)
-	}
-	s.Index, columns = 1, 200
-	l.show(s)
-	if got := wrote(); strings.Contains(got, "\n") || !strings.Contains(got, "W | GPU 1 NVIDIA L4 98%") {
-		t.Errorf("a further GPU: %q", got)
-	}
-	rows = 30
-	l.show(s)
-	if got := wrote(); !strings.Contains(got, "\x1b[1;29r") || !strings.Contains(got, "\x1b[30;1H") {
-		t.Errorf("another window: %q", got)
-	}
-	s.Name = "L4\x1b[2J"
-	l.show(s)
-	if got := wrote(); strings.Contains(got, "\x1b[2J") || !strings.Contains(got, `L4\x1b[2J`) {
-		t.Errorf("a name that steers the terminal: %q", got)
-	}
-	l.end()
-	if got := wrote(); got != "\x1b7\x1b[r\x1b[30;1H\x1b[2K\x1b8" {
-		t.Errorf("the end: %q", got)
-	}
-	l.end()
-	(*statusLine)(nil).show(s)
-	(*statusLine)(nil).end()
-	if got := wrote(); got != "" {
-		t.Errorf("after the end: %q", got)
-	}
-}
-
 // TestVerdict: an alert that is named ends with 23; one that is named and cannot come, and a watch without any GPU, with 21.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
