@@ -19,14 +19,14 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	for _, feature := range member.FeatureNames() {
 		edges, _ := member.Edges(feature)
 		for _, e := range edges {
-			if accepts(p, member, e.Text) {
+			if accepts(p, member, feature, e.Text) {
 				continue
 			}
 			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, e.Text)
 			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
-			instead := nearest(e.Text, possible(p, member))
+			instead := nearest(e.Text, slices.DeleteFunc(possible(p, member), func(s string) bool { return s == feature }))
 			for _, s := range []string{strings.TrimPrefix(e.Text, "dep:"), "dep:" + e.Text, e.Dep + "/" + feature} {
-				if s != e.Text && s != feature && accepts(p, member, s) {
+				if s != e.Text && accepts(p, member, feature, s) {
 					instead = s
 				}
 			}
@@ -42,12 +42,12 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	return out
 }
 
-// accepts reports whether cargo may accept an edge; it does where nothing is known of the dependency.
+// accepts reports whether cargo may accept an edge of a feature; it does where nothing is known of the dependency.
 // Source: cargo's summary.rs, build_feature_map.
-func accepts(p *manifest.Project, member *manifest.Package, text string) bool {
+func accepts(p *manifest.Project, member *manifest.Package, feature, text string) bool {
 	e := manifest.ParseEdge(text)
 	if e.Dep == "" {
-		return member.Declares(e.Feature)
+		return text == e.Feature && text != feature && member.Declares(text)
 	}
 	for _, d := range member.Dependencies {
 		if d.Key != e.Dep || (e.Weak || e.Feature == "") && !member.Optional(d.Key) {
@@ -63,8 +63,15 @@ func accepts(p *manifest.Project, member *manifest.Package, text string) bool {
 
 // featuresOf lists the features of a dependency; all is false for one that is not on this machine, of which the catalog knows some.
 func featuresOf(p *manifest.Project, member *manifest.Package, d manifest.Dependency) (names []string, all bool) {
+	locked := p.Locked(d.Package)
 	if to := p.Declaring(member, d); to != nil {
-		return to.FeatureNames(), true
+		locked = []*manifest.Package{to}
+	}
+	if len(locked) > 0 { // of several versions the edge may mean any
+		for _, to := range locked {
+			names = manifest.Union(names, to.FeatureNames())
+		}
+		return names, true
 	}
 	if known, _ := catalog.Default(); known.Crate(d.Package) != nil {
 		c := known.Crate(d.Package)

@@ -10,13 +10,13 @@ import (
 // LockPackage is one [[package]] of Cargo.lock.
 type LockPackage struct {
 	Name, Version, Source string
-	Dependencies          []string // "name", "name version" or "name version (source)"
 }
 
 // Refresh reads what cargo may write while it answers: Cargo.lock of the workspace root, and where it unpacks packages. A lock file that
 // cannot be understood is a doubt, not an error: cargo has its own words for it.
 func (p *Project) Refresh() {
 	p.unpacked = nil
+	clear(p.locked)
 	p.LockPath = p.host.Join(p.Root, "Cargo.lock")
 	data, err := p.host.ReadFile(p.LockPath, manifestLimit)
 	if err != nil {
@@ -41,7 +41,6 @@ func (p *Project) doubt(text string) {
 func parseLock(text string) []LockPackage {
 	var out []LockPackage
 	var cur *LockPackage
-	inDeps := false
 	for len(text) > 0 {
 		line, rest, _ := strings.Cut(text, "\n")
 		text = rest
@@ -49,18 +48,10 @@ func parseLock(text string) []LockPackage {
 		switch {
 		case line == "[[package]]":
 			out = append(out, LockPackage{})
-			cur, inDeps = &out[len(out)-1], false
+			cur = &out[len(out)-1]
 		case strings.HasPrefix(line, "["):
-			cur, inDeps = nil, false
+			cur = nil
 		case cur == nil:
-		case inDeps:
-			if line == "]" {
-				inDeps = false
-				continue
-			}
-			cur.Dependencies = append(cur.Dependencies, strings.Trim(line, `", `))
-		case strings.HasPrefix(line, "dependencies = ["):
-			inDeps = !strings.HasSuffix(line, "]")
 		default:
 			key, value, _ := strings.Cut(line, " = ")
 			value = strings.Trim(value, `"`)

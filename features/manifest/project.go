@@ -27,10 +27,11 @@ type Project struct {
 
 	host      buildenv.Host
 	byPath    map[string]*Package
-	globbed   []string            // what member patterns looked at
-	dirs      map[string]*Package // Members and Locals
-	known     map[string]*Package // what cargo's metadata has, by idKey
-	unpacked  []string            // UnpackedIn; nil: not looked yet
+	globbed   []string              // what member patterns looked at
+	dirs      map[string]*Package   // Members and Locals
+	known     map[string]*Package   // what cargo's metadata has, by idKey
+	unpacked  []string              // UnpackedIn; nil: not looked yet
+	locked    map[string][]*Package // see Locked
 	memberSet map[*Package]bool
 }
 
@@ -316,6 +317,11 @@ func (p *Project) Declaring(from *Package, d Dependency) *Package {
 	if from != nil {
 		if to := from.resolved[strings.ReplaceAll(d.Key, "-", "_")]; to != nil && to.Name == d.Package {
 			return to
+		}
+		for _, to := range from.resolved { // a library may have another name than its package
+			if to != nil && to.Name == d.Package && d.Key == d.Package {
+				return to
+			}
 		}
 	}
 	if d.Path == "" {

@@ -7,6 +7,31 @@ import (
 	"gpubuild/buildenv"
 )
 
+// Locked reads the manifests of all packages of Cargo.lock that have a name; none where cargo has not unpacked one of them.
+func (p *Project) Locked(name string) []*Package {
+	list, known := p.locked[name]
+	if known {
+		return list
+	}
+	for i := range p.Lock {
+		l := &p.Lock[i]
+		if l.Name != name || l.Source == "" {
+			continue
+		}
+		m := p.LockedManifest(l)
+		if m == nil {
+			list = nil
+			break
+		}
+		list = append(list, m)
+	}
+	if p.locked == nil {
+		p.locked = map[string][]*Package{}
+	}
+	p.locked[name] = list
+	return list
+}
+
 // LockedManifest reads the manifest of a locked package of a registry or a repository where cargo has unpacked it; nil where it has not.
 // Source: src/cargo/sources/git/source.rs (a checkout's directory is the short id of the commit).
 func (p *Project) LockedManifest(l *LockPackage) *Package {

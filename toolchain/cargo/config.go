@@ -68,9 +68,10 @@ func (r *reader) files(t Tool, l Line) config {
 	h := r.host
 	before := len(r.out)
 	look := func(dir string) {
-		for _, name := range []string{"config.toml", "config"} {
+		for _, name := range []string{"config", "config.toml"} { // of both cargo takes the first only (get_file_path)
 			if p := h.Join(dir, name); h.IsFile(p) {
 				r.file(p)
+				return
 			}
 		}
 	}
@@ -118,11 +119,18 @@ func (r *reader) text(text string, is layer, dir string) {
 		list = []any{is.table["include"]}
 	}
 	for _, one := range slices.Backward(list) {
+		optional := false
 		if table, ok := one.(map[string]any); ok {
 			one = table["path"]
+			optional, _ = table["optional"].(bool)
 		}
-		if path, ok := one.(string); ok {
-			r.file(r.host.From(dir, path))
+		path, ok := one.(string)
+		switch path = r.host.From(dir, path); {
+		case !ok:
+		case optional && !r.host.IsFile(path):
+			r.out = append(r.out, layer{origin: path})
+		default:
+			r.file(path)
 		}
 	}
 }

@@ -90,6 +90,8 @@ func TestWhichConfigurationIsRead(t *testing.T) {
 	h := host(t, machine+`-- /w/.cargo/config.toml --
 [build]
 -- /w/app/.cargo/config --
+-- /w/app/.cargo/config.toml --
+cargo reads "config" instead of this one
 -- /home/u/.cargo/config.toml --
 [target.x]
 runner = "r"
@@ -125,15 +127,22 @@ runner = "r"
 
 // TestConfigurationThatIsNotUnderstood: cargo may understand it, and wake unstable settings in it.
 func TestConfigurationThatIsNotUnderstood(t *testing.T) {
-	h := host(t, machine+"-- /w/.cargo/config.toml --\n[unstable\n")
-	tool, err := Find(h, Line{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := answers{"--unit-graph": {0, `{"version":1,"units":[],"roots":[]}`, ""}}
-	q := Request{Line: must(t, "build"), Mkdir: func(string) error { return nil }}
-	if a, err := Graph(context.Background(), h, run, tool, q); err != nil || !strings.Contains(a.Reason, "/w/.cargo/config.toml") {
-		t.Errorf("%q, %v", a.Reason, err)
+	for text, unread := range map[string]string{
+		"[unstable": "/w/.cargo/config.toml",
+		`include = [{ path = "none.toml", optional = true }]`: "",
+		`include = ["none.toml"]`:                             "/w/.cargo/none.toml",
+	} {
+		h := host(t, machine+"-- /w/.cargo/config.toml --\n"+text+"\n")
+		tool, err := Find(h, Line{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := answers{"--unit-graph": {0, `{"version":1,"units":[],"roots":[]}`, ""}}
+		q := Request{Line: must(t, "build"), Mkdir: func(string) error { return nil }}
+		if a, err := Graph(context.Background(), h, run, tool, q); err != nil || (a.Reason != "") != (unread != "") ||
+			!strings.Contains(a.Reason, unread) {
+			t.Errorf("%s: %q, %v", text, a.Reason, err)
+		}
 	}
 }
 

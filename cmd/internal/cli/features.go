@@ -85,7 +85,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	case o.Fix:
 		return a.runFix(ctx, o, l)
 	}
-	j, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict, Write: true})
+	j, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict, Write: true, Edges: o.Why == ""})
 	switch {
 	case err != nil:
 		return err
@@ -283,7 +283,10 @@ func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checke
 // noteUnasked says that the answer is about the default features where none was asked for.
 func noteUnasked(j featurecheck.Judged) {
 	r, shell := j.Input.Request, j.Session.Machine.Shell
-	if len(j.Answer.Roots) == 0 {
+	switch {
+	case j.Answer.Via == "unknown":
+		return
+	case len(j.Answer.Roots) == 0:
 		shell.Note("this command line builds no program and no library")
 		return
 	}

@@ -66,6 +66,7 @@ type Options struct {
 	Strict bool
 	Places bool // it is to be known where cargo builds, too
 	Write  bool // a Cargo.lock that is missing or out of date is written
+	Edges  bool // edges for which cargo refuses the build are findings, not an error
 
 	lint    bool
 	missing []string
@@ -90,10 +91,14 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && manifestFault.Match(refused.Stderr) {
 		err = exit.Errorf(exit.Config, "", "%w", refused)
 	}
-	if err != nil {
-		return Judged{}, WithMissingFeature(ctx, s, err)
+	if err == nil {
+		return Judge(s, tool, g, o)
 	}
-	return Judge(s, tool, g, o)
+	if edges := refusedEdges(s); o.Edges && len(edges) > 0 {
+		return Judged{Session: s, Answer: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
+			Roots: []features.Root{}, Paths: []graph.Why{}, Units: []features.ScriptUnit{}}}, nil
+	}
+	return Judged{}, WithMissingFeature(ctx, s, err)
 }
 
 // undeclared lists the GPU features of a command line that no selected package declares: cargo refuses it for them.
@@ -186,15 +191,19 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 // suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, or else what the build lacks without the
 // features that nobody declares.
 func suspected(ctx context.Context, s *session.Session) (edges, lacks []features.Finding) {
-	for _, m := range s.Project.Members {
-		edges = append(edges, features.RefusedEdges(s.Project, m)...)
-	}
-	if len(edges) == 0 {
+	if edges = refusedEdges(s); len(edges) == 0 {
 		if j, bad := openWithout(ctx, s); bad == nil {
 			lacks = j.Answer.Findings
 		}
 	}
 	return edges, lacks
+}
+
+func refusedEdges(s *session.Session) (edges []features.Finding) {
+	for _, m := range s.Project.Members {
+		edges = append(edges, features.RefusedEdges(s.Project, m)...)
+	}
+	return edges
 }
 
 // Shown are the findings that a person should read: notes only when all are wanted, or when no GPU code is linked, which they explain.

@@ -5,8 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/cache"
@@ -116,7 +116,11 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		if answer.Graph, err = json.Marshal(g.Units); err != nil {
 			return Graph{}, err
 		}
-		inputs = append(inputs, s.watchLocals(g.Units)...)
+		var ids []string
+		for i := range g.Units.Units {
+			ids = append(ids, g.Units.Units[i].PkgID)
+		}
+		inputs = append(inputs, s.watchLocals(ids)...)
 	}
 	data, err := json.Marshal(answer)
 	if err == nil {
@@ -147,26 +151,33 @@ func (s *Session) parsed(data []byte) *manifest.Metadata {
 
 // Packages is the project by cargo's metadata alone, kept as Graph is; workspace leaves out what is not of the workspace.
 func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool) *manifest.Project {
-	about := "metadata-1"
-	if workspace {
-		about += " --no-deps"
+	store, key := s.Machine.Memo(), memo.Key(s.graphKey(tool, Question{}), "metadata-2", fmt.Sprint(workspace))
+	if data, ok := store.Get(graphKind, key); ok {
+		return s.Project.With(s.parsed(data))
 	}
-	data, err := s.Keep(tool, about, func() ([]byte, error) {
-		private, done, err := s.Machine.private(s.Machine.Host.Real(s.Project.Root))
-		if err != nil {
-			return nil, err
-		}
-		defer done()
-		m := s.parsed(cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, workspace))
-		if m == nil {
-			return nil, errors.New("cargo gives no metadata")
-		}
-		return json.Marshal(m)
-	})
+	inputs := s.watchProject(tool)
+	private, done, err := s.Machine.private(s.Machine.Host.Real(s.Project.Root))
 	if err != nil {
+		s.Machine.Shell.Detail("cargo is not asked for its packages: %v", err)
 		return s.Project
 	}
-	return s.Project.With(s.parsed(data))
+	defer done()
+	m := s.parsed(cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, workspace))
+	if m == nil {
+		return s.Project
+	}
+	var ids []string
+	for i := range m.Packages {
+		ids = append(ids, m.Packages[i].ID)
+	}
+	data, err := json.Marshal(m)
+	if err == nil {
+		err = store.Put(graphKind, key, append(inputs, s.watchLocals(ids)...), data)
+	}
+	if err != nil { // costs time only
+		s.Machine.Shell.Detail("cargo's answer is not kept: %v", err)
+	}
+	return s.Project.With(m)
 }
 
 // private is where cargo keeps what it learns about a project while it is asked: in the cache, or where that cannot be written to in a
@@ -180,23 +191,6 @@ func (m *Machine) private(project string) (p cargo.Private, done func(), err err
 		return p, done, nil
 	}
 	return p, func() {}, nil
-}
-
-// Keep answers what ask did the last time, as long as nothing that cargo looks at for the command line has changed. about names what is
-// asked, with a number that changes when the meaning of the answer does.
-func (s *Session) Keep(tool cargo.Tool, about string, ask func() ([]byte, error)) ([]byte, error) {
-	store, key := s.Machine.Memo(), memo.Key(s.graphKey(tool, Question{}), about)
-	if data, ok := store.Get(graphKind, key); ok {
-		return data, nil
-	}
-	inputs := s.watchProject(tool)
-	data, err := ask()
-	if err == nil {
-		if kept := store.Put(graphKind, key, inputs, data); kept != nil { // costs time only
-			s.Machine.Shell.Detail("cargo's answer is not kept: %v", kept)
-		}
-	}
-	return data, err
 }
 
 // graphKey names the question: the arguments, where they were given, and every variable that cargo, rustup or rustc reads.
@@ -270,15 +264,10 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 }
 
 // watchLocals lists the local packages that only cargo's answer names. Registry and git packages never change; the lock file names them.
-func (s *Session) watchLocals(g *graph.Graph) []memo.Input {
+func (s *Session) watchLocals(ids []string) []memo.Input {
 	h, w := s.Machine.Host, watchList{host: s.Machine.Host, seen: map[string]bool{}}
-	known := map[string]bool{}
-	for i := range g.Units {
-		pkg := g.Units[i].PkgID
-		if known[pkg] {
-			continue
-		}
-		known[pkg] = true
+	slices.Sort(ids)
+	for _, pkg := range slices.Compact(ids) {
 		if id := manifest.ParsePkgID(pkg); id.Local() {
 			w.local(h.Join(id.Dir(h), manifest.FileName))
 		}
