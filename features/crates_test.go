@@ -226,12 +226,16 @@ func TestOtherBackends(t *testing.T) {
 			"[features]\nvulkan = [\"whisper-rs-sys/vulkan\"]\ncuda = [\"whisper-rs-sys/cuda\"]\n[dependencies]\nwhisper-rs-sys = \"0.15\"\n",
 		),
 	}
-	tests := []struct{ feats, backend, state, also, needs string }{
-		{"", "cuda", "off", "", "CMake a C++ compiler libclang"},
-		{"vulkan", "vulkan", "on", "", "CMake a C++ compiler libclang Vulkan SDK"},
-		{"hipblas", "rocm", "on", "", "CMake a C++ compiler libclang ROCm"},
-		{"cuda", "cuda", "on", "", "cuda CMake a C++ compiler libclang"},
-		{"cuda,vulkan", "cuda", "on", "vulkan", "cuda CMake a C++ compiler libclang Vulkan SDK"},
+	tests := []struct {
+		feats, backend string
+		on             bool
+		also, needs    string
+	}{
+		{"", "cuda", false, "", "CMake a C++ compiler libclang"},
+		{"vulkan", "vulkan", true, "", "CMake a C++ compiler libclang Vulkan SDK"},
+		{"hipblas", "rocm", true, "", "CMake a C++ compiler libclang ROCm"},
+		{"cuda", "cuda", true, "", "cuda CMake a C++ compiler libclang"},
+		{"cuda,vulkan", "cuda", true, "vulkan", "cuda CMake a C++ compiler libclang Vulkan SDK"},
 	}
 	for _, tt := range tests {
 		a := judgeLinked(t, linked(t, "app", "whisper-rs-sys 0.15.0 "+tt.feats), files, nil, manifest.Request{})
@@ -240,8 +244,7 @@ func TestOtherBackends(t *testing.T) {
 		for _, n := range a.Needs.Because {
 			got = append(got, n.Need)
 		}
-		if c.Backend != tt.backend || c.State != tt.state || strings.Join(c.Also, " ") != tt.also || strings.Join(got, " ") != tt.needs ||
-			c.Note != "" {
+		if c.Backend != tt.backend || c.On != tt.on || strings.Join(c.Also, " ") != tt.also || strings.Join(got, " ") != tt.needs {
 			t.Errorf("%s: %+v needs %q", tt.feats, c, got)
 		}
 	}

@@ -117,7 +117,7 @@ func (j *judge) root(r *graph.Root) {
 		if k.samePackage(i) {
 			continue
 		}
-		if st, listed := j.state(i, j.Crate(i), out.Asked, i == r.Node); listed {
+		if st, listed := j.state(i, out.Asked, i == r.Node); listed {
 			st.Anyway = st.On && i != r.Node && !k.turnedOn(i)
 			out.Crates = append(out.Crates, st)
 		}
@@ -154,90 +154,36 @@ func (j *judge) severalPlatforms() bool {
 }
 
 // state describes a linked node; listed is false for what has nothing to do with GPUs.
-func (j *judge) state(i int, c *catalog.Crate, wanted []string, root bool) (CrateState, bool) {
-	n := &j.Nodes[i]
-	st := CrateState{Name: n.Name, Version: n.Version, PkgID: n.ID, Features: n.Features, Wanted: map[string]bool{}}
-	if st.Features == nil {
-		st.Features = []string{}
+func (j *judge) state(i int, asked []string, root bool) (st CrateState, listed bool) {
+	n, c := &j.Nodes[i], j.Crate(i)
+	st = CrateState{Name: n.Name, Version: n.Version, PkgID: n.ID, Backend: "unknown", Features: append([]string{}, n.Features...)}
+	if c == nil {
+		st.On = catalog.Overlap(asked, n.Features)
+		if listed = st.On; n.Local {
+			st.Backend = "own"
+			listed = root || slices.ContainsFunc(asked, func(f string) bool { return j.Declares(i, f) })
+		}
+		return st, listed
+	}
+	st.Backend, st.Role, st.On = c.Backend, c.Role, c.On(n.Features)
+	other := c.Other(n.Features)
+	if !c.CUDA() && c.Role == catalog.Carrier {
+		gate := c.CarrierFeatures
+		if other = []string{c.Backend}; len(gate) > 0 && j.Declares(i, gate[0]) && !catalog.Overlap(gate, n.Features) {
+			other, st.On = nil, false
+		}
 	}
 	switch {
-	case c != nil:
-		st.Backend, st.Role = c.Backend, c.Role
-		st.On = c.On(n.Features)
-		for _, f := range wanted {
-			if m := c.Means(f); c.Role != catalog.FalseFriend && j.Declares(i, m) {
-				st.Wanted[f] = slices.Contains(n.Features, m)
-			}
-		}
-		other := c.Other(n.Features)
-		if !c.CUDA() && c.Role == catalog.Carrier {
-			other = []string{c.Backend}
-			if len(c.CarrierFeatures) > 0 && j.Declares(i, c.CarrierFeatures[0]) && !slices.ContainsFunc(c.CarrierFeatures,
-				func(f string) bool { return slices.Contains(n.Features, f) }) {
-				other, st.On, st.Note = nil, false, "none of its backends is on: "+strings.Join(c.CarrierFeatures, ", ")
-			}
-		}
-		wants := len(wanted) > 0 || j.ask.ForGPU() // else nobody misses CUDA
-		switch {
-		case c.Role == catalog.Helper || c.Role == catalog.FalseFriend && !slices.Contains(n.Features, "cuda"):
-			return st, false
-		case c.Name == "torch-sys":
-			st.Note = j.src.LibtorchOf(n.Features).Says
-		case c.Role == catalog.FalseFriend || c.Role == catalog.Monitor && (wants || st.On):
-			st.Note = c.Notes
-		case !st.On && wants && c.Lost["cuda"] != "":
-			st.Note = "without cuda: " + c.Lost["cuda"]
-		}
-		switch {
-		case len(other) > 0 && st.On && c.CUDA():
-			st.Also = other
-		case len(other) > 0:
-			st.Backend, st.On = strings.Join(other, ","), true
-		}
-		st.State = onOff(st.On)
-		switch c.Role {
-		case catalog.ByFile:
-			st.State = "file"
-		case catalog.FalseFriend:
-			st.State = "-"
-		}
-	case n.Local:
-		st.Backend, st.Role, st.State = "own", "", "-"
-		for _, f := range wanted {
-			if j.Declares(i, f) {
-				st.Wanted[f] = slices.Contains(n.Features, f)
-				st.On = st.On || st.Wanted[f]
-				st.State = onOff(st.On)
-			}
-		}
-		if len(st.Wanted) == 0 && !root {
-			return st, false
-		}
-	default:
-		st.Backend, st.State = "unknown", "on"
-		for _, f := range wanted {
-			if slices.Contains(n.Features, f) {
-				st.Wanted[f] = true
-				st.On = true
-			}
-		}
-		if !st.On {
-			return st, false
-		}
+	case len(other) > 0 && st.On && c.CUDA():
+		st.Also = other
+	case len(other) > 0:
+		st.Backend, st.On = strings.Join(other, ","), true
 	}
-	return st, true
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
+	return st, c.Role != catalog.Helper && (c.Role != catalog.FalseFriend || slices.Contains(n.Features, "cuda"))
 }
 
 // settle turns roots whose feature enables nothing into faults when no root of the build has what was asked for, into notes otherwise.
 func (j *judge) settle() {
-
 	reached := map[string]bool{} // by target: what one is built for does not help another
 	for i, r := range j.out.Roots {
 		at := j.Nodes[j.Roots[i].Node].Platform

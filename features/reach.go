@@ -148,12 +148,8 @@ type CrateState struct {
 	Role     string   `json:"role,omitempty"`
 	Features []string `json:"features"`
 	On       bool     `json:"on"`
-	// on, off, "file" (a file decides), "-" (an own package of which nothing was asked, or another meaning of the feature)
-	State  string          `json:"state"`
-	Also   []string        `json:"also,omitempty"`   // GPUs that are on besides backend: wgpu, rocm, vulkan, metal
-	Wanted map[string]bool `json:"wanted,omitempty"` // each GPU feature asked for that the crate declares, and whether it is on
-	Note   string          `json:"note,omitempty"`
-	Anyway bool            `json:"-"` // on, but not by what was requested
+	Also     []string `json:"also,omitempty"` // GPUs that are on besides backend: wgpu, rocm, vulkan, metal
+	Anyway   bool     `json:"-"`              // on, but not by what was requested
 }
 
 // Needs is what the linked crates and their build scripts ask of the machine.

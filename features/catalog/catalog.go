@@ -266,22 +266,6 @@ func (c *Crate) Env() []string {
 	return slices.Compact(out)
 }
 
-// Means answers the feature by which the crate calls what the user calls name: cudnn is cudnn, everything else is CUDA.
-func (c *Crate) Means(name string) string {
-	if name == "cudnn" {
-		return "cudnn"
-	}
-	for _, f := range c.CUDAFeatures {
-		if f == name {
-			return f
-		}
-	}
-	if len(c.CUDAFeatures) > 0 {
-		return c.CUDAFeatures[0]
-	}
-	return name
-}
-
 // Header is a file that a build script looks for, and reads, without telling cargo.
 type Header struct {
 	File     string   `json:"file" toml:"file"`

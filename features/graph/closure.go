@@ -291,3 +291,11 @@ type Why struct {
 	Reached bool     `json:"reached"`
 	End     string   `json:"end,omitempty"` // why it ends there
 }
+
+func (w Why) String() string {
+	line := strings.Join(w.Steps, " → ")
+	if !w.Reached && w.End != "" {
+		line += " ends: " + w.End
+	}
+	return line
+}

@@ -44,24 +44,17 @@ type Asked struct {
 	named []string // features that the configuration calls GPU features
 }
 
-// IsGPU reports whether a feature asks for CUDA, ROCm or Vulkan by its name. One that is only called gpu may mean any kind of GPU.
+// IsGPU reports whether a feature may ask for CUDA, ROCm or Vulkan by its name. One that is only called gpu may mean any kind of GPU.
 func (a *Asked) IsGPU(feature string) bool {
 	backend, loose := a.BackendOf(feature, nil)
-	return a.IsCUDA(feature) || !loose && (backend == ROCm || backend == Vulkan)
+	_, version := catalog.CudarcVersion(feature) // cuda-12080 only selects one
+	return !version && (backend == CUDA || !loose && (backend == ROCm || backend == Vulkan))
 }
 
-// IsCUDA reports whether the configuration calls a feature a GPU feature, or its name has cuda or cudnn in it and does not say no.
+// IsCUDA reports whether a feature means CUDA by its name, or the configuration calls it a GPU feature.
 func (a *Asked) IsCUDA(feature string) bool {
-	return slices.Contains(a.named, feature) ||
-		(strings.Contains(feature, "cuda") || strings.Contains(feature, "cudnn")) && !negated(feature)
-}
-
-func negated(feature string) bool {
-	word, rest, _ := strings.Cut(strings.ReplaceAll(feature, "_", "-"), "-")
-	if strings.Trim(rest, "0123456789.") == "" && rest != "" { // cuda-12080 names a version
-		return true
-	}
-	return slices.Contains([]string{"no", "non", "without", "disable", "disabled", "skip"}, word)
+	backend, loose := a.BackendOf(feature, nil)
+	return a.IsGPU(feature) && backend == CUDA && !loose || slices.Contains(a.named, feature)
 }
 
 func ParseRequest(r Request) Asked {

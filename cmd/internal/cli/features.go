@@ -43,7 +43,7 @@ func featuresVerb() verb {
 			},
 			Text: "Compiles nothing. Exits with 10 if a requested feature does not enable its GPU crates. A feature is judged if its " +
 				"name means a backend (cuda, cudnn, gpu, rocm, hip, wgpu, vulkan, metal, also as in use-cuda or cuda12), or if " +
-				"`gpu-features` in gpubuild.toml names it. --verbose prints tables and notes.\n" +
+				"`gpu-features` in gpubuild.toml names it. --verbose prints the chain of each feature and all notes.\n" +
 				"--fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every member, as " +
 				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only runs no more " +
 				"of cargo than `cargo metadata --no-deps`.",
@@ -93,11 +93,13 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 		return a.printWhy(o, j)
 	}
 	if o.Results.JSON == nil {
-		text := strings.Join(append(report.ReachLines(j.Answer, false), ""), "\n")
+		lines := report.ReachLines(j.Answer, a.Shell.Verbose)
 		if a.Shell.Verbose {
-			text = featurecheck.Table(j.Answer)
+			for _, w := range j.Answer.Paths {
+				lines = append(lines, w.String())
+			}
 		}
-		if err := a.Shell.Print(text); err != nil {
+		if err := a.Shell.Print(strings.Join(append(lines, ""), "\n")); err != nil {
 			return err
 		}
 		a.printFindings(j)
@@ -238,7 +240,7 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 
 // printChecked prints or writes what came of the questions, and ends with 10 where one of them is an alarm.
 func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checked, fixes []featurecheck.Fix) error {
-	sum := checked.Summary(o.Strict || checked.Session.Config.Strict.Value, a.Shell.Verbose)
+	sum := checked.Summary(a.Shell.Verbose)
 	if o.Results.JSON == nil {
 		for _, fix := range fixes {
 			if err := a.Shell.Data(fix.Diff); err != nil {
@@ -248,27 +250,16 @@ func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checke
 		for _, f := range sum.Findings {
 			a.Shell.Finding(f)
 		}
-		for _, q := range checked.Questions {
-			if !q.Decided {
-				a.Shell.Note("not decided here: `%s`%s: %s", q.Feature, q.Of(), strings.Join(q.Open, "; "))
-			}
-		}
-		if sum.Decided == 0 && len(checked.Questions) > 0 {
-			a.Shell.Warning("nothing was checked: no GPU feature of this workspace could be decided")
-		}
 		features := "GPU features"
 		if len(checked.Questions) == 1 {
 			features = "GPU feature"
 		}
-		a.Shell.Status("Checked", "%d %s of the workspace's members, %d decided", len(checked.Questions), features, sum.Decided)
+		a.Shell.Status("Checked", "%d %s of the workspace's members", len(checked.Questions), features)
 	}
 	r := report.Result{Verb: "features-lint", Project: a.Shown(checked.Session.Project.Manifest), Findings: sum.Findings}
 	for _, q := range checked.Questions {
-		c := report.Check{ID: report.CheckReach, Name: q.Feature + q.Of(), State: report.Passed}
-		switch {
-		case !q.Decided:
-			c.State, c.Message = report.Skipped, "not decided here: "+strings.Join(q.Open, "; ")
-		case q.Stops:
+		c := report.Check{ID: report.CheckReach, Name: q.Feature + " of " + q.Package, State: report.Passed}
+		if q.Stops {
 			c.State, c.Message = report.Failed, "it does not enable what it should"
 		}
 		r.Checks = append(r.Checks, c)

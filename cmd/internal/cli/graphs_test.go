@@ -46,7 +46,7 @@ type told struct {
 			Name     string   `json:"name"`
 			Version  string   `json:"version"`
 			Backend  string   `json:"backend"`
-			State    string   `json:"state"`
+			On       bool     `json:"on"`
 			Also     []string `json:"also"`
 			Features []string `json:"features"`
 		} `json:"crates"`
@@ -144,7 +144,7 @@ func summary(s told, code int) string {
 	for _, r := range s.Roots {
 		fmt.Fprintf(&b, "%s asked [%s] reached %v\n", r.Package, strings.Join(r.Asked, " "), r.Reached)
 		for _, c := range r.Crates {
-			fmt.Fprintf(&b, "  %-4s %s %s: %s: %s\n", c.State, c.Name, c.Version, strings.Join(append([]string{c.Backend}, c.Also...), "+"),
+			fmt.Fprintf(&b, "  %-4s %s %s: %s: %s\n", map[bool]string{true: "on", false: "off"}[c.On], c.Name, c.Version, strings.Join(append([]string{c.Backend}, c.Also...), "+"),
 				strings.Join(c.Features, " "))
 		}
 	}

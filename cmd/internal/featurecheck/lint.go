@@ -19,12 +19,10 @@ import (
 
 // Question is whether a feature of a member enables what it should, and its answer.
 type Question struct {
-	Package string   `json:"package"`
-	Feature string   `json:"feature"`
-	Decided bool     `json:"decided"`
-	Stops   bool     `json:"stops"`
-	By      string   `json:"by,omitempty"`   // manifests, or what cargo answered with
-	Open    []string `json:"open,omitempty"` // why it is not decided here
+	Package string `json:"package"`
+	Feature string `json:"feature"`
+	Stops   bool   `json:"stops"`
+	By      string `json:"by"` // manifests, or what cargo answered with
 
 	findings []features.Finding
 	request  manifest.Request
@@ -58,10 +56,8 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 	}
 	out.Session = s
 	for _, doubt := range s.Project.Doubts {
-		if strings.Contains(doubt, "path dependency") {
-			m.Shell.Warning("cargo refuses the workspace: %s", doubt)
-			out.Refused = true
-		}
+		m.Shell.Warning("cargo refuses the workspace: %s", doubt)
+		out.Refused = true
 	}
 	var known session.Graph
 	if tool, none := cargo.Find(m.Host, line); none == nil {
@@ -78,9 +74,6 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
-		}
-		if q.member == nil {
-			continue
 		}
 		if err := q.manifests(in, s); err != nil {
 			return out, err
@@ -100,11 +93,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 
 // manifests answers a question from manifests alone.
 func (q *Question) manifests(in features.Input, s *session.Session) error {
-	for _, doubt := range s.Project.Doubts {
-		if strings.HasPrefix(doubt, q.member.Manifest) {
-			q.Open = append(q.Open, doubt)
-		}
-	}
+	q.By = "manifests"
 	if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 { // cargo reads no manifest of the workspace before
 		in.Request = q.request
 		in.Alone = graph.Alone(s.Machine.Host, in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
@@ -116,9 +105,6 @@ func (q *Question) manifests(in features.Input, s *session.Session) error {
 	}
 	for _, f := range q.findings {
 		q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
-	}
-	if q.Decided = len(q.Open) == 0 || q.Stops; q.Decided {
-		q.By = "manifests"
 	}
 	return nil
 }
@@ -140,15 +126,11 @@ func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line,
 			m.Shell.Warning("%s: no fix for `%s`: correct the entry by hand, because cargo refuses the workspace as it is",
 				m.Shown(q.member.Manifest), q.Feature)
 		}
-		if !q.Decided { // for an old lock file or want of a network
-			q.Open = []string{"cargo refuses the question: " + cargo.FirstLine(err)}
-		}
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	q.Decided, q.Open = true, nil
 	q.Stops, q.By, q.findings = j.Answer.Stops, j.Answer.Via, j.Answer.Findings
 	return nil
 }
@@ -178,21 +160,17 @@ func questions(s *session.Session, p *manifest.Project) ([]*Question, error) {
 		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}
 		list = append(list, &Question{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package})
 	}
-	if len(list) == 0 && len(p.Doubts) > 0 { // there may be members that were not found
-		list = append(list, &Question{Feature: "cuda", Open: p.Doubts})
-	}
 	return list, nil
 }
 
 // Summary is what all answers together say.
 type Summary struct {
 	Findings []finding.Finding // each once
-	Decided  int
 	Stops    bool
 }
 
 // Summary joins the answers; notes are left out, unless all are asked for.
-func (c Checked) Summary(strict, notes bool) Summary {
+func (c Checked) Summary(notes bool) Summary {
 	var out Summary
 	seen := map[string]bool{}
 	var all []features.Finding
@@ -205,21 +183,9 @@ func (c Checked) Summary(strict, notes bool) Summary {
 			}
 		}
 		out.Stops = out.Stops || q.Stops
-		if q.Decided {
-			out.Decided++
-		}
 	}
-	out.Stops = out.Stops || strict && out.Decided == 0 && len(c.Questions) > 0
 	out.Findings = shown(c.Session, features.OneOfACause(all), "features", "--lint", "--fix")
 	return out
-}
-
-// Of names the question's package behind a feature.
-func (q *Question) Of() string {
-	if q.Package == "" {
-		return ""
-	}
-	return " of " + q.Package
 }
 
 // memberLine builds one member alone: its own manifest is named, because resolver 1 gives --features to that package only.

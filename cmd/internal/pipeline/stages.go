@@ -140,7 +140,7 @@ func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.J
 		shell.Status("Resolving", "%s", line)
 	}
 	for _, w := range answer.Paths {
-		shell.Detail("%s", featurecheck.PathLine(w))
+		shell.Detail("%s", w)
 	}
 	list := judged.Shown(shell.Verbose)
 	long := slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Brief != "" && !shell.Verbose }) // its hint names the command

@@ -64,11 +64,14 @@ func ReachLines(a *features.Reach, source bool) []string {
 			if source {
 				says += " (" + a.Via + ")"
 			}
-			if key := r.Package + says; !seen[key] {
+			if key := r.Package + r.For + says; !seen[key] {
 				seen[key] = true
 				name := cmp.Or(r.Target, r.Package)
 				if !program && r.Kind != "" {
 					name = r.Kind + " " + r.Target
+				}
+				if r.For != "" {
+					name += " for " + r.For
 				}
 				lines = append(lines, name+": "+says)
 			}
@@ -93,7 +96,7 @@ func onOff(r features.Root, backends bool) (on, anyway, off []string) {
 			} else {
 				on = append(on, name)
 			}
-		case !c.On && (c.Backend != "none" || len(c.Wanted) > 0):
+		case !c.On && c.Backend != "none":
 			off = append(off, name)
 		}
 	}
