@@ -1,7 +1,6 @@
 package features
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,18 +12,11 @@ import (
 )
 
 // Judge says what of the GPU a build links, what is missing and what it needs. It reads sources through h and decides; it changes nothing.
-func Judge(h buildenv.Host, in Input) (*Reach, error) {
+func Judge(h buildenv.Host, in Input) *Reach {
 	if in.Catalog == nil {
-		c, err := catalog.Default()
-		if err != nil {
-			return nil, err
-		}
-		in.Catalog = c
+		in.Catalog = catalog.Default()
 	}
 	unknown := in.Graph == nil && in.Alone == nil
-	if unknown && in.Unknown == "" {
-		return nil, errors.New("features: no unit graph to judge")
-	}
 	if unknown { // what a build of the selected packages could need, manifests show
 		selected, _ := in.Project.Selection(in.Request)
 		in.Alone = graph.Alone(h, in.Project, in.Catalog, selected, in.Request)
@@ -64,7 +56,7 @@ func Judge(h buildenv.Host, in Input) (*Reach, error) {
 	j.out.Stops = slices.ContainsFunc(j.out.Findings, func(f Finding) bool {
 		return f.Severity == Error || in.Strict && f.Severity == Warning
 	})
-	return j.out, nil
+	return j.out
 }
 
 type judge struct {
@@ -140,17 +132,11 @@ func (k *rootJudge) samePackage(i int) bool {
 // severalPlatforms says whether roots are built for more than one target. Procedural macros are built for the host, which is none of them:
 // they have no platform while others have one.
 func (j *judge) severalPlatforms() bool {
-	first := ""
+	seen := map[string]bool{"": true}
 	for _, r := range j.Roots {
-		switch p := j.Nodes[r.Node].Platform; {
-		case p == "":
-		case first == "":
-			first = p
-		case p != first:
-			return true
-		}
+		seen[j.Nodes[r.Node].Platform] = true
 	}
-	return false
+	return len(seen) > 2
 }
 
 // state describes a linked node; listed is false for what has nothing to do with GPUs.

@@ -16,9 +16,6 @@ import (
 // names, and those of others that have a GPU feature on and compile kernels: one whose script tests GPU features is on by these, any other
 // by being linked.
 func (v *view) withOwn(in Input) {
-	if in.Catalog == nil {
-		return
-	}
 	seen := map[string]bool{}
 	add := func(name string, p *manifest.Package, local bool, on []string) {
 		named := slices.Contains(in.Named, name)
@@ -133,10 +130,7 @@ func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
 
 // Leads reports whether a member brings CUDA code into a build with these features, by manifests alone.
 func Leads(h buildenv.Host, p *manifest.Project, member *manifest.Package, noDefault bool, with ...string) bool {
-	known, err := catalog.Default()
-	if err != nil {
-		return false
-	}
+	known := catalog.Default()
 	r := manifest.Request{NoDefault: noDefault, Features: with}
 	asked := manifest.ParseRequest(r)
 	v := newView(h, Input{Project: p, Catalog: known, Alone: graph.Alone(h, p, known, []*manifest.Package{member}, r)})

@@ -17,8 +17,7 @@ import (
 func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	var out []Finding
 	for _, feature := range member.FeatureNames() {
-		edges, _ := member.Edges(feature)
-		for _, e := range edges {
+		for _, e := range member.Edges(feature) {
 			if accepts(p, member, feature, e.Text) {
 				continue
 			}
@@ -73,8 +72,7 @@ func featuresOf(p *manifest.Project, member *manifest.Package, d manifest.Depend
 		}
 		return names, true
 	}
-	if known, _ := catalog.Default(); known.Crate(d.Package) != nil {
-		c := known.Crate(d.Package)
+	if c := catalog.Default().Crate(d.Package); c != nil {
 		names = manifest.Union(slices.Sorted(maps.Keys(c.Features)), c.CUDAFeatures)
 	}
 	return names, false

@@ -706,8 +706,7 @@ func (k *rootJudge) looseEnds(c *graph.Closure) (out []looseEnd) {
 		if p == nil || f.Name == "" {
 			continue
 		}
-		edges, _ := p.Edges(f.Name)
-		for _, e := range edges {
+		for _, e := range p.Edges(f.Name) {
 			for _, d := range p.Dependencies {
 				if e.Dep != "" && d.Key == e.Dep && k.DepNode(f.Node, d, k.r.Set) < 0 {
 					out = append(out, looseEnd{f.Node, p, f.Name, e, d})

@@ -136,10 +136,14 @@ type CrateScript struct {
 	Headers    []Header `toml:"headers_read"`
 }
 
-var defaultCatalog = sync.OnceValues(func() (*Catalog, error) { return parseCatalog(catalogText) })
-
-// Default answers the embedded catalog. It is shared: do not change it.
-func Default() (*Catalog, error) { return defaultCatalog() }
+// Default answers the embedded catalog, which tests read first. It is shared: do not change it.
+var Default = sync.OnceValue(func() *Catalog {
+	c, err := parseCatalog(catalogText)
+	if err != nil {
+		panic(err)
+	}
+	return c
+})
 
 func parseCatalog(text string) (*Catalog, error) {
 	c := &Catalog{}

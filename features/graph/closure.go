@@ -165,8 +165,7 @@ func (v *View) expand(c *Closure, at int, step step) {
 		}
 		return
 	}
-	edges, _ := p.Edges(here.Name)
-	for _, e := range edges {
+	for _, e := range p.Edges(here.Name) {
 		line := p.Line("features", here.Name)
 		if e.Dep == "" {
 			c.push(v, Feature{here.Node, e.Feature}, at, p.Manifest, line)

@@ -91,8 +91,7 @@ func (v *View) leadsTo(r *Root, to int, feature string) (out []Step) {
 			continue
 		}
 		for _, f := range p.FeatureNames() {
-			edges, _ := p.Edges(f)
-			for _, e := range edges {
+			for _, e := range p.Edges(f) {
 				if e.Feature == feature && slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool {
 					return d.Key == e.Dep && v.DepNode(i, d, r.Set) == to
 				}) {

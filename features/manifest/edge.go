@@ -32,15 +32,6 @@ func ParseEdge(s string) Edge {
 	return e
 }
 
-// Edges lists what a feature turns on, implicit features of optional dependencies included; false when the package has no such feature.
-func (p *Package) Edges(feature string) ([]Edge, bool) {
-	list, ok := p.edgesOf(feature)
-	if !ok {
-		return nil, feature == "default"
-	}
-	return append([]Edge(nil), list...), true
-}
-
 // featureIndex is a package's features, taken apart once.
 type featureIndex struct {
 	edges    map[string][]Edge
@@ -72,16 +63,14 @@ func (p *Package) indexed() *featureIndex {
 	return p.index
 }
 
-// edgesOf is Edges without a copy: the list is not to be changed.
-func (p *Package) edgesOf(feature string) ([]Edge, bool) {
-	x := p.indexed()
-	if list, ok := x.edges[feature]; ok {
-		return list, true
+// Edges lists what a feature turns on, implicit features of optional dependencies included; none when the package has no such feature. The
+// list is not to be changed.
+func (p *Package) Edges(feature string) []Edge {
+	list, declared := p.indexed().edges[feature]
+	if !declared && p.Implicit(feature) {
+		return []Edge{{Text: "dep:" + feature, Dep: feature}}
 	}
-	if x.optional[feature] && !x.hidden[feature] {
-		return []Edge{{Text: "dep:" + feature, Dep: feature}}, true
-	}
-	return nil, false
+	return list
 }
 
 // Declares says whether the package has a feature of this name, implicit ones included.
@@ -124,8 +113,7 @@ func (p *Package) Closure(on []string) (feats map[string]bool, edges []Edge) {
 			continue
 		}
 		feats[f] = true
-		list, _ := p.Edges(f)
-		for _, e := range list {
+		for _, e := range p.Edges(f) {
 			if e.Dep == "" {
 				queue = append(queue, e.Feature)
 				continue

@@ -15,10 +15,7 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 	if a.RequestsGPU() {
 		return true, "a GPU feature is requested"
 	}
-	cat, err := catalog.Default()
-	if err != nil {
-		return true, err.Error()
-	}
+	cat := catalog.Default()
 	if _, known := p.Selection(r); !known {
 		return true, "the packages asked for are not among the manifests"
 	}

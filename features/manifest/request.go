@@ -81,7 +81,7 @@ func (a *Asked) ForGPU() bool {
 }
 
 func (a *Asked) asks(is func(feature string) bool) bool {
-	known, _ := catalog.Default()
+	known := catalog.Default()
 	for pkg, list := range a.Qualified {
 		if c := known.Crate(pkg); slices.ContainsFunc(list, is) && (c == nil || c.Role != catalog.FalseFriend) {
 			return true

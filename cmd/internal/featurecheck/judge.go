@@ -33,19 +33,13 @@ type Judged struct {
 }
 
 // Judge has features judge cargo's answer about the session's line. o.Strict counts in addition to the configuration's.
-func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) (Judged, error) {
-	j := Judged{Session: s, Tool: tool, Graph: g}
-	var err error
-	if j.Input, err = s.Input(g, o.Strict); err != nil {
-		return j, err
-	}
+func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judged {
+	j := Judged{Session: s, Tool: tool, Graph: g, Input: s.Input(g, o.Strict)}
 	if j.Input.Sources = o.sources; o.sources == nil {
 		j.Input.Sources = features.NewSources(s.Machine.Host, s.Project)
 	}
 	j.Input.Lint, j.Input.Missing = o.lint, o.missing
-	if j.Answer, err = features.Judge(s.Machine.Host, j.Input); err != nil {
-		return j, err
-	}
+	j.Answer = features.Judge(s.Machine.Host, j.Input)
 	for i := range j.Answer.Findings { // features to request become a command
 		f := &j.Answer.Findings[i]
 		if f.Fix == "" && len(f.Ask) == 0 && len(f.Lacks) > 0 { // no change of the user's helps: this shows who is involved
@@ -58,7 +52,7 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) (Jud
 			f.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, line.Words()...)...)
 		}
 	}
-	return j, nil
+	return j
 }
 
 // Options say how a build is looked at for one of our own verbs.
@@ -92,7 +86,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 		err = exit.Errorf(exit.Config, "", "%w", refused)
 	}
 	if err == nil {
-		return Judge(s, tool, g, o)
+		return Judge(s, tool, g, o), nil
 	}
 	if edges := refusedEdges(s); o.Edges && len(edges) > 0 {
 		return Judged{Session: s, Answer: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
@@ -148,16 +142,14 @@ func fromManifests(s *session.Session, missing []string) (j Judged, err error) {
 	if !known || len(selected) == 0 {
 		return j, errors.New("no package is selected")
 	}
-	if j.Input, err = s.Input(session.Graph{}, false); err != nil {
-		return j, err
-	}
+	j.Input = s.Input(session.Graph{}, false)
 	asked := manifest.ParseRequest(r)
 	declared := r
 	declared.Features = slices.DeleteFunc(asked.Plain, func(f string) bool { return slices.Contains(missing, f) })
 	j.Input.Missing = missing
 	j.Input.Alone = graph.Alone(s.Machine.Host, s.Project, j.Input.Catalog, selected[:1], declared)
-	j.Answer, err = features.Judge(s.Machine.Host, j.Input)
-	return j, err
+	j.Answer = features.Judge(s.Machine.Host, j.Input)
+	return j, nil
 }
 
 // WithMissingFeature adds to cargo's refusal what would correct it: the line of [features] that declares a GPU feature which no selected

@@ -63,10 +63,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 	if tool, none := cargo.Find(m.Host, line); none == nil {
 		known.Project = s.Packages(ctx, tool, !o.Cargo)
 	}
-	in, err := s.Input(known, o.Strict)
-	if err != nil {
-		return out, err
-	}
+	in := s.Input(known, o.Strict)
 	in.Lint, in.Sources = true, features.NewSources(m.Host, s.Project)
 	if out.Questions, err = questions(s, in.Project); err != nil {
 		return out, err
@@ -75,9 +72,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		if err := q.manifests(in, s); err != nil {
-			return out, err
-		}
+		q.manifests(in, s)
 		suspected := q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
 		if o.Fixer != nil && suspected || o.Cargo && suspected && s.Project.HasLock {
 			if err := q.ask(ctx, m, line, o, in.Sources); err != nil {
@@ -92,21 +87,16 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 }
 
 // manifests answers a question from manifests alone.
-func (q *Question) manifests(in features.Input, s *session.Session) error {
+func (q *Question) manifests(in features.Input, s *session.Session) {
 	q.By = "manifests"
 	if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 { // cargo reads no manifest of the workspace before
 		in.Request = q.request
 		in.Alone = graph.Alone(s.Machine.Host, in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
-		answer, err := features.Judge(s.Machine.Host, in)
-		if err != nil {
-			return err
-		}
-		q.findings = answer.Findings
+		q.findings = features.Judge(s.Machine.Host, in).Findings
 	}
 	for _, f := range q.findings {
 		q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
 	}
-	return nil
 }
 
 // ask has cargo answer a question. Where it cannot, what manifests show stands.

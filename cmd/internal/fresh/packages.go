@@ -187,8 +187,7 @@ func (b *Build) scriptFile(u features.ScriptUnit) string {
 
 // inCatalog says whether the catalog has a crate: it knows what its script takes from the machine, and what code it unpacks.
 func inCatalog(name string) bool {
-	c, err := catalog.Default()
-	return err == nil && c.Crate(name) != nil
+	return catalog.Default().Crate(name) != nil
 }
 
 // holdsCode says whether nvcc was run for any OUT_DIR of a package, or one holds device code.

@@ -90,9 +90,9 @@ func buildEnvironment(ctx context.Context, c Command, s *session.Session) (t cho
 	if err != nil {
 		return chosen{}, false, err
 	}
-	judged, err := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
-	if err != nil || c.withoutGPU(judged.Answer) {
-		return chosen{}, false, err
+	judged := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
+	if c.withoutGPU(judged.Answer) {
+		return chosen{}, false, nil
 	}
 	t, err = c.choose(ctx, s, judged)
 	return t, err == nil, err

@@ -128,10 +128,7 @@ func (c Command) withoutGPU(a *features.Reach) bool {
 // enabled says whether the features enable the GPU crates, and stops where they do not.
 func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, error) {
 	shell := c.Machine.Shell
-	judged, err := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
-	if err != nil {
-		return judged, err
-	}
+	judged := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
 	answer := judged.Answer
 	if c.withoutGPU(answer) {
 		return judged, nil

@@ -9,14 +9,10 @@ import (
 
 // Input is what features judges of this command line: the project, what is requested, and cargo's answer. The answer is strict if strict is
 // set or the configuration says so.
-func (s *Session) Input(g Graph, strict bool) (features.Input, error) {
-	known, err := catalog.Default()
-	if err != nil {
-		return features.Input{}, err
-	}
+func (s *Session) Input(g Graph, strict bool) features.Input {
 	return features.Input{
-		Project: cmp.Or(g.Project, s.Project), Request: s.Request(), Catalog: known,
+		Project: cmp.Or(g.Project, s.Project), Request: s.Request(), Catalog: catalog.Default(),
 		Strict: strict || s.Config.Strict.Value, Graph: g.Units, Unknown: g.Reason,
 		Named: s.Config.GPUPackages.Value,
-	}, nil
+	}
 }

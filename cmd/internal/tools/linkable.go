@@ -33,8 +33,8 @@ func namesLinkDirs(s *session.Session, tool cargo.Tool) bool {
 		return true
 	}
 	h := s.Machine.Host
-	known, err := catalog.Default()
-	if s.Project != nil && err == nil {
+	known := catalog.Default()
+	if s.Project != nil {
 		for _, p := range s.Project.Members {
 			if c := known.Crate(p.Name); c != nil && c.Files != nil {
 				continue // llama-cpp-sys-2 in its own repository: it names what it does from the registry
@@ -71,10 +71,7 @@ var scriptLinks = lazyregexp.New(`rustc-link-lib=(?:dylib(?::[^="]*)?=)?(cudart|
 // have link by name. The latter is read from their text and may be conditional, so that it is shown and refuses no build.
 func RunNeeds(h buildenv.Host, reach *features.Reach) []features.NeedReason {
 	out := slices.Clone(reach.Needs.Run)
-	known, err := catalog.Default()
-	if err != nil {
-		return out
-	}
+	known := catalog.Default()
 	for _, u := range reach.Units {
 		text, err := h.ReadFile(h.Join(u.Dir, "build.rs"), 1<<20)
 		if err != nil || known.Crate(u.Name) != nil {
