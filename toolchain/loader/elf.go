@@ -3,7 +3,6 @@ package loader
 import (
 	"debug/elf"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -15,31 +14,13 @@ import (
 // stubMark is exported by every link stub that toolchain/install makes.
 const stubMark = "gpubuild_link_stub"
 
-// Script is what a NotELFError says of a file that names its interpreter.
-const Script = "a script"
+// ErrScript is what is the matter with a file that names its interpreter.
+var ErrScript = errors.New("it is a script")
 
-// NotELFError says that a file is not one that this package can read.
-type NotELFError struct {
-	Path string
-	What string // what it looks like instead; empty when it is nothing known
-	Err  error
-}
-
-func (e *NotELFError) Error() string {
-	if e.What != "" {
-		return e.Path + ": not an ELF file but " + e.What
-	}
-	return fmt.Sprintf("%s: not an ELF file that can be read: %v", e.Path, e.Err)
-}
-
-func (e *NotELFError) ExitCode() int { return exit.Usage }
-func (e *NotELFError) Unwrap() error { return e.Err }
-
-func (e *NotELFError) Hint() string {
-	if e.What == windowsProgramWords {
-		return "what a Windows program loads depends on the Windows that it is started on: ask there"
-	}
-	return "name the program that cargo built, such as target/release/app; for a script name the program that it starts"
+// notELF says that a file is not one that this package can read.
+func notELF(path string, err error) error {
+	return exit.Errorf(exit.Usage, "name the program that cargo built, such as target/release/app; for a script name the program that it starts",
+		"%s: not an ELF file that can be read: %w", path, err)
 }
 
 // object is what matters of one ELF file.
@@ -86,29 +67,32 @@ func readerAt(h buildenv.Host, path string) (io.ReaderAt, func(), error) {
 
 // parse reads what a file says that it needs.
 func parse(path string, r io.ReaderAt) (*object, error) {
-	var magic [8]byte
+	var magic [2]byte
 	n, err := r.ReadAt(magic[:], 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if what := other(magic[:n]); what != "" {
-		return nil, &NotELFError{Path: path, What: what}
+	switch string(magic[:n]) {
+	case "#!":
+		return nil, notELF(path, ErrScript)
+	case "MZ":
+		return nil, notELF(path, errors.New("it is a Windows program; what that loads only Windows knows"))
 	}
 	f, err := elf.NewFile(r)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("it is cut off")
 	}
 	if err != nil {
-		return nil, &NotELFError{Path: path, Err: err}
+		return nil, notELF(path, err)
 	}
 	if f.Type == elf.ET_REL {
-		return nil, &NotELFError{Path: path, Err: errors.New("it is an object file, which is not linked yet")}
+		return nil, notELF(path, errors.New("it is an object file, which is not linked yet"))
 	}
 	o := &object{path: path, asked: path, class: f.Class, machine: f.Machine}
 	for _, p := range f.Progs {
 		switch {
 		case p.Type == elf.PT_LOAD && !reaches(r, p.Off, p.Filesz):
-			return nil, &NotELFError{Path: path, Err: errors.New("it is cut off: a segment ends behind the end of the file")}
+			return nil, notELF(path, errors.New("it is cut off: a segment ends behind the end of the file"))
 		case p.Type == elf.PT_INTERP && p.Filesz < 4096:
 			text, _ := io.ReadAll(io.LimitReader(p.Open(), 4096)) // an unreadable one is none
 			o.interp = strings.TrimRight(string(text), "\x00")
@@ -116,7 +100,7 @@ func parse(path string, r io.ReaderAt) (*object, error) {
 	}
 	o.needed, err = f.ImportedLibraries()
 	if err != nil {
-		return nil, &NotELFError{Path: path, Err: err}
+		return nil, notELF(path, err)
 	}
 	return o, nil
 }
@@ -165,31 +149,4 @@ func isOwnStub(h buildenv.Host, file string) bool {
 	}
 	symbols, err := f.DynamicSymbols()
 	return err == nil && slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == stubMark })
-}
-
-const windowsProgramWords = "a Windows program (PE)"
-
-// other names what a file is by its first bytes when that is not ELF.
-func other(magic []byte) string {
-	s := string(magic)
-	switch {
-	case strings.HasPrefix(s, "\x7fELF"):
-		return ""
-	case s == "":
-		return "an empty file"
-	case strings.HasPrefix(s, "MZ"):
-		return windowsProgramWords
-	case strings.HasPrefix(s, "#!"):
-		return Script
-	case strings.HasPrefix(s, "!<arch>"):
-		return "a static library"
-	case strings.HasPrefix(s, "\xcf\xfa\xed\xfe"), strings.HasPrefix(s, "\xca\xfe\xba\xbe"):
-		return "a macOS program (Mach-O)"
-	}
-	for _, b := range magic {
-		if b < 0x20 && b != '\n' && b != '\t' && b != '\r' {
-			return "something else"
-		}
-	}
-	return "text"
 }

@@ -37,14 +37,12 @@ func parseImage(path string, r io.ReaderAt) (im *module, err error) {
 			im, err = nil, notPE(path, fmt.Errorf("%v", p))
 		}
 	}()
-	var magic [8]byte
-	n, err := r.ReadAt(magic[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
+	var magic [2]byte
+	if _, err := r.ReadAt(magic[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if string(magic[:min(n, 2)]) != "MZ" {
-		what := cmp.Or(other(magic[:n]), "a Linux program or library (ELF)")
-		return nil, notPE(path, errors.New("it is "+what))
+	if string(magic[:]) != "MZ" {
+		return nil, notPE(path, errors.New("it does not begin as one"))
 	}
 	f, err := pe.NewFile(r)
 	if err != nil {

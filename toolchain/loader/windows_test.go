@@ -157,7 +157,7 @@ func TestResolveWindows(t *testing.T) {
 		{story: "a file that is no DLL stops the program",
 			files: files{app: dll{needed: []string{"a.dll"}}, `C:\app\a.dll`: "version https://git-lfs"},
 			want: `a.dll => C:\app\a.dll (the program's directory) broken: C:\app\a.dll: not a Windows program or DLL that can be ` +
-				`read: it is text`},
+				`read: it does not begin as one`},
 		{story: "DLLs that need each other",
 			files: files{app: dll{needed: []string{"a.dll"}}, `C:\app\a.dll`: dll{needed: []string{"b.dll"}},
 				`C:\app\b.dll`: dll{needed: []string{"A.dll", "b.dll"}}},

@@ -35,31 +35,39 @@ func collect(ctx context.Context, m *session.Machine, p proof.Place, t proof.Tas
 
 // sized is a file with its size and SHA-256, which is remembered for as long as the file is the same one.
 func sized(m *session.Machine, f file) (file, error) {
-	id, err := cache.Identify(f.from)
+	info, err := os.Stat(f.from)
 	if err != nil {
 		return f, err
 	}
-	f.Size = id.Size
+	f.Size = info.Size()
 	sums := m.Host.Join(m.CacheDir, "sums")
-	note := m.Host.Join(sums, cache.Name(m.Host.Abs(f.from)))
-	type remembered struct {
+	_ = cache.Make(sums) // without it nothing is remembered
+	f.SHA256, err = hashOf(f.from, m.Host.Join(sums, cache.Name(m.Host.Abs(f.from))))
+	return f, err
+}
+
+// hashOf is a file's SHA-256: by the note of an earlier look if the file is still that one.
+func hashOf(path, note string) (string, error) {
+	id, err := cache.Identify(path)
+	if err != nil {
+		return "", err
+	}
+	type looked struct {
 		ID  cache.Identity
 		Sum string
 	}
-	var was remembered
-	if data, err := os.ReadFile(note); err == nil && json.Unmarshal(data, &was) == nil && was.ID == id {
-		f.SHA256 = was.Sum
-		return f, nil
+	var earlier looked
+	if data, err := os.ReadFile(note); err == nil && json.Unmarshal(data, &earlier) == nil && earlier.ID == id {
+		return earlier.Sum, nil
 	}
-	if f.SHA256, err = cache.Hash(f.from); err != nil {
-		return f, err
-	}
-	data, err := json.Marshal(remembered{id, f.SHA256})
+	sum, err := cache.Hash(path)
 	if err != nil {
-		return f, err
+		return "", err
 	}
-	if cache.Make(sums) == nil {
-		_ = cache.Keep(note, data, 0o600) // else it is hashed again
+	data, err := json.Marshal(looked{id, sum})
+	if err != nil {
+		return "", err
 	}
-	return f, nil
+	_ = cache.Keep(note, data, 0o600) // else it is hashed again
+	return sum, nil
 }

@@ -106,14 +106,7 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Pla
 	}
 	names := append([]string{"ssh:HOST", "slurm"}, slices.Sorted(maps.Keys(tables))...)
 	return p, &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: "places: " + strings.Join(names, ", ") +
-		"; [on." + cleanName(word) + "] of gpubuild.toml or your own configuration defines another one"}
-}
-
-func cleanName(word string) string {
-	if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
-		return "NAME"
-	}
-	return word
+		"; [on.NAME] of gpubuild.toml or your own configuration defines another one"}
 }
 
 // ssh is the command that reaches [USER@]HOST[:PORT]. ssh would read a host that begins with a hyphen as an option.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -33,18 +32,17 @@ import (
 const bootstrap = `umask 077
 n=%s h=%s z=%d d=%s
 [ -n "$d" ] || d=${GPUBUILD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/gpubuild}/elsewhere
-if ! mkdir -p "$d" 2>/dev/null || ! [ -w "$d" ]; then
+if ! [ -d "$d" ] && ! mkdir -p "$d" 2>/dev/null || ! [ -w "$d" ]; then
 	d=${TMPDIR:-/tmp}/gpubuild-elsewhere-$(id -u)
 	mkdir -p "$d" && [ -O "$d" ] || exit 96
 fi
-mkdir -p "$d/$h"
 b=$d/$h/gpubuild
 s=send
 if [ -x "$b" ] && [ "$(wc -c <"$b")" -eq $z ]; then s=have; fi
 echo
 echo "` + greeting + ` $n $s $(uname -m)"
 if [ $s = send ]; then
-	head -c $z >"$b.$$" && chmod 700 "$b.$$" && mv -f "$b.$$" "$b" || { rm -f "$b.$$"; exit 97; }
+	mkdir -p "$d/$h" && head -c $z >"$b.$$" && chmod 700 "$b.$$" && mv -f "$b.$$" "$b" || { rm -f "$b.$$"; exit 97; }
 fi
 exec "$b" ` + Word + ` "$n" "$h" "$d"`
 
@@ -271,7 +269,8 @@ func (c *client) greet() error {
 		switch {
 		case len(words) == 4 && words[0] == greeting && words[1] == c.nonce:
 			c.greeted = true
-			if here, ok := machineName(c.self.from); ok && here != words[3] {
+			here := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[c.shell.Host.Arch] // as uname calls it
+			if here != "" && here != words[3] {
 				return &Error{IDRefused, fmt.Sprintf("%s is %s, and the program is for %s", c.place.Name, words[3], here),
 					"build for that machine on one like it"}
 			}
@@ -288,17 +287,6 @@ func (c *client) greet() error {
 			_, _ = c.said.Write([]byte(line)) // it is only shown
 		}
 	}
-}
-
-// machineName is what uname calls the processor that a file is for.
-func machineName(file string) (string, bool) {
-	f, err := elf.Open(file)
-	if err != nil {
-		return "", false
-	}
-	defer f.Close()
-	name, ok := map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_AARCH64: "aarch64"}[f.Machine]
-	return name, ok
 }
 
 // sendFiles sends the files of these sums.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -40,23 +39,10 @@ func (s store) has(sum string) bool {
 	return os.Chtimes(path+".seen", now, now) == nil
 }
 
-// checked reports whether a file has the content of its name: by the note of an earlier look if the file is still that one.
+// checked reports whether a file has the content of its name.
 func checked(path, sum string) bool {
-	id, err := cache.Identify(path)
-	if err != nil {
-		return false
-	}
-	note, err := json.Marshal(id)
-	if err != nil {
-		return false
-	}
-	if seen, err := os.ReadFile(path + ".seen"); err == nil && string(seen) == string(note) {
-		return true
-	}
-	if is, err := cache.Hash(path); err != nil || is != sum {
-		return false
-	}
-	return cache.Keep(path+".seen", note, 0o600) == nil
+	is, err := hashOf(path, path+".seen")
+	return err == nil && is == sum
 }
 
 func isSum(s string) bool {

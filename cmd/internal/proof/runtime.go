@@ -131,8 +131,7 @@ func Libraries(ctx context.Context, m *session.Machine, first *cuda.Toolkit, env
 	rt := Runtime{Env: env}
 	toolkits := Toolkits(m, first)
 	libraries, err := loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(binary), LibraryDirs(m, toolkits))
-	var other *loader.NotELFError
-	if errors.As(err, &other) && other.What == loader.Script {
+	if errors.Is(err, loader.ErrScript) {
 		return rt, nil // the kernel starts its interpreter, and it starts what it likes
 	}
 	if err != nil {
