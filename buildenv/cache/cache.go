@@ -17,7 +17,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -184,9 +183,9 @@ func (unflushed) Sync() error { return nil }
 
 // Replace is WriteFile for a file of the user's: it is written only if it still holds old, which
 // is looked at when all that is left to do is the rename; else the answer is a *ChangedError and
-// the file is as the other left it. Leftovers removes what a killed Replace leaves next to it.
+// the file is as the other left it.
 func Replace(path string, old, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+leftover+"*")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return &WriteError{Path: path, Err: reason(err)}
 	}
@@ -205,24 +204,6 @@ func Replace(path string, old, data []byte, mode fs.FileMode) error {
 		return &WriteError{Path: path, Err: reason(err)}
 	}
 	return nil
-}
-
-const leftover = ".gpubuild-new."
-
-// Leftovers removes what a killed Replace of this file left next to it. No other Replace of it may be at work.
-func Leftovers(path string) error {
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range entries {
-		if n, ours := strings.CutPrefix(e.Name(), "."+filepath.Base(path)+leftover); ours && n != "" &&
-			strings.Trim(n, "0123456789") == "" {
-			errs = append(errs, os.Remove(filepath.Join(filepath.Dir(path), e.Name())))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // ChangedError says that a file is no longer what was read of it.

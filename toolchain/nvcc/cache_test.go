@@ -171,7 +171,7 @@ func TestDependencies(t *testing.T) {
 			}
 		}
 	}
-	if log, err := os.ReadFile(b.log); err != nil || strings.Count(string(log), "hit") != 6 ||
+	if log, err := os.ReadFile(b.log); err != nil || strings.Count(string(log), "hit") != 7 ||
 		strings.Count(string(log), "uncached a file that only #line names") != 2 {
 		t.Errorf("%s %v", log, err)
 	}

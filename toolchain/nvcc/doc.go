@@ -12,6 +12,5 @@
 //
 // A call of a build script leaves a list of what it read, and of what it looked for in vain, next to OUT_DIR. The list misses headers whose
 // names a macro puts together for __has_include. The shared libraries of programs, which are the system's, are in no key; gcc's plugins are
-// not understood,
-// so uncached.
+// not understood, so uncached.
 package nvcc

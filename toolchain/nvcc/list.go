@@ -103,16 +103,14 @@ func (l *record) addAll(p *preprocessed) {
 	dirs := slices.Concat(p.dropped, p.dirs)
 	for _, path := range p.headers {
 		l.add(path)
-		nearest := ""
-		for _, dir := range dirs {
-			if strings.HasPrefix(path, dir+"/") && len(dir) > len(nearest) {
-				nearest = dir
+		nearest := -1 // by a longer name a file of the user's asks, which addAsked reads
+		for i, dir := range dirs {
+			if strings.HasPrefix(path, dir+"/") && (nearest < 0 || len(dir) > len(dirs[nearest])) {
+				nearest = i
 			}
 		}
-		for i, dir := range dirs { // nobody includes <c++/12/vector>
-			if name, below := strings.CutPrefix(path, dir+"/"); below && (dir == nearest || !strings.Contains(nearest, "/c++/")) {
-				l.search(name, dirs[:i], len(p.dropped))
-			}
+		if nearest >= 0 {
+			l.search(path[len(dirs[nearest])+1:], dirs[:nearest], len(p.dropped))
 		}
 		l.addAsked(path, dirs)
 	}

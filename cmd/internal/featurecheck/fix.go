@@ -188,11 +188,6 @@ func (f *Fixer) lockManifests(ctx context.Context, s *session.Session) (release 
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range append([]*manifest.Package{{Manifest: s.Project.RootManifest}}, s.Project.Members...) {
-		if err := cache.Leftovers(m.Host.Real(p.Manifest)); err != nil {
-			m.Shell.Warning("file of an earlier run next to %s: %v", m.Shown(p.Manifest), err)
-		}
-	}
 	return func() {
 		if err := free(); err != nil {
 			m.Shell.Warning("lock of the manifests: %v", err)

@@ -21,7 +21,7 @@ import (
 const changedSince = "changed after it was read"
 
 // linked lists what a script links from outside of cargo's own directories, by cargo's message: static libraries, which rustc reads after
-// the script, and directories, which must be there when the program is linked.
+// the script, and directories, which must be there when the program is linked. libtorch says its version next to its directory.
 func (s *State) linked(m cargo.Message) (list []string) {
 	h := s.b.Machine.Host
 	for _, p := range m.LinkedPaths {
@@ -33,6 +33,13 @@ func (s *State) linked(m cargo.Message) (list []string) {
 		}
 	}
 	dirs := list
+	for _, dir := range dirs {
+		for _, name := range []string{"build-version", "version.py"} {
+			if path := h.Join(h.Dir(dir), name); h.IsFile(path) {
+				list = append(list, path)
+			}
+		}
+	}
 	for _, l := range m.LinkedLibs {
 		kind, name, _ := strings.Cut(l, "=")
 		name, _, _ = strings.Cut(name, ":") // name:rename

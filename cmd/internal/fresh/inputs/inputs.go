@@ -276,65 +276,19 @@ func (n *collector) others() {
 	}
 }
 
-// torch is the libtorch that torch-sys links: by its version files' content and by which
-// libraries it has and how large they are. The libraries themselves, gigabytes, are not
-// read.
+// torch is the Python whose libtorch torch-sys links. One that is named by a variable is cargo's to watch, and what is in it is recorded;
+// see linked.
 func (n *collector) torch() {
-	if !n.in.Torch {
+	if !n.in.Torch || !libtorch.Find(n.host, n.env).Python {
 		return
 	}
-	at := libtorch.Find(n.host, n.env)
-	root, lib := at.Root, at.Lib
-	if at.Python {
-		if root = n.pythonTorch(); root == "" {
-			n.add("libtorch", "of Python, not found", "")
-			return
-		}
-		lib = n.host.Join(root, "lib")
-	}
-	if lib == "" {
-		n.add("libtorch", "downloaded by the script", "") // its version is the crate's own, its kind TORCH_CUDA_VERSION
-		return
-	}
-	sum := sha256.New()
-	fmt.Fprintln(sum, n.content(n.host.Join(root, "build-version"), n.host.Join(root, "build-hash"), n.host.Join(root, "version.py")))
-	for _, name := range n.host.Names(lib) {
-		if !strings.Contains(name, "torch") && !strings.Contains(name, "c10") {
-			continue
-		}
-		if fi, err := n.host.Files.Stat(n.host.Join(lib, name)); err == nil && !fi.IsDir() {
-			fmt.Fprintln(sum, name, fi.Size())
-		}
-	}
-	n.add("libtorch", lib, hex.EncodeToString(sum.Sum(nil)[:16]))
-}
-
-// pythonTorch finds the torch package of the Python that the script would ask, without starting it: that takes seconds.
-func (n *collector) pythonTorch() string {
 	h := n.host
 	h.Env = n.env
-	prefixes := []string{n.env.Get("VIRTUAL_ENV")}
-	if prefixes[0] == "" {
-		python, err := h.LookPath("python3")
-		if err != nil {
-			return ""
-		}
-		prefixes = []string{h.Dir(h.Dir(python)), h.Dir(h.Dir(h.Real(python))), "/usr/local"}
+	python, err := h.LookPath("python3")
+	if err != nil {
+		python = "not found"
 	}
-	for _, p := range prefixes {
-		dirs := []string{h.Join(p, "Lib", "site-packages")}
-		for _, name := range n.host.Names(h.Join(p, "lib")) {
-			if strings.HasPrefix(name, "python3") {
-				dirs = append(dirs, h.Join(p, "lib", name, "site-packages"), h.Join(p, "lib", name, "dist-packages"))
-			}
-		}
-		for _, d := range dirs {
-			if torch := h.Join(d, "torch"); h.IsFile(h.Join(torch, "version.py")) {
-				return torch
-			}
-		}
-	}
-	return ""
+	n.add("libtorch", "of Python, "+cmp.Or(n.env.Get("VIRTUAL_ENV"), python), "")
 }
 
 // variables are those that the catalog knows, that texts name in capitals, and that nvcc and the host compiler read, whoever calls them, as
