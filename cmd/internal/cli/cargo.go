@@ -45,7 +45,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		return err
 	}
 	if line.Has("--help") && (pipeline.Judged(line.Verb) || line.Verb == "doc") {
-		if err := a.Shell.Print(a.pages().CargoPage(line.Verb)); err != nil {
+		if err := a.Shell.Page(pages().CargoPage(line.Verb)); err != nil {
 			return err
 		}
 		return a.plain(ctx, line)

@@ -55,7 +55,7 @@ func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line
 		if a.Shell.Quiet {
 			text = doctor.Verdict(checks) + "\n"
 		}
-		if err := a.Shell.Print(text); err != nil {
+		if err := a.Shell.Page(text); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,7 @@ func runExplain(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 		if jsonTo != nil {
 			return a.answer(jsonTo, "explain-code", true, nil, meaning)
 		}
-		return a.Shell.Print(meaning.Text())
+		return a.Shell.Page(meaning.Text())
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return usage(fmt.Sprintf("the log %s cannot be read: %v", name, err), "name a file that you may read, or - for "+
@@ -96,7 +96,7 @@ func (a *invocation) explainLog(jsonTo *string, rules *explain.Rules, name strin
 	if jsonTo != nil {
 		err = a.answer(jsonTo, "explain", end == nil, found.Findings(), found)
 	} else {
-		err = a.Shell.Print(found.Text())
+		err = a.Shell.Page(found.Text())
 	}
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"gpubuild/cmd/internal/cli"
-	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/console"
 )
 
 // TestHelpIsGolden compares every page of help; a change of it is read in review.
@@ -30,8 +30,8 @@ func TestHelpIsGolden(t *testing.T) {
 				t.Errorf("help is data and belongs on stdout; stderr has %q", err.String())
 			}
 			for i, line := range strings.Split(out.String(), "\n") {
-				if page[0] != "man" && utf8.RuneCountInString(line) > help.Width && !strings.Contains(line, "  ") {
-					t.Errorf("line %d has more than %d columns: %s", i+1, help.Width, line)
+				if page[0] != "man" && utf8.RuneCountInString(line) > console.Width && !strings.Contains(line, "  ") {
+					t.Errorf("line %d has more than %d columns: %s", i+1, console.Width, line)
 				}
 			}
 			path := filepath.Join("..", "..", "..", "testdata", "golden", "help", name+".txt")

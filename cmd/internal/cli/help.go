@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 
-	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain/cargo"
@@ -13,16 +11,16 @@ import (
 
 // help is `gpubuild help WORDS`: a topic, a verb of ours, or one of cargo's.
 func (a *invocation) help(ctx context.Context, words []string) error {
-	pages := a.pages()
-	text := pages.Root()
+	tables := pages()
+	text := tables.Root()
 	if len(words) > 0 {
 		topic, known := help.Topic(words[0])
-		_, ours := pages.Find(words...)
+		_, ours := tables.Find(words...)
 		switch {
 		case known:
 			text = topic
 		case ours:
-			text = pages.Page(words...)
+			text = tables.Page(words...)
 		case len(words) == 1 && words[0] == "cargo":
 			text = cargoHelp
 		case pipeline.Judged(words[0]), words[0] == "doc":
@@ -33,25 +31,15 @@ func (a *invocation) help(ctx context.Context, words []string) error {
 			return a.helpOfCargo(ctx, words)
 		}
 	}
-	return a.Shell.Print(text)
+	return a.Shell.Page(text)
 }
 
 const cargoHelp = `Run plain cargo with the arguments that follow
 
 Usage: gpubuild cargo [+TOOLCHAIN] COMMAND [ARGUMENTS]
 
-gpubuild sets nothing, checks nothing and prints nothing. A subcommand of cargo that has the name of one of ours
-is reached so: gpubuild cargo audit, gpubuild cargo watch, gpubuild cargo bundle.
+gpubuild sets nothing, checks nothing and prints nothing. A subcommand of cargo that has the name of one of ours is reached so: gpubuild cargo audit, gpubuild cargo watch, gpubuild cargo bundle.
 `
-
-// pages are the tables of help, for the terminal that it is printed to.
-func (a *invocation) pages() help.Pages {
-	p := pages()
-	if f, ok := a.Shell.Out.(*os.File); ok && a.Shell.OutTerminal {
-		p.Width = local.Width(f)
-	}
-	return p
-}
 
 // helpOfCargo is what cargo says of a command, unless the word is close to one that help knows.
 func (a *invocation) helpOfCargo(ctx context.Context, words []string) error {

@@ -11,6 +11,7 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/toolchain"
 )
 
@@ -22,6 +23,7 @@ type Shell struct {
 	Verbose  bool // Detail lines are written
 	// OutTerminal and ErrTerminal: a person reads stdout, stderr.
 	OutTerminal, ErrTerminal bool
+	Columns                  int // of the terminal behind stdout; 0: none
 	OutColour                bool
 	Home                     string // the user's home directory, which messages show as ~; empty: not known
 	// Fetch is the user's command line with the flag that downloads a toolkit, for the hints that hold toolchain.Fetch.
@@ -199,15 +201,51 @@ func Disarmed(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Wrap breaks text between words into lines of at most so many characters; a longer word stays whole.
-func Wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			lines, line = append(lines, line), ""
+// Width is the number of columns that a page has where the terminal has as many.
+const Width = 100
+
+var (
+	// hanging is what the further lines of a broken one stand behind: a sign and a name, a table's first column, "cause: ".
+	hanging = lazyregexp.New(`^( *\S+( \S+)* {2,}| {1,10}[a-z]+: |[✓✗⚠-] \S+ +| *)`)
+	// whole are lines to paste from: a command, an example of a file.
+	whole = lazyregexp.New(`^ +(command: |fix: (.*\x60|gpubuild |apt |rustup |reg ))|\S +# `)
+)
+
+// Fold breaks the lines of a text that are too long between words; a longer word stays whole.
+func Fold(text string, width int) string {
+	var out []string
+	for full := range strings.SplitSeq(text, "\n") {
+		if utf8.RuneCountInString(full) <= width || whole.MatchString(full) {
+			out = append(out, full)
+			continue
 		}
-		line = strings.TrimLeft(line+" "+word, " ")
+		line := hanging.FindString(full)
+		indent := utf8.RuneCountInString(line)
+		if indent > width/2 {
+			line, indent = full[:len(full)-len(strings.TrimLeft(full, " "))], 8
+		}
+		rest, empty := full[len(line):], line
+		for _, word := range strings.Fields(rest) {
+			if line != empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+				out = append(out, line)
+				empty = strings.Repeat(" ", indent)
+				line = empty
+			}
+			if line != empty {
+				word = " " + word
+			}
+			line += word
+		}
+		out = append(out, line)
 	}
-	return append(lines, line)
+	return strings.Join(out, "\n")
+}
+
+// Page writes an answer that is read as a text: help, doctor's, an explanation. It fits into the terminal.
+func (s *Shell) Page(text string) error {
+	width := Width
+	if s.Columns >= 20 {
+		width = min(width, s.Columns)
+	}
+	return s.Print(Fold(text, width))
 }

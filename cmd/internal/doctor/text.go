@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/console"
 )
 
 // sections are the steps that a machine is checked for, and the checks of each; what is listed nowhere belongs to the first.
@@ -48,27 +47,16 @@ func Text(checks []Check) string {
 }
 
 func (c Check) write(b *strings.Builder) {
-	line := func(first, text string) {
-		for l := range strings.SplitSeq(text, "\n") {
-			for _, l := range console.Wrap(l, 100-len("✓ cuda.toolkit  ")) {
-				fmt.Fprintf(b, "%s %s\n", first, l)
-				first = strings.Repeat(" ", 16)
+	below := "\n" + strings.Repeat(" ", 17)
+	lines := []string{fmt.Sprintf("%s %-14s %s", c.Mark(), c.ID, strings.ReplaceAll(c.Says, "\n", below))}
+	if c.State != OK && c.State != Info {
+		for _, l := range [][2]string{{"without it: ", c.Breaks}, {"looked at: ", strings.Join(c.Places, "; ")}, {"fix: ", c.Fix}} {
+			if l[1] != "" {
+				lines = append(lines, l[0]+l[1])
 			}
 		}
 	}
-	line(fmt.Sprintf("%s %-14s", c.Mark(), c.ID), c.Says)
-	if c.State == OK || c.State == Info {
-		return
-	}
-	if c.Breaks != "" {
-		line(strings.Repeat(" ", 16), "without it: "+c.Breaks)
-	}
-	if len(c.Places) > 0 {
-		line(strings.Repeat(" ", 16), "looked at: "+strings.Join(c.Places, "; "))
-	}
-	if c.Fix != "" {
-		fmt.Fprintf(b, "%s fix: %s\n", strings.Repeat(" ", 16), c.Fix) // whole, so that it can be pasted
-	}
+	b.WriteString(strings.Join(lines, below) + "\n")
 }
 
 // Verdict sums up what the machine is ready for.

@@ -9,12 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"gpubuild/cmd/internal/console"
 	"gpubuild/toolchain/cargo"
 )
-
-// Width is the number of columns that help fits into where the terminal has as many.
-const Width = 100
 
 // Flag is a flag of ours.
 type Flag struct {
@@ -42,14 +38,6 @@ type Verb struct {
 type Pages struct {
 	Verbs []Verb
 	Cargo []Flag // our flags on cargo's verbs
-	Width int    // of the terminal; 0: Width
-}
-
-func (p Pages) width() int {
-	if p.Width < 20 {
-		return Width
-	}
-	return min(p.Width, Width)
 }
 
 // What gpubuild is, in one line, and how it is called.
@@ -80,7 +68,7 @@ func (p Pages) Find(names ...string) (Verb, bool) {
 func (p Pages) Root() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage: %s\n       gpubuild COMMAND [FLAGS]\n\nExamples:\n", summary, synopsis)
-	rows(&b, p.width(), [][2]string{
+	rows(&b, [][2]string{
 		{"gpubuild run --features cuda --release", "build, run, and prove that a kernel ran on the GPU"},
 		{"gpubuild build --features cuda", "build only"},
 		{"gpubuild features --features cuda --fix", "forward a feature to the GPU crates"},
@@ -91,15 +79,11 @@ func (p Pages) Root() string {
 	for _, v := range p.Verbs {
 		list = append(list, [2]string{v.Name, v.Usage})
 	}
-	rows(&b, p.width(), append(list, [2]string{"cargo", "run plain cargo with the arguments that follow"}))
+	rows(&b, append(list, [2]string{"cargo", "run plain cargo with the arguments that follow"}))
 	b.WriteByte('\n')
-	for _, line := range []string{
-		"Any other command is passed to cargo. All cargo flags work unchanged; ours begin with --gpu-.",
-		"`gpubuild build --help` lists them, `gpubuild help COMMAND` explains a command.",
-		"Topics: gpubuild help " + strings.Join(topics, ", "),
-	} {
-		b.WriteString(strings.Join(console.Wrap(line, p.width()), "\n") + "\n")
-	}
+	b.WriteString("Any other command is passed to cargo. All cargo flags work unchanged; ours begin with --gpu-.\n" +
+		"`gpubuild build --help` lists them, `gpubuild help COMMAND` explains a command.\n" +
+		"Topics: gpubuild help " + strings.Join(topics, ", ") + "\n")
 	return b.String()
 }
 
@@ -108,16 +92,12 @@ func (p Pages) Page(names ...string) string {
 	v, _ := p.Find(names...)
 	var b strings.Builder
 	command := "gpubuild " + strings.Join(names, " ")
-	title := strings.Join(console.Wrap(upper(v.Usage), p.width()), "\n")
-	fmt.Fprintf(&b, "%s\n\nUsage: %s%s\n", title, command, usageOf(v))
+	fmt.Fprintf(&b, "%s\n\nUsage: %s%s\n", upper(v.Usage), command, usageOf(v))
 	if len(v.Examples) > 0 {
 		b.WriteString("\nExamples:\n  " + strings.Join(v.Examples, "\n  ") + "\n")
 	}
 	if v.Text != "" {
-		b.WriteString("\n")
-		for _, paragraph := range strings.Split(v.Text, "\n") {
-			b.WriteString(strings.Join(console.Wrap(paragraph, p.width()), "\n") + "\n")
-		}
+		b.WriteString("\n" + v.Text + "\n")
 	}
 	if len(v.Verbs) > 0 {
 		b.WriteString("\nCommands:\n")
@@ -125,7 +105,7 @@ func (p Pages) Page(names ...string) string {
 		for _, s := range v.Verbs {
 			list = append(list, [2]string{strings.TrimSpace(s.Name + " " + s.Args), s.Usage})
 		}
-		rows(&b, p.width(), list)
+		rows(&b, list)
 		fmt.Fprintf(&b, "\n`%s COMMAND --help` lists the flags of one.\n", command)
 	}
 	b.WriteString(p.Groups(v.Flags))
@@ -169,7 +149,7 @@ func (p Pages) Groups(flags []Flag) string {
 	var b strings.Builder
 	for _, h := range headings {
 		b.WriteString("\n" + h + ":\n")
-		rows(&b, p.width(), groups[h])
+		rows(&b, groups[h])
 	}
 	return b.String()
 }
@@ -190,22 +170,20 @@ func (f Flag) written() string {
 }
 
 // rows writes two columns. A first column that is too wide gets a line of its own.
-func rows(b *strings.Builder, width int, list [][2]string) {
-	most := min(40, width/2)
+func rows(b *strings.Builder, list [][2]string) {
+	const most = 40
 	left := 0
 	for _, r := range list {
 		if n := utf8.RuneCountInString(r[0]); n <= most {
 			left = max(left, n)
 		}
 	}
-	indent := "\n" + strings.Repeat(" ", left+4)
 	for _, r := range list {
-		text := strings.Join(console.Wrap(r[1], max(width-left-4, 20)), indent)
 		if utf8.RuneCountInString(r[0]) > left {
-			fmt.Fprintf(b, "  %s%s%s\n", r[0], indent, text)
+			fmt.Fprintf(b, "  %s\n%*s%s\n", r[0], left+4, "", r[1])
 			continue
 		}
-		fmt.Fprintf(b, "  %-*s  %s\n", left, r[0], text)
+		fmt.Fprintf(b, "  %-*s  %s\n", left, r[0], r[1])
 	}
 }
 

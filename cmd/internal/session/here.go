@@ -23,7 +23,7 @@ func Here(stdin io.Reader, shell *console.Shell, real RealDriver, nodes func(bui
 		shell.ErrTerminal = local.Terminal(f)
 	}
 	if f, ok := shell.Out.(*os.File); ok {
-		shell.OutTerminal = local.Terminal(f)
+		shell.OutTerminal, shell.Columns = local.Terminal(f), local.Width(f)
 	}
 	shell.Colour = console.Colour("", host.Env.Lookup, shell.ErrTerminal)
 	shell.OutColour = console.Colour("", host.Env.Lookup, shell.OutTerminal)
