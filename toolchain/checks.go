@@ -83,6 +83,11 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	return verdict{}
 }
 
+// known reports whether some release of CUDA compiles for a capability, or for a newer one.
+func known(c gpu.Capability) bool {
+	return slices.ContainsFunc(cuda.Releases(), func(r cuda.Release) bool { return c.Major*10+c.Minor <= r.SM[1] })
+}
+
 // feature is cudarc's name for a version: cuda-12030.
 func feature(v gpu.Version) string { return fmt.Sprintf("cuda-%d0%d0", v.Major, v.Minor) }
 
@@ -117,6 +122,12 @@ func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and newer, not for %s", t.Version, t.MinArch, gpu.Arch{Capability: c}),
 			fix: olderFor(c, lo),
+		}
+	case !hi.IsZero() && c.Compare(hi) > 0 && !known(c):
+		return verdict{
+			why: fmt.Sprintf("CUDA %s compiles for %s and older, and %s is no architecture that gpubuild knows", t.Version, t.MaxArch,
+				gpu.Arch{Capability: c}),
+			fix: fmt.Sprintf("correct it; the newest that this toolkit compiles for is `--gpu-arch=%s`", hi.Digits()),
 		}
 	case !hi.IsZero() && c.Compare(hi) > 0:
 		return verdict{

@@ -166,6 +166,7 @@ func (l looker) parts(t *Toolkit) {
 	missing(PartNVVM, !l.cicc(*t))
 	missing(PartCCCL, in("nv", "target") == "" && in("cccl", "nv", "target") == "")
 	missing(PartRuntime, in("cuda_runtime.h") == "")
+	missing(PartDriver, in("cuda.h") == "")
 	missing(PartLinks, t.Lib == "" || !h.IsFile(h.Join(t.Lib, "libcudart.so")) && !h.IsFile(h.Join(t.Lib, "cudart.lib")))
 	if config != "" {
 		if data, err := h.ReadFile(config, 1<<20); err == nil {

@@ -40,6 +40,7 @@ const (
 	PartNVVM    = "nvvm"    // cicc, the device code compiler
 	PartCCCL    = "cccl"    // nv/target, which cuda_fp16.h includes
 	PartRuntime = "runtime" // cuda_runtime.h
+	PartDriver  = "cuda.h"  // cuda.h, for crates that bind the driver's functions
 	PartLinks   = "links"   // libcudart.so without a number, by which a linker finds it: wheels lack it
 )
 

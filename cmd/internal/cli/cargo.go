@@ -18,8 +18,11 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	var o pipeline.Options
 	flags := cargoFlags(&o)
 	own := ownFlags(flags, prefix)
-	line, _, err := cargo.Split(words, own)
+	line, typed, err := cargo.Split(words, own)
 	if err != nil {
+		return err
+	}
+	if err := fileBehind(words, typed, prefix+"json"); err != nil {
 		return err
 	}
 	a.SpeakLike(line)

@@ -26,7 +26,7 @@ func envVerb() verb {
 			Text:     "Prints only variables that build scripts read, and none that your environment already sets for the same toolkit.",
 		},
 		flags: slices.Concat(
-			toolFlags(&o.Tools, "--"),
+			toolFlags(&o.Tools, "--", fetches, "none: with --shell vscode, type-check without a toolkit"),
 			[]*flag{
 				text("shell", "NAME", "the form to print ("+strings.Join(buildenv.Shells(), " ")+" vscode-tasks)", &o.Shell),
 				toggle("diff", "print each change with its reason", &o.Diff),

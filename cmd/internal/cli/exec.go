@@ -35,7 +35,7 @@ func execVerb() verb {
 			Text: "`gpubuild exec -- cargo build` is `gpubuild build`. Any other command gets the variables that any CUDA crate " +
 				"needs, and those for the crates that the selection flags enable. In a project, uses [toolchain] of gpubuild.toml.",
 		},
-		flags: append(toolFlags(&o.Tools, "--")[:3], jsonFlag(&o.JSON)),
+		flags: append(toolFlags(&o.Tools, "--", fetches)[:3], jsonFlag(&o.JSON)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			c, builds, err := pipeline.CargoOf(a.Machine, l.Trailing, o.Tools, report.Files{JSON: o.JSON})
 			switch c.Args = a.words; {

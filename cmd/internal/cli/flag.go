@@ -44,7 +44,7 @@ const prefix = "--gpu-"
 // cargoFlags are our flags on cargo's verbs: the table parses them, and help is made from it.
 func cargoFlags(o *pipeline.Options) []*flag {
 	return slices.Concat(
-		toolFlags(&o.Tools, prefix)[:4],
+		toolFlags(&o.Tools, prefix, fetches, "none (check, clippy, doc): type-check without a toolkit")[:4],
 		in("Toolchain",
 			newFlag("backend", cargo.Value, "cuda|rocm|vulkan", "if the features enable crates of both CUDA and ROCm, set up the tools of "+
 				"this one only; vulkan: run, test, bench and proofs look at Vulkan (wgpu, ash) instead of CUDA", func(v string) error {
@@ -107,12 +107,17 @@ func cargoFlags(o *pipeline.Options) []*flag {
 
 const withArgsMeaning = "store the program's arguments in results and receipts; otherwise only their SHA-256"
 
-// toolFlags are the flags of verbs that choose tools, with what they begin with there.
-func toolFlags(o *tools.Options, prefix string) []*flag {
+const fetches = "fetch: download one into your cache, without admin rights"
+
+// toolFlags are the flags of verbs that choose tools, with what they begin with there, and the words that --toolkit takes there.
+func toolFlags(o *tools.Options, prefix string, words ...string) []*flag {
 	o.Prefix = prefix
+	holder := "VERSION|ROOT"
+	if len(words) > 0 {
+		holder += "|fetch"
+	}
 	return in("Toolchain",
-		text("toolkit", "VERSION|ROOT|fetch", "the CUDA toolkit to use; fetch: download one into your cache, without admin rights; "+
-			"none (check, clippy, doc): type-check without a toolkit", &o.Toolkit),
+		text("toolkit", holder, strings.Join(append([]string{"the CUDA toolkit to use"}, words...), "; "), &o.Toolkit),
 		newFlag("arch", cargo.Value, "sm_NN", "build for this architecture", func(v string) error {
 			_, err := gpu.ParseArch(v)
 			o.Arch = v

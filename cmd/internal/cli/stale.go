@@ -34,7 +34,7 @@ func staleVerb() verb {
 		},
 		results: &o.Results,
 		flags: slices.Concat(
-			toolFlags(&o.Tools, "--"),
+			toolFlags(&o.Tools, "--", fetches),
 			[]*flag{
 				toggle("explain", "say what each package was built with, and what would be used now", &o.Explain),
 				toggle("clean", "remove what is stale, so that any cargo rebuilds it", &o.Clean),

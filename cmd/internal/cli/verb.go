@@ -64,6 +64,12 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 	}
 	a.SpeakLike(line)
 	called := v.Name
+	if c := line.Color; c != "" && !slices.Contains([]string{"auto", "always", "never"}, c) {
+		return usage(fmt.Sprintf("--color: %q is none of auto, always, never", c), "")
+	}
+	if err := fileBehind(append([]string{v.Name}, words...), given, "--json"); err != nil {
+		return err
+	}
 	if findFlag(v.flags, "toolkit", "") != nil {
 		a.Shell.Fetch = repeat(words, 0, called, "--toolkit", "fetch")
 	}
@@ -264,6 +270,17 @@ func asksHelp(words []string) bool {
 		}
 	}
 	return false
+}
+
+// fileBehind is the error for a file that stands behind a flag which takes it behind = only.
+func fileBehind(words []string, given []cargo.Own, name string) error {
+	at := slices.Index(words, name)
+	if at < 0 || at+1 >= len(words) || !strings.HasSuffix(words[at+1], ".json") ||
+		!slices.ContainsFunc(given, func(o cargo.Own) bool { return o.Name == name && o.Value == "" }) {
+		return nil
+	}
+	line := slices.Concat([]string{"gpubuild"}, words[:at], []string{name + "=" + words[at+1]}, words[at+2:])
+	return usage(fmt.Sprintf("`%s` takes its file behind =", name), buildenv.PosixWords(line...))
 }
 
 // checkReplaced is the error for a subcommand or a flag that an earlier version had.

@@ -296,7 +296,7 @@ func checkToolkit(f Facts) Check {
 	}
 	switch {
 	case f.Chosen.Toolkit != nil && f.NVCCBroken != "":
-		c.State, c.Says = Misfit, f.Chosen.Toolkit.NVCC+" does not start: "+f.NVCCBroken
+		c.State, c.Says = Misfit, f.Chosen.Toolkit.NVCC+" does not work: "+f.NVCCBroken
 		c.Fix = "reinstall that toolkit, or: " + cmp.Or(f.Install, "gpubuild toolchain install")
 	case f.Chosen.Toolkit != nil:
 		c.State, c.Says = OK, f.Chosen.Toolkit.Named()+" ("+f.Chosen.Toolkit.Origin+")"
@@ -358,6 +358,12 @@ func checkHostCompiler(f Facts) Check {
 	c := Check{ID: "host.compiler", Breaks: "nvcc compiles nothing without a C++ compiler that it accepts"}
 	if f.Chosen.Compiler != nil {
 		c.State, c.Says = OK, f.Chosen.Compiler.Named()
+		for _, k := range f.Toolchain.Compilers {
+			if k.Word != "" && k.Problem != "" {
+				c.State, c.Says, c.Fix = Warning, c.Says+fmt.Sprintf("; %s=%s: %s", k.Word, k.Path, k.Problem), "unset it, or name a compiler that is there"
+				c.Breaks = "crates that compile C or C++ by that variable"
+			}
+		}
 		return c
 	}
 	if !f.Needs.NVCC && !f.Needs.HostCompiler {
@@ -398,7 +404,7 @@ func checkSet(f Facts) Check {
 	case f.ChooseErr != nil:
 		c.State, c.Says = Info, f.notChosen()
 	case f.NVCCBroken != "":
-		c.State, c.Says = Info, "not judged: nvcc does not start (see cuda.toolkit)"
+		c.State, c.Says = Info, "not judged: nvcc does not work (see cuda.toolkit)"
 	case len(f.Chosen.Notes) > 0:
 		c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
 	}

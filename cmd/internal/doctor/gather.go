@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -125,17 +126,24 @@ func namesGPU(p featurecheck.Judged) bool {
 	})
 }
 
+// nvccPatience is how long nvcc may take to say its version.
+const nvccPatience = 10 * time.Second
+
 // startNVCC starts the chosen nvcc once: a file of that name may be of another processor, or only half there. It returns what went wrong.
 func startNVCC(ctx context.Context, m *session.Machine, guard *tools.Guard, set toolchain.Set) string {
 	if set.Toolkit == nil || set.Toolkit.NVCC == "" {
 		return ""
 	}
-	res, err := guard.Over(m.Runner).Run(ctx, buildenv.Cmd{Path: set.Toolkit.NVCC, Args: []string{"--version"}, Env: m.Host.Env.Entries()})
+	c := buildenv.Cmd{Path: set.Toolkit.NVCC, Args: []string{"--version"}, Env: m.Host.Env.Entries(), Timeout: nvccPatience}
+	res, err := guard.Over(m.Runner).Run(ctx, c)
+	exited, ran := errors.AsType[*buildenv.ExitError](err)
 	switch {
+	case ran && len(exited.Result.Stdout)+len(exited.Result.Stderr) == 0 && !exited.Result.TimedOut:
+		return fmt.Sprintf("`nvcc --version` prints nothing and exits with %d", exited.Result.Code)
 	case err != nil:
 		return strings.TrimRight(err.Error(), ": \n")
-	case res.Code != 0 || !strings.Contains(string(res.Stdout), "release"):
-		return fmt.Sprintf("`nvcc --version` ends with %d and names no release", res.Code)
+	case !strings.Contains(string(res.Stdout), "release"):
+		return "`nvcc --version` names no release"
 	}
 	return ""
 }
@@ -198,6 +206,9 @@ func (f *Facts) notOpened(m *session.Machine, err error) {
 		return
 	}
 	f.NoProject, f.ProjectBad = Lack{withoutPasswords(err.Error()), exit.Hint(err)}, true
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && f.NoProject.Fix == "" && strings.Contains(string(refused.Stderr), "--> ") {
+		f.NoProject.Fix = "correct the line that cargo shows"
+	}
 	var unwritable *cache.ReadOnlyError
 	var open *cache.OpenError
 	switch {

@@ -123,7 +123,14 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 		m.Shell.Status(string(audit.NotReached), "all %d modes: %s", len(failing), failing[0].Why)
 	}
 	if len(modes) > 0 {
-		m.Shell.Loud("Audited", "%s", audit.Summary(modes))
+		says := "whether the program notices a driver that fails is not known"
+		switch audit.Worst(modes) {
+		case audit.Honest:
+			says = "the program notices a driver that fails"
+		case audit.FellBack:
+			says = "the program hides a driver that fails; let it exit with an error"
+		}
+		m.Shell.Loud("Audited", "%s: %s", audit.Summary(modes), says)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
@@ -79,17 +81,21 @@ var topLine = lazyregexp.New(`(?m)^#\$ TOP=(.+?)[/\\]bin[/\\]\.\.\s*$`)
 // the one that the script starts: plain cargo would build with that.
 func findToolkits(ctx context.Context, h buildenv.Host, run session.Runner, extra []cuda.Candidate) []cuda.Toolkit {
 	found := cuda.Find(h, extra)
-	for _, t := range found {
+	for i, t := range found {
 		switch {
 		case len(t.From(cuda.OnPath)) == 0:
 		case t.Problem == "" && t.Include != "":
 			return found
 		case t.NVCC != "" && h.IsFile(t.NVCC) && !machineCode(h, t.NVCC):
 			args := []string{"--dryrun", "-x", "cu", "-c", "-o", os.DevNull, os.DevNull}
-			res, err := run.Run(ctx, buildenv.Cmd{Path: t.NVCC, Args: args, Env: h.Env.Entries()})
+			res, err := run.Run(ctx, buildenv.Cmd{Path: t.NVCC, Args: args, Env: h.Env.Entries(), Timeout: 10 * time.Second})
 			if m := topLine.FindSubmatch(res.Stderr); err == nil && m != nil {
 				origin := "the script " + t.NVCC
 				return cuda.Find(h, append(slices.Clip(extra), cuda.Candidate{Root: string(m[1]), Origin: origin, Kind: cuda.OnPath}))
+			}
+			found[i].Problem = "nvcc is a script there, and `nvcc --dryrun` of it names no toolkit"
+			if err != nil {
+				found[i].Problem = "nvcc is a script there, and it fails: " + strings.TrimSpace(err.Error())
 			}
 		}
 	}

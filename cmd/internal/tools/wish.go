@@ -47,6 +47,11 @@ func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 	}
 	w.Backend, w.BackendOrigin = toolchain.BackendWish(o.Backend, o.Prefix+"backend", env)
 	w.Arch, w.ArchOrigin = toolchain.ArchWish(o.Arch, o.Prefix+"arch", env, s.Config.Arch.Value, s.Config.Arch.Origin)
+	if name := w.ArchOrigin; w.Arch != "" && env.Get(name) == w.Arch { // a variable
+		if w.ArchOrigin += " in the environment"; h.Env.Get(name) != w.Arch {
+			w.ArchOrigin = name + " in an [env] table of cargo's configuration"
+		}
+	}
 	if strings.ContainsAny(w.CUDA, `/\`) {
 		w.CUDA = h.Abs(w.CUDA)
 		w.extra = append(w.extra, cuda.Candidate{Root: w.CUDA, Origin: w.from})
