@@ -29,29 +29,3 @@ func (s Selected) Settings(settings string) (string, error) {
 	}
 	return indented(out)
 }
-
-// Tasks is VS Code's tasks.json: a build by gpubuild, whose own findings and rustc's become problems ("Tasks", defining a problem matcher).
-func (s Selected) Tasks() (string, error) {
-	args := []string{"build"}
-	for _, f := range s.Features {
-		args = append(args, "--features="+f)
-	}
-	if s.All {
-		args = append(args, "--all-features")
-	}
-	if s.NoDefault {
-		args = append(args, "--no-default-features")
-	}
-	type object map[string]any
-	return indented(object{"version": "2.0.0", "tasks": []object{{
-		"label": "gpubuild build", "type": "process", "command": "gpubuild", "args": args,
-		"group": object{"kind": "build", "isDefault": true},
-		"problemMatcher": []any{"$rustc", object{
-			"owner": "gpubuild", "fileLocation": []string{"autoDetect", "${workspaceFolder}"},
-			"pattern": []object{
-				{"regexp": `^(error|warning|note): (.*)$`, "severity": 1, "message": 2},
-				{"regexp": `^\s+--> (.+):(\d+)$`, "file": 1, "line": 2},
-			},
-		}},
-	}}})
-}

@@ -3,7 +3,6 @@ package buildenv_test
 import (
 	"encoding/json"
 	"reflect"
-	"regexp"
 	"testing"
 
 	"gpubuild/buildenv"
@@ -24,27 +23,5 @@ func TestVSCodeBuildsWithTheSameFeatures(t *testing.T) {
 		"rust-analyzer.cargo.features": []any{"cuda", "cudnn", "a", "b"}}
 	if !reflect.DeepEqual(settings, want) {
 		t.Errorf("got %v, want %v", settings, want)
-	}
-	if text, err = s.Tasks(); err != nil {
-		t.Fatal(err)
-	}
-	var tasks struct {
-		Tasks []struct {
-			Args           []string
-			ProblemMatcher []any
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &tasks); err != nil {
-		t.Fatal(err)
-	}
-	if got := tasks.Tasks[0].Args; !reflect.DeepEqual(got, []string{"build", "--features=cuda,cudnn", "--features=a b", "--no-default-features"}) {
-		t.Errorf("the task runs %q", got)
-	}
-	// What gpubuild prints of a finding is what the matcher reads.
-	patterns := tasks.Tasks[0].ProblemMatcher[1].(map[string]any)["pattern"].([]any)
-	for i, line := range []string{"error: `cuda` of app does not enable candle-core [features.unreached]", "  --> app/Cargo.toml:12"} {
-		if !regexp.MustCompile(patterns[i].(map[string]any)["regexp"].(string)).MatchString(line) {
-			t.Errorf("%q is no problem", line)
-		}
 	}
 }

@@ -30,7 +30,6 @@ func (r *Regexp) FindString(s string) string                 { return r.get().Fi
 func (r *Regexp) FindStringIndex(s string) []int             { return r.get().FindStringIndex(s) }
 func (r *Regexp) FindStringSubmatch(s string) []string       { return r.get().FindStringSubmatch(s) }
 func (r *Regexp) FindStringSubmatchIndex(s string) []int     { return r.get().FindStringSubmatchIndex(s) }
-func (r *Regexp) FindAll(b []byte, n int) [][]byte           { return r.get().FindAll(b, n) }
 func (r *Regexp) FindIndex(b []byte) []int                   { return r.get().FindIndex(b) }
 func (r *Regexp) FindSubmatch(b []byte) [][]byte             { return r.get().FindSubmatch(b) }
 func (r *Regexp) FindSubmatchIndex(b []byte) []int           { return r.get().FindSubmatchIndex(b) }
@@ -44,13 +43,9 @@ func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
 }
 func (r *Regexp) FindAllSubmatch(b []byte, n int) [][][]byte { return r.get().FindAllSubmatch(b, n) }
 func (r *Regexp) ReplaceAll(src, repl []byte) []byte         { return r.get().ReplaceAll(src, repl) }
-func (r *Regexp) ReplaceAllFunc(src []byte, repl func([]byte) []byte) []byte {
-	return r.get().ReplaceAllFunc(src, repl)
-}
 func (r *Regexp) ReplaceAllString(src, repl string) string {
 	return r.get().ReplaceAllString(src, repl)
 }
 func (r *Regexp) ReplaceAllStringFunc(src string, repl func(string) string) string {
 	return r.get().ReplaceAllStringFunc(src, repl)
 }
-func (r *Regexp) Split(s string, n int) []string { return r.get().Split(s, n) }

@@ -1,6 +1,8 @@
 package install
 
 import (
+	"cmp"
+	"context"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -9,8 +11,10 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/install/redist"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -81,6 +85,29 @@ func (c *Catalog) part(name string) Part {
 		}
 	}
 	return Part{}
+}
+
+// Releases lists those that are pinned for a platform, newest first.
+func (c *Catalog) Releases(platform string) (all []string) {
+	for _, s := range c.Sets {
+		if s.Platform[platform] != nil {
+			all = append(all, s.Release)
+		}
+	}
+	return all
+}
+
+// Available lists the releases in NVIDIA's redistributable archives, newest first.
+func Available(ctx context.Context, h buildenv.Host, from Redist) (out []string, err error) {
+	source, err := redist.Open(h, cmp.Or(from.Base, redist.Home))
+	if err != nil {
+		return nil, err
+	}
+	releases, err := source.Releases(ctx)
+	for _, r := range releases {
+		out = append(out, r.String())
+	}
+	return out, err
 }
 
 // Default is what is fetched when nothing else is asked for: enough to compile kernels and to prove that they ran.

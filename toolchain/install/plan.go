@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -29,10 +30,10 @@ type Want struct {
 // asked is the version as the user wrote it.
 func (w Want) asked() string { return cmp.Or(w.Release, w.Exact.String()) }
 
-// refuses says why a release may not be taken; empty: it may. pip writes 13.4.1 as 13.4.1.0, too.
+// refuses says why a release may not be taken; empty: it may.
 func (w Want) refuses(v gpu.Version, release string) string {
 	switch {
-	case !w.Exact.IsZero() && v != w.Exact, w.Release != "" && release != w.Release && release != w.Release+".0":
+	case !w.Exact.IsZero() && v != w.Exact, w.Release != "" && release != w.Release:
 		return fmt.Sprintf(" is not the %s asked for", w.asked())
 	case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0 && w.MaxBecause != "":
 		return fmt.Sprintf(" is newer than %s (%s)", w.MaxVersion, w.MaxBecause)
@@ -123,8 +124,8 @@ func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error
 	return decide(c, w, o, openStore(h, cacheDir, nil))
 }
 
-// MakeRedistPlan plans to take a toolkit from NVIDIA's redistributable archives: CUDA 12, of which no wheel has nvcc, and CUDA 13
-// where there is no pip. It reads the index over the network, so the caller has the user's consent already. If a toolkit that fits is
+// MakeRedistPlan plans to take a toolkit from NVIDIA's redistributable archives: CUDA 12, of which no wheel has nvcc, releases of
+// CUDA 13 that are not pinned, and all of them where there is no pip. It reads the index over the network, so the caller has the user's consent already. If a toolkit that fits is
 // installed, nothing is read.
 func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir string, w Want, from Redist) (Plan, error) {
 	parts, err := c.expand(Platform(h), w.Parts)
@@ -193,7 +194,7 @@ func openStore(h buildenv.Host, cacheDir string, source *redist.Source) store {
 			files = append(files, source.File(a.Path))
 		}
 		for _, file := range files {
-			if fi, err := h.Files.Stat(file); err == nil && fi.Mode().IsRegular() && a.SizeIs(fi.Size()) {
+			if fi, err := h.Files.Stat(file); err == nil && fi.Mode().IsRegular() && fi.Size() == a.Size {
 				return file
 			}
 		}
@@ -267,7 +268,12 @@ func (p Plan) FindPip(ctx context.Context, run Runner) error {
 	if p.Installed || !fetches || p.source != nil {
 		return nil
 	}
-	_, err := withPip(ctx, p.host, run, func(pip wheel.Pip, _ string) (wheel.Pip, error) { return pip, nil })
+	dir, err := os.MkdirTemp("", "gpubuild-pip-") // an empty directory: nothing there can pass for a module
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	_, err = wheel.Find(ctx, p.host, run, dir)
 	return err
 }
 
@@ -293,15 +299,9 @@ func (p Plan) Lines() []string {
 	}
 	first := fmt.Sprintf("CUDA %s for %s: fetch %s %s, %s%s on disk",
 		p.Release, p.Platform, tree.Size(p.Fetch), by, about, tree.Size(p.Disk))
-	if p.Fetch == 0 && slices.ContainsFunc(p.Items, func(it Item) bool { return it.Have == "" }) {
-		first = fmt.Sprintf("CUDA %s for %s: fetch %s; its size is not known before", p.Release, p.Platform, by)
-	}
 	lines := []string{first}
 	for _, it := range p.Items {
 		from := tree.Size(it.Size)
-		if it.Size == 0 {
-			from = "by the index of your pip"
-		}
 		if it.Have != "" {
 			from = "have it"
 		}

@@ -28,7 +28,7 @@ func envVerb() verb {
 		flags: slices.Concat(
 			toolFlags(&o.Tools, "--", fetches, "none: with --shell vscode, type-check without a toolkit"),
 			[]*flag{
-				text("shell", "NAME", "the form to print ("+strings.Join(buildenv.Shells(), " ")+" vscode-tasks)", &o.Shell),
+				text("shell", "NAME", "the form to print ("+strings.Join(buildenv.Shells(), " ")+")", &o.Shell),
 				toggle("diff", "print each change with its reason", &o.Diff),
 				jsonFlag(&o.JSON),
 			},
@@ -47,13 +47,6 @@ type envOptions struct {
 
 func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) error {
 	selected := buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}
-	if o.Shell == "vscode-tasks" { // tasks.json is a file of its own
-		text, err := selected.Tasks()
-		if err != nil {
-			return err
-		}
-		return a.Shell.Data(text)
-	}
 	if o.Shell != "" && o.Shell != "powershell" && !slices.Contains(buildenv.Shells(), o.Shell) {
 		if instead := replacedShells[o.Shell]; instead != "" {
 			return usage("gpubuild env has no --shell "+o.Shell+" any more", "gpubuild env --shell "+instead)

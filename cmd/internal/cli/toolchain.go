@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
@@ -47,7 +46,7 @@ func toolchainVerb() verb {
 					Examples: []string{"gpubuild toolchain list", "gpubuild toolchain list --available"},
 				},
 				flags: []*flag{
-					toggle("available", "list what `toolchain install` can download, as pip and NVIDIA's server say now", &o.Offer), json,
+					toggle("available", "list what `toolchain install` can download, by the pinned wheels and by NVIDIA's server", &o.Offer), json,
 				},
 				run: with(func(ctx context.Context, m *session.Machine, o toolchainOptions, names []string) error {
 					if o.Offer {
@@ -61,7 +60,7 @@ func toolchainVerb() verb {
 					Name: "install", Args: "[VERSION]", Usage: "download a toolkit into your cache, without admin rights",
 					Examples: []string{"gpubuild toolchain install 13.4", "gpubuild toolchain install 13.4 --parts cudnn,run"},
 					Text: "There is one toolkit of each version: this adds the parts that it lacks.\n\n" +
-						"Downloads NVIDIA's wheels with your own pip. CUDA 12, whose wheels contain no nvcc, comes from " +
+						"Downloads NVIDIA's wheels with your own pip. What is not pinned (CUDA 12, whose wheels contain no nvcc) comes from " +
 						"NVIDIA's redistributable archives, and so does CUDA 13 if there is no pip. Writes nothing outside the cache.",
 				},
 				flags: []*flag{
@@ -158,12 +157,12 @@ func listToolkits(_ context.Context, m *session.Machine, o toolchainOptions, _ [
 
 // listAvailable asks over the network what can be installed.
 func listAvailable(ctx context.Context, m *session.Machine, o toolchainOptions) error {
-	list, errs := tools.Available(ctx, m)
-	for _, err := range errs {
+	list, err := tools.Available(ctx, m)
+	switch {
+	case err != nil && len(list) == 0:
+		return err
+	case err != nil:
 		m.Shell.Warning("%v", err)
-	}
-	if len(list) == 0 {
-		return exit.Errorf(exit.Missing, "check the network, HTTPS_PROXY and pip", "nothing says what can be installed")
 	}
 	if o.JSON != nil {
 		return report.Answer(m, o.JSON, "toolchain-list", true, nil, answer.ToolchainList{

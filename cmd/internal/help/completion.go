@@ -279,7 +279,7 @@ func values(m *session.Machine, f Flag, typed string, before []string) candidate
 	case "profile":
 		c.words("", "dev", "release", "test", "bench")
 	case "shell":
-		c.words("", append(buildenv.Shells(), "vscode-tasks")...)
+		c.words("", buildenv.Shells()...)
 	case "gpu-arch", "arch":
 		c.words("", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121")
 	case "gpu-toolkit", "toolkit":

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
@@ -36,18 +35,6 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 		plan, err := install.MakePlan(catalog, m.Host, m.CacheDir, want)
 		var none *install.NoFitError
 		var noPip *install.NoPipError
-		if errors.As(err, &none) && (want.Exact.IsZero() || want.Exact.Major >= 13) {
-			switch asked := catalog.Resolve(ctx, m.Host, m.Runner, want); {
-			case asked == nil:
-				plan, err = install.MakePlan(catalog, m.Host, m.CacheDir, want)
-			case ctx.Err() != nil:
-				return plan, ctx.Err()
-			case exit.Of(asked) == exit.Usage && !errors.As(asked, new(*install.NoFitError)):
-				return plan, asked
-			default:
-				m.Shell.Detail("pip does not say what it has: %v", asked)
-			}
-		}
 		if err == nil {
 			err = plan.FindPip(ctx, m.Runner)
 		}
@@ -73,8 +60,8 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 	case plan.Installed:
 	case errors.As(first, &noPip):
 		m.Shell.Note("there is no pip here: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
-	case first != nil && plan.CUDA.Compare(gpu.Version{Major: 13}) < 0:
-		m.Shell.Note("no wheel of CUDA 12 holds nvcc: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
+	case first != nil:
+		m.Shell.Note("no wheels of CUDA %s are pinned: it comes from NVIDIA's redistributable archives", plan.Release)
 	}
 	return plan, nil
 }
@@ -91,9 +78,9 @@ func redistOf(m *session.Machine, flag string) (install.Redist, error) {
 	return install.Redist{Base: u.Redist, Origin: u.Path}, err
 }
 
-// Available lists the releases that can be installed, newest first, each with where it comes from. A source that does not answer is an
-// error of its own, and the others are listed all the same.
-func Available(ctx context.Context, m *session.Machine) (list []string, errs []error) {
+// Available lists the releases that can be installed, newest first, each with where it comes from. Where NVIDIA's server does not answer,
+// the pinned ones are listed all the same.
+func Available(ctx context.Context, m *session.Machine) (list []string, err error) {
 	from := map[string]string{}
 	note := func(releases []string, by string) {
 		for _, r := range releases {
@@ -102,24 +89,21 @@ func Available(ctx context.Context, m *session.Machine) (list []string, errs []e
 			}
 		}
 	}
-	byPip, err := install.Offered(ctx, m.Host, m.Runner)
+	catalog, err := install.DefaultCatalog()
 	if err != nil {
-		errs = append(errs, fmt.Errorf("your pip does not say what it can install: %w", err))
+		return nil, err
 	}
-	note(byPip, "by pip")
+	note(catalog.Releases(install.Platform(m.Host)), "by pip")
 	source, err := redistOf(m, "")
 	if err == nil && source.Base != "never" {
 		var archives []string
 		archives, err = install.Available(ctx, m.Host, source)
 		note(archives, "from NVIDIA's redistributable archives")
 	}
-	if err != nil {
-		errs = append(errs, err)
-	}
 	for _, r := range slices.SortedFunc(maps.Keys(from), func(a, b string) int { return slices.Compare(gpu.Numbers(b), gpu.Numbers(a)) }) {
 		list = append(list, fmt.Sprintf("%-8s %s", r, from[r]))
 	}
-	return list, errs
+	return list, err
 }
 
 // toFetch is what toolchain.Choose would take of all that can be fetched.

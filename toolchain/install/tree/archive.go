@@ -21,9 +21,6 @@ type Archive struct {
 
 func (a Archive) String() string { return a.Package + " " + a.Version }
 
-// SizeIs reports whether a file of that size may be the archive; the size of one that is not pinned is not known.
-func (a Archive) SizeIs(n int64) bool { return a.Size == 0 || a.Size == n }
-
 // Check compares a file with the archive's hash.
 func (a Archive) Check(path string) error {
 	got, err := cache.Hash(path)
@@ -40,17 +37,12 @@ const (
 	maxEntries = 200_000
 	// margin is what a wheel may unpack to beyond its pin: the limit is there to stop a bomb, not to count bytes.
 	margin = 1 << 20
-	// unpinned is what a wheel may unpack to of which no size is pinned; cuDNN's, the largest, unpacks to 0.9 GB.
-	unpinned = 8 << 30
 )
 
 // limit is how many bytes the archive's entries may have.
 func (a Archive) limit() uint64 {
 	if a.Path != "" { // the index does not say; nothing useful compresses better than this with xz
 		return uint64(a.Size)*100 + 64<<20
-	}
-	if a.Unpacked == 0 {
-		return unpinned
 	}
 	return uint64(a.Unpacked) + margin
 }

@@ -1,6 +1,6 @@
 // Package wheel fetches pinned wheels with the user's own pip, so that mirrors, proxies and credentials hold. It decides which pip and
-// with which arguments; for what is not pinned pip says the files and their hashes. It never unpacks,
-// and trusts no file before its hash is checked.
+// with which arguments; it never unpacks, and trusts no file
+// before its hash is checked.
 package wheel
 
 import (
@@ -113,9 +113,7 @@ func (p Pip) Download(ctx context.Context, wheels []tree.Archive, to, scratch st
 	}
 	progress(tree.Event{Text: what, Total: total})
 	stop := watch(scratch, func(n int64) {
-		if total > 0 { // of wheels that are not pinned it is not known
-			progress(tree.Event{Text: what, Done: min(n, total), Total: total})
-		}
+		progress(tree.Event{Text: what, Done: min(n, total), Total: total})
 	})
 	_, err := p.run.Run(ctx, p.command(scratch, slices.Concat(p.args, downloadArgs(wheels, to, requirements))...))
 	stop()
