@@ -2,6 +2,7 @@ package buildenv
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -28,6 +29,11 @@ type Cmd struct {
 const ProgramGrace = 10 * time.Second
 
 func (c Cmd) String() string { return strings.Join(append([]string{c.Path}, c.Args...), " ") }
+
+// Runner runs a process to its end.
+type Runner interface {
+	Run(ctx context.Context, c Cmd) (Result, error)
+}
 
 // Result is what came of a process that was started.
 type Result struct {

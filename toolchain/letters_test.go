@@ -13,24 +13,19 @@ import (
 
 func TestLettersOfDirectories(t *testing.T) {
 	for _, tt := range []struct {
-		os, page, target, tmp string
-		nvcc                  bool
-		want                  []string
-		at                    string // of nvcc
+		os, target, tmp string
+		nvcc            bool
+		want            []string
+		at              string // of nvcc
 	}{
-		{"windows", "1252", `C:\src\app\target`, `C:\Users\DMITRI~1\AppData\Local\Temp`, true, nil, ""},
-		{"windows", "1252", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true,
+		{"windows", `C:\src\app\target`, `C:\Users\DMITRI~1\AppData\Local\Temp`, true, nil, ""},
+		{"windows", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true,
 			[]string{`the target directory is C:\проект\target`, `temporary files is C:\Users\Дмитрий`}, ""},
-		{"windows", "1252", `C:\t`, `C:\tmp`, true, []string{`nvcc is C:\кэш\bin\nvcc.exe`}, `C:\кэш\bin\nvcc.exe`},
-		{"windows", "1251", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true, nil, ""},
-		{"windows", "1252", `C:\проект\target`, `C:\tmp`, false, nil, ""},
-		{"windows", "", `C:\проект\target`, `C:\tmp`, true, nil, ""},
-		{"linux", "1252", `/home/дмитрий/target`, `/tmp`, true, nil, ""},
+		{"windows", `C:\t`, `C:\tmp`, true, []string{`nvcc is C:\кэш\bin\nvcc.exe`}, `C:\кэш\bin\nvcc.exe`},
+		{"windows", `C:\проект\target`, `C:\tmp`, false, nil, ""},
+		{"linux", `/home/дмитрий/target`, `/tmp`, true, nil, ""},
 	} {
 		text := "os: " + tt.os + "\narch: amd64\n-- @env --\nTMP=" + tt.tmp + "\n"
-		if tt.page != "" {
-			text += "-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\Nls\\CodePage]\nACP=" + tt.page + "\n"
-		}
 		h, err := hosttest.Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)

@@ -425,11 +425,10 @@ func Planted(h buildenv.Host, s Set, dirs []string) error {
 const most = 7000
 
 // Unreadable lists what of the environment nvcc on Windows cannot take: its own path, and directories that it has to read and write, whose
-// names its code page cannot express (nvcc.exe 13.4.92 then ends with 5 and not one word, seen under Wine), and a PATH that is too long.
+// names its code page may not express (nvcc.exe 13.4.92 then ends with 5 and not one word, seen under Wine), and a PATH that is too long.
 // Nil outside Windows.
 func Unreadable(h buildenv.Host, n Needs, t *cuda.Toolkit, targetDir string) (notes []string) {
-	page := h.CodePage()
-	if !n.NVCC || t == nil {
+	if !n.NVCC || t == nil || h.OS != buildenv.Windows {
 		return nil
 	}
 	for _, d := range []struct{ what, path, fix string }{
@@ -437,15 +436,12 @@ func Unreadable(h buildenv.Host, n Needs, t *cuda.Toolkit, targetDir string) (no
 		{"the target directory", targetDir, `set CARGO_TARGET_DIR=C:\target`},
 		{"the directory for temporary files", h.Env.Get("TMP"), `set TMP=C:\tmp`},
 	} {
-		if letter := page.Lacks(d.path); letter != "" {
-			notes = append(notes, fmt.Sprintf(
-				"%s is %s, and nvcc.exe reads paths in code page %d, which has no %s: where it fails, %s (or another "+
-					"directory of plain letters)",
-				d.what, d.path, page, letter, d.fix,
-			))
+		if strings.ContainsFunc(d.path, func(r rune) bool { return r >= 0x80 }) {
+			notes = append(notes, fmt.Sprintf("%s is %s, and nvcc.exe reads paths in a code page that may not have all of these letters: "+
+				"where it fails, %s (or another directory of plain letters)", d.what, d.path, d.fix))
 		}
 	}
-	if size := utf8.RuneCountInString(h.Env.Get("PATH")); h.OS == buildenv.Windows && size > most {
+	if size := utf8.RuneCountInString(h.Env.Get("PATH")); size > most {
 		notes = append(notes, fmt.Sprintf("PATH has %d characters, and nvcc starts cl.exe through cmd.exe, "+
 			"which hands on no more than 8191: "+
 			"if nvcc finds no cl.exe, take directories out of PATH", size))

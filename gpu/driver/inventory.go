@@ -12,11 +12,6 @@ import (
 	"gpubuild/gpu"
 )
 
-// runner is all that taking the inventory asks of the world.
-type runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Timeout is how long nvidia-smi may be silent once it has answered.
 const Timeout = 5 * time.Second
 
@@ -57,7 +52,7 @@ func noDriver(h buildenv.Host) string {
 }
 
 // Inventory answers the driver and its GPUs, and in words how it was asked and what did not answer.
-func Inventory(ctx context.Context, h buildenv.Host, run runner) (gpu.Driver, []gpu.Device, []string) {
+func Inventory(ctx context.Context, h buildenv.Host, run buildenv.Runner) (gpu.Driver, []gpu.Device, []string) {
 	const name = "nvidia-smi"
 	smi, anything := findSMI(h)
 	if !anything {

@@ -34,7 +34,7 @@ type answer struct {
 	notes   []string
 }
 
-func askSMI(ctx context.Context, h buildenv.Host, run runner, smi string) (answer, error) {
+func askSMI(ctx context.Context, h buildenv.Host, run buildenv.Runner, smi string) (answer, error) {
 	res, err := run.Run(ctx, SMICmd(h, smi, smiFields))
 	if err != nil {
 		var exit *buildenv.ExitError

@@ -25,7 +25,7 @@ const StartTimeout = 10 * time.Second
 
 // Watch calls each with samples of every GPU, twice a second, until ctx ends or nvidia-smi stops answering for Timeout. A GPU that the
 // driver no longer lists is lost. It answers in words what could not be asked; without any answer an error is returned.
-func Watch(ctx context.Context, h buildenv.Host, run runner, each func(gpu.Sample)) (notes []string, err error) {
+func Watch(ctx context.Context, h buildenv.Host, run buildenv.Runner, each func(gpu.Sample)) (notes []string, err error) {
 	smi, anything := findSMI(h)
 	if !anything {
 		return nil, errors.New("there is " + noDriver(h))
@@ -63,7 +63,7 @@ var (
 )
 
 // slowdowns are the temperatures at which the GPUs slow down by themselves, by index; 0: not reported.
-func slowdowns(ctx context.Context, h buildenv.Host, run runner, smi string) []int {
+func slowdowns(ctx context.Context, h buildenv.Host, run buildenv.Runner, smi string) []int {
 	c := SMICmd(h, smi, "")
 	c.Args = []string{"-q", "-d", "TEMPERATURE"}
 	r, err := run.Run(ctx, c)
@@ -134,7 +134,7 @@ func (l *list) end() {
 
 // stream runs one source until it ends, ctx does, or it is silent for Timeout. It answers whether there were samples, and why it ended.
 func stream(
-	ctx context.Context, run runner, c buildenv.Cmd, parse func([]byte) ([]gpu.Sample, error), listed *list,
+	ctx context.Context, run buildenv.Runner, c buildenv.Cmd, parse func([]byte) ([]gpu.Sample, error), listed *list,
 ) (answered bool, why string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

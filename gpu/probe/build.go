@@ -25,11 +25,6 @@ import (
 //go:embed csrc
 var sources embed.FS
 
-// runner is all that building asks of the world.
-type runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Variables that the probe reads.
 const (
 	InjectionVariable = "CUDA_INJECTION64_PATH" // the CUDA driver loads what it names
@@ -248,7 +243,7 @@ func CacheError(dir string, err error) error {
 // has changed since. It is built in a temporary directory and renamed, so that it is complete or absent, also when two build at once.
 //
 // A release carries the programs, and takes them in place of a compiler's.
-func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler, backend Backend) (Probe, error) {
+func Build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir string, compiler Compiler, backend Backend) (Probe, error) {
 	return build(ctx, h, run, cacheDir, compiler, backend, carriedIn(released, backend))
 }
 
@@ -265,7 +260,7 @@ func carriedIn(in fs.ReadDirFS, backend Backend) map[string][]byte {
 	return out
 }
 
-func build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler, backend Backend,
+func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir string, compiler Compiler, backend Backend,
 	carried map[string][]byte,
 ) (Probe, error) {
 	if carried == nil && (!canBuild(h.OS, h.Arch, backend) || compiler.Path == "") {

@@ -21,11 +21,6 @@ import (
 	"gpubuild/gpu/probe"
 )
 
-// runner is all that verifying asks of the world.
-type runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Options say what to run and how.
 type Options struct {
 	Binary   string // the file whose process must have launched the kernel
@@ -70,7 +65,7 @@ const controlTimeout = 60 * time.Second // PTX is compiled, and a first cuInit o
 // Run gathers the evidence of one run of the program: the positive control first, then the program with its own streams, while its tree
 // of processes is looked at. A non-zero status is evidence, not an error; the error says what kept the program from being run at all.
 // When ctx is cancelled the runner ends the tree; the run's private directory is removed in any case unless Keep is set.
-func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence, error) {
+func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (Evidence, error) {
 	e := Evidence{Schema: 1, Backend: o.Probe.Backend, Binary: h.Abs(o.Binary), Args: o.Args, CUPTI: o.CUPTI,
 		Probe: o.Probe.Digest}
 	e.Launcher = len(o.Launcher) > 0
@@ -368,7 +363,7 @@ const (
 
 // HasDevice asks the control whether there is a device that CUDA can use. Where the control cannot answer, it is a yes: a proof then says
 // what is missing.
-func HasDevice(ctx context.Context, h buildenv.Host, run runner, o Options) bool {
+func HasDevice(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) bool {
 	if o.RunDir != "" && os.MkdirAll(o.RunDir, 0o700) != nil {
 		return true
 	}
@@ -381,7 +376,7 @@ func HasDevice(ctx context.Context, h buildenv.Host, run runner, o Options) bool
 	return err != nil || c.Outcome != ControlNoDevice && c.Outcome != ControlNoLibrary
 }
 
-func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir string) (Control, error) {
+func runControl(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options, dir string) (Control, error) {
 	if o.Probe.Control == "" {
 		return Control{Why: "there is no control program next to the probe"}, nil
 	}

@@ -200,7 +200,7 @@ func layered(env buildenv.Env, library string, replaced []string) buildenv.Env {
 }
 
 // VulkanDevices asks the control which devices Vulkan has on this machine, with their types; without any it says why.
-func VulkanDevices(ctx context.Context, h buildenv.Host, run runner, p probe.Probe) (devices []probe.Device, why string) {
+func VulkanDevices(ctx context.Context, h buildenv.Host, run buildenv.Runner, p probe.Probe) (devices []probe.Device, why string) {
 	result, err := run.Run(ctx, buildenv.Cmd{Path: p.Control, Env: h.Env.Entries(), Timeout: controlTimeout, Limit: 64 << 10})
 	if exit, ok := errors.AsType[*buildenv.ExitError](err); ok {
 		result, err = exit.Result, nil

@@ -1,11 +1,9 @@
 package cargo
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -67,22 +65,11 @@ func foreignAlias(h buildenv.Host, t Tool, c config, name string) error {
 		expanded, _ := command(is.get("alias", name))
 		for _, w := range expanded {
 			if flag, _, _ := strings.Cut(w, "="); strings.HasPrefix(flag, ownPrefix) {
-				return &AliasError{Path: fmt.Sprintf("%s:%d", is.origin, lineOf(h, is.origin, name, flag)), Alias: name, Flag: flag}
+				return &AliasError{Path: is.origin, Alias: name, Flag: flag}
 			}
 		}
 	}
 	return nil
-}
-
-// lineOf is the line of a flag in an alias, as far as a look at the text shows it.
-func lineOf(h buildenv.Host, path, alias, flag string) int {
-	data, _ := h.ReadFile(path, configLimit) // it was read before
-	at := 0
-	key := `(?m)^\s*(alias\.)?["']?` + regexp.QuoteMeta(alias) + `["']?\s*=`
-	if found := regexp.MustCompile(key).FindIndex(data); found != nil {
-		at = found[1]
-	}
-	return 1 + bytes.Count(data[:at+max(0, bytes.Index(data[at:], []byte(flag)))], []byte("\n"))
 }
 
 // AliasError says that an alias of a repository's carries a flag of ours: it could start a download, agree to the repository's own tools or

@@ -16,11 +16,6 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 )
 
-// asker is all that asking cargo needs of the world.
-type asker interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // GraphAnswer is what cargo said it would build.
 type GraphAnswer struct {
 	Graph  []byte // unit graph, JSON
@@ -40,7 +35,7 @@ type Request struct {
 // question would wake; then, and when this cargo knows no unit graph, Reason says why there is no answer. When cargo itself refuses
 // the command line the error is a *RefusedError with cargo's words. Nothing is written outside the private directory, but for Cargo.lock
 // where it is missing or outdated and Asking.NoLockWrite is not set, as the build itself would write it.
-func Graph(ctx context.Context, h buildenv.Host, run asker, t Tool, q Request) (GraphAnswer, error) {
+func Graph(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, q Request) (GraphAnswer, error) {
 	if _, ok := UnitGraph(h, t, q.Line, q.Asking); !ok {
 		return GraphAnswer{}, exit.Usagef("ask about build, check, run, test, bench, clippy, rustc or doc",
 			"`%s` builds nothing that cargo could be asked about", q.Line.verbWord())
@@ -89,7 +84,7 @@ func Graph(ctx context.Context, h buildenv.Host, run asker, t Tool, q Request) (
 
 // Packages is cargo's metadata of a command line whose graph it has answered: of everything that the build needs, else of the workspace
 // alone; nil where cargo gives none.
-func Packages(ctx context.Context, h buildenv.Host, run asker, t Tool, l Line, p Private, workspace bool) []byte {
+func Packages(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, l Line, p Private, workspace bool) []byte {
 	for _, noDeps := range []bool{false, true} {
 		if workspace && !noDeps {
 			continue
@@ -113,7 +108,7 @@ func forgotten(h buildenv.Host, q Request, err error) bool {
 }
 
 // ask runs a question. A status other than 0 becomes a *RefusedError.
-func ask(ctx context.Context, run asker, c buildenv.Cmd, q Request) (buildenv.Result, error) {
+func ask(ctx context.Context, run buildenv.Runner, c buildenv.Cmd, q Request) (buildenv.Result, error) {
 	w := &stderrWatch{notice: q.Notice, status: q.Status}
 	lines := &Lines{Each: w.line}
 	c.Stderr = lines
@@ -206,7 +201,7 @@ func graphRefused(stderr []byte) string {
 }
 
 // nightly reports whether unstable settings are in force anyway: they belong to the build, and the question must have them, too.
-func nightly(ctx context.Context, run asker, t Tool, l Line) bool {
+func nightly(ctx context.Context, run buildenv.Runner, t Tool, l Line) bool {
 	if t.Env.Get("RUSTC_BOOTSTRAP") == "1" {
 		return true
 	}
@@ -223,7 +218,7 @@ type Places struct {
 }
 
 // Locate asks cargo where it will build, --target-dir included.
-func Locate(ctx context.Context, h buildenv.Host, run asker, t Tool, l Line) (Places, error) {
+func Locate(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, l Line) (Places, error) {
 	cmd := MetadataNoDeps(h, t, l)
 	res, err := ask(ctx, run, cmd, Request{})
 	if err != nil {

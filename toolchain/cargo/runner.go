@@ -58,7 +58,7 @@ type Runner struct {
 
 // UserRunner says which runner cargo would use for a target: --config, then the variable, then files; a target's own table before a
 // cfg(…) one.
-func UserRunner(ctx context.Context, h buildenv.Host, run asker, t Tool, l Line, triple string) (Runner, error) {
+func UserRunner(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, l Line, triple string) (Runner, error) {
 	c := readConfig(h, t, l)
 	text := ""
 	for _, is := range c {

@@ -2,6 +2,8 @@ package cargo
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -22,15 +24,20 @@ const mostRead = 64 << 20
 // Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is
 // always the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
 //
-// A project in which cargo or rustup would read for ever, or a file that is larger than mostRead, is an error.
+// A project in which cargo or rustup would read for ever, or a file that is larger than mostRead (of cargo's configuration: configLimit, which gpubuild reads), is an error.
 func Find(h buildenv.Host, l Line) (Tool, error) {
 	t := Tool{Env: h.Env, Dir: h.Cwd}
-	read := ConfigFiles(h, t, l)
-	for dir := range h.Upwards(l.cwd(h, t)) {
-		read = append(read, h.Join(dir, "rust-toolchain.toml"), h.Join(dir, "rust-toolchain"), h.Join(dir, "Cargo.lock"))
+	read := map[string]int64{} // each with the most bytes that it may have
+	for _, path := range ConfigFiles(h, t, l) {
+		read[path] = configLimit
 	}
-	for _, path := range read {
-		if err := h.Unbounded(path, mostRead); err != nil {
+	for dir := range h.Upwards(l.cwd(h, t)) {
+		for _, name := range []string{"rust-toolchain.toml", "rust-toolchain", "Cargo.lock"} {
+			read[h.Join(dir, name)] = mostRead
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(read)) {
+		if err := h.Unbounded(path, read[path]); err != nil {
 			return t, exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
 		}
 	}

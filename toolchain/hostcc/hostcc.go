@@ -15,11 +15,6 @@ import (
 	"gpubuild/gpu"
 )
 
-// runner is all that finding a compiler asks of the world.
-type runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Kinds of compiler.
 const (
 	GCC   = "gcc"
@@ -66,7 +61,7 @@ const (
 // Find lists the compilers of a machine: those that the user named first, then what nvcc takes by itself, then the others, newest first.
 // Every place is looked at; only compilers whose names do not contain their version are run. asked are paths or names that the user gave by
 // other means than a variable.
-func Find(ctx context.Context, h buildenv.Host, run runner, asked ...string) []Compiler {
+func Find(ctx context.Context, h buildenv.Host, run buildenv.Runner, asked ...string) []Compiler {
 	f := finder{h: h}
 	for _, path := range asked {
 		if path != "" {
@@ -299,7 +294,7 @@ func (f *finder) rest() {
 var llvm = lazyregexp.New(`/llvm-(\d{1,3})/bin/clang(?:\+\+)?$`)
 
 // complete adds version and problem.
-func (f *finder) complete(ctx context.Context, run runner, c *Compiler) {
+func (f *finder) complete(ctx context.Context, run buildenv.Runner, c *Compiler) {
 	if c.Problem != "" {
 		return
 	}
@@ -338,7 +333,7 @@ var (
 )
 
 // ask runs the compiler. A command of that name may be either kind: on FreeBSD and macOS gcc is clang.
-func ask(ctx context.Context, h buildenv.Host, run runner, c *Compiler) error {
+func ask(ctx context.Context, h buildenv.Host, run buildenv.Runner, c *Compiler) error {
 	r, err := run.Run(ctx, Command(h, *c))
 	var exit *buildenv.ExitError
 	if errors.As(err, &exit) {

@@ -263,7 +263,7 @@ func (p Plan) with(in Installation) Installation {
 }
 
 // FindPip returns a *NoPipError if the plan needs pip and there is none.
-func (p Plan) FindPip(ctx context.Context, run Runner) error {
+func (p Plan) FindPip(ctx context.Context, run buildenv.Runner) error {
 	fetches := slices.ContainsFunc(p.Items, func(it Item) bool { return it.Have == "" })
 	if p.Installed || !fetches || p.source != nil {
 		return nil
@@ -275,17 +275,6 @@ func (p Plan) FindPip(ctx context.Context, run Runner) error {
 	defer os.RemoveAll(dir)
 	_, err = wheel.Find(ctx, p.host, run, dir)
 	return err
-}
-
-// Fits returns an error if that many free bytes are too few, before anything is fetched; 0: unknown. The index does not say what
-// NVIDIA's archives unpack to, so those are tried.
-func (p Plan) Fits(free uint64) error {
-	need := p.Fetch + p.Disk // the archives are there until the last is unpacked
-	if p.Installed || p.source != nil || free == 0 || uint64(need) <= free {
-		return nil
-	}
-	return exit.Errorf(0, "free some space, or set GPUBUILD_CACHE to a directory on a larger disk",
-		"%s: too little space: the toolkit needs %s, and %s are free", p.cache, tree.Size(need), tree.Size(int64(free)))
 }
 
 // Lines says for a person what Run would do: what, how large, under whose licence, where to.

@@ -169,27 +169,6 @@ func TestPlanLines(t *testing.T) {
 	}
 }
 
-// A toolkit that cannot fit is refused before it is fetched; where nobody knows, it is tried.
-func TestFits(t *testing.T) {
-	for name, tt := range map[string]struct {
-		plan Plan
-		free uint64
-		fits bool
-	}{
-		"just":                     {Plan{Fetch: 140e6, Disk: 407e6}, 547e6, true},
-		"a byte too few":           {Plan{Fetch: 140e6, Disk: 407e6}, 547e6 - 1, false},
-		"all wheels are here":      {Plan{Disk: 407e6}, 410e6, true},
-		"it is not known":          {Plan{Fetch: 140e6, Disk: 407e6}, 0, true},
-		"it is there":              {Plan{Fetch: 140e6, Disk: 407e6, Installed: true}, 1, true},
-		"archives of unknown size": {Plan{Fetch: 140e6, Disk: 407e6, source: &redist.Source{}}, 1, true},
-	} {
-		err := tt.plan.Fits(tt.free)
-		if (err == nil) != tt.fits || err != nil && (err.Error() != ": too little space: the toolkit needs 547 MB, and 547 MB are free") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // What would be installed, from where, how large and under whose licence follows from the release and from what the cache has.
 func TestDecide(t *testing.T) {
 	c, err := DefaultCatalog()

@@ -25,15 +25,10 @@ const (
 	scratchName   = ".scratch" // below wheels/
 )
 
-// Runner starts pip and the C compiler.
-type Runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Run does what the plan says and returns the toolkit's root. The caller has asked the user. If it fails or is interrupted, the toolkit is
 // what it was before; archives that were fetched and checked are kept for the next time. It waits while another gpubuild works in the same
 // cache.
-func (p Plan) Run(ctx context.Context, run Runner, progress tree.Progress) (root string, err error) {
+func (p Plan) Run(ctx context.Context, run buildenv.Runner, progress tree.Progress) (root string, err error) {
 	if p.Installed {
 		return p.Root, nil
 	}
@@ -88,7 +83,7 @@ func (p Plan) Run(ctx context.Context, run Runner, progress tree.Progress) (root
 }
 
 // install fetches, unpacks and completes. The lock is held.
-func (p Plan) install(ctx context.Context, run Runner, have Installation, progress tree.Progress) (err error) {
+func (p Plan) install(ctx context.Context, run buildenv.Runner, have Installation, progress tree.Progress) (err error) {
 	scratch := filepath.Join(p.cache, wheelsDir, scratchName)
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return err
@@ -137,7 +132,7 @@ func (p Plan) install(ctx context.Context, run Runner, have Installation, progre
 }
 
 // startNVCC starts the new nvcc once: an archive may be whole by its hash and still hold none that works on this machine.
-func (p Plan) startNVCC(ctx context.Context, run Runner) error {
+func (p Plan) startNVCC(ctx context.Context, run buildenv.Runner) error {
 	if !p.has("nvcc") {
 		return nil
 	}
@@ -158,7 +153,7 @@ func (p Plan) has(part string) bool {
 }
 
 // fetch returns every archive, checked: those that are here, and those that pip or the source fetches.
-func (p Plan) fetch(ctx context.Context, run Runner, progress tree.Progress, scratch string) ([]tree.Source, error) {
+func (p Plan) fetch(ctx context.Context, run buildenv.Runner, progress tree.Progress, scratch string) ([]tree.Source, error) {
 	var all []tree.Source
 	var missing []tree.Archive
 	for _, it := range p.Items {

@@ -32,20 +32,15 @@ type Library struct {
 	Delayed bool   `json:"delayed,omitempty"` // Windows: loaded at the first call of one of its functions, not at the start
 }
 
-// runner runs a process to its end.
-type runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Resolve lists every library that the loader will load for binary, in its order, when dirs stand at the end of LD_LIBRARY_PATH, or on
 // Windows of PATH. A binary that cannot be read or is none of this host is an error; a library that cannot is a Problem.
-func Resolve(ctx context.Context, h buildenv.Host, r runner, binary string, dirs []string) ([]Library, error) {
+func Resolve(ctx context.Context, h buildenv.Host, r buildenv.Runner, binary string, dirs []string) ([]Library, error) {
 	return resolve(ctx, h, r, binary, nil, dirs)
 }
 
 // Open lists what dlopen(3) or LoadLibrary, called by binary, would find for names: for libraries that a program opens by itself. A name
 // whose file another name has loaded already is left out.
-func Open(ctx context.Context, h buildenv.Host, r runner, binary string, names, dirs []string) ([]Library, error) {
+func Open(ctx context.Context, h buildenv.Host, r buildenv.Runner, binary string, names, dirs []string) ([]Library, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -53,7 +48,7 @@ func Open(ctx context.Context, h buildenv.Host, r runner, binary string, names, 
 }
 
 // resolve answers for names, or where they are nil for what binary needs itself.
-func resolve(ctx context.Context, h buildenv.Host, r runner, binary string, names, dirs []string) ([]Library, error) {
+func resolve(ctx context.Context, h buildenv.Host, r buildenv.Runner, binary string, names, dirs []string) ([]Library, error) {
 	if h.OS == buildenv.Windows {
 		return resolveWindows(h, binary, names, dirs)
 	}

@@ -51,7 +51,7 @@ var (
 var noSuchFile = lazyregexp.New(`^$|cannot open shared object file|No such file`)
 
 // trace asks the loader what it would load, as ldd(1) does: it runs nothing of the program. names nil asks for what the program needs.
-func trace(ctx context.Context, h buildenv.Host, r runner, loader string, o *object, names, dirs []string) ([]Library, error) {
+func trace(ctx context.Context, h buildenv.Host, r buildenv.Runner, loader string, o *object, names, dirs []string) ([]Library, error) {
 	c, loose := question(h, loader, o, names, dirs)
 	res, err := r.Run(ctx, c)
 	if _, exited := errors.AsType[*buildenv.ExitError](err); err != nil && !exited {

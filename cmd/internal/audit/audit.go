@@ -32,11 +32,6 @@ import (
 //go:embed csrc
 var sources embed.FS
 
-// runner is all that an audit asks of the world.
-type runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Mode is one way in which the driver fails.
 type Mode struct {
 	Name, What string
@@ -172,7 +167,7 @@ type Options struct {
 }
 
 // Run runs the program once as it is, and once in each mode.
-func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome, error) {
+func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) ([]Outcome, error) {
 	libraries, err := build(ctx, h, run, o)
 	if err != nil {
 		return nil, err
@@ -223,7 +218,7 @@ func end(r buildenv.Result, err error) (buildenv.Result, error) {
 }
 
 // build compiles the libraries that fail, once; which mode it is they read from a file next to them.
-func build(ctx context.Context, h buildenv.Host, run runner, o Options) ([]library, error) {
+func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) ([]library, error) {
 	read, driver := elfImports, "libcuda.so.1"
 	if h.OS == buildenv.Windows {
 		if err := before(h, o); err != nil {

@@ -390,14 +390,3 @@ const archived = 2 * time.Second
 
 // apart is the time between the run that a stamp is of and the last one.
 func (o out) apart() time.Duration { return time.Duration(max(o.ran-o.stamp.Ran, o.stamp.Ran-o.ran)) }
-
-// Foreign is a package whose build script another cargo ran since it was built; empty: none.
-func (s *State) Foreign() string {
-	for _, o := range s.outs {
-		ran := o.apart() > archived || o.apart() > 0 && o.held.Sum != o.stamp.Sum
-		if o.stamped && o.finished && o.stamp.PkgID == o.pkg.PkgID && ran {
-			return o.pkg.Name
-		}
-	}
-	return ""
-}

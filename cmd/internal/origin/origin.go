@@ -45,10 +45,6 @@ func services() []service {
 	}
 }
 
-type runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // OfCI is what the variables of a CI service say; without one, only the row.
 func OfCI(h buildenv.Host) (Origin, bool) {
 	o := Origin{Row: h.Env.Get(RowVariable)}
@@ -87,7 +83,7 @@ func machine(h buildenv.Host) string {
 
 // Of is the origin of a result of the project in dir. Without CI, git and a repository the commit stays unknown. git runs no program that
 // the repository's own configuration names, which an archive may bring: no monitor, no filter, nothing in a submodule.
-func Of(ctx context.Context, h buildenv.Host, run runner, dir string) Origin {
+func Of(ctx context.Context, h buildenv.Host, run buildenv.Runner, dir string) Origin {
 	o, ci := OfCI(h)
 	o.Machine = machine(h)
 	git, err := h.LookPath("git")

@@ -6,11 +6,9 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
-	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/session"
 )
 
 // cleanStale compares what lies in the target directory, and cleans what is stale.
@@ -19,7 +17,6 @@ func cleanStale(ctx context.Context, target fresh.Build) (*fresh.State, error) {
 	if err != nil {
 		return s, err
 	}
-	offerEnvBlock(target.Machine, target.Graph.Places.BuildDirectory, s.Foreign())
 	return s.Clean(ctx)
 }
 
@@ -70,22 +67,4 @@ func unused(c Command, r Result) []finding.Finding {
 	})
 	c.Machine.Shell.Finding(f)
 	return []finding.Finding{f}
-}
-
-// offeredKind names the cache entries that say that offerEnvBlock was printed.
-const offeredKind = "env-write-offered-1"
-
-// offerEnvBlock says once for a target directory that another cargo ran a package's build script since gpubuild did: where it sees other
-// variables, each rebuilds what the other built.
-func offerEnvBlock(m *session.Machine, buildDirectory, pkg string) {
-	store, key := m.Memo(), memo.Key(m.Host.Real(buildDirectory))
-	if _, said := store.Get(offeredKind, key); pkg == "" || said {
-		return
-	}
-	m.Shell.Note("another cargo (an editor's, perhaps) ran the build script of %s since; with other variables, each rebuilds "+
-		"what the other built", pkg)
-	m.Shell.Hint("both see the same ones with what this prints in .cargo/config.toml: gpubuild env --shell cargo-config")
-	if err := store.Put(offeredKind, key, nil, nil); err != nil {
-		m.Shell.Detail("%v", err)
-	}
 }

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"context"
 	"io"
 	"sync/atomic"
 	"time"
@@ -39,9 +38,7 @@ type Machine struct {
 type RealDriver func(buildenv.Host) func(verify.Loaded) (bool, string)
 
 // Runner runs a process to its end.
-type Runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
+type Runner = buildenv.Runner
 
 // Memo is the persistent cache.
 func (m *Machine) Memo() memo.Store { return memo.Open(m.Host, m.CacheDir, m.Began).Counting(m.Puts) }

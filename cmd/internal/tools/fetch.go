@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
@@ -183,13 +182,6 @@ func Install(ctx context.Context, m *session.Machine, plan install.Plan) (string
 			m.Shell.Status(verb, "%s", l)
 			verb = ""
 		}
-	}
-	there := m.CacheDir // or the nearest directory above it that is
-	for !m.Host.IsDir(there) && m.Host.Dir(there) != there {
-		there = m.Host.Dir(there)
-	}
-	if err := plan.Fits(local.FreeSpace(there)); err != nil {
-		return "", err
 	}
 	shown := &progress{shell: m.Shell, total: plan.Fetch}
 	root, err := plan.Run(ctx, m.Runner, shown.show)

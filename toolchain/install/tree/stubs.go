@@ -43,20 +43,15 @@ var stubs = []stub{
 	{"cudnn", "libcudnn.so.9", "cudnn"},
 }
 
-// Runner starts programs: here the C compiler.
-type Runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Compiler is the C compiler that makes link stubs.
 type Compiler struct {
 	path string
 	env  buildenv.Env
-	run  Runner
+	run  buildenv.Runner
 }
 
 // FindCompiler looks for a C compiler on PATH.
-func FindCompiler(h buildenv.Host, run Runner) (Compiler, error) {
+func FindCompiler(h buildenv.Host, run buildenv.Runner) (Compiler, error) {
 	names := []string{"cc", "gcc", "clang"}
 	for _, name := range names {
 		if path, err := h.LookPath(name); err == nil {

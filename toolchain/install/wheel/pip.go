@@ -18,11 +18,6 @@ import (
 	"gpubuild/toolchain/install/tree"
 )
 
-// Runner starts pip.
-type Runner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
-}
-
 // Pip is a way to start the user's pip that works.
 type Pip struct {
 	Name string // pip 23.2.1 of /usr/bin/python3
@@ -30,13 +25,13 @@ type Pip struct {
 	path string
 	args []string // before pip's own
 	env  buildenv.Env
-	run  Runner
+	run  buildenv.Runner
 }
 
 // Find looks for the user's pip. An interpreter is tried before a script called pip, which may
 // belong to an interpreter that is gone. Each is asked for its version, because python3 without
 // pip is common and Windows has a python3 that only opens a shop. dir is an empty directory.
-func Find(ctx context.Context, h buildenv.Host, run Runner, dir string) (Pip, error) {
+func Find(ctx context.Context, h buildenv.Host, run buildenv.Runner, dir string) (Pip, error) {
 	commands := [][]string{{"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"pip3"}, {"pip"}}
 	if h.OS == buildenv.Windows {
 		commands = append([][]string{{"py", "-3", "-m", "pip"}}, commands...)
