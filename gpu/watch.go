@@ -143,11 +143,10 @@ type Usage struct {
 	MemoryTotal uint64   `json:"memory_total_bytes,omitempty"`
 	Joules      float64  `json:"energy_joules,omitempty"`
 	Throttled   *float64 `json:"throttled_seconds,omitempty"`
-	// kinds of alerts whose values it did not report all the time, and for how many seconds it did not
-	Unseen      []string           `json:"unseen,omitempty"`
-	Missing     map[string]float64 `json:"missing_seconds,omitempty"`
-	Denied      bool               `json:"denied,omitempty"` // this user may not read all of it
-	busy, known time.Duration      // counted so far
+	// kinds of alerts whose values it did not report all the time
+	Unseen      []string      `json:"unseen,omitempty"`
+	Denied      bool          `json:"denied,omitempty"` // this user may not read all of it
+	busy, known time.Duration // counted so far
 	throttled   time.Duration
 	slow        bool    // throttling was reported
 	narrow      bool    // an idle sample had less PCIe lanes than possible, which power saving can cause
@@ -417,14 +416,10 @@ func (w *Watch) Summary(until time.Time, answering bool) Summary {
 	}
 	for _, u := range w.usage {
 		out := *u
-		out.Missing = map[string]float64{}
 		out.Seconds = u.last.Time.Sub(u.first.Time).Seconds()
 		for _, k := range AlertKinds {
 			if w.unseen(u, k, until) {
 				out.Unseen = append(out.Unseen, k)
-				if missing := u.missing(k, until); missing > 0 {
-					out.Missing[k] = missing.Seconds()
-				}
 			}
 		}
 		if u.narrow && !u.worked {

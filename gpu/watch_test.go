@@ -255,7 +255,7 @@ func TestGaps(t *testing.T) {
 				alerts = append(alerts, a.Kind)
 			}
 			if a, u := strings.Join(alerts, " "), strings.Join(s.Unseen, " "); a != tt.alerts || u != tt.unseen {
-				t.Errorf("alerts %q, want %q; unseen %q, want %q; %v", a, tt.alerts, u, tt.unseen, s.GPUs[0].Missing)
+				t.Errorf("alerts %q, want %q; unseen %q, want %q", a, tt.alerts, u, tt.unseen)
 			}
 		})
 	}

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -122,18 +121,8 @@ const stamp = "built.json"
 // built is the content of the stamp next to the programs.
 type built struct {
 	Schema   int               `json:"schema"`
-	Compiler string            `json:"compiler"`
-	Digests  map[string]string `json:"digests"` // SHA-256 by file name
-}
-
-// by is the compiler's path, which its identity begins with, quoted: C:\Program Files has a space.
-func (b built) by() string {
-	quoted, err := strconv.QuotedPrefix(b.Compiler)
-	if err != nil {
-		return b.Compiler
-	}
-	path, _ := strconv.Unquote(quoted) // what QuotedPrefix answers can be unquoted
-	return path
+	Compiler string            `json:"compiler"` // its path
+	Digests  map[string]string `json:"digests"`  // SHA-256 by file name
 }
 
 // SourceHash answers the SHA-256 of the C sources that this gpubuild carries.
@@ -266,15 +255,15 @@ func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 	if carried == nil && (!canBuild(h.OS, h.Arch, backend) || compiler.Path == "") {
 		return Probe{}, noCompiler(h.OS, h.Arch, backend)
 	}
-	source, id := SourceHash(), `"gpubuild's release" `+h.Arch
+	source, by, state := SourceHash(), "gpubuild's release", ""
 	if carried == nil {
 		fi, err := h.Files.Stat(compiler.Path)
 		if err != nil {
 			return Probe{}, fmt.Errorf("host compiler: %w", err)
 		}
-		id = fmt.Sprintf("%q %d %d %s", h.Real(compiler.Path), fi.Size(), fi.ModTime().UnixNano(), h.Arch)
+		by, state = h.Real(compiler.Path), fmt.Sprint(fi.Size(), fi.ModTime().UnixNano())
 	}
-	key := sha256.Sum256([]byte(source + "\n" + id + string(backend)))
+	key := sha256.Sum256(fmt.Append(nil, []string{source, by, state, h.Arch, string(backend)}))
 	home := filepath.Join(cacheDir, "probe")
 	dir := filepath.Join(home, hex.EncodeToString(key[:12]))
 	if err := cache.Make(home); err != nil {
@@ -288,7 +277,7 @@ func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 		return Probe{}, CacheError(home, err)
 	}
 	defer os.RemoveAll(tmp)
-	b := built{Schema: 1, Compiler: id, Digests: map[string]string{}}
+	b := built{Schema: 1, Compiler: by, Digests: map[string]string{}}
 	for name, text := range Sources() {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o600); err != nil {
 			return Probe{}, CacheError(home, err)
@@ -352,7 +341,7 @@ func check(h buildenv.Host, dir, source string, backend Backend) (Probe, error) 
 	if err := json.Unmarshal(data, &b); err != nil {
 		return Probe{}, fmt.Errorf("%s: %w", filepath.Join(dir, stamp), err)
 	}
-	p, of := Probe{Backend: backend, SourceHash: source, Origin: "built by " + b.by()}, parts(h.OS, backend)
+	p, of := Probe{Backend: backend, SourceHash: source, Origin: "built by " + b.Compiler}, parts(h.OS, backend)
 	for i, to := range []*string{&p.Library, &p.Control, &p.Watch} {
 		*to = filepath.Join(dir, of[i].name)
 		sum, err := cache.Hash(*to)

@@ -311,174 +311,163 @@ func (l launches) kernel() (Kernel, bool) {
 	return k, k.Name != "" && k.Start > 0 && k.End > k.Start && k.Count > 0 && k.Total >= k.Count && k.Device >= 0
 }
 
+// add takes a line of a process: nothing counts before its heartbeat.
 func (p *parser) add(event string, text []byte) bool {
-	read := func(into any) bool { return json.Unmarshal(text, into) == nil }
-	if event == "injected" {
-		var e heartbeat
-		if !read(&e) || e.Version != 1 || e.Pid <= 0 || len(p.out.Processes) >= maxImages {
-			return false
-		}
-		e.Parent = e.PPid
-		p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words})
-		p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
-		return true
+	take, known := events[event]
+	return known && (p.at != nil || event == "injected") && take(p, text)
+}
+
+// on reads a line into a value of its own, and hands it over; false: it is not of that form, or cannot be true.
+func on[T any](take func(*parser, T) bool) func(*parser, []byte) bool {
+	return func(p *parser, text []byte) bool {
+		var e T
+		return json.Unmarshal(text, &e) == nil && take(p, e)
 	}
-	at := p.at
-	if at == nil { // nothing counts before a heartbeat
-		return false
-	}
-	switch event {
-	case "recording":
-		var e struct {
-			CUPTI     uint32   `json:"cupti"`
-			LibCUPTI  string   `json:"libcupti"`
-			LibCUDA   string   `json:"libcuda"`
-			Driver    int      `json:"driver"`
-			Drivers   []string `json:"drivers"`
-			Callbacks *int     `json:"callbacks"`
-			Engine    string   `json:"engine"`
-		}
-		if at.Recording || !read(&e) { // a program begins and ends to record once: two of them write into one file
-			return false
-		}
-		at.Recording, at.CUPTI, at.LibCUPTI, at.LibCUDA, at.CUDA, at.Engine = true, e.CUPTI, e.LibCUPTI, e.LibCUDA, e.Driver, e.Engine
-		at.Drivers = union(at.Drivers, e.Drivers)
-		if at.Callbacks = -1; e.Callbacks != nil {
-			at.Callbacks = *e.Callbacks
-		}
-	case "driver":
-		var e struct{ Drivers, Nodes, APIs []string }
-		if !read(&e) {
-			return false
-		}
-		at.Drivers, at.Nodes, at.APIs = union(at.Drivers, e.Drivers), union(at.Nodes, e.Nodes), union(at.APIs, e.APIs)
-	case "unavailable":
-		var e Unavailable
-		if !read(&e) {
-			return false
-		}
-		e.Profilers = p.profilers
-		at.Unavailable = &e
-	case "profilers":
-		var e struct{ Profilers []string }
-		if !read(&e) {
-			return false
-		}
-		p.profilers = union(nil, e.Profilers)
-	case "fault", "refused", "settled":
-		var e Refusal
-		if !read(&e) {
-			return false
-		}
-		switch {
-		case event == "fault":
-			e.Kind, e.Correlation = Lost, math.MaxUint32
-		case event == "settled" && e.RC == 0:
+}
+
+// noted is on for what can always be true.
+func noted[T any](take func(*parser, T)) func(*parser, []byte) bool {
+	return on(func(p *parser, e T) bool { take(p, e); return true })
+}
+
+// events are the lines that the probe and the layer write.
+var events = map[string]func(*parser, []byte) bool{
+	"injected":    on((*parser).begin),
+	"recording":   on((*parser).recording),
+	"kernel":      on((*parser).launched),
+	"device":      on((*parser).device),
+	"end":         on((*parser).end),
+	"unavailable": noted(func(p *parser, e Unavailable) { e.Profilers, p.at.Unavailable = p.profilers, &e }),
+	"profilers":   noted(func(p *parser, e struct{ Profilers []string }) { p.profilers = union(nil, e.Profilers) }),
+	"recovered":   noted(func(p *parser, e Refusal) { p.at.Refused = slices.DeleteFunc(p.at.Refused, e.cancels) }),
+	"another":     noted(func(p *parser, e Identity) { p.at.Another = e.Caller }),
+	"late":        noted(func(p *parser, _ struct{}) { p.at.Late = true }),
+	"bad-buffer":  noted(func(p *parser, _ struct{}) { p.at.BadBuffers++ }),
+	"note":        noted(func(*parser, struct{}) {}),
+	"driver": noted(func(p *parser, e struct{ Drivers, Nodes, APIs []string }) {
+		p.at.Drivers, p.at.Nodes, p.at.APIs = union(p.at.Drivers, e.Drivers), union(p.at.Nodes, e.Nodes), union(p.at.APIs, e.APIs)
+	}),
+	"fault": on(func(p *parser, e Refusal) bool {
+		e.Kind, e.Correlation = Lost, math.MaxUint32
+		return p.refused(e)
+	}),
+	"refused": on((*parser).refused),
+	"settled": on(func(p *parser, e Refusal) bool {
+		if e.RC == 0 {
 			p.waited(Wait{Context: e.Context, Function: e.Function, Correlation: e.Correlation, Probe: true})
 			return true
-		case event == "settled":
-			e.Kind = Settling
 		}
-		if len(at.Refused) >= maxRefused {
-			return false
+		e.Kind = Settling
+		return p.refused(e)
+	}),
+	"waited": noted(func(p *parser, e struct {
+		Wait
+		Correlation *uint32 `json:"correlation"` // nil, of Vulkan: all that is written down was completed
+	}) {
+		if e.Wait.Correlation = math.MaxUint32; e.Correlation != nil {
+			e.Wait.Correlation = *e.Correlation
 		}
-		at.Refused = append(at.Refused, e)
-	case "recovered":
-		var e Refusal
-		if !read(&e) {
-			return false
+		p.waited(e.Wait)
+	}),
+	"named": noted(func(p *parser, e struct{ Name string }) {
+		if len(p.at.Names) < 16 {
+			p.at.Names = append(p.at.Names, e.Name)
 		}
-		at.Refused = slices.DeleteFunc(at.Refused, e.cancels)
-	case "waited":
-		e := Wait{Correlation: math.MaxUint32} // of Vulkan: all that is written down was completed
-		if !read(&e) {
-			return false
+	}),
+	"interposed": noted(func(p *parser, e Interposed) {
+		if len(p.at.Interposed) < 64 {
+			p.at.Interposed = append(p.at.Interposed, e)
 		}
-		p.waited(e)
-	case "named":
-		var e struct{ Name string }
-		if !read(&e) {
-			return false
+	}),
+	"dropped": on(func(p *parser, e struct{ Count *uint64 }) bool {
+		if e.Count != nil {
+			p.at.Dropped += *e.Count
 		}
-		if len(at.Names) < 16 {
-			at.Names = append(at.Names, e.Name)
+		return e.Count != nil
+	}),
+	"exited": on(func(p *parser, _ struct{}) bool {
+		if p.at.End != nil {
+			p.at.End.Exited = true
 		}
-	case "another":
-		var e Identity
-		if !read(&e) {
-			return false
-		}
-		at.Another = e.Caller
-	case "device":
-		var e struct {
-			Device
-			Major, Minor int
-			DriverName   string `json:"driver_name"`
-		}
-		if !read(&e) || len(at.Devices) >= 256 || e.Ordinal < 0 {
-			return false
-		}
-		e.Capability, e.Driver = gpu.Capability{Major: e.Major, Minor: e.Minor}, e.DriverName
-		at.Devices = append(at.Devices, e.Device)
-	case "interposed":
-		var e Interposed
-		if !read(&e) {
-			return false
-		}
-		if len(at.Interposed) < 64 {
-			at.Interposed = append(at.Interposed, e)
-		}
-	case "kernel":
-		var e launches
-		if !read(&e) {
-			return false
-		}
-		k, ok := e.kernel()
-		if ok {
-			p.kernel(k)
-		}
-		return ok
-	case "dropped":
-		var e struct{ Count *uint64 }
-		if !read(&e) || e.Count == nil {
-			return false
-		}
-		at.Dropped += *e.Count
-	case "end":
-		var e struct {
-			End
-			Unsettled bool `json:"unsettled"`
-		}
-		if at.End != nil || !read(&e) {
-			return false
-		}
-		e.Exited, e.Written = false, at.Launches()
-		at.End = &e.End
-		if e.Flush == 0 && !e.Unsettled && at.CUPTI == 0 {
-			p.waited(Wait{Correlation: math.MaxUint32, Probe: true}) // the layer waits before it ends
-		}
-	default:
-		return json.Valid(text) && p.mark(event)
+		return p.at.End != nil
+	}),
+}
+
+func (p *parser) begin(e heartbeat) bool {
+	if e.Version != 1 || e.Pid <= 0 || len(p.out.Processes) >= maxImages {
+		return false
+	}
+	e.Parent = e.PPid
+	p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words})
+	p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
+	return true
+}
+
+func (p *parser) launched(e launches) bool {
+	k, ok := e.kernel()
+	if ok {
+		p.kernel(k)
+	}
+	return ok
+}
+
+// began is a line about a process that is recorded from then on.
+type began struct {
+	CUPTI     uint32   `json:"cupti"`
+	LibCUPTI  string   `json:"libcupti"`
+	LibCUDA   string   `json:"libcuda"`
+	Driver    int      `json:"driver"`
+	Drivers   []string `json:"drivers"`
+	Callbacks *int     `json:"callbacks"`
+	Engine    string   `json:"engine"`
+}
+
+// recording is taken once: a program begins to record once, and two of them would write into one file.
+func (p *parser) recording(e began) bool {
+	at := p.at
+	if at.Recording {
+		return false
+	}
+	at.Recording, at.CUPTI, at.LibCUPTI, at.LibCUDA, at.CUDA, at.Engine = true, e.CUPTI, e.LibCUPTI, e.LibCUDA, e.Driver, e.Engine
+	at.Drivers = union(at.Drivers, e.Drivers)
+	if at.Callbacks = -1; e.Callbacks != nil {
+		at.Callbacks = *e.Callbacks
 	}
 	return true
 }
 
-// mark takes the events that say all by their name.
-func (p *parser) mark(event string) bool {
-	at := p.at
-	switch event {
-	case "late":
-		at.Late = true
-	case "exited":
-		if at.End == nil {
-			return false
-		}
-		at.End.Exited = true
-	case "bad-buffer":
-		at.BadBuffers++
-	case "note":
-	default:
+func (p *parser) refused(e Refusal) bool {
+	if len(p.at.Refused) >= maxRefused {
 		return false
+	}
+	p.at.Refused = append(p.at.Refused, e)
+	return true
+}
+
+func (p *parser) device(e struct {
+	Device
+	Major, Minor int
+	DriverName   string `json:"driver_name"`
+}) bool {
+	if len(p.at.Devices) >= 256 || e.Ordinal < 0 {
+		return false
+	}
+	e.Capability, e.Driver = gpu.Capability{Major: e.Major, Minor: e.Minor}, e.DriverName
+	p.at.Devices = append(p.at.Devices, e.Device)
+	return true
+}
+
+func (p *parser) end(e struct {
+	End
+	Unsettled bool `json:"unsettled"`
+}) bool {
+	if p.at.End != nil {
+		return false
+	}
+	e.Exited, e.Written = false, p.at.Launches()
+	p.at.End = &e.End
+	if e.Flush == 0 && !e.Unsettled && p.at.CUPTI == 0 {
+		p.waited(Wait{Correlation: math.MaxUint32, Probe: true}) // the layer waits before it ends
 	}
 	return true
 }

@@ -108,16 +108,16 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		if e.Hidden != "" {
 			return NoDevice, "all devices are hidden by " + e.Hidden
 		}
-		switch why := prefixed(": ", strings.TrimPrefix(e.Control.Why, "load: ")); {
-		case e.Backend == probe.Vulkan && o == ControlNoLibrary:
-			return NoDevice, "there is no Vulkan loader here" + why
-		case e.Backend == probe.Vulkan:
-			return NoDevice, "there is no Vulkan device here" + why
+		what := map[probe.Backend][2]string{probe.CUDA: {"the driver sees no GPU here", "there is no CUDA driver here"},
+			probe.Vulkan: {"there is no Vulkan device here", "there is no Vulkan loader here"}}[e.Backend]
+		why := prefixed(": ", strings.TrimPrefix(e.Control.Why, "load: "))
+		switch {
+		case o == ControlNoLibrary:
+			return NoDevice, what[1] + why
+		case e.Backend == probe.CUDA:
+			why = "" // an error's number
 		}
-		if o == ControlNoLibrary {
-			return NoDevice, "there is no CUDA driver here" + prefixed(": ", strings.TrimPrefix(e.Control.Why, "load: "))
-		}
-		return NoDevice, "the driver sees no GPU here"
+		return NoDevice, what[0] + why
 	}
 	if why := unsound(e, r, s); why != "" {
 		return Unproved, why

@@ -234,17 +234,11 @@ func unseen(s gpu.Summary) []string {
 		if len(u.Unseen) == 0 || !answers(u) {
 			continue
 		}
-		kinds := slices.Clone(u.Unseen)
-		for i, k := range kinds {
-			if missing := u.Missing[k]; missing > 0 && missing < u.Seconds-1 {
-				kinds[i] += fmt.Sprintf(" (missing for %.0f s)", missing)
-			}
-		}
 		why := "the driver does not report it"
 		if u.Denied {
 			why = "the driver does not let this user read it (Insufficient Permissions)"
 		}
-		line := fmt.Sprintf("not watched for all the time, because %s: %s", why, strings.Join(kinds, ", "))
+		line := fmt.Sprintf("not watched for all the time, because %s: %s", why, strings.Join(u.Unseen, ", "))
 		if of[line] == nil {
 			lines = append(lines, line)
 		}
