@@ -57,6 +57,5 @@ func TestScriptThatCannotRun(t *testing.T) {
 		if got := o.refused(syscall.ENOENT).Error(); got != path+": "+want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		o.close()
 	}
 }

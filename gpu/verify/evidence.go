@@ -118,8 +118,6 @@ var exceptions = map[uint32]string{
 type Seen struct {
 	Pid         int    `json:"pid"`
 	Started     uint64 `json:"started"`
-	Inner       int    `json:"inner,omitempty"`     // its pid in a PID namespace of its own, Namespace
-	Namespace   uint64 `json:"namespace,omitempty"` // 0: that of the program
 	Exe         string `json:"exe,omitempty"`
 	Driver      string `json:"driver,omitempty"`       // Windows: the driver's library that it had loaded
 	Closed      bool   `json:"closed,omitempty"`       // it may not be looked into (setuid, another user's)
@@ -150,17 +148,13 @@ type Watch struct {
 }
 
 // holds reports whether a recorded process is one of the program's tree: the watcher is above it, or saw it there. A daemon that was
-// started long ago may start one with the probe's variables, too.
+// started long ago may start one with the probe's variables, too. Of one in another PID namespace that is not known.
 func (w Watch) holds(p probe.Process) bool {
-	if w.Pid == 0 || p.Pid == w.Pid && p.Started == w.Started && p.Namespace == w.Namespace {
-		return w.Pid != 0
+	if w.Pid == 0 || p.Namespace != w.Namespace {
+		return false
 	}
-	return p.Namespace == w.Namespace && slices.Contains(p.Ancestors, w.Watcher) || slices.ContainsFunc(w.Seen, func(s Seen) bool {
-		if s.Namespace == 0 {
-			return s.Started == p.Started && s.Pid == p.Pid && p.Namespace == w.Namespace
-		}
-		return s.Started == p.Started && s.Inner == p.Pid && s.Namespace == p.Namespace
-	})
+	return p.Pid == w.Pid && p.Started == w.Started || slices.Contains(p.Ancestors, w.Watcher) ||
+		slices.ContainsFunc(w.Seen, func(s Seen) bool { return s.Started == p.Started && s.Pid == p.Pid })
 }
 
 // Conflict is something in the program's surroundings that speaks against trusting the run, or should be known.

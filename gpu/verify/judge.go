@@ -628,7 +628,8 @@ func survey(e Evidence, r Rules) summary {
 func (e Evidence) usedBy(p Process, program bool, where string) string {
 	switch {
 	case !p.Tree && !program:
-		return "the GPU was used by " + where + ", which neither the program nor one of its children started"
+		return "the GPU was used by " + where + ", which neither the program nor one of its children started in " +
+			"its own PID namespace"
 	case p.Self:
 		return "the GPU was used by a child, " + where + ": how that process ended is not known"
 	case program:

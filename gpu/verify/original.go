@@ -20,7 +20,6 @@ import (
 type original struct {
 	path        string
 	id          cache.Identity
-	file        *os.File       // on Linux, held open: what it was, wherever another lies now
 	script      []byte         // the text, if another program runs it
 	line        string         // its first line behind #!, as it is
 	interpreter cache.Identity // that program, if it was found
@@ -41,7 +40,7 @@ func remember(h buildenv.Host, file string, env buildenv.Env) (o original, err e
 	if err != nil {
 		return o, err
 	}
-	o.file = f
+	defer f.Close()
 	if o.script, err = io.ReadAll(io.LimitReader(f, 2)); err != nil || string(o.script) != "#!" {
 		o.script = nil
 		return o, err
@@ -67,40 +66,20 @@ func remember(h buildenv.Host, file string, env buildenv.Env) (o original, err e
 	return o, nil
 }
 
-func (o original) close() {
-	if o.file != nil {
-		o.file.Close()
-	}
-}
-
-// changed reports whether the file holds something else now. One that was touched, or replaced by the same content, does not.
+// changed reports whether the file is another one now, or holds something else. One that was only touched does not.
 func (o original) changed() bool {
 	now, err := cache.Identify(o.path)
 	if err != nil || now == o.id {
 		return err != nil
 	}
-	if o.script == nil && now.Inode == o.id.Inode && now.Device == o.id.Device && now.Size == o.id.Size {
-		return false // nobody can write into a program that runs: it was touched
-	}
-	f, err := os.Open(o.path)
-	if err != nil || o.file == nil || now.Size != o.id.Size {
+	if now.Inode != o.id.Inode || now.Device != o.id.Device || now.Size != o.id.Size {
 		return true
 	}
-	defer f.Close()
-	if o.script != nil {
-		text, err := io.ReadAll(io.LimitReader(f, longestScript))
-		return err != nil || !bytes.Equal(text, o.script)
+	if o.script == nil {
+		return false // nobody can write into a program that runs
 	}
-	const piece = 1 << 20
-	a, b := make([]byte, piece), make([]byte, piece)
-	for at := int64(0); at < now.Size; at += piece {
-		n, err1 := o.file.ReadAt(a, at)
-		m, err2 := f.ReadAt(b, at)
-		if !bytes.Equal(a[:n], b[:m]) || err1 != nil && !errors.Is(err1, io.EOF) || err2 != nil && !errors.Is(err2, io.EOF) {
-			return true
-		}
-	}
-	return false
+	text, err := os.ReadFile(o.path)
+	return err != nil || !bytes.Equal(text, o.script)
 }
 
 // refused words why the system does not run the file.

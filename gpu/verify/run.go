@@ -89,7 +89,6 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if err != nil {
 		return e, BinaryError(e.Binary, err)
 	}
-	defer original.close()
 	e.Conflicts, e.Hidden = surroundings(h, o.Env, o.Probe)
 	if o.RunDir != "" {
 		if err := os.MkdirAll(o.RunDir, 0o700); err != nil {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
 	"gpubuild/gpu/probe"
 )
 
@@ -32,8 +31,7 @@ type sampler struct {
 	of   probe.Backend
 	dir  string // value of the record directory's variable
 	seen map[processID]*Seen
-	in   uint64 // our own PID namespace
-	full bool   // more processes than are kept
+	full bool // more processes than are kept
 }
 
 type processID struct {
@@ -42,24 +40,7 @@ type processID struct {
 }
 
 func newSampler(h buildenv.Host, of probe.Backend, dir string) *sampler {
-	s := &sampler{h: h, of: of, dir: dir, seen: map[processID]*Seen{}}
-	if in, err := cache.Identify("/proc/self/ns/pid"); err == nil {
-		s.in = in.Inode
-	}
-	return s
-}
-
-// inner is a process's pid as its own namespace has it: the last of NSpid (proc(5)).
-func (s *sampler) inner(proc string) int {
-	status, _ := s.h.ReadFile(proc+"/status", 64<<10) // without it the number is 0, which none has
-	_, rest, _ := strings.Cut(string(status), "\nNSpid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	all := strings.Fields(line)
-	if len(all) == 0 {
-		return 0
-	}
-	n, _ := strconv.Atoi(all[len(all)-1])
-	return n
+	return &sampler{h: h, of: of, dir: dir, seen: map[processID]*Seen{}}
 }
 
 // follow looks until stop is closed. The watcher's first line says which process is the program.
@@ -126,9 +107,6 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		return
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
-	if in, err := cache.Identify(proc + "/ns/pid"); err == nil && s.in != 0 && in.Inode != s.in {
-		p.Namespace, p.Inner = in.Inode, s.inner(proc)
-	}
 	exe, err := s.h.Files.EvalSymlinks(proc + "/exe")
 	if p.Closed = p.Closed || errors.Is(err, fs.ErrPermission); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return // it ends: there is nothing of it any more

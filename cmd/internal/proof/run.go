@@ -13,7 +13,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
-	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -73,7 +72,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if len(result.Proofs) == 1 {
 		heard.NoteWords(m, result.Proofs[0].Verdict.Kind)
 	}
-	end := Ending{Program: "the program", Verb: line.Verb, Missing: found.missing, Heard: heard, OnCPU: judged == exit.Code(exit.NotUsed)}
+	end := Ending{Program: "the program", Verb: line.Verb, Missing: found.Missing, Heard: heard, OnCPU: judged == exit.Code(exit.NotUsed)}
 	if len(r.Programs) == 1 {
 		end.Program = m.Shown(r.Programs[0].Path)
 	}
@@ -91,7 +90,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 // runnerState is what the runner must know of the run.
 func (r Request) runnerState(dir string, user []string, found runtimes) runnerState {
 	verb, t := r.Session.Line.Verb, r.task("")
-	t.Probe, t.CUPTI, t.Others = found.probe, found.cupti, found.others
+	t.Probe, t.CUPTI, t.Others = found.Probe, found.CUPTI, found.Others
 	return runnerState{Dir: dir, Task: t, User: user, Devices: found.devices, Lib: found.directories, On: r.place(dir),
 		Tests: verb == "test" || verb == "bench"}
 }
@@ -108,19 +107,16 @@ func (r Request) place(dir string) *Place {
 
 // runtimes is what the programs of a run need to start and to be recorded.
 type runtimes struct {
+	Runtime     // of all programs
 	devices     bool
-	probe       probe.Probe
-	cupti       string
-	others      []string // further CUPTIs
 	directories []string // with libraries that the loader would not find
-	missing     []string // libraries that are nowhere
 }
 
 func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 	m := r.Session.Machine
 	if r.Options.On.Name != "" {
 		rt, err := r.Options.Tools(ctx, m, r.Toolkit)
-		return runtimes{devices: true, probe: rt.Probe, cupti: rt.CUPTI, others: rt.Others}, err
+		return runtimes{Runtime: rt, devices: true}, err
 	}
 	found := runtimes{devices: hasDevice(ctx, m, r.Options)}
 	for _, p := range r.Programs {
@@ -129,8 +125,8 @@ func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 			return found, err
 		}
 		printLacks(m, rt)
-		found.missing = append(found.missing, rt.Missing...)
-		found.probe, found.cupti, found.others = rt.Probe, rt.CUPTI, rt.Others
+		rt.Missing = append(found.Missing, rt.Missing...)
+		found.Runtime = rt
 		for _, d := range m.Host.SplitList(rt.Env.Get(libraryVariable(m.Host))) {
 			if !slices.Contains(found.directories, d) && !slices.Contains(m.Host.SplitList(r.Env.Get(libraryVariable(m.Host))), d) {
 				found.directories = append(found.directories, d)
