@@ -251,7 +251,7 @@ func (v *view) manifestScript(p *manifest.Package) source.Script {
 				continue
 			}
 			seen[d.Path] = true
-			if local := v.localPackage(d); local != nil {
+			if local := v.Project.Declaring(nil, d); local != nil {
 				s.Locals = append(s.Locals, v.Host.Join(local.Dir, "src", "lib.rs"))
 				walk(local, manifest.Normal)
 			}
@@ -259,13 +259,4 @@ func (v *view) manifestScript(p *manifest.Package) source.Script {
 	}
 	walk(p, manifest.Build)
 	return s
-}
-
-func (v *view) localPackage(d manifest.Dependency) *manifest.Package {
-	if v.Project != nil {
-		if p := v.Project.Local(d.Path); p != nil {
-			return p
-		}
-	}
-	return v.ReadManifest(v.Host.Join(d.Path, manifest.FileName), d.Package)
 }

@@ -30,11 +30,10 @@ type Package struct {
 	Dependencies []Dependency        `json:"dependencies"`
 	Targets      []target            `json:"targets"` // those of a manifest that was read here: what [[bin]] names
 
-	Dir         string   `json:"-"`
-	BuildScript string   `json:"-"` // path of the build script; empty when there is none
-	ProcMacro   bool     `json:"-"`
-	Bins        []string `json:"-"` // paths of binaries that [[bin]] names
-	Lib         string   `json:"-"` // path of the library that [lib] names
+	Dir         string `json:"-"`
+	BuildScript string `json:"-"` // path of the build script; empty when there is none
+	ProcMacro   bool   `json:"-"`
+	Lib         string `json:"-"` // path of the library that [lib] names
 
 	pointer         string // package.workspace
 	inheritsVersion bool
@@ -147,9 +146,6 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	for _, b := range tablesOf(raw["bin"]) {
 		needs, _ := stringsOf(b["required-features"])
 		p.Targets = append(p.Targets, target{Name: str(b["name"]), Needs: needs})
-		if s := str(b["path"]); s != "" {
-			p.Bins = append(p.Bins, h.Join(p.Dir, s))
-		}
 	}
 	for name, v := range table(raw, "features") {
 		list, ok := stringsOf(v)

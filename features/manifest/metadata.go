@@ -58,14 +58,14 @@ func (p *Project) With(m *Metadata) *Project {
 	}
 	out := *p
 	out.Members, out.Locals, out.Default = nil, nil, nil
-	out.known, out.memberSet, out.dirs = map[string]*Package{}, map[*Package]bool{}, map[string]*Package{}
+	out.known, out.dirs = map[string]*Package{}, map[string]*Package{}
 	out.byPath = map[string]*Package{}
 	for i := range m.Packages {
 		pkg := p.complete(m.Packages[i])
 		out.known[idKey(pkg.ID)], out.byPath[pkg.Manifest] = pkg, pkg
 		switch {
 		case slices.Contains(m.Members, pkg.ID):
-			out.addPackage(pkg)
+			out.Members = append(out.Members, pkg)
 		case ParsePkgID(pkg.ID).Local():
 			out.Locals = append(out.Locals, pkg)
 		}
@@ -141,11 +141,9 @@ func (p *Project) complete(pkg Package) *Package {
 		}
 	}
 	for _, t := range pkg.Targets {
-		switch kind := strings.Join(t.Kind, " "); kind {
+		switch strings.Join(t.Kind, " ") {
 		case "custom-build":
 			pkg.BuildScript = h.Clean(t.SrcPath)
-		case "bin":
-			pkg.Bins = append(pkg.Bins, h.Clean(t.SrcPath))
 		case "proc-macro":
 			pkg.ProcMacro = true
 		}

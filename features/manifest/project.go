@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,14 +24,13 @@ type Project struct {
 	HasLock      bool
 	Doubts       []string // what the manifests alone leave open
 
-	host      buildenv.Host
-	byPath    map[string]*Package
-	globbed   []string              // what member patterns looked at
-	dirs      map[string]*Package   // Members and Locals
-	known     map[string]*Package   // what cargo's metadata has, by idKey
-	unpacked  []string              // UnpackedIn; nil: not looked yet
-	locked    map[string][]*Package // see Locked
-	memberSet map[*Package]bool
+	host     buildenv.Host
+	byPath   map[string]*Package
+	globbed  []string              // what member patterns looked at
+	dirs     map[string]*Package   // Members and Locals
+	known    map[string]*Package   // what cargo's metadata has, by idKey
+	unpacked []string              // UnpackedIn; nil: not looked yet
+	locked   map[string][]*Package // see Locked
 }
 
 // FileName is what a package's or a workspace's manifest is called.
@@ -52,7 +50,7 @@ func Find(h buildenv.Host, dir string) (string, error) {
 // Load reads the workspace that a manifest belongs to: its members, their local path dependencies and the lock file.
 func Load(h buildenv.Host, manifest string) (*Project, error) {
 	manifest = h.Clean(h.Abs(manifest))
-	p := &Project{Manifest: manifest, host: h, byPath: map[string]*Package{}, memberSet: map[*Package]bool{}, dirs: map[string]*Package{}}
+	p := &Project{Manifest: manifest, host: h, byPath: map[string]*Package{}, dirs: map[string]*Package{}}
 	asked, err := p.read(manifest)
 	if err != nil {
 		return nil, err
@@ -72,7 +70,7 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 			if asked != root {
 				p.Doubts = append(p.Doubts, asked.Manifest+" is not among the members of "+root.Manifest)
 			}
-			p.addPackage(asked)
+			p.Members = append(p.Members, asked)
 		}
 	}
 	if err := p.findLocals(); err != nil {
@@ -171,18 +169,11 @@ func (p *Project) Member(manifest string) bool {
 	return slices.ContainsFunc(p.Members, func(m *Package) bool { return p.host.SamePath(m.Manifest, manifest) })
 }
 
-func (p *Project) IsMember(pkg *Package) bool {
-	return p.memberSet[pkg]
-}
-
-func (p *Project) addPackage(pkg *Package) {
-	p.Members = append(p.Members, pkg)
-	p.memberSet[pkg] = true
-}
+func (p *Project) IsMember(pkg *Package) bool { return slices.Contains(p.Members, pkg) }
 
 func (p *Project) findMembers(root *Package) error {
 	if root.workspace == nil {
-		p.addPackage(root)
+		p.Members = append(p.Members, root)
 		return nil
 	}
 	for _, pattern := range root.workspace.members {
@@ -221,7 +212,7 @@ func (p *Project) addMember(root *Package, manifest string, dependency bool) err
 	if pkg.Name == "" || p.IsMember(pkg) || dependency && pkg.workspace != nil && pkg != root {
 		return nil
 	}
-	p.addPackage(pkg)
+	p.Members = append(p.Members, pkg)
 	pkg.inherit(p.host, root)
 	for _, d := range pkg.Dependencies {
 		if d.Path != "" {
@@ -235,7 +226,6 @@ func (p *Project) addMember(root *Package, manifest string, dependency bool) err
 
 // findLocals reads the path dependencies that are no members, and theirs.
 func (p *Project) findLocals() error {
-	seen := maps.Clone(p.memberSet)
 	for queue := slices.Clone(p.Members); len(queue) > 0; queue = queue[1:] {
 		for _, d := range queue[0].Dependencies {
 			if d.Path == "" {
@@ -249,8 +239,7 @@ func (p *Project) findLocals() error {
 			if _, err := p.read(m); err != nil {
 				return err
 			}
-			if local := p.readLocal(d.Path); !seen[local] && local.Name != "" {
-				seen[local] = true
+			if local := p.readLocal(d.Path); !p.IsMember(local) && !slices.Contains(p.Locals, local) && local.Name != "" {
 				p.Locals, queue = append(p.Locals, local), append(queue, local)
 			}
 		}

@@ -115,21 +115,14 @@ func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes
 
 // checkFeatures refuses flags of `features` that say nothing together.
 func (o featuresOptions) checkFeatures() error {
-	if o.DryRun && !o.Fix {
-		return usage("--dry-run needs --fix", "gpubuild features --fix --dry-run")
-	}
-	n := 0
-	for _, given := range []bool{o.Fix, o.Why != ""} {
-		if given {
-			n++
-		}
-	}
 	switch {
-	case n > 1:
+	case o.DryRun && !o.Fix:
+		return usage("--dry-run needs --fix", "gpubuild features --fix --dry-run")
+	case o.Fix && o.Why != "":
 		return usage("--fix and --why exclude each other", "leave one of them out")
-	case o.ManifestOnly && n > 0:
+	case o.ManifestOnly && (o.Fix || o.Why != ""):
 		return usage("--manifest-only does not ask what cargo builds, and --fix and --why need that", "leave --manifest-only out")
-	case o.Lint && n > 0 && !o.Fix:
+	case o.Lint && o.Why != "":
 		return usage("--lint is about every member, --why about one build", "leave --lint out")
 	}
 	return nil
@@ -221,7 +214,8 @@ func (a *invocation) printFindings(j featurecheck.Judged) {
 	}
 }
 
-// runLint is features --lint, which asks cargo, and --manifest-only: every member's GPU features; with --fix the faults are fixed.
+// runLint is features --lint, which asks cargo, and --manifest-only: every member's GPU features; with --fix the faults are fixed. It ends
+// with 10 where one of them is an alarm.
 func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
 	look := featurecheck.LintOptions{Strict: o.Strict, Cargo: o.Lint}
 	if o.Fix {
@@ -235,19 +229,14 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 	if o.Fix {
 		fixes = look.Fixer.Fixes()
 	}
-	return a.printChecked(o, checked, fixes)
-}
-
-// printChecked prints or writes what came of the questions, and ends with 10 where one of them is an alarm.
-func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checked, fixes []featurecheck.Fix) error {
-	sum := checked.Summary(a.Shell.Verbose)
+	findings, stops := checked.Summary(a.Shell.Verbose)
 	if o.Results.JSON == nil {
 		for _, fix := range fixes {
 			if err := a.Shell.Data(fix.Diff); err != nil {
 				return err
 			}
 		}
-		for _, f := range sum.Findings {
+		for _, f := range findings {
 			a.Shell.Finding(f)
 		}
 		features := "GPU features"
@@ -256,7 +245,7 @@ func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checke
 		}
 		a.Shell.Status("Checked", "%d %s of the workspace's members", len(checked.Questions), features)
 	}
-	r := report.Result{Verb: "features-lint", Project: a.Shown(checked.Session.Project.Manifest), Findings: sum.Findings}
+	r := report.Result{Verb: "features-lint", Project: a.Shown(checked.Session.Project.Manifest), Findings: findings}
 	for _, q := range checked.Questions {
 		c := report.Check{ID: report.CheckReach, Name: q.Feature + " of " + q.Package, State: report.Passed}
 		if q.Stops {
@@ -264,7 +253,7 @@ func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checke
 		}
 		r.Checks = append(r.Checks, c)
 	}
-	end := reachEnd(sum.Stops)
+	end := reachEnd(stops)
 	if end == nil && checked.Refused {
 		end = exit.Code(exit.Config)
 	}

@@ -54,23 +54,22 @@ type Fixer struct {
 	options FixOptions
 	fixes   []Fix
 	tried   map[string]bool
-	// of a dry run: the manifests as they are and as they would be, and what a diff calls them
-	before, texts map[string][]byte
-	names         map[string]string
-	order         []string
+	// of a dry run: the manifests as they would be, and their paths in the order of the fixes
+	texts   map[string][]byte
+	order   []string
+	project *manifest.Project
 }
 
 // NewFixer begins with no fix.
 func NewFixer(m *session.Machine, o FixOptions) *Fixer {
-	return &Fixer{machine: m, options: o, tried: map[string]bool{}, before: map[string][]byte{}, texts: map[string][]byte{},
-		names: map[string]string{}}
+	return &Fixer{machine: m, options: o, tried: map[string]bool{}, texts: map[string][]byte{}}
 }
 
 // Fixes are all of them, the first with the diff of a dry run; never nil.
 func (f *Fixer) Fixes() []Fix {
 	out := append([]Fix{}, f.fixes...)
 	for _, path := range f.order {
-		out[0].Diff += edit.Diff(f.names[path], f.before[path], f.texts[path])
+		out[0].Diff += edit.Diff(diffName(f.machine.Host, f.project, path), f.project.Text(path), f.texts[path])
 	}
 	return out
 }
@@ -211,8 +210,8 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 	for _, e := range fix.Edits {
 		if _, known := after[e.Manifest]; !known {
 			order, before[e.Manifest] = append(order, e.Manifest), s.Project.Text(e.Manifest)
-			if after[e.Manifest] = before[e.Manifest]; f.options.DryRun && f.texts[e.Manifest] != nil {
-				before[e.Manifest], after[e.Manifest] = f.texts[e.Manifest], f.texts[e.Manifest]
+			if after[e.Manifest] = before[e.Manifest]; f.texts[e.Manifest] != nil {
+				after[e.Manifest] = f.texts[e.Manifest]
 			}
 		}
 		if after[e.Manifest], err = edit.AddEdges(after[e.Manifest], e); err != nil {
@@ -236,9 +235,9 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 	if f.options.DryRun {
 		for _, path := range order {
 			if f.texts[path] == nil {
-				f.before[path], f.names[path], f.order = before[path], diffName(h, s.Project, path), append(f.order, path)
+				f.order = append(f.order, path)
 			}
-			f.texts[path] = after[path]
+			f.texts[path], f.project = after[path], s.Project
 		}
 		return func() error { return nil }, nil
 	}

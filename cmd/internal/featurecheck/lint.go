@@ -153,15 +153,8 @@ func questions(s *session.Session, p *manifest.Project) ([]*Question, error) {
 	return list, nil
 }
 
-// Summary is what all answers together say.
-type Summary struct {
-	Findings []finding.Finding // each once
-	Stops    bool
-}
-
-// Summary joins the answers; notes are left out, unless all are asked for.
-func (c Checked) Summary(notes bool) Summary {
-	var out Summary
+// Summary joins the findings of all answers, each once; notes are left out, unless all are asked for.
+func (c Checked) Summary(notes bool) (findings []finding.Finding, stops bool) {
 	seen := map[string]bool{}
 	var all []features.Finding
 	for _, q := range c.Questions {
@@ -172,10 +165,9 @@ func (c Checked) Summary(notes bool) Summary {
 				all = append(all, f)
 			}
 		}
-		out.Stops = out.Stops || q.Stops
+		stops = stops || q.Stops
 	}
-	out.Findings = shown(c.Session, features.OneOfACause(all), "features", "--lint", "--fix")
-	return out
+	return shown(c.Session, features.OneOfACause(all), "features", "--lint", "--fix"), stops
 }
 
 // memberLine builds one member alone: its own manifest is named, because resolver 1 gives --features to that package only.
