@@ -34,10 +34,10 @@ func (e Edit) String() string {
 }
 
 // Error says that a manifest was left alone because it could not be edited with certainty.
-type Error struct{ Manifest, What, Why, ByHand string }
+type Error struct{ Manifest, What, Why string }
 
 func (e *Error) Error() string { return e.Manifest + ": " + e.What + ": " + e.Why }
-func (e *Error) Hint() string  { return "write the " + e.ByHand + " by hand" }
+func (e *Error) Hint() string  { return "write the edge by hand" }
 
 // AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order,
 // quoting and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself.
@@ -56,7 +56,7 @@ func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
 
 func (e Edit) apply(data []byte) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
-		return nil, &Error{e.Manifest, "`" + e.Feature + "` is not edited", why, "edge"}
+		return nil, &Error{e.Manifest, "`" + e.Feature + "` is not edited", why}
 	}
 	before, err := decode(data)
 	if err != nil {
@@ -158,47 +158,36 @@ func (e *editor) insert(feature string, add []string) []byte {
 	if at, ok := e.spans.At("features", feature); ok {
 		return e.intoArray(at, add)
 	}
-	return e.intoTable("features", FeatureLine(feature, add))
+	return e.intoTable(FeatureLine(feature, add))
 }
 
-// intoTable puts `key = value` behind the last entry of a table, in whichever way the table is written; nil where that is not understood.
-func (e *editor) intoTable(table, pair string) []byte {
-	head, ok := e.spans.At(table)
-	if !ok {
-		return e.newTable(table, pair)
-	}
+// intoTable puts a line behind the last entry of [features], or into a new table; nil where that is an inline table or one of dotted keys.
+func (e *editor) intoTable(line string) []byte {
+	head, ok := e.spans.At("features")
 	var last manifest.Span
-	for _, s := range e.spans.Entries(table) {
-		if s.End > last.End && e.data[e.indent(s.Start)] != '[' { // [dependencies.x] is a table of its own
+	for _, s := range e.spans.Entries("features") {
+		if s.End > last.End {
 			last = s
 		}
 	}
-	found := last.End > 0
 	switch {
-	case head.End > head.Start && e.data[head.Start] == '{' && !found: // features = { … }
-		return splice(e.data, head.Start+1, " "+pair+" ")
-	case head.End > head.Start && e.data[head.Start] == '{':
-		return splice(e.data, last.End, ", "+pair)
-	case head.End == head.Start && !found:
+	case !ok:
+		return e.newTable("features", line)
+	case head.End == head.Start || e.data[head.Start] == '{':
 		return nil
-	case head.End == head.Start: // features.x = […] at the top of the file
-		return e.afterLine(last.End, e.indentation(last.Start)+table+"."+pair)
-	case !found:
-		return e.afterLine(head.End, pair)
+	case last.End == 0:
+		return e.afterLine(head.End, line)
 	}
-	return e.afterLine(last.End, e.indentation(last.Start)+pair)
+	return e.afterLine(last.End, e.indentation(last.Start)+line)
 }
 
 // newTable puts a table behind everything else, where it can be part of nothing.
 func (e *editor) newTable(name, pair string) []byte {
-	gap := ""
-	if n := len(e.data); n > 0 {
-		if e.data[n-1] != '\n' {
-			gap = e.nl
-		}
-		if !bytes.HasSuffix(e.data, []byte("\n\n")) && !bytes.HasSuffix(e.data, []byte("\n\r\n")) {
-			gap += e.nl
-		}
+	gap := e.nl
+	if bytes.HasSuffix(e.data, []byte(e.nl+e.nl)) || len(e.data) == 0 {
+		gap = ""
+	} else if e.data[len(e.data)-1] != '\n' {
+		gap += e.nl
 	}
 	return splice(e.data, len(e.data), gap+"["+name+"]"+e.nl+pair+e.nl)
 }

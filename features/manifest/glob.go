@@ -2,7 +2,7 @@ package manifest
 
 import (
 	"path"
-	"sort"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -27,19 +27,8 @@ func glob(h buildenv.Host, dir, pattern string, saw func(path string)) []string 
 	budget := maxGlob
 	for _, part := range strings.Split(pattern, "/") {
 		var next []string
-		seen := map[string]bool{}
-		add := func(d string) {
-			if !seen[d] {
-				seen[d] = true
-				next = append(next, d)
-			}
-		}
 		for _, d := range at {
 			switch {
-			case part == "" || part == ".":
-				add(d)
-			case part == "..":
-				add(h.Dir(d))
 			case part == "**":
 				built := ""
 				for _, sub := range tree(h, d, &budget) {
@@ -50,25 +39,25 @@ func glob(h buildenv.Host, dir, pattern string, saw func(path string)) []string 
 					if built == "" || sub != built && !h.Below(sub, built) {
 						saw(sub)
 					}
-					add(sub)
+					next = append(next, sub)
 				}
 			case !strings.ContainsAny(part, "*?["):
 				sub := h.Join(d, part)
 				if saw(sub); h.IsDir(sub) {
-					add(sub)
+					next = append(next, sub)
 				}
 			default:
 				saw(d)
 				for _, name := range subdirs(h, d, &budget) {
 					if ok, err := path.Match(part, name); ok && err == nil {
-						add(h.Join(d, name))
+						next = append(next, h.Join(d, name))
 					}
 				}
 			}
 		}
-		at = next
+		slices.Sort(next)
+		at = slices.Compact(next)
 	}
-	sort.Strings(at)
 	return at
 }
 
