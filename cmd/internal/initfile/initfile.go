@@ -1,5 +1,5 @@
-// Package initfile makes the gpubuild.toml that `gpubuild init` writes, with what this project and this machine have. Only a [prove] table
-// for a program with a matrix product is active and runs a program; nothing in the file downloads.
+// Package initfile makes the gpubuild.toml that `gpubuild init` writes, with the programs of this project and the toolkit of this
+// machine. All keys are comments: the file changes nothing until the user edits it.
 package initfile
 
 import (
@@ -7,18 +7,13 @@ import (
 	_ "embed"
 	"errors"
 	"os"
-	"sort"
 	"strings"
 	"text/template"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
-	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/features"
-	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -44,62 +39,20 @@ func Write(path, text string, force bool) error {
 // Text is the file; providers are the CI services that a workflow can be written for. A line that begins with "# " and a key is an example
 // that may be used as it stands.
 func Text(ctx context.Context, s *session.Session, tool cargo.Tool, providers string) string {
-	extra, leading := gpuFeatures(s.Machine.Host, s.Project)
 	bins := programNames(ctx, s, tool)
 	version := "13.4"
 	if found := proof.Toolkits(s.Machine, nil); len(found) > 0 && !found[0].Version.IsZero() {
 		version = found[0].Version.String()
 	}
-	t := template.Must(template.New("").Funcs(template.FuncMap{"join": strings.Join, "quote": quoteAll}).Parse(file))
+	t := template.Must(template.New("").Funcs(template.FuncMap{"join": strings.Join}).Parse(file))
 	var out strings.Builder
 	if err := t.Execute(&out, struct {
-		Extra, Leading, Bins, Others []string
-		Version, Providers           string
-	}{extra, leading, bins, bins[min(len(bins), 1):], version, providers}); err != nil {
+		Bins, Others       []string
+		Version, Providers string
+	}{bins, bins[min(len(bins), 1):], version, providers}); err != nil {
 		panic("gpubuild.toml.tmpl: " + err.Error()) // it is part of the program
 	}
 	return out.String()
-}
-
-// quoteAll writes TOML strings.
-func quoteAll(names []string) string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = buildenv.TOMLString(n)
-	}
-	return strings.Join(out, ", ")
-}
-
-// soundsLikeGPU matches a feature's name that means GPU work in most projects.
-var soundsLikeGPU = lazyregexp.New(`(?i)(^|[-_])(gpu|cuda|cudnn|nvidia|cublas|tensorrt)(\d*)($|[-_])`)
-
-// gpuFeatures returns two kinds of features of a project's members: those whose names sound like GPU work but that enable no GPU crate,
-// and those that enable one under another name than cuda or cudnn, which need not be listed. If a member always needs a GPU crate, no
-// feature counts as enabling it.
-func gpuFeatures(h buildenv.Host, p *manifest.Project) (extra, leading []string) {
-	kinds, asked := map[string]bool{}, manifest.Asked{}
-	for _, m := range p.Members {
-		always := features.Leads(h, p, m, true)
-		for f := range m.Features {
-			if f == "default" || f == "cuda" || f == "cudnn" {
-				continue
-			}
-			leads := !always && (asked.IsBackend(f) || features.Leads(h, p, m, true, f))
-			if leads || soundsLikeGPU.MatchString(f) {
-				kinds[f] = kinds[f] || leads
-			}
-		}
-	}
-	for f, leads := range kinds {
-		if leads {
-			leading = append(leading, f)
-		} else {
-			extra = append(extra, f)
-		}
-	}
-	sort.Strings(extra)
-	sort.Strings(leading)
-	return extra, leading
 }
 
 // programNames asks cargo for the programs of the workspace; without an answer there are none to name.

@@ -113,10 +113,7 @@ func SetOf(t tools.Tools) *Set {
 	if !s.Capability.IsZero() {
 		out.Arch = gpu.Arch{Capability: s.Capability}.String() + s.Suffix
 	}
-	for _, d := range t.Facts.Devices {
-		out.Devices = append(out.Devices, Device{UUID: d.UUID, Name: d.Name, Capability: d.Capability.String()})
-	}
-	if s.Toolkit == nil && s.Compiler == nil && out.Driver == "" && len(out.Devices) == 0 {
+	if s.Toolkit == nil && s.Compiler == nil && out.Driver == "" {
 		return nil
 	}
 	return &out

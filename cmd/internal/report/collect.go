@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv/exit"
@@ -47,48 +45,30 @@ func Collect(m *session.Machine, names []string, real receipt.Real) (found []Obs
 func resultFiles(m *session.Machine, names []string) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
-	add := func(shown string) {
-		if abs := m.Host.Clean(m.Host.Abs(shown)); !seen[abs] {
-			seen[abs] = true
-			out = append(out, shown)
-		}
-	}
 	for _, name := range names {
-		fi, err := os.Stat(m.Host.Abs(name))
-		switch {
-		case err != nil:
-			return nil, unreadable(name, err, "give files that are there, or their directory")
-		case !fi.IsDir():
-			add(name)
-			continue
-		}
-		var below []string
-		err = filepath.WalkDir(m.Host.Abs(name), func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
+		root := m.Host.Real(m.Host.Abs(name))
+		err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+			isNamed := file == root && err == nil && !d.IsDir()
+			if err != nil || !isNamed && (!d.Type().IsRegular() || !strings.EqualFold(filepath.Ext(file), ".json")) || seen[file] {
 				return err
 			}
-			if d.Type().IsRegular() && strings.EqualFold(filepath.Ext(path), ".json") {
-				below = append(below, path)
+			seen[file] = true
+			if isNamed {
+				out = append(out, name)
+			} else {
+				out = append(out, m.Shown(file))
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, unreadable(name, err, "give files that you may read")
+		if p, ok := errors.AsType[*fs.PathError](err); ok { // the path is said once
+			err = p.Err
 		}
-		sort.Strings(below)
-		for _, p := range below {
-			add(m.Shown(p))
+		if err != nil {
+			return nil, &exit.UsageError{What: fmt.Sprintf("%s cannot be read: %v", name, err),
+				Fix: "give files that are there and that you may read, or their directory"}
 		}
 	}
 	return out, nil
-}
-
-// unreadable names a file and why it cannot be read, without the path that the error of the file system repeats.
-func unreadable(name string, err error, fix string) error {
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err
-	}
-	return &exit.UsageError{What: fmt.Sprintf("%s cannot be read: %v", name, err), Fix: fix}
 }
 
 // observe reads what one file says.

@@ -41,8 +41,7 @@ const uuid = "GPU-7374616e-642d-696e-0000-000000000000"
 
 // samples are the results of which every renderer's output is golden.
 func samples() map[string]report.Result {
-	set := &report.Set{Toolkit: "13.4.92", Root: "/opt/cuda-13.4", Compiler: "gcc 12.2.0", CUDNN: "9.21.1", Arch: "sm_90", ArchOrigin: "--gpu-arch", Driver: "580.65.06",
-		Devices: []report.Device{{UUID: uuid, Name: "NVIDIA H200", Capability: "9.0"}}}
+	set := &report.Set{Toolkit: "13.4.92", Root: "/opt/cuda-13.4", Compiler: "gcc 12.2.0", CUDNN: "9.21.1", Arch: "sm_90", ArchOrigin: "--gpu-arch", Driver: "580.65.06"}
 	reach := &report.Features{Asked: []string{"cuda", "cudnn"}, Via: "unit graph", Roots: []report.Root{
 		{Package: "app", Target: "app", Kind: "bin", Reached: true, On: []string{"candle-core 0.11.1", "cudarc 0.19.10"}, Off: []string{}}}}
 	passed := []report.Check{

@@ -63,21 +63,13 @@ type Root struct {
 
 // Set is what was built with.
 type Set struct {
-	Toolkit    string   `json:"toolkit,omitempty"` // version; empty: none was needed
-	Root       string   `json:"root,omitempty"`
-	Compiler   string   `json:"compiler,omitempty"`
-	CUDNN      string   `json:"cudnn,omitempty"`
-	Arch       string   `json:"arch,omitempty"`
-	ArchOrigin string   `json:"arch_origin,omitempty"`
-	Driver     string   `json:"driver,omitempty"`
-	Devices    []Device `json:"devices,omitempty"` // where they were asked for
-}
-
-// Device is a GPU of the machine.
-type Device struct {
-	UUID       string `json:"uuid"`
-	Name       string `json:"name"`
-	Capability string `json:"capability"`
+	Toolkit    string `json:"toolkit,omitempty"` // version; empty: none was needed
+	Root       string `json:"root,omitempty"`
+	Compiler   string `json:"compiler,omitempty"`
+	CUDNN      string `json:"cudnn,omitempty"`
+	Arch       string `json:"arch,omitempty"`
+	ArchOrigin string `json:"arch_origin,omitempty"`
+	Driver     string `json:"driver,omitempty"`
 }
 
 // Program is one that was built or proven.
