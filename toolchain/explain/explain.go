@@ -56,7 +56,6 @@ type Rule struct {
 	Command  string   `toml:"command" json:"command,omitempty"`
 	Commands []string `toml:"commands" json:"-"`
 	Here     []string `toml:"here" json:"-"`
-	Other    string   `toml:"other" json:"-"`
 	Source   []string `toml:"source" json:"source"`
 	Examples []string `toml:"examples" json:"-"`
 
@@ -71,18 +70,7 @@ type Rules struct {
 // Default answers the rules that are part of this program.
 func Default() (*Rules, error) { return Parse(rulesText) }
 
-// RuleError names the rule that cannot be used.
-type RuleError struct {
-	ID  string
-	Why string
-}
-
-func (e *RuleError) Error() string { return fmt.Sprintf("rule %q: %s", e.ID, e.Why) }
-
-// Hint says where rules are described.
-func (e *RuleError) Hint() string {
-	return "the head of toolchain/explain/rules.toml says what each key means"
-}
+func ruleError(id, why string) error { return fmt.Errorf("rules.toml: %s: %s", id, why) }
 
 // Parse reads a table of rules.
 func Parse(text string) (*Rules, error) {
@@ -94,13 +82,13 @@ func Parse(text string) (*Rules, error) {
 		return nil, err
 	}
 	if odd := meta.Undecoded(); len(odd) > 0 {
-		return nil, &RuleError{odd[0].String(), "the key is not known"}
+		return nil, ruleError(odd[0].String(), "the key is not known")
 	}
 	rs := &Rules{All: file.Rule}
 	seen := map[string]bool{}
 	for _, r := range rs.All {
 		if r.ID == "" || seen[r.ID] {
-			return nil, &RuleError{r.ID, "the id is empty or stands twice"}
+			return nil, ruleError(r.ID, "the id is empty or stands twice")
 		}
 		seen[r.ID] = true
 		if err := r.prepare(); err != nil {
@@ -113,21 +101,19 @@ func Parse(text string) (*Rules, error) {
 func (r *Rule) prepare() error {
 	switch {
 	case r.Kind.order() < 0:
-		return &RuleError{r.ID, fmt.Sprintf("the kind %q is not known", r.Kind)}
+		return ruleError(r.ID, fmt.Sprintf("the kind %q is not known", r.Kind))
 	case r.Cause == "" || r.Fix == "" || len(r.Source) == 0:
-		return &RuleError{r.ID, "cause, fix and source are needed"}
-	case r.Other != "" && !slices.Contains([]string{"cudarc", "driver", "arch", "newer"}, r.Other):
-		return &RuleError{r.ID, fmt.Sprintf("no toolkit is found by %q", r.Other)}
+		return ruleError(r.ID, "cause, fix and source are needed")
 	case r.Kind == Silent && (len(r.On) > 0 || r.Confirm != ""):
-		return &RuleError{r.ID, "what leaves no text has nothing to match"}
+		return ruleError(r.ID, "what leaves no text has nothing to match")
 	case r.Kind == Silent:
 		return r.checkNames()
 	case len(r.On) == 0 || r.Confirm == "":
-		return &RuleError{r.ID, "on and confirm are needed"}
+		return ruleError(r.ID, "on and confirm are needed")
 	}
 	for _, l := range r.On {
 		if len(l) < minLiteral || strings.ContainsAny(l, "\r\n\x1b\x00") {
-			return &RuleError{r.ID, fmt.Sprintf("the literal %q is shorter than %d bytes or holds a line's end", l, minLiteral)}
+			return ruleError(r.ID, fmt.Sprintf("the literal %q is shorter than %d bytes or holds a line's end", l, minLiteral))
 		}
 	}
 	for _, p := range []struct {
@@ -139,7 +125,7 @@ func (r *Rule) prepare() error {
 		}
 		re, err := regexp.Compile(p.text)
 		if err != nil {
-			return &RuleError{r.ID, err.Error()}
+			return ruleError(r.ID, err.Error())
 		}
 		*p.to = re
 	}

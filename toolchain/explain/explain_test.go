@@ -391,7 +391,7 @@ func TestFailuresOfRealProjects(t *testing.T) {
 // is whole is taken.
 func TestFactsFillSentences(t *testing.T) {
 	rs, err := Parse("[[rule]]\nid='a'\nkind='cause'\non=['needs CUDA']\nconfirm='needs CUDA (?P<cuda>[0-9.]+)'\ncause='{cuda} of {driver}'\nfix='f'\nsource=['https://s']\n" +
-		"here=['{cuda} is asked','{driver} is here','{cuda} and {toolkit}','{gpu}']\ncommands=['x {ccbin}','y {cuda} {driver}','z']\ncommand='w {ccbin}'")
+		"here=['{cuda} is asked','{driver} is here','{cuda} and {toolkit}','{gpu}']\ncommands=['x {images}','y {cuda} {driver}','z']\ncommand='w {images}'")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestFactsFillSentences(t *testing.T) {
 	if got := (Found{Rule: f.Rule}).Words(nil); got.Command != "z" || got.Here != nil || got.Cause != "CUDA of DRIVER" {
 		t.Errorf("without facts: %+v", got)
 	}
-	if got := fmt.Sprint(f.Names()); got != "[ccbin cuda driver toolkit gpu]" {
+	if got := fmt.Sprint(f.Names()); got != "[images cuda driver toolkit gpu]" {
 		t.Errorf("names %s", got)
 	}
 }

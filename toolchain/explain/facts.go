@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,34 +13,29 @@ type Facts map[string]string
 // Names that a rule's texts may use in addition to the groups of its own regular
 // expression. The caller finds them out; this room only fills them in.
 const (
-	Again           = "again"            // the command that failed, up to its --
-	CUDA            = "cuda"             // version of the toolkit that is used: 12.4
-	Toolkit         = "toolkit"          // its root
-	HostRange       = "host-range"       // the host compilers that it takes: gcc 6 to 13
-	CompilerRefused = "compiler-refused" // the compiler that nvcc would take by itself, where the toolkit refuses it
-	CompilerFits    = "compiler-fits"    // one that is here and that it takes
-	CCBin           = "ccbin"            // how that one is asked for
-	ArchRange       = "arch-range"       // what the toolkit compiles for: sm_75 to sm_121
-	Target          = "target"           // what is built for: sm_89
-	TargetOrigin    = "target-origin"    // who said so
-	GPU             = "gpu"              // the GPU here, with its capability
-	GPUArch         = "gpu-arch"         // what fits it: sm_89
-	Driver          = "driver"           // version of the driver
-	DriverCUDA      = "driver-cuda"      // newest CUDA that it takes PTX of
-	Cudarc          = "cudarc"           // version of the locked cudarc
-	CudarcMax       = "cudarc-max"       // newest CUDA that it knows
-	CUDNN           = "cudnn"            // version of the cuDNN that is used
-	CUDNNRoot       = "cudnn-root"       // where it is
-	OtherCUDA       = "other-cuda"       // a toolkit here with which the failure would not come
-	Binary          = "binary"           // the program that was built
-	Images          = "images"           // the device code in it
-	LibraryDir      = "library-dir"      // a directory here that holds the library of which the line speaks
-	NoDriver        = "no-driver"        // a whole sentence: that there is no driver
+	Again        = "again"         // the command that failed, up to its --
+	CUDA         = "cuda"          // version of the toolkit that is used: 12.4
+	Toolkit      = "toolkit"       // its root
+	ArchRange    = "arch-range"    // what the toolkit compiles for: sm_75 to sm_121
+	Target       = "target"        // what is built for: sm_89
+	TargetOrigin = "target-origin" // who said so
+	GPU          = "gpu"           // the GPU here, with its capability
+	GPUArch      = "gpu-arch"      // what fits it: sm_89
+	Driver       = "driver"        // version of the driver
+	DriverCUDA   = "driver-cuda"   // newest CUDA that it takes PTX of
+	Cudarc       = "cudarc"        // version of the locked cudarc
+	CudarcMax    = "cudarc-max"    // newest CUDA that it knows
+	CUDNN        = "cudnn"         // version of the cuDNN that is used
+	CUDNNRoot    = "cudnn-root"    // where it is
+	Binary       = "binary"        // the program that was built
+	Images       = "images"        // the device code in it
+	LibraryDir   = "library-dir"   // a directory here that holds the library of which the line speaks
+	NoDriver     = "no-driver"     // a whole sentence: that there is no driver
 )
 
 var factNames = []string{
-	Again, CUDA, Toolkit, HostRange, CompilerRefused, CompilerFits, CCBin, ArchRange, Target,
-	TargetOrigin, GPU, GPUArch, Driver, DriverCUDA, Cudarc, CudarcMax, CUDNN, CUDNNRoot, OtherCUDA, Binary,
+	Again, CUDA, Toolkit, ArchRange, Target,
+	TargetOrigin, GPU, GPUArch, Driver, DriverCUDA, Cudarc, CudarcMax, CUDNN, CUDNNRoot, Binary,
 	Images, LibraryDir, NoDriver,
 }
 
@@ -57,7 +51,7 @@ func (r *Rule) checkNames() error {
 	for _, text := range slices.Concat([]string{r.Cause, r.Fix, r.Command}, r.Commands, r.Here) {
 		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			if !slices.Contains(known, m[1]) {
-				return &RuleError{r.ID, fmt.Sprintf("{%s} is neither a group of confirm nor a fact", m[1])}
+				return ruleError(r.ID, m[0]+" is neither a group of confirm nor a fact")
 			}
 		}
 	}

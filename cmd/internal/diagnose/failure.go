@@ -9,9 +9,6 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
-	"gpubuild/cmd/internal/session"
-	"gpubuild/gpu/driver"
-	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/explain"
 )
 
@@ -57,10 +54,6 @@ func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
 	if e.Code == 0 {
 		return nil
 	}
-	if why := uncovered(ctx, m, e.Program); why != "" {
-		m.Shell.Loud("Explaining", "%s may have failed because its device code does not run here: %s", e.Program, why)
-		return nil
-	}
 	if heard && e.Signal != "" && e.Verb == "run" { // of a test cargo says it
 		m.Shell.Error("%s%s", e.Program, cargorun.Ended(e.Code))
 	}
@@ -76,24 +69,6 @@ func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
 // telling says whether an exit status is worth a word where nothing was heard: a test that fails says itself what was wrong.
 func telling(e proof.Ending) bool {
 	return e.Verb != "test" && e.Verb != "bench" || e.Code == 127 || e.Code > 128
-}
-
-// uncovered says why no device here runs what a file holds; empty when one does, or when nothing is known.
-func uncovered(ctx context.Context, m *session.Machine, path string) string {
-	r, err := proof.Scan(m, m.Host.Abs(path))
-	if err != nil || len(r.Images) == 0 {
-		return ""
-	}
-	d, devices, _ := driver.Inventory(ctx, m.Host, m.Runner)
-	why := ""
-	for _, dev := range devices {
-		reason := fatbin.Uncovered(r.Images, dev.Capability, d.CUDA)
-		if reason == "" || dev.Capability.IsZero() {
-			return ""
-		}
-		why = dev.Name + ": " + reason
-	}
-	return why
 }
 
 // print words the first cause of an answer, with what is known here; by is what it was known by.

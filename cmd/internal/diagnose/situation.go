@@ -18,9 +18,7 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
-	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/explain"
-	"gpubuild/toolchain/hostcc"
 )
 
 // situation is what an explanation may say of this machine and this build.
@@ -71,19 +69,17 @@ func (s situation) quoted(w string) string {
 	return buildenv.PosixQuote(w)
 }
 
-// factsFor names what is known for one rule; the toolkit that would do instead and the library's place depend on what its line said.
+// factsFor names what is known for one rule; the library's place depends on what its line said.
 func (s situation) factsFor(f explain.Found) explain.Facts {
 	facts := explain.Facts{
 		explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images,
 	}
 	if t := s.set.Toolkit; t != nil {
 		facts[explain.CUDA], facts[explain.Toolkit] = versionOr(t.Label, t.Version), t.Root
-		facts[explain.HostRange] = hostRange(t.Bounds, s.windows)
 		if t.MinArch != (gpu.Arch{}) && t.MaxArch != (gpu.Arch{}) {
 			facts[explain.ArchRange] = fmt.Sprintf("%s to %s", t.MinArch, t.MaxArch)
 		}
 	}
-	s.compilers(facts)
 	if d := s.facts.Driver; d.Version != "" {
 		facts[explain.Driver] = d.Version
 		if !d.CUDA.IsZero() {
@@ -107,7 +103,6 @@ func (s situation) factsFor(f explain.Found) explain.Facts {
 	} else if len(s.facts.CUDNN) > 0 && s.facts.CUDNN[0].Problem == "" {
 		facts[explain.CUDNN], facts[explain.CUDNNRoot] = s.facts.CUDNN[0].Version, s.facts.CUDNN[0].Root
 	}
-	facts[explain.OtherCUDA] = s.otherToolkit(f)
 	if lib := f.Values["library"]; lib != "" && s.find != nil {
 		facts[explain.LibraryDir] = s.find(lib)
 	}
@@ -122,48 +117,6 @@ func versionOr(label string, v gpu.Version) string {
 		return ""
 	}
 	return v.String()
-}
-
-// hostRange words what a toolkit's header takes. _MSC_VER 19NN is toolset 14.NN
-// since Visual Studio 2017 (1910, 14.10); earlier ones have no name.
-func hostRange(b cuda.Bounds, windows bool) string {
-	switch {
-	case windows && b.MSCMax >= 1910 && b.MSCMax < 2000:
-		return fmt.Sprintf("MSVC before 14.%d", b.MSCMax-1900)
-	case windows || b.GCCMax == 0:
-		return ""
-	case b.GCCMin == 0:
-		return fmt.Sprintf("gcc up to %d", b.GCCMax)
-	}
-	return fmt.Sprintf("gcc %d to %d", b.GCCMin, b.GCCMax)
-}
-
-// compilers names the host compiler that was used, the one that nvcc would have used and rejects, and one that works.
-func (s situation) compilers(facts explain.Facts) {
-	t := s.set.Toolkit
-	if t == nil {
-		return
-	}
-	fits := func(c hostcc.Compiler) bool {
-		ok, _ := t.Bounds.Fits(c.Kind, c.Major)
-		return ok && c.Problem == "" && c.Major > 0 && (c.MinCUDA.IsZero() || t.Version.Compare(c.MinCUDA) >= 0)
-	}
-	fit := s.set.Compiler
-	for i, c := range s.facts.Compilers {
-		if c.Default && c.Problem == "" && c.Major > 0 && !fits(c) && facts[explain.CompilerRefused] == "" {
-			facts[explain.CompilerRefused] = c.Named()
-		}
-		if fit == nil && fits(c) {
-			fit = &s.facts.Compilers[i]
-		}
-	}
-	if fit == nil || !fits(*fit) {
-		return
-	}
-	facts[explain.CompilerFits], facts[explain.CCBin] = fit.Named(), fit.CXX
-	if parts := strings.SplitN(fit.Version, ".", 3); fit.Kind == hostcc.MSVC && len(parts) > 1 {
-		facts[explain.CCBin] = parts[0] + "." + parts[1]
-	}
 }
 
 // devices names the GPU with the lowest capability, which decides what is built, and the arch with which the toolkit serves it: its own, or
@@ -196,38 +149,6 @@ func (s situation) devices(facts explain.Facts) {
 		}
 	}
 	facts[explain.GPUArch] = arch.String()
-}
-
-// otherToolkit is the version of the newest other toolkit here with which a failure would not come, as the rule says.
-func (s situation) otherToolkit(f explain.Found) string {
-	used := s.set.Toolkit
-	wanted, _ := gpu.ParseArch(f.Values["arch"]) // what is no arch fits no toolkit
-	var best gpu.Version
-	for _, t := range s.facts.Toolkits {
-		inUse := used != nil && (t.Real == used.Real || t.Version == used.Version)
-		if t.Problem != "" || t.Version.IsZero() || !t.Has(cuda.PartNVCC) || inUse {
-			continue
-		}
-		var good bool
-		switch f.Other {
-		case "cudarc":
-			good = !s.cudarcMax.IsZero() && t.Version.Compare(s.cudarcMax) <= 0
-		case "driver":
-			good = !s.facts.Driver.CUDA.IsZero() && t.Version.Compare(s.facts.Driver.CUDA) <= 0
-		case "arch":
-			good = !wanted.Capability.IsZero() && t.MaxArch != (gpu.Arch{}) &&
-				wanted.Capability.Compare(t.MinArch.Capability) >= 0 && wanted.Capability.Compare(t.MaxArch.Capability) <= 0
-		case "newer":
-			good = used != nil && t.Version.Compare(used.Version) > 0
-		}
-		if good && t.Version.Compare(best) > 0 {
-			best = t.Version
-		}
-	}
-	if best.IsZero() {
-		return ""
-	}
-	return best.String()
 }
 
 // Stages is what the stages of a build found, for the failures that came of it.
