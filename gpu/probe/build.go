@@ -90,9 +90,6 @@ func parts(os string, backend Backend) []part {
 	}
 }
 
-// LibraryName is what the injection library is called on a system.
-func LibraryName(os string) string { return parts(os, CUDA)[0].name }
-
 // LayerName is what the Vulkan loader calls the layer.
 const LayerName = "VK_LAYER_GPUBUILD_probe"
 

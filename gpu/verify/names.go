@@ -30,9 +30,7 @@ var kernelWords = sync.OnceValue(func() map[string][]string {
 	return table
 })
 
-// IsProduct reports whether a kernel's name is that of a matrix product. An unknown name makes OtherKernels, never NotUsed.
-func IsProduct(name string) bool { return isProduct(Plain(name)) }
-
+// isProduct reports whether a kernel's plain name is that of a matrix product. An unknown name makes OtherKernels, never NotUsed.
 func isProduct(plain string) bool {
 	for _, mangled := range []string{"_Z", "_R", staticPrefix} {
 		if strings.HasPrefix(plain, mangled) {

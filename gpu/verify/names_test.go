@@ -25,7 +25,7 @@ func TestKernelNames(t *testing.T) {
 		if count[f[1]]++; count[f[1]] > 1 {
 			t.Errorf("line %d: %s stands there twice", i+1, f[1])
 		}
-		if got := IsProduct(f[1]); got != (f[0] == "product") {
+		if got := isProduct(Plain(f[1])); got != (f[0] == "product") {
 			t.Errorf("line %d: %.200s (%s) is said to be a product: %v", i+1, f[1], Plain(f[1]), got)
 		}
 	}
@@ -45,7 +45,7 @@ func TestNamesThatTheTableWasNotMadeFor(t *testing.T) {
 		"flash_fwd_splitkv_mla_kernel": false, "scaled_dot_product": false, "rms_norm": false, "convert_fp32_to_bf16": false, "init_matrix": false, "commit": false,
 		"implicit_gemm_conv": false, "comm_allreduce": false, "matrix_add": false, "multiply_scalar": false, "emma": false,
 	} {
-		if got := IsProduct(name); got != want {
+		if got := isProduct(Plain(name)); got != want {
 			t.Errorf("%s (%s): %v", name, Plain(name), got)
 		}
 	}

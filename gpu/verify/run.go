@@ -360,19 +360,23 @@ const (
 	controlWrongExit = 8
 )
 
-// HasDevice asks the control whether there is a device that CUDA can use. Where the control cannot answer, it is a yes: a proof then says
-// what is missing.
-func HasDevice(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) bool {
-	if o.RunDir != "" && os.MkdirAll(o.RunDir, 0o700) != nil {
-		return true
+// ask runs the control as it is, without the probe, and answers what it printed.
+func ask(ctx context.Context, h buildenv.Host, run buildenv.Runner, p probe.Probe) (l controlLine, code int, err error) {
+	result, err := run.Run(ctx, buildenv.Cmd{Path: p.Control, Env: h.Env.Entries(), Timeout: controlTimeout, Limit: 64 << 10})
+	if exit, ok := errors.AsType[*buildenv.ExitError](err); ok {
+		result, err = exit.Result, nil
 	}
-	dir, err := os.MkdirTemp(o.RunDir, "gpubuild-device-")
-	if err != nil {
-		return true
+	if err == nil {
+		err = json.Unmarshal(result.Stdout, &l)
 	}
-	defer os.RemoveAll(dir)
-	c, err := runControl(ctx, h, run, o, dir)
-	return err != nil || c.Outcome != ControlNoDevice && c.Outcome != ControlNoLibrary
+	return l, result.Code, err
+}
+
+// HasDevice asks the control whether there is a device that the backend can use. Where the control cannot answer, it is a yes: a proof then
+// says what is missing.
+func HasDevice(ctx context.Context, h buildenv.Host, run buildenv.Runner, p probe.Probe) bool {
+	_, code, err := ask(ctx, h, run, p)
+	return err != nil || code != controlNoLibrary && code != controlNoDevice
 }
 
 func runControl(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options, dir string) (Control, error) {

@@ -3,8 +3,6 @@ package verify
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -201,14 +199,7 @@ func layered(env buildenv.Env, library string, replaced []string) buildenv.Env {
 
 // VulkanDevices asks the control which devices Vulkan has on this machine, with their types; without any it says why.
 func VulkanDevices(ctx context.Context, h buildenv.Host, run buildenv.Runner, p probe.Probe) (devices []probe.Device, why string) {
-	result, err := run.Run(ctx, buildenv.Cmd{Path: p.Control, Env: h.Env.Entries(), Timeout: controlTimeout, Limit: 64 << 10})
-	if exit, ok := errors.AsType[*buildenv.ExitError](err); ok {
-		result, err = exit.Result, nil
-	}
-	var l controlLine
-	if err == nil {
-		err = json.Unmarshal(result.Stdout, &l)
-	}
+	l, _, err := ask(ctx, h, run, p)
 	if err != nil {
 		return nil, fmt.Sprintf("the control gave no answer: %v", err)
 	}

@@ -53,8 +53,7 @@ type Task struct {
 
 // task is a program as these options ask for it.
 func (o Options) task(binary string) Task {
-	rules := verify.Rules{Kernel: o.Kernel, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child}
-	return Task{Binary: binary, Args: o.Args, Asked: receipt.Ask(rules, o.ExpectCPU), Timeout: o.Timeout, Receipt: o.Receipt,
+	return Task{Binary: binary, Args: o.Args, Asked: receipt.Ask(o.Rules, o.ExpectCPU), Timeout: o.Timeout, Receipt: o.Receipt,
 		WithArgs: o.WithArgs, Until: o.UntilProved}
 }
 

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -30,22 +29,19 @@ type Options struct {
 	Required bool     // a missing proof is an error
 	// in CI, a program that the configuration wants proven may run on a machine without a GPU
 	AllowNoDevice bool
-	Kernel        *regexp.Regexp // which kernels count; nil: a matrix product
-	ExpectExit    int
-	ExitGiven     bool // on the command line: else the configuration counts
-	ExpectCPU     bool // nothing may run on the GPU
-	Device        string
-	Child         string
-	Timeout       time.Duration
-	UntilProved   bool // stop the program once its kernel is proven
-	Backend       probe.Backend
-	BackendGiven  bool     // else run, test and bench choose it by what the program links
-	Probe         string   // a file in place of our own probe
-	CUPTI         string   // a file in place of the one that is found
-	Others        []string // further ones of a bundle, for a driver that is older
-	Receipt       bool
-	On            Place // where programs run; no name: here
-	WithArgs      bool  // the result and the receipt have the program's arguments, not only their hash
+	verify.Rules
+	ExitGiven    bool // on the command line: else the configuration counts
+	ExpectCPU    bool // nothing may run on the GPU
+	Timeout      time.Duration
+	UntilProved  bool // stop the program once its kernel is proven
+	Backend      probe.Backend
+	BackendGiven bool     // else run, test and bench choose it by what the program links
+	Probe        string   // a file in place of our own probe
+	CUPTI        string   // a file in place of the one that is found
+	Others       []string // further ones of a bundle, for a driver that is older
+	Receipt      bool
+	On           Place // where programs run; no name: here
+	WithArgs     bool  // the result and the receipt have the program's arguments, not only their hash
 }
 
 // Proof is one program's run under the probe and what it showed.

@@ -260,8 +260,7 @@ func hasDevice(ctx context.Context, m *session.Machine, o Options) bool {
 // controlFindsDevice asks the control; if it cannot be asked, the proof says why.
 func controlFindsDevice(ctx context.Context, m *session.Machine, o Options) bool {
 	p, err := getProbe(ctx, m, o)
-	control := verify.Options{Env: m.Host.Env, Probe: p, RunDir: m.Host.Join(m.CacheDir, "runs")}
-	return err != nil || verify.HasDevice(ctx, m.Host, m.Runner, control)
+	return err != nil || verify.HasDevice(ctx, m.Host, m.Runner, p)
 }
 
 // IsCUDALibrary knows NVIDIA's libraries by their names: libcublas.so.13, cublas64_13.dll, nvcuda.dll.

@@ -8,6 +8,7 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -24,9 +25,9 @@ func TestProveTable(t *testing.T) {
 	}{
 		"the program of the table":     {of("server"), Options{}, 3, true},
 		"another":                      {of("tool"), Options{}, 0, false},
-		"a flag":                       {of("server"), Options{ExpectExit: 2, ExitGiven: true}, 2, true},
+		"a flag":                       {of("server"), Options{Rules: verify.Rules{ExpectExit: 2}, ExitGiven: true}, 2, true},
 		"a flag that says the usual":   {of("server"), Options{ExitGiven: true}, 0, true},
-		"a flag, of another program":   {of("tool"), Options{ExpectExit: 2, ExitGiven: true}, 2, false},
+		"a flag, of another program":   {of("tool"), Options{Rules: verify.Rules{ExpectExit: 2}, ExitGiven: true}, 2, false},
 		"no program is known to cargo": {nil, Options{}, 0, false},
 	} {
 		r := Request{Session: s, Options: tt.options, Programs: tt.programs}
