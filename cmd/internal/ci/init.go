@@ -52,8 +52,8 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	}
 	if w.Install == "" {
 		return Init{}, &exit.UsageError{What: "a runner would not know how to get gpubuild",
-			Fix: "name the commands that install it, as [ci] install in gpubuild.toml, or add:\n      --install " +
-				"'curl -fsSL https://example.org/gpubuild.tar.gz | tar -xz -C /usr/local/bin gpubuild'"}
+			Fix: fmt.Sprintf("name the command that installs it, here or as [ci] install in gpubuild.toml:\n      "+
+				"gpubuild ci init %s --install 'cargo binstall -y gpubuild'", service)}
 	}
 	if s.Config.Arch.Origin == "" {
 		w.Arch = cmp.Or(w.Arch, defaultArch)

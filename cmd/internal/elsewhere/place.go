@@ -95,8 +95,8 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Pla
 			}
 			p.Command, p.Joined = slices.Concat(p.Command[:1], on.Args, p.Command[1:]), true
 		default:
-			return p, &exit.UsageError{What: "[on." + word + "] names neither a command nor a place",
-				Fix: `command = "kubectl exec -i job/gpubuild --"`}
+			return p, &exit.UsageError{What: fmt.Sprintf("[on.%s] place = %q is neither slurm nor ssh:[USER@]HOST[:PORT]", word, on.Place),
+				Fix: `anything else is a command, such as command = "kubectl exec -i job/gpubuild --"`}
 		}
 		return p, nil
 	}

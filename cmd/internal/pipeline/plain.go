@@ -24,7 +24,7 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 	m := c.Machine
 	err := cargorun.Plain(ctx, m, c.Line, m.Host.Env)
 	if err != nil {
-		if none, ok := errors.AsType[*manifest.NotFoundError](ours); ok {
+		if none, ok := errors.AsType[*manifest.NotFoundError](ours); ok && c.Line.Known() {
 			m.Shell.Hint(none.Hint())
 		}
 		return err
