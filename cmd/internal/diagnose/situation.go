@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -24,7 +23,6 @@ import (
 // situation is what an explanation may say of this machine and this build.
 type situation struct {
 	again, rest []string // the arguments of the command line, up to -- and behind it
-	windows     bool
 	facts       toolchain.Facts
 	set         toolchain.Set
 	cudarc      []catalog.Cudarc
@@ -39,34 +37,13 @@ func (s situation) words(f explain.Found) explain.Words {
 	facts := s.factsFor(f)
 	w := f.Words(facts)
 	if extra, ok := strings.CutPrefix(w.Command, facts[explain.Again]); ok && facts[explain.Again] != "" {
-		w.Command = s.command(strings.Fields(extra)...)
+		words := slices.Concat(s.again, strings.Fields(extra)) // of a flag that stands twice the last one counts
+		if len(s.rest) > 0 {
+			words = append(append(words, "--"), s.rest...)
+		}
+		w.Command = buildenv.PosixWords(words...)
 	}
 	return w
-}
-
-// command is the failed command with further flags of ours, of which the last one of a name counts.
-func (s situation) command(extra ...string) string {
-	words := slices.Concat(s.again, extra)
-	if len(s.rest) > 0 {
-		words = append(append(words, "--"), s.rest...)
-	}
-	for i, w := range words {
-		words[i] = s.quoted(w)
-	}
-	return strings.Join(words, " ")
-}
-
-var plainWord = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./\\~-]+$`)
-
-// quoted writes a word as the user's shell takes it: POSIX single quotes, on Windows double ones, which cmd and PowerShell both know.
-func (s situation) quoted(w string) string {
-	switch {
-	case plainWord.MatchString(w) && (s.windows || !strings.Contains(w, `\`)):
-		return w
-	case s.windows:
-		return `"` + w + `"`
-	}
-	return buildenv.PosixQuote(w)
 }
 
 // factsFor names what is known for one rule; the library's place depends on what its line said.
@@ -165,11 +142,10 @@ type Stages struct {
 func (st Stages) here(ctx context.Context, found explain.Found) situation {
 	m := st.Machine
 	s := situation{
-		again:   append([]string{"gpubuild"}, st.Typed...),
-		windows: m.Host.OS == buildenv.Windows,
-		facts:   st.Facts,
-		set:     st.Set,
-		find:    func(library string) string { return libraryDir(m, library) },
+		again: append([]string{"gpubuild"}, st.Typed...),
+		facts: st.Facts,
+		set:   st.Set,
+		find:  func(library string) string { return libraryDir(m, library) },
 	}
 	if i := slices.Index(s.again, "--"); i >= 0 {
 		s.again, s.rest = slices.Clip(s.again[:i]), s.again[i+1:]

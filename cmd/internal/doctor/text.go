@@ -21,12 +21,12 @@ var sections = []struct {
 
 // section is the index of a check's section.
 func (c Check) section() int {
-	return max(0, slices.IndexFunc(sections[:], func(s struct {
-		name string
-		ids  []string
-	}) bool {
-		return slices.Contains(s.ids, c.ID)
-	}))
+	for i, s := range sections {
+		if slices.Contains(s.ids, c.ID) {
+			return i
+		}
+	}
+	return 0
 }
 
 // Text words the checks for a person: by section, one fact a line, and the verdict at the end.
