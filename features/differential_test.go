@@ -23,7 +23,7 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// The differential test makes random workspaces of the classes of facts/features.md 3 and holds the quick look at manifests (GPUWork)
+// The differential test makes random workspaces and holds the quick look at manifests (GPUWork)
 // against the unit graph of the real cargo: it may say yes where cargo links no CUDA, never no where it does. GPUBUILD_TEST=random=N says
 // how many, seed=N where to begin (1).
 

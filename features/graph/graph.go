@@ -97,7 +97,7 @@ func Parse(r io.Reader) (*Graph, error) {
 }
 
 // Host says whether the unit runs on the building machine and is no part of what it builds. `platform` does not show it: it is empty for
-// both sides when no --target is given (facts/measured.md 4).
+// both sides when no --target is given (measured with cargo 1.95).
 func (u *Unit) Host() bool {
 	return u.Mode == "run-custom-build" || slices.Contains(u.Target.Kind, "custom-build") || slices.Contains(u.Target.Kind, "proc-macro")
 }

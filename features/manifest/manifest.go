@@ -225,7 +225,7 @@ func (d *Dependency) fill(h buildenv.Host, dir string, v any) {
 }
 
 // inherit applies the workspace's table to what a member takes from it.
-// Source: the cargo book, specifying-dependencies.md "Inheriting a dependency from a workspace", and facts/features.md 2: features are
+// Source: the cargo book, specifying-dependencies.md "Inheriting a dependency from a workspace", and measured: features are
 // added; default-features = true over the workspace's false turns them on; false over true is ignored (edition 2024: cargo's error).
 func (p *Package) inherit(h buildenv.Host, root *Package) {
 	ws := root.workspace

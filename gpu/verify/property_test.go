@@ -128,7 +128,7 @@ func each(do func(*rand.Rand, *Process)) func(*rand.Rand, *Evidence, *Rules) {
 	}
 }
 
-// claims are what a verdict says of the evidence, in the words of shared/facts/proof.md 5 and the architecture's "Verdicts", and written without
+// claims are what a verdict says of the evidence, in the words of docs/verdicts.md, and written without
 // a look at the judge. Each answers what is not so.
 var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 	Proved: {

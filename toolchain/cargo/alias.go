@@ -53,42 +53,30 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 	}
 }
 
-// foreignAlias returns an *AliasError if a file of the repository gives this command line a flag of ours.
+// foreignAlias returns an error if a file of the repository gives this command line a flag of ours.
 func foreignAlias(h buildenv.Host, t Tool, c config, name string) error {
 	for _, is := range c {
 		if is.origin == "" || is.origin == "--config" || UsersConfig(h, t, is.origin) {
 			continue
 		}
 		if is.unread != nil {
-			return &AliasError{Path: is.origin, Alias: name}
+			return aliasError(is.origin, name, "a flag of gpubuild's")
 		}
 		expanded, _ := command(is.get("alias", name))
 		for _, w := range expanded {
 			if flag, _, _ := strings.Cut(w, "="); strings.HasPrefix(flag, ownPrefix) {
-				return &AliasError{Path: is.origin, Alias: name, Flag: flag}
+				return aliasError(is.origin, name, flag)
 			}
 		}
 	}
 	return nil
 }
 
-// AliasError says that an alias of a repository's carries a flag of ours: it could start a download, agree to the repository's own tools or
+// aliasError says that an alias of a repository's carries a flag of ours: it could start a download, agree to the repository's own tools or
 // write a file, with a command line that shows none of it.
-type AliasError struct {
-	Path  string
-	Alias string
-	Flag  string // empty: not known
-}
-
-func (e *AliasError) Error() string {
-	return fmt.Sprintf("%s: the alias `%s` has %s: a repository may not give flags to gpubuild", e.Path, e.Alias,
-		cmp.Or(e.Flag, "a flag of gpubuild's"))
-}
-
-func (e *AliasError) ExitCode() int { return exit.Config }
-
-func (e *AliasError) Hint() string {
-	return "remove the flag and give it on the command line, or define the alias in your own configuration (CARGO_HOME)"
+func aliasError(path, alias, flag string) error {
+	return exit.Errorf(exit.Config, "remove the flag and give it on the command line, or define the alias in your own configuration (CARGO_HOME)",
+		"%s: the alias `%s` has %s: a repository may not give flags to gpubuild", path, alias, flag)
 }
 
 // UsersConfig reports whether a configuration file is the user's own, below CARGO_HOME, and not of a repository. What cargo unpacked there

@@ -8,5 +8,5 @@
 // Limits: a flag that a later cargo adds passes untouched, but a value that follows it as a word of its own looks like a positional.
 // Windows' and cargo's own files below target are read by nobody here; paths of messages are as cargo writes them.
 //
-// Facts about cargo carry the version they were observed with; "measured" is shared/facts/measured.md section 4 (cargo 1.95).
+// Facts about cargo carry the version they were observed with; "measured": with cargo 1.95.
 package cargo

@@ -196,7 +196,7 @@ func TestReachIsWhatRustcGot(t *testing.T) {
 			t.Errorf("%s: rustc received %v, gpubuild says %v, want %q", tt.words, theirs, ours, tt.want)
 		}
 	}
-	// several targets have units of their own, with their own tables; cargo resolves the features of both together (facts/features.md 2)
+	// several targets have units of their own, with their own tables; cargo resolves the features of both together
 	if got := says("", "-p", "app", "--features", "cuda", "--target", host, "--target", "x86_64-pc-windows-msvc"); len(got) != 1 ||
 		!got["cuda windows"] {
 		t.Errorf("two targets: %v", got)

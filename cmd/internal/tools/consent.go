@@ -32,7 +32,7 @@ type Guard struct {
 	foreign []cargo.Given   // variables that the repository's files set
 	own     func() []string // what the user's own environment and flags lead to
 	mu      sync.Mutex      // discovery asks several programs at a time
-	refused *UntrustedError // the first program that was not started
+	refused error           // the first program that was not started
 }
 
 // guard is made of everything that files of the repository say: [env] tables of cargo's configuration, and the toolkit in gpubuild.toml.
@@ -180,7 +180,7 @@ func (g *Guard) ownValues(env buildenv.Env) buildenv.Env {
 	return env
 }
 
-// check returns an *UntrustedError if a program or a directory is the repository's, and the user has not agreed to it.
+// check returns an error if a program or a directory is the repository's, and the user has not agreed to it.
 func (g *Guard) check(paths ...string) error {
 	h := g.host
 	for _, path := range paths {
@@ -194,10 +194,10 @@ func (g *Guard) check(paths ...string) error {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			if g.refused == nil {
-				g.refused = &UntrustedError{By: g.named, Path: path, Root: dir}
 				if !h.Below(g.project, dir) && !h.Below(dir, g.project) {
-					g.refused.Root = g.project
+					dir = g.project
 				}
+				g.refused = untrusted(path, dir, g.named)
 			}
 			return g.refused
 		}
@@ -244,20 +244,10 @@ func (g *Guard) Check(s toolchain.Set) error {
 	return g.check(append(paths, s.Launchers...)...)
 }
 
-// UntrustedError says that a repository wants its own compiler or toolkit to be used.
-type UntrustedError struct {
-	By         []string // what the repository's files say about tools
-	Path, Root string
-}
-
-func (e *UntrustedError) Error() string {
-	return fmt.Sprintf("%s is in the repository, and only the repository names it (%s): gpubuild runs no tool of a repository without "+
-		"your consent", e.Path, strings.Join(e.By, "; "))
-}
-
-func (e *UntrustedError) ExitCode() int { return exit.Config }
-
-func (e *UntrustedError) Hint() string {
-	return fmt.Sprintf("if you trust it: --gpu-trust-project, or trust = [%q] in your own configuration (%s); else remove the setting",
-		e.Root, "`gpubuild help config`")
+// untrusted says that a repository wants its own compiler or toolkit to be used; by lists what its files say about tools.
+func untrusted(path, root string, by []string) error {
+	return exit.Errorf(exit.Config, fmt.Sprintf("if you trust it: --gpu-trust-project, or trust = [%q] in your own configuration (%s); else "+
+		"remove the setting", root, "`gpubuild help config`"),
+		"%s is in the repository, and only the repository names it (%s): gpubuild runs no tool of a repository without your consent",
+		path, strings.Join(by, "; "))
 }

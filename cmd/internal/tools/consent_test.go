@@ -2,7 +2,7 @@ package tools
 
 import (
 	"context"
-	"errors"
+	"strings"
 	"testing"
 
 	"gpubuild/buildenv"
@@ -48,11 +48,11 @@ func TestGuardChecksWhatIsRun(t *testing.T) {
 	} {
 		g := &Guard{host: h, roots: []string{"/r"}, named: []string{"NVCC"}, own: func() []string { return []string{"", "/r/own/gcc"} }}
 		err := g.check(tt.paths...)
-		refused, is := errors.AsType[*UntrustedError](err)
-		if is != (tt.want != "") || is && (refused.Path != tt.want || exit.Of(err) != exit.Config) {
+		is := err != nil
+		if is != (tt.want != "") || is && (!strings.HasPrefix(err.Error(), tt.want+" is in the repository") || exit.Of(err) != exit.Config) {
 			t.Errorf("%s: %v", tt.story, err)
 		}
-		if is && g.check("/r/other") != error(refused) {
+		if is && g.check("/r/other") != err {
 			t.Errorf("%s: the second refusal hides the first", tt.story)
 		}
 	}

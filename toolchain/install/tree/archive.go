@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 )
 
 // Archive is one file that goes into a toolkit: a pinned wheel, or an archive of NVIDIA's redistributables.
@@ -84,25 +85,14 @@ func (e *HashError) Hint() string {
 		"then try another index (PIP_INDEX_URL, GPUBUILD_REDIST)"
 }
 
-// ArchiveError says that an archive, or one entry of it, may not or cannot be unpacked.
-type ArchiveError struct {
-	Archive, Entry, Why string
-	Err                 error
-}
-
-func (e *ArchiveError) Error() string {
-	s := e.Archive
-	if e.Entry != "" {
-		s += fmt.Sprintf(": entry %q", e.Entry)
+// archiveError says that an archive, or one entry of it, may not or cannot be unpacked.
+func archiveError(archive, entry, why string, err error) error {
+	if entry != "" {
+		archive += fmt.Sprintf(": entry %q", entry)
 	}
-	if e.Err != nil {
-		return fmt.Sprintf("%s: %s: %v", s, e.Why, e.Err)
+	const fix = "nothing was installed; remove the file and run the same command again"
+	if err != nil {
+		return exit.Errorf(0, fix, "%s: %s: %w", archive, why, err)
 	}
-	return s + ": " + e.Why
-}
-
-func (e *ArchiveError) Unwrap() error { return e.Err }
-
-func (e *ArchiveError) Hint() string {
-	return "nothing was installed; remove the file and run the same command again"
+	return exit.Errorf(0, fix, "%s: %s", archive, why)
 }

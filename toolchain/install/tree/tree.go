@@ -195,6 +195,6 @@ func (t *Tree) write(rel string, data []byte) error {
 	delete(t.files, strings.ToLower(rel))
 	t.mu.Unlock()
 	return t.put(File{Path: rel, Size: int64(len(data))}, bytes.NewReader(data), func(why string, err error) error {
-		return &ArchiveError{Archive: rel, Why: why, Err: err}
+		return archiveError(rel, "", why, err)
 	})
 }

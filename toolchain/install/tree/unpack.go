@@ -44,7 +44,7 @@ func (t *Tree) Unpack(ctx context.Context, sources []Source, workers int) error 
 			opened = append(opened, z)
 			err = t.unpackZip(ctx, z, s.Archive, work)
 		} else if disk := (*fs.PathError)(nil); !errors.As(err, &disk) {
-			err = &ArchiveError{Archive: s.File, Why: "cannot be read", Err: err}
+			err = archiveError(s.File, "", "cannot be read", err)
 		}
 		if err != nil {
 			work.Go(func() error { return err })
@@ -66,7 +66,7 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 	// klauspost's decoder is a third faster than the standard library's.
 	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(bufio.NewReaderSize(r, 16<<10)) })
 	if len(z.File) > maxEntries {
-		return &ArchiveError{Archive: a.File, Why: fmt.Sprintf("holds %d entries", len(z.File))}
+		return archiveError(a.File, "", fmt.Sprintf("holds %d entries", len(z.File)), nil)
 	}
 	type job struct {
 		entry *zip.File
@@ -79,12 +79,12 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 		size := f.UncompressedSize64
 		switch total += size; {
 		case err != nil:
-			return &ArchiveError{Archive: a.File, Entry: f.Name, Why: err.Error()}
+			return archiveError(a.File, f.Name, err.Error(), nil)
 		case !f.Mode().IsRegular() && !f.Mode().IsDir():
 			why := "it is neither a file nor a directory (" + f.Mode().Type().String() + ")"
-			return &ArchiveError{Archive: a.File, Entry: f.Name, Why: why}
+			return archiveError(a.File, f.Name, why, nil)
 		case size > a.limit() || total > a.limit():
-			return &ArchiveError{Archive: a.File, Entry: f.Name, Why: a.tooLarge()}
+			return archiveError(a.File, f.Name, a.tooLarge(), nil)
 		case rel != "":
 			jobs = append(jobs, job{f, rel})
 		}
@@ -97,7 +97,7 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 				return err
 			}
 			bad := func(why string, err error) error {
-				return &ArchiveError{Archive: a.File, Entry: j.entry.Name, Why: why, Err: err}
+				return archiveError(a.File, j.entry.Name, why, err)
 			}
 			r, err := j.entry.Open()
 			if err != nil {
@@ -113,7 +113,7 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 // unpackTar adds the files of a .tar.xz.
 func (t *Tree) unpackTar(ctx context.Context, s Source) error {
 	bad := func(entry, why string, err error) error {
-		return &ArchiveError{Archive: s.File, Entry: entry, Why: why, Err: err}
+		return archiveError(s.File, entry, why, err)
 	}
 	f, err := os.Open(s.From)
 	if err != nil {

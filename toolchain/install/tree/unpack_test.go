@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/ulikunitz/xz"
+
+	"gpubuild/buildenv/exit"
 )
 
 // entry is one entry of an archive.
@@ -133,8 +135,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := create(t, root).Unpack(context.Background(), []Source{{w, path}}, 1)
-			var bad *ArchiveError
-			if err == nil || tt.why != "" && (!errors.As(err, &bad) || !strings.Contains(err.Error(), tt.why)) {
+			if err == nil || tt.why != "" && (!strings.Contains(exit.Hint(err), "nothing was installed") || !strings.Contains(err.Error(), tt.why)) {
 				t.Errorf("got %v, want %q", err, tt.why)
 			}
 			if entries, _ := os.ReadDir(filepath.Dir(filepath.Dir(root))); len(entries) != 1 {
@@ -151,8 +152,7 @@ func TestBrokenArchives(t *testing.T) {
 	for name, data := range map[string][]byte{"nothing": nil, "cut": good[:len(good)/2], "flipped": flipped, "text": []byte("<html>404</html>")} {
 		t.Run(name, func(t *testing.T) {
 			path, w := put(t, data)
-			var bad *ArchiveError
-			if err := create(t, t.TempDir()).Unpack(context.Background(), []Source{{w, path}}, 2); !errors.As(err, &bad) {
+			if err := create(t, t.TempDir()).Unpack(context.Background(), []Source{{w, path}}, 2); !strings.Contains(exit.Hint(err), "nothing was installed") {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ulikunitz/xz"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -49,8 +50,7 @@ func TestTarsThatAreRefused(t *testing.T) {
 			}
 			a := Archive{Part: "nvcc", Package: "cuda_nvcc", Version: "1", File: "c.tar.xz", Path: "c.tar.xz", Size: int64(len(data))}
 			err := create(t, root).Unpack(context.Background(), []Source{{a, archive}}, 1)
-			var bad *ArchiveError
-			if !errors.As(err, &bad) || !strings.Contains(err.Error(), tt.why) {
+			if !strings.Contains(exit.Hint(err), "nothing was installed") || !strings.Contains(err.Error(), tt.why) {
 				t.Errorf("got %v, want %q", err, tt.why)
 			}
 			if entries, _ := os.ReadDir(filepath.Dir(root)); len(entries) != 1 {
@@ -113,8 +113,7 @@ func TestTarsThatAreRefused(t *testing.T) {
 		if err := os.WriteFile(archive, whole[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var bad *ArchiveError
-		if err := create(t, t.TempDir()).Unpack(context.Background(), []Source{{Archive{File: "c.tar.xz", Path: "c.tar.xz", Size: 1}, archive}}, 1); !errors.As(err, &bad) {
+		if err := create(t, t.TempDir()).Unpack(context.Background(), []Source{{Archive{File: "c.tar.xz", Path: "c.tar.xz", Size: 1}, archive}}, 1); !strings.Contains(exit.Hint(err), "nothing was installed") {
 			t.Errorf("cut after %d bytes: %v", n, err)
 		}
 	}
