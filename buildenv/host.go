@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
@@ -87,6 +88,29 @@ func (h Host) Names(dir string) []string {
 	out := make([]string, 0, len(entries))
 	for _, e := range entries {
 		out = append(out, e.Name())
+	}
+	return out
+}
+
+// Dirs lists the directories that an absolute pattern means; a * stands for any part of a name.
+func (h Host) Dirs(pattern string) (out []string) {
+	if !strings.Contains(pattern, "*") {
+		if h.IsDir(pattern) {
+			out = append(out, pattern)
+		}
+		return out
+	}
+	name := h.Base(pattern)
+	for _, dir := range h.Dirs(h.Dir(pattern)) {
+		names := []string{name}
+		if strings.Contains(name, "*") {
+			names = h.Names(dir)
+		}
+		for _, n := range names {
+			if fits, _ := path.Match(name, n); fits && h.IsDir(h.Join(dir, n)) {
+				out = append(out, h.Join(dir, n))
+			}
+		}
 	}
 	return out
 }

@@ -248,32 +248,9 @@ func (l looker) usual() (out []place) {
 		out = append(out, place{AdminLink, Source{Given, "a usual place"}, "", !l.h.IsDir(AdminLink)})
 	}
 	for _, pattern := range UsualPlaces(l.h) {
-		for _, dir := range l.glob(pattern) {
+		for _, dir := range l.h.Dirs(pattern) {
 			out = append(out, place{dir, Source{Usual, "a usual place"}, "", false})
 		}
-	}
-	return out
-}
-
-// glob expands a pattern with a * at the end of some of its elements.
-func (l looker) glob(pattern string) []string {
-	dir, name := l.h.Dir(pattern), l.h.Base(pattern)
-	if !strings.Contains(pattern, "*") {
-		if l.h.IsDir(pattern) {
-			return []string{pattern}
-		}
-		return nil
-	}
-	prefix, starred := strings.CutSuffix(name, "*")
-	var out []string
-	for _, d := range l.glob(dir) {
-		if !starred {
-			if p := l.h.Join(d, name); l.h.IsDir(p) {
-				out = append(out, p)
-			}
-			continue
-		}
-		out = append(out, l.list(d, prefix)...)
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu"
 )
 
 // Instance is one installed Visual Studio or Build Tools.
@@ -26,7 +27,7 @@ type Instance struct {
 
 // Major is 15, 16, 17 or 18; 0 when it is not known.
 func (i Instance) Major() int {
-	if n := numbers(i.Version); len(n) > 0 {
+	if n := gpu.Numbers(i.Version); len(n) > 0 {
 		return n[0]
 	}
 	return 0
@@ -44,25 +45,6 @@ func (i Instance) String() string {
 		}
 	}
 	return s
-}
-
-// numbers reads "14.44.35207" as 14, 44, 35207; what stands behind the last number counts not. It is nil when there is none.
-func numbers(s string) []int {
-	var out []int
-	for _, f := range strings.Split(s, ".") {
-		end := strings.IndexFunc(f, func(r rune) bool { return r < '0' || r > '9' })
-		if end >= 0 {
-			f = f[:end]
-		}
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			break
-		}
-		if out = append(out, n); end >= 0 {
-			break
-		}
-	}
-	return out
 }
 
 // state is what is read of a state.json.
@@ -207,7 +189,7 @@ func (f *finder) registered() {
 		}
 		for _, n := range names {
 			path, err := f.h.Registry.String(key, n, view)
-			if err == nil && numbers(n) != nil && numbers(n)[0] >= 15 {
+			if err == nil && gpu.Numbers(n) != nil && gpu.Numbers(n)[0] >= 15 {
 				f.add(path, state{version: n}, key)
 			}
 		}

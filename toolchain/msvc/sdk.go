@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu"
 )
 
 // Kit is one version of the Windows SDK, or of the C run-time library (UCRT) that comes with it.
@@ -83,7 +84,7 @@ func (f *finder) kits() (sdks, ucrts []Kit) {
 	roots, origins := f.kitRoots()
 	for n, root := range roots {
 		for _, v := range h.Names(h.Join(root, "Include")) {
-			if !strings.HasPrefix(v, "10.") || numbers(v) == nil {
+			if !strings.HasPrefix(v, "10.") || gpu.Numbers(v) == nil {
 				continue
 			}
 			k := Kit{Root: root, Version: v, Origin: origins[n]}
@@ -114,7 +115,7 @@ func (f *finder) kits() (sdks, ucrts []Kit) {
 		if ra, rb := rank(a), rank(b); ra != rb {
 			return ra - rb
 		}
-		return slices.Compare(numbers(b.Version), numbers(a.Version))
+		return slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version))
 	}
 	slices.SortStableFunc(sdks, order)
 	slices.SortStableFunc(ucrts, order)

@@ -33,7 +33,7 @@ type Toolset struct {
 
 // Name is the version as people ask for it: 14.44.
 func (t Toolset) Name() string {
-	n := numbers(t.Version)
+	n := gpu.Numbers(t.Version)
 	if len(n) < 2 {
 		return t.Version
 	}
@@ -43,7 +43,7 @@ func (t Toolset) Name() string {
 // Is says whether a version such as 14.44, 14.44.35207 or 14.44.17.14 means the toolset. Of four numbers the last two are the Visual Studio
 // that brought it, which the directory's name does not contain.
 func (t Toolset) Is(version string) bool {
-	want, have := numbers(version), numbers(t.Version)
+	want, have := gpu.Numbers(version), gpu.Numbers(t.Version)
 	if len(want) == 4 {
 		want = want[:2]
 	}
@@ -122,12 +122,12 @@ func (f *finder) toolsets(i Instance) []Toolset {
 		if !toolsetName.MatchString(name) {
 			continue
 		}
-		t := Toolset{Version: name, MSC: 1900 + numbers(name)[1], Dir: h.Join(dir, name), Target: f.target, Default: name == standard,
+		t := Toolset{Version: name, MSC: 1900 + gpu.Numbers(name)[1], Dir: h.Join(dir, name), Target: f.target, Default: name == standard,
 			Install: i.Path, Product: i.String(), Release: i.Version}
 		f.complete(&t)
 		out = append(out, t)
 	}
-	slices.SortStableFunc(out, func(a, b Toolset) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
+	slices.SortStableFunc(out, func(a, b Toolset) int { return slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version)) })
 	return out
 }
 
@@ -190,7 +190,7 @@ func Find(h buildenv.Host, arch string) Found {
 	f.registered()
 	f.prompt()
 	f.usual()
-	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
+	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version)) })
 	var all []Toolset
 	for n := range f.instances {
 		f.instances[n].Toolsets = f.toolsets(f.instances[n])
@@ -204,7 +204,7 @@ func Find(h buildenv.Host, arch string) Found {
 			}
 			return 1
 		}
-		return slices.Compare(numbers(b.Version), numbers(a.Version))
+		return slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version))
 	})
 	out := Found{Instances: f.instances, Toolsets: all}
 	out.SDKs, out.UCRTs = f.kits()

@@ -76,7 +76,7 @@ func hasLibclang(h buildenv.Host) bool {
 	}
 	for _, pattern := range []string{"/usr/lib*", "/usr/lib*/*", "/usr/lib*/*/*",
 		"/usr/local/lib*", "/usr/local/lib*/*", "/usr/local/lib*/*/*", "/usr/local/llvm*/lib*"} {
-		dirs = append(dirs, glob(h, pattern)...)
+		dirs = append(dirs, h.Dirs(pattern)...)
 	}
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		return slices.ContainsFunc(h.Names(dir), func(name string) bool {
@@ -85,27 +85,6 @@ func hasLibclang(h buildenv.Host) bool {
 				(version[0] == '.' || len(version) > 1 && version[0] == '-' && version[1] < 'A')
 		})
 	})
-}
-
-// glob lists the paths that a pattern with slashes means.
-func glob(h buildenv.Host, pattern string) []string {
-	paths := []string{"/"}
-	for _, step := range strings.Split(pattern[1:], "/") {
-		var next []string
-		for _, dir := range paths {
-			if !strings.Contains(step, "*") {
-				next = append(next, h.Join(dir, step))
-				continue
-			}
-			for _, name := range h.Names(dir) {
-				if fits, _ := path.Match(step, name); fits {
-					next = append(next, h.Join(dir, name))
-				}
-			}
-		}
-		paths = next
-	}
-	return paths
 }
 
 var submodulePath = lazyregexp.New(`(?m)^\s*path\s*=\s*(.+?)\s*$`)
