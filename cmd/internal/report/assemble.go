@@ -61,14 +61,19 @@ func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
 	}
 	watching, watchFindings := watchEnds(s.Watch)
 	checks := withFailure(append(s.checks(others), watching...), s.Verb, end)
-	for i, c := range checks {
-		if lines := compileErrorLines(m, s, end); c.State == Failed && c.Name == "" && len(lines) > 0 {
-			checks[i].Message, checks[i].Detail = lines[0], strings.Join(lines, "\n")
-			break
+	ended := endFindings(m, s, others)
+	var lines []string // rustc's errors
+	for _, f := range ended {
+		if f.ID == "build.compile-error" {
+			lines = append(lines, place(f)+": "+f.Message)
 		}
 	}
+	failed := slices.IndexFunc(checks, func(c Check) bool { return c.State == Failed && c.Name == "" })
+	if failed >= 0 && len(lines) > 0 {
+		checks[failed].Message, checks[failed].Detail = lines[0], strings.Join(lines, "\n")
+	}
 	r := s.Result.begun(m, words, end)
-	r.Checks, r.Findings = checks, slices.Concat(r.Findings, endFindings(m, s, others), watchFindings)
+	r.Checks, r.Findings = checks, slices.Concat(r.Findings, ended, watchFindings)
 	if !s.Judged {
 		r.Set = nil
 	}
@@ -153,19 +158,8 @@ func OfProof(m *session.Machine, p proof.Proof, r *fatbin.Report, ended error) R
 		Code:  proof.Line(r),
 		Proof: OfProgram(p),
 	}
-	c := Check{
-		ID:      CheckProof,
-		Name:    made.Name,
-		State:   Passed,
-		Message: "ran its kernel on " + p.Verdict.Device,
-		Detail:  strings.Join(p.Verdict.Lines, "\n"),
-	}
-	if p.Verdict.Kind != verify.Proved {
-		c.Message = ""
-		if p.Verdict.Why != "" {
-			c.Message = p.Verdict.Kind.String() + ": " + p.Verdict.Why
-		}
-	}
+	c := Stages{}.proofCheck(made, exit.Done)
+	c.State = Passed
 	out := Result{Verb: "prove", Programs: []Program{made}}
 	if ended != nil {
 		c.State = Failed

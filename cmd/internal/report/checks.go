@@ -90,7 +90,7 @@ func (s Stages) proofCheck(p Program, code int) Check {
 	case p.Proof.Verdict == Proved:
 		c.State, c.Message = Passed, "ran its kernel on "+p.Proof.Device
 	default:
-		c.Message = p.Proof.Verdict + ": " + p.Proof.Why
+		c.Message = strings.TrimSuffix(p.Proof.Verdict+": "+p.Proof.Why, ": ")
 	}
 	if p.Proof != nil {
 		c.Detail = strings.Join(p.Proof.Lines, "\n")

@@ -39,9 +39,13 @@ func endFindings(m *session.Machine, s Stages, end error) []finding.Finding {
 	}
 	if isExit(end) {
 		for _, d := range s.CompileErrors {
+			file := d.Path
+			if !m.Host.IsAbs(file) { // cargo starts rustc in the workspace's root
+				file = m.Host.Join(s.Root, file)
+			}
 			out = append(out, finding.Of(finding.Finding{
-				ID: "build.compile-error", Message: d.Message, Path: m.Shown(s.rustcPath(m, d.Path)), Line: d.Line,
-				Column: d.Column, Width: d.Width, Code: d.Code, Label: d.Label,
+				ID: "build.compile-error", Message: d.Message, Path: m.Shown(file), Line: d.Line, Column: d.Column, Width: d.Width, Code: d.Code,
+				Label: d.Label,
 			}))
 		}
 	}
@@ -84,26 +88,6 @@ func isExit(err error) bool {
 
 // isInterrupted says whether the user ended the run: nothing is reported of it.
 func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
-
-// compileErrorLines are rustc's first errors of a build that failed, a line each.
-func compileErrorLines(m *session.Machine, s Stages, end error) []string {
-	if !isExit(end) {
-		return nil
-	}
-	var out []string
-	for _, d := range s.CompileErrors {
-		out = append(out, fmt.Sprintf("%s:%d: %s", m.Shown(s.rustcPath(m, d.Path)), d.Line, d.Message))
-	}
-	return out
-}
-
-// rustcPath makes a path of rustc's absolute: cargo starts it in the workspace's root.
-func (s Stages) rustcPath(m *session.Machine, path string) string {
-	if m.Host.IsAbs(path) {
-		return path
-	}
-	return m.Host.Join(s.Root, path)
-}
 
 // failure words an error that nothing else has put among the findings.
 func failure(m *session.Machine, end error, verb string) (finding.Finding, bool) {
