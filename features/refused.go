@@ -7,6 +7,7 @@ import (
 
 	"github.com/xrash/smetrics"
 
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
@@ -21,8 +22,7 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 			if accepts(p, member, feature, e.Text) {
 				continue
 			}
-			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, e.Text)
-			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
+			f := refused(member, feature, e.Text)
 			instead := nearest(e.Text, slices.DeleteFunc(possible(p, member), func(s string) bool { return s == feature }))
 			for _, s := range []string{strings.TrimPrefix(e.Text, "dep:"), "dep:" + e.Text, e.Dep + "/" + feature} {
 				if s != e.Text && accepts(p, member, feature, s) {
@@ -36,6 +36,35 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 				f.Fix = edit.FeatureLine(feature, manifest.Union(list))
 			}
 			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func refused(member *manifest.Package, feature, edge string) Finding {
+	f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, edge)
+	f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
+	return f
+}
+
+// lacking is how cargo 1.95 says that a dependency has no such feature.
+var lacking = lazyregexp.New("package `([^` ]+)[^`]*` depends on `([^`]+)` with feature `([^`]+)` but")
+
+// RefusedBy finds the edge that cargo's refusal names: the dependency may be one whose manifest nothing here leads to, such as by [patch].
+func RefusedBy(p *manifest.Project, words string) (out []Finding) {
+	named := lacking.FindStringSubmatch(words)
+	for _, member := range p.Members {
+		if named == nil || member.Name != named[1] {
+			continue
+		}
+		for _, d := range member.Dependencies {
+			for _, feature := range member.FeatureNames() {
+				for _, e := range member.Edges(feature) {
+					if d.Package == named[2] && d.Key == e.Dep && e.Feature == named[3] {
+						out = append(out, refused(member, feature, e.Text))
+					}
+				}
+			}
 		}
 	}
 	return out

@@ -88,7 +88,11 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if err == nil {
 		return Judge(s, tool, g, o), nil
 	}
-	if edges := refusedEdges(s); o.Edges && len(edges) > 0 {
+	edges := refusedEdges(s)
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && len(edges) == 0 {
+		edges = features.RefusedBy(s.Project, string(refused.Stderr))
+	}
+	if o.Edges && len(edges) > 0 {
 		return Judged{Session: s, Answer: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
 			Roots: []features.Root{}, Paths: []graph.Why{}, Units: []features.ScriptUnit{}}}, nil
 	}
