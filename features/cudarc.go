@@ -32,9 +32,6 @@ func (j *judge) versionless(i int, c catalog.Cudarc) {
 		if p == nil {
 			continue
 		}
-		if p.Name == n.Name && p.Declares(version) {
-			f.Path, f.Line, f.Fix, f.Ask = p.Manifest, p.FeatureLine(version), "", []string{version}
-		}
 		for _, d := range p.Dependencies {
 			if d.Package == n.Name {
 				f.Path, f.Line, f.Fix, f.Ask = p.Manifest, p.DependencyLine(d), "", []string{d.Key + "/" + version}

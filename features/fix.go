@@ -258,14 +258,9 @@ func (k *rootJudge) fixNothing(f *Finding, backend string, asked []string) {
 
 // turning is a feature of a package that turns an optional dependency on; empty when there is none.
 func turning(p *manifest.Package, dep string) string {
-	if p.Implicit(dep) {
-		return dep
-	}
-	for _, f := range slices.Sorted(maps.Keys(p.Features)) {
-		for _, s := range p.Features[f] {
-			if e := manifest.ParseEdge(s); e.Dep == dep && !e.Weak {
-				return f
-			}
+	for _, f := range p.FeatureNames() {
+		if slices.ContainsFunc(p.Edges(f), func(e manifest.Edge) bool { return e.Dep == dep && !e.Weak }) {
+			return f
 		}
 	}
 	return ""

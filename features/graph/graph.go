@@ -10,10 +10,7 @@ import (
 	"gpubuild/buildenv/exit"
 )
 
-const (
-	graphLimit = 256 << 20 // bytes of a unit graph; entrenar's (456 packages) is below 1 MiB
-	maxUnits   = 1 << 20
-)
+const graphLimit = 256 << 20 // bytes of a unit graph; entrenar's (456 packages) is below 1 MiB
 
 // Graph is cargo's unit graph: what it will compile and run, and with which features.
 type Graph struct {
@@ -45,11 +42,6 @@ type UnitDep struct {
 	Name  string `json:"extern_crate_name"` // what the source calls it; shows renames
 }
 
-// notUnderstood says that cargo's answer is not in a form that is understood here: what is built is unknown.
-func notUnderstood(format string, args ...any) error {
-	return exit.Errorf(0, "this cargo's answer is not understood: use a stable cargo of 1.78 or newer", format, args...)
-}
-
 // Parse reads the answer of `cargo build --unit-graph`. Another version than 1 is an error.
 func Parse(r io.Reader) (*Graph, error) {
 	data, err := io.ReadAll(io.LimitReader(r, graphLimit+1))
@@ -57,7 +49,7 @@ func Parse(r io.Reader) (*Graph, error) {
 		return nil, fmt.Errorf("unit graph: %w", err)
 	}
 	bad := func(format string, a ...any) (*Graph, error) {
-		return nil, notUnderstood("unit graph: "+format, a...)
+		return nil, exit.Errorf(0, "this cargo's answer is not understood: use a stable cargo of 1.78 or newer", "unit graph: "+format, a...)
 	}
 	if len(data) > graphLimit {
 		return bad("larger than %d bytes", graphLimit)
@@ -74,9 +66,6 @@ func Parse(r io.Reader) (*Graph, error) {
 		return bad("version %d, only 1 is understood", g.Version)
 	case err != nil:
 		return bad("%v", err)
-	}
-	if len(g.Units) > maxUnits {
-		return bad("%d units", len(g.Units))
 	}
 	for i, u := range g.Units {
 		if u.PkgID == "" {

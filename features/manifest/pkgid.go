@@ -11,7 +11,6 @@ import (
 type PkgID struct {
 	Kind    string // path, registry, sparse, git; empty when unknown
 	URL     string // without kind, query and fragment
-	Query   string // of a git source: branch=…, tag=…, rev=…
 	Name    string
 	Version string
 }
@@ -60,7 +59,7 @@ func source(s string) PkgID {
 	}
 	id.Kind = kind
 	rest, _, _ = strings.Cut(rest, "#") // a git source carries its commit in the older form
-	id.URL, id.Query, _ = strings.Cut(rest, "?")
+	id.URL, _, _ = strings.Cut(rest, "?")
 	return id
 }
 

@@ -18,7 +18,6 @@ type Request struct {
 	Workspace   bool
 	GPUFeatures []string // of the configuration: names that mean GPU work in this project
 	Targets     []string // --target; empty: the host
-	Dev         bool     // tests, benches or examples are built: dev-dependencies count
 	Scripts     Scripts  // what is known of build scripts, for GPUWork
 }
 
@@ -74,11 +73,6 @@ func ParseRequest(r Request) Asked {
 
 // RequestsGPU reports whether the command line names a feature that IsGPU knows, of whichever package.
 func (a *Asked) RequestsGPU() bool { return a.asks(a.IsGPU) }
-
-// ForGPU says whether any GPU feature was asked for, of whichever package.
-func (a *Asked) ForGPU() bool {
-	return a.All || a.asks(func(f string) bool { return a.IsGPU(f) || a.IsBackend(f) })
-}
 
 func (a *Asked) asks(is func(feature string) bool) bool {
 	known := catalog.Default()

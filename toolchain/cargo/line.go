@@ -130,12 +130,6 @@ func (l Line) WantsJSON() bool {
 	return slices.ContainsFunc(l.MessageFormat, func(f string) bool { return strings.HasPrefix(strings.ToLower(f), "json") })
 }
 
-// WantsTests says whether units that see dev-dependencies are built.
-func (l Line) WantsTests() bool {
-	return l.Verb == "test" || l.Verb == "bench" ||
-		l.Has("--tests", "--test", "--benches", "--bench", "--examples", "--example", "--all-targets")
-}
-
 // Has says whether the line has one of these flags, by the names that Flag gives them.
 func (l Line) Has(names ...string) bool {
 	return slices.ContainsFunc(l.flags(), func(f Flag) bool { return slices.Contains(names, f.Name) })

@@ -157,7 +157,6 @@ func (s *Session) Request() manifest.Request {
 		Features: l.Features, AllFeatures: l.AllFeatures, NoDefault: l.NoDefault,
 		Packages: l.Packages, Excludes: l.Excludes, Workspace: l.Workspace,
 		GPUFeatures: s.Config.GPUFeatures.Value, Targets: l.Target,
-		Dev: l.WantsTests(),
 	}
 }
 
