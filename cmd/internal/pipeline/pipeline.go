@@ -233,7 +233,7 @@ func (c Command) graph(ctx context.Context, s *session.Session) (graph session.G
 		return err
 	}
 	if c.Line.Verb == "install" { // reads no lock file without --locked, and writes none
-		_, err = s.KeepLock(ask)
+		err = s.KeepLock(ask)
 		return graph, err
 	}
 	if err := ask(); err != nil {

@@ -28,19 +28,18 @@ const (
 // User reads the user's own configuration; no file is an empty one.
 func User(h buildenv.Host) (config.User, error) {
 	path := config.UserPath(h)
-	_, _ = h.Files.Stat(path) // who records what a build looks at has to know this file, too
-	data, err := readUser(path)
+	data, err := readUser(h, path)
 	if err != nil {
 		return config.User{}, err
 	}
 	return config.ReadUser(path, data)
 }
 
-func readUser(path string) ([]byte, error) {
+func readUser(h buildenv.Host, path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := h.ReadFile(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -143,7 +142,7 @@ func Use(m *session.Machine, what string) (config.User, error) {
 		}
 		value = what
 	}
-	data, err := readUser(path)
+	data, err := readUser(h, path)
 	if err != nil {
 		return config.User{}, err
 	}
