@@ -44,8 +44,8 @@ func endFindings(m *session.Machine, s Stages, end error) []finding.Finding {
 				file = m.Host.Join(s.Root, file)
 			}
 			out = append(out, finding.Of(finding.Finding{
-				ID: "build.compile-error", Message: d.Message, Path: m.Shown(file), Line: d.Line, Column: d.Column, Width: d.Width, Code: d.Code,
-				Label: d.Label,
+				ID: "build.compile-error", Message: d.Message, Path: m.Shown(file), Line: d.Line, Column: d.Column, Width: d.Width,
+				Code: d.Code, Label: d.Label,
 			}))
 		}
 	}
