@@ -92,7 +92,7 @@ func (h Host) Names(dir string) []string {
 	return out
 }
 
-// Dirs lists the directories that an absolute pattern means; a * stands for any part of a name.
+// Dirs lists the directories that an absolute pattern means; a * is any part of a name.
 func (h Host) Dirs(pattern string) (out []string) {
 	if !strings.Contains(pattern, "*") {
 		if h.IsDir(pattern) {

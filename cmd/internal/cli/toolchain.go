@@ -46,7 +46,8 @@ func toolchainVerb() verb {
 					Examples: []string{"gpubuild toolchain list", "gpubuild toolchain list --available"},
 				},
 				flags: []*flag{
-					toggle("available", "list what `toolchain install` can download, by the pinned wheels and by NVIDIA's server", &o.Offer), json,
+					toggle("available",
+						"list what `toolchain install` can download, by the pinned wheels and by NVIDIA's server", &o.Offer), json,
 				},
 				run: with(func(ctx context.Context, m *session.Machine, o toolchainOptions, names []string) error {
 					if o.Offer {
@@ -60,8 +61,8 @@ func toolchainVerb() verb {
 					Name: "install", Args: "[VERSION]", Usage: "download a toolkit into your cache, without admin rights",
 					Examples: []string{"gpubuild toolchain install 13.4", "gpubuild toolchain install 13.4 --parts cudnn,run"},
 					Text: "There is one toolkit of each version: this adds the parts that it lacks.\n\n" +
-						"Downloads NVIDIA's wheels with your own pip. What is not pinned (CUDA 12, whose wheels contain no nvcc) comes from " +
-						"NVIDIA's redistributable archives, and so does CUDA 13 if there is no pip. Writes nothing outside the cache.",
+						"Downloads NVIDIA's wheels with your own pip. What is not pinned (CUDA 12, whose wheels contain no nvcc) comes " +
+						"from NVIDIA's redistributable archives, and so does CUDA 13 if there is no pip. Writes nothing outside the cache.",
 				},
 				flags: []*flag{
 					newFlag("parts", cargo.Value, "LIST", "parts besides the compiler, such as cudnn,run", func(v string) error {

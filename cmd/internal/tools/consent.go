@@ -246,8 +246,9 @@ func (g *Guard) Check(s toolchain.Set) error {
 
 // untrusted says that a repository wants its own compiler or toolkit to be used; by lists what its files say about tools.
 func untrusted(path, root string, by []string) error {
-	return exit.Errorf(exit.Config, fmt.Sprintf("if you trust it: --gpu-trust-project, or trust = [%q] in your own configuration (%s); else "+
-		"remove the setting", root, "`gpubuild help config`"),
+	fix := fmt.Sprintf("if you trust it: --gpu-trust-project, or trust = [%q] in your own configuration (`gpubuild help config`); else "+
+		"remove the setting", root)
+	return exit.Errorf(exit.Config, fix,
 		"%s is in the repository, and only the repository names it (%s): gpubuild runs no tool of a repository without your consent",
 		path, strings.Join(by, "; "))
 }
