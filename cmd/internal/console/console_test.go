@@ -112,3 +112,17 @@ func TestEveryMessageIsFiltered(t *testing.T) {
 		t.Errorf("%d: %q", got, out.String())
 	}
 }
+
+// TestFold: what goes on stands below its text, and a command stays whole.
+func TestFold(t *testing.T) {
+	for text, want := range map[string]string{
+		"short":                              "short",
+		"one two three four five":            "one two three\nfour five",
+		"  --a  one two three four":          "  --a  one two\n       three\n       four",
+		"  command: gpubuild doctor --for x": "  command: gpubuild doctor --for x",
+	} {
+		if got := console.Fold(text, 16); got != want {
+			t.Errorf("%q: got\n%s\nwant\n%s", text, got, want)
+		}
+	}
+}
