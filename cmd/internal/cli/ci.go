@@ -30,7 +30,8 @@ func ciVerb() verb {
 				Name: "init", Args: ci.ProviderNames("|"), Usage: "write a workflow that builds, tests and proves this workspace",
 				Project: true,
 				Examples: []string{"gpubuild ci init github --install 'cargo binstall -y gpubuild' --stdout",
-					"gpubuild ci init gitlab --install 'cargo binstall -y gpubuild' --gpu-runner gpu --prove='--bin app --features cuda -- --device cuda'"},
+					"gpubuild ci init gitlab --install 'cargo binstall -y gpubuild' --gpu-runner gpu " +
+						"--prove='--bin app --features cuda -- --device cuda'"},
 				Text: "Without CUDA: check, clippy and the feature lint. For each feature that leads to a GPU crate: a build, and with " +
 					"--gpu-runner or --on the tests, on the GPU. The last job joins the results, and fails if one is missing.\n" +
 					"The file is yours from then on; gpubuild does not read it.",

@@ -360,8 +360,8 @@ func checkHostCompiler(f Facts) Check {
 		c.State, c.Says = OK, f.Chosen.Compiler.Named()
 		for _, k := range f.Toolchain.Compilers {
 			if k.Word != "" && k.Problem != "" {
-				c.State, c.Says, c.Fix = Warning, c.Says+fmt.Sprintf("; %s=%s: %s", k.Word, k.Path, k.Problem), "unset it, or name a compiler that is there"
-				c.Breaks = "crates that compile C or C++ by that variable"
+				c.State, c.Says = Warning, c.Says+fmt.Sprintf("; %s=%s: %s", k.Word, k.Path, k.Problem)
+				c.Fix, c.Breaks = "unset it, or name a compiler that is there", "crates that compile C or C++ by that variable"
 			}
 		}
 		return c

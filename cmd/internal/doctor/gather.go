@@ -206,7 +206,8 @@ func (f *Facts) notOpened(m *session.Machine, err error) {
 		return
 	}
 	f.NoProject, f.ProjectBad = Lack{withoutPasswords(err.Error()), exit.Hint(err)}, true
-	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && f.NoProject.Fix == "" && strings.Contains(string(refused.Stderr), "--> ") {
+	refused, ok := errors.AsType[*cargo.RefusedError](err)
+	if ok && f.NoProject.Fix == "" && strings.Contains(string(refused.Stderr), "--> ") {
 		f.NoProject.Fix = "correct the line that cargo shows"
 	}
 	var unwritable *cache.ReadOnlyError
