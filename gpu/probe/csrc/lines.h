@@ -87,7 +87,7 @@ static void heartbeat(int forked, const char *caller) {   /* under the lock, or 
         field("words"); text("["); listed = 0;
         for (words = end; words > at && !line[words - 1]; words--) { }
         for (; at < words; at += strlen(line + at) + 1) item(line + at);
-        if (words < end - 1) item("");  /* a title that a program gave itself has zeros behind it */
+        if (words + 1 < end) item("");  /* a title that a program gave itself has zeros behind it */
         text("]");
         field("ancestors"); text("[");
         for (; n < 64 && (pid = parent) > 0 && ancestor(pid, &started, &parent); n++) {
