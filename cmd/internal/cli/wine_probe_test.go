@@ -100,8 +100,8 @@ func TestWineProof(t *testing.T) {
 		{"the same, as it was expected", []string{"init"}, []string{"--expect=cpu"}, 0, "Not used"},
 		{"computed on the CPU: nobody can know that nothing else was done", []string{"cpu"}, nil, 21,
 			"whether a GPU was opened while it ran is not known"},
-		{"the driver loaded, but not called", []string{"loads"}, nil, 21, "had loaded the driver, and the probe never started"},
-		{"the variable cleared by the program itself", []string{"clears"}, nil, 21, "had loaded the driver, and the probe never started"},
+		{"the driver loaded, but not called", []string{"loads"}, nil, 21, "Not proven"},
+		{"the variable cleared by the program itself", []string{"clears"}, nil, 21, "Not proven"},
 
 		{"a return from main", []string{"status", "3"}, []string{"--expect-exit=3"}, 0, "Proved"},
 		{"a status that was not expected", []string{"status", "3"}, nil, 3, "ended with status 3, expected was 0"},
