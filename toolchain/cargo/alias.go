@@ -41,7 +41,7 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 			return l, owns, fmt.Errorf("alias `%s` of cargo's configuration: %w", w, err)
 		}
 		if len(more) > len(owns) {
-			if err := foreignAlias(h, t, config, w); err != nil {
+			if err := foreignAlias(h, t, l, config, w); err != nil {
 				return l, owns, err
 			}
 		}
@@ -54,9 +54,11 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 }
 
 // foreignAlias returns an error if a file of the repository gives this command line a flag of ours.
-func foreignAlias(h buildenv.Host, t Tool, c config, name string) error {
+func foreignAlias(h buildenv.Host, t Tool, l Line, c config, name string) error {
+	cwd := l.cwd(h, t)
+	project := h.Dir(h.From(cwd, cmp.Or(l.ManifestPath, "Cargo.toml")))
 	for _, is := range c {
-		if is.origin == "" || is.origin == "--config" || UsersConfig(h, t, is.origin) {
+		if is.origin == "" || is.origin == "--config" || UsersConfig(h, t, is.origin, cwd, project) {
 			continue
 		}
 		if is.unread != nil {
@@ -75,15 +77,17 @@ func foreignAlias(h buildenv.Host, t Tool, c config, name string) error {
 // aliasError says that an alias of a repository's carries a flag of ours: it could start a download, agree to the repository's own tools or
 // write a file, with a command line that shows none of it.
 func aliasError(path, alias, flag string) error {
-	return exit.Errorf(exit.Config, "remove the flag and give it on the command line, or define the alias in your own configuration (CARGO_HOME)",
+	return exit.Errorf(exit.Config, "remove the flag and give it on the command line, or define the alias in your own configuration "+
+		"(CARGO_HOME, outside of the repository)",
 		"%s: the alias `%s` has %s: a repository may not give flags to gpubuild", path, alias, flag)
 }
 
-// UsersConfig reports whether a configuration file is the user's own, below CARGO_HOME, and not of a repository. What cargo unpacked there
-// is not the user's.
-func UsersConfig(h buildenv.Host, t Tool, path string) bool {
+// UsersConfig reports whether a configuration file is the user's own: below CARGO_HOME, and not in the repository around one of these
+// directories, where CI often puts CARGO_HOME. What cargo unpacked there is not the user's either.
+func UsersConfig(h buildenv.Host, t Tool, path string, projects ...string) bool {
 	home, path := Home(h, t), h.Real(path)
-	return h.Below(path, home) && !h.Below(path, h.Join(home, "registry")) && !h.Below(path, h.Join(home, "git"))
+	return h.Below(path, home) && !h.Below(path, h.Join(home, "registry")) && !h.Below(path, h.Join(home, "git")) &&
+		!slices.ContainsFunc(projects, func(dir string) bool { return h.Below(path, h.Checkout(h.Real(dir))) })
 }
 
 // Home is CARGO_HOME, without links.

@@ -121,6 +121,9 @@ func (i Init) Write(m *session.Machine, force bool) error {
 		return err
 	}
 	defer root.Close()
+	if is, err := root.Stat(name); err == nil && !is.Mode().IsRegular() {
+		return fmt.Errorf("%s is not written: it is no file", shown)
+	}
 	switch have, err := root.ReadFile(name); {
 	case err == nil && bytes.Equal(have, i.Text):
 		m.Shell.Status("Unchanged", "%s", shown)

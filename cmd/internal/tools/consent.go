@@ -44,12 +44,12 @@ func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Gi
 	if s.Project != nil {
 		root = h.Real(s.Project.Root)
 	}
-	project, root := cmp.Or(h.Repository(root), root), top(h, root)
+	project, root := cmp.Or(h.Repository(root), root), h.Checkout(root)
 	g.project = project
 	for _, t := range tables {
 		isFile := h.IsFile(t.Origin)
-		if !isFile && !s.Line.AliasConfig || isFile && cargo.UsersConfig(h, o.Cargo, t.Origin) {
-			continue // the user's own: --config that no alias brought, or CARGO_HOME
+		if !isFile && !s.Line.AliasConfig || isFile && cargo.UsersConfig(h, o.Cargo, t.Origin, h.Cwd, root) {
+			continue // the user's own: --config that no alias brought, or CARGO_HOME outside of the repository
 		}
 		g.foreign = append(g.foreign, t)
 		if !toolchain.Steers(h, t.Name) {
@@ -89,21 +89,6 @@ func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Gi
 		return g, g.check(w.CUDA) // it would be taken, or be the reason for another error
 	}
 	return g, nil
-}
-
-// top is the highest directory with .git from dir upwards, below the user's home if dir is: a submodule, and a .git that an archive brings,
-// were written by those who wrote what is around them. Without one it is dir.
-func top(h buildenv.Host, dir string) string {
-	out, home := dir, h.Real(h.Home)
-	for d := range h.Upwards(dir) {
-		if h.Home != "" && h.Below(home, d) {
-			break
-		}
-		if h.Repository(d) == d {
-			out = d
-		}
-	}
-	return out
 }
 
 // above is a directory, or the one above it that a relative path in a value may lead to by "..".

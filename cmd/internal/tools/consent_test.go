@@ -120,6 +120,8 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 		{"by another name of the current directory", tables, Options{}, "/proc/self/cwd/link/nvcc", true},
 		{"the user agrees", tables, Options{TrustProject: true}, "/r/app/nvcc", false},
 		{"the repository says nothing", nil, Options{}, "/r/app/nvcc", false},
+		{"CARGO_HOME lies in the repository", tables, Options{Cargo: cargo.Tool{Env: h.Env.Set("CARGO_HOME", "/r/app/.cargo")}},
+			"/r/app/nvcc", true},
 		{"the user's own --config", []cargo.Given{{Name: "NVCC", Value: "/r/app/nvcc", Written: "nvcc", Origin: "--config"}}, Options{},
 			"/r/app/nvcc", false},
 	} {
@@ -129,13 +131,13 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 	}
 }
 
-// TestTop: what is around a submodule, or around a .git that an archive brings, was written by the same people; the user's home was not.
-func TestTop(t *testing.T) {
+// TestCheckout: what is around a submodule, or around a .git that an archive brings, was written by the same people; the user's home was not.
+func TestCheckout(t *testing.T) {
 	t.Parallel()
 	h := hostOf(t, "-- @empty --\n/r/.git/HEAD\n/r/sub/.git\n/r/sub/deep/x\n/home/u/.git/HEAD\n/home/u/app/.git/HEAD\n/home/u/app/sub/.git\n/home/u/plain/x\n")
 	for dir, want := range map[string]string{"/r/sub/deep": "/r", "/r/sub": "/r", "/r": "/r", "/opt/x": "/opt/x", "/home/u/app/sub": "/home/u/app",
 		"/home/u/plain": "/home/u/plain", "/home/u": "/home/u"} {
-		if got := top(h, dir); got != want {
+		if got := h.Checkout(dir); got != want {
 			t.Errorf("%s: %s, want %s", dir, got, want)
 		}
 	}
