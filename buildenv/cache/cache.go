@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -276,6 +277,8 @@ func (e *WriteError) Hint() string {
 		return e.Path + " is a directory: name a file"
 	case diskFull(e.Err):
 		return "free some space on the disk that holds " + dir
+	case errors.Is(e.Err, syscall.EFBIG):
+		return "the limit on the size of a file (`ulimit -f`), or that of the file system of " + dir + ", is too low for it"
 	case readOnly(e.Err):
 		return dir + " is on a file system that is mounted read-only: use a directory on another one"
 	case errors.Is(e.Err, fs.ErrPermission):

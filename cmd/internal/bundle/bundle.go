@@ -239,6 +239,9 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 		dir, name = h.Dir(dir), h.Base(dir)
 	}
 	text, err := h.ReadFile(h.Join(dir, manifestName), maxManifest)
+	if errors.Is(err, buildenv.ErrUnbounded) {
+		return o, false, err
+	}
 	var m manifest
 	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != Schema || len(m.Programs) == 0 {
 		return o, false, nil
@@ -282,9 +285,9 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 // unchanged is an error where a bundle's directory lacks a file of the manifest, or holds one that is not the manifest's: the loader would
 // take a library that was added. What is started must be one of the files, too.
 func (b Bundle) unchanged(dir string) error {
-	left, links := map[string]string{}, map[string]string{}
+	left, links, sizes := map[string]string{}, map[string]string{}, map[string]int64{}
 	for _, f := range b.Files {
-		left[f.Name], links[f.Link] = f.SHA256, path.Base(f.Name)
+		left[f.Name], links[f.Link], sizes[f.Name] = f.SHA256, path.Base(f.Name), f.Size
 	}
 	started := slices.Clone(b.Programs)
 	if p := b.Prove; p != nil {
@@ -306,6 +309,9 @@ func (b Bundle) unchanged(dir string) error {
 				return errors.New(name)
 			}
 			return nil
+		}
+		if is, err := d.Info(); err != nil || left[name] == "" || is.Size() != sizes[name] {
+			return errors.New(name) // not read: it may be of any size
 		}
 		if sum, err := cache.Hash(file); err != nil || left[name] != sum {
 			return errors.New(name)

@@ -118,11 +118,13 @@ func (s *State) inputsOf(ctx context.Context, p Package, all, unknown bool) ([]s
 		return nil, err
 	}
 	for _, before := range []noted{{arch: true}, {p.PkgID, p.Inputs.Arch, true, false}, {p.PkgID, p.Inputs.Arch, false, false}} {
+		was := map[string]stale.Input{} // there may be 50,000 of each
+		for _, old := range s.read.inputs[before] {
+			was[old.Name] = old
+		}
 		for i, in := range list {
-			for _, old := range s.read.inputs[before] {
-				if old.Name == in.Name {
-					list[i] = old
-				}
+			if old, is := was[in.Name]; is {
+				list[i] = old
 			}
 		}
 	}
