@@ -50,19 +50,18 @@ func refused(member *manifest.Package, feature, edge string) Finding {
 // lacking is how cargo 1.95 says that a dependency has no such feature.
 var lacking = lazyregexp.New("package `([^` ]+)[^`]*` depends on `([^`]+)` with feature `([^`]+)` but")
 
-// RefusedBy finds the edge that cargo's refusal names: the dependency may be one whose manifest nothing here leads to, such as by [patch].
-func RefusedBy(p *manifest.Project, words string) (out []Finding) {
+// RefusedBy finds the edges of a package that cargo's refusal names: the dependency may be one whose manifest nothing here leads to, such
+// as by [patch].
+func RefusedBy(member *manifest.Package, words string) (out []Finding) {
 	named := lacking.FindStringSubmatch(words)
-	for _, member := range p.Members {
-		if named == nil || member.Name != named[1] {
-			continue
-		}
-		for _, d := range member.Dependencies {
-			for _, feature := range member.FeatureNames() {
-				for _, e := range member.Edges(feature) {
-					if d.Package == named[2] && d.Key == e.Dep && e.Feature == named[3] {
-						out = append(out, refused(member, feature, e.Text))
-					}
+	if named == nil || member.Name != named[1] {
+		return nil
+	}
+	for _, d := range member.Dependencies {
+		for _, feature := range member.FeatureNames() {
+			for _, e := range member.Edges(feature) {
+				if d.Package == named[2] && d.Key == e.Dep && e.Feature == named[3] {
+					out = append(out, refused(member, feature, e.Text))
 				}
 			}
 		}

@@ -83,17 +83,20 @@ func Graph(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, q 
 }
 
 // Packages is cargo's metadata of a command line whose graph it has answered: of everything that the build needs, else of the workspace
-// alone; nil where cargo gives none.
-func Packages(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, l Line, p Private, workspace bool) []byte {
+// alone; nil where cargo gives none. Its words where it refuses the first are said, too.
+func Packages(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, l Line, p Private, workspace bool) (data []byte,
+	refused string) {
 	for _, noDeps := range []bool{false, true} {
 		if workspace && !noDeps {
 			continue
 		}
-		if res, err := ask(ctx, run, Metadata(h, t, l, p, noDeps), Request{}); err == nil {
-			return res.Stdout
+		res, err := ask(ctx, run, Metadata(h, t, l, p, noDeps), Request{})
+		if err == nil {
+			return res.Stdout, refused
 		}
+		refused = cmp.Or(refused, string(res.Stderr))
 	}
-	return nil
+	return nil, refused
 }
 
 // forgotten removes what cargo keeps of rustc's answers in the private directory, and reports whether to ask again: where that file is

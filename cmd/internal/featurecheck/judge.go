@@ -90,7 +90,9 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	}
 	edges := refusedEdges(s)
 	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && len(edges) == 0 {
-		edges = features.RefusedBy(s.Project, string(refused.Stderr))
+		for _, m := range s.Project.Members {
+			edges = append(edges, features.RefusedBy(m, string(refused.Stderr))...)
+		}
 	}
 	if o.Edges && len(edges) > 0 {
 		return Judged{Session: s, Answer: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,

@@ -60,8 +60,9 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 		out.Refused = true
 	}
 	var known session.Graph
+	refused := "" // cargo's words
 	if tool, none := cargo.Find(m.Host, line); none == nil {
-		known.Project = s.Packages(ctx, tool, !o.Cargo)
+		known.Project, refused = s.Packages(ctx, tool, !o.Cargo)
 	}
 	in := s.Input(known, o.Strict)
 	in.Lint, in.Sources = true, features.NewSources(m.Host, s.Project)
@@ -72,7 +73,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		q.manifests(in, s)
+		q.manifests(in, s, refused)
 		suspected := q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
 		if o.Fixer != nil && suspected || o.Cargo && suspected && s.Project.HasLock {
 			if err := q.ask(ctx, m, line, o, in.Sources); err != nil {
@@ -86,10 +87,13 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 	return out, err
 }
 
-// manifests answers a question from manifests alone.
-func (q *Question) manifests(in features.Input, s *session.Session) {
+// manifests answers a question from manifests, and from what cargo refused them for.
+func (q *Question) manifests(in features.Input, s *session.Session, refused string) {
 	q.By = "manifests"
-	if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 { // cargo reads no manifest of the workspace before
+	if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 {
+		q.findings = features.RefusedBy(q.member, refused)
+	}
+	if len(q.findings) == 0 { // cargo reads no manifest of the workspace before
 		in.Request = q.request
 		in.Alone = graph.Alone(s.Machine.Host, in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
 		q.findings = features.Judge(s.Machine.Host, in).Findings

@@ -137,7 +137,8 @@ func (s *Session) metadata(ctx context.Context, tool cargo.Tool, private cargo.P
 	if work, _ := s.GPUWork(); !work {
 		return nil
 	}
-	return s.parsed(cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, false))
+	data, _ := cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, false)
+	return s.parsed(data)
 }
 
 func (s *Session) parsed(data []byte) *manifest.Metadata {
@@ -149,22 +150,24 @@ func (s *Session) parsed(data []byte) *manifest.Metadata {
 	return m
 }
 
-// Packages is the project by cargo's metadata alone, kept as Graph is; workspace leaves out what is not of the workspace.
-func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool) *manifest.Project {
+// Packages is the project by cargo's metadata alone, kept as Graph is; workspace leaves out what is not of the workspace. Where cargo
+// refuses to say what belongs to the build, its words are the second answer, and nothing is kept: it may have read any file.
+func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool) (p *manifest.Project, refused string) {
 	store, key := s.Machine.Memo(), memo.Key(s.graphKey(tool, Question{}), "metadata-2", fmt.Sprint(workspace))
 	if data, ok := store.Get(graphKind, key); ok {
-		return s.Project.With(s.parsed(data))
+		return s.Project.With(s.parsed(data)), ""
 	}
 	inputs := s.watchProject(tool)
 	private, done, err := s.Machine.private(s.Machine.Host.Real(s.Project.Root))
 	if err != nil {
 		s.Machine.Shell.Detail("cargo is not asked for its packages: %v", err)
-		return s.Project
+		return s.Project, ""
 	}
 	defer done()
-	m := s.parsed(cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, workspace))
-	if m == nil {
-		return s.Project
+	answer, refused := cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, workspace)
+	m := s.parsed(answer)
+	if m == nil || refused != "" {
+		return s.Project.With(m), refused
 	}
 	var ids []string
 	for i := range m.Packages {
@@ -177,7 +180,7 @@ func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool)
 	if err != nil { // costs time only
 		s.Machine.Shell.Detail("cargo's answer is not kept: %v", err)
 	}
-	return s.Project.With(m)
+	return s.Project.With(m), ""
 }
 
 // private is where cargo keeps what it learns about a project while it is asked: in the cache, or where that cannot be written to in a
