@@ -125,15 +125,15 @@ func (h Host) Repository(dir string) string {
 	return ""
 }
 
-// Checkout is the highest directory with .git from dir upwards, below the user's home if dir is: a submodule, and a .git that an archive
-// brings, were written by those who wrote what is around them. Without one it is dir.
+// Checkout is the highest directory with .git or Cargo.toml from dir upwards, below the user's home if dir is: a submodule, a member, and a
+// .git that an archive brings, were written by those who wrote what is around them. Without one it is dir.
 func (h Host) Checkout(dir string) string {
 	out, home := dir, h.Real(h.Home)
 	for d := range h.Upwards(dir) {
 		if h.Home != "" && h.Below(home, d) {
 			break
 		}
-		if h.Repository(d) == d {
+		if h.Repository(d) == d || h.IsFile(h.Join(d, "Cargo.toml")) {
 			out = d
 		}
 	}

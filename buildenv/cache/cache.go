@@ -184,9 +184,15 @@ func (unflushed) Sync() error { return nil }
 
 // Replace is WriteFile for a file of the user's: it is written only if it still holds old, which
 // is looked at when all that is left to do is the rename; else the answer is a *ChangedError and
-// the file is as the other left it.
+// the file is as the other left it. The new content has one name until the rename: what a killed Replace left is gone after the next.
+// No other Replace of the file may be at work.
 func Replace(path string, old, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".gpubuild-new")
+	err := os.Remove(tmp)
+	var f *os.File
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		f, err = os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	}
 	if err != nil {
 		return &WriteError{Path: path, Err: reason(err)}
 	}

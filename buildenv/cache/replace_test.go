@@ -25,6 +25,7 @@ func TestReplaceWritesNothingOfOthersOver(t *testing.T) {
 		t.Errorf("a changed file: %v", err)
 	}
 	write("Cargo.toml", "old")
+	write(".Cargo.toml.gpubuild-new", "of a killed run")
 	if err := Replace(path, []byte("old"), []byte("new"), 0o640); err != nil {
 		t.Error(err)
 	}

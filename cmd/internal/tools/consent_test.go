@@ -134,8 +134,8 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 // TestCheckout: what is around a submodule, or around a .git that an archive brings, was written by the same people; the user's home was not.
 func TestCheckout(t *testing.T) {
 	t.Parallel()
-	h := hostOf(t, "-- @empty --\n/r/.git/HEAD\n/r/sub/.git\n/r/sub/deep/x\n/home/u/.git/HEAD\n/home/u/app/.git/HEAD\n/home/u/app/sub/.git\n/home/u/plain/x\n")
-	for dir, want := range map[string]string{"/r/sub/deep": "/r", "/r/sub": "/r", "/r": "/r", "/opt/x": "/opt/x", "/home/u/app/sub": "/home/u/app",
+	h := hostOf(t, "-- @empty --\n/r/.git/HEAD\n/r/sub/.git\n/r/sub/deep/x\n/home/u/.git/HEAD\n/home/u/app/.git/HEAD\n/home/u/app/sub/.git\n/home/u/plain/x\n/ws/Cargo.toml\n/ws/m/Cargo.toml\n/ws/m/src/x\n")
+	for dir, want := range map[string]string{"/r/sub/deep": "/r", "/r/sub": "/r", "/r": "/r", "/opt/x": "/opt/x", "/ws/m/src": "/ws", "/home/u/app/sub": "/home/u/app",
 		"/home/u/plain": "/home/u/plain", "/home/u": "/home/u"} {
 		if got := h.Checkout(dir); got != want {
 			t.Errorf("%s: %s, want %s", dir, got, want)
