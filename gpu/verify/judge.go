@@ -142,7 +142,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	case s.aside.other != "":
 		return Unproved, fmt.Sprintf("it called %s: what that ran is not known", s.aside.other)
 	case s.aside.unsure > 0:
-		return Unproved, fmt.Sprintf("%s indirect or conditional: whether any workgroup ran is not known", counted(s.aside.unsure, "launch was", "launches were"))
+		return Unproved, counted(s.aside.unsure, "launch was", "launches were") + " indirect or conditional: whether any workgroup ran is not known"
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:
@@ -595,7 +595,8 @@ func survey(e Evidence, r Rules) summary {
 		s.against = append(s.against, "whether the last kernels of "+s.open+" failed is not known: nothing waited for them")
 	}
 	if e.BadLines > 0 {
-		s.conflicts = append(s.conflicts, counted(uint64(e.BadLines), "line is", "lines are")+" among the records damaged, or not written by the probe")
+		s.conflicts = append(s.conflicts, counted(uint64(e.BadLines), "line is", "lines are")+
+			" among the records damaged, or not written by the probe")
 	}
 	if s.matched > 0 {
 		if s.unwaited > 0 {

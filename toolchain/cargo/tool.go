@@ -24,7 +24,8 @@ const mostRead = 64 << 20
 // Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is
 // always the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
 //
-// A project in which cargo or rustup would read for ever, or a file that is larger than mostRead (of cargo's configuration: configLimit, which gpubuild reads), is an error.
+// A project in which cargo or rustup would read for ever, or a file that is larger than mostRead (of cargo's configuration: configLimit,
+// which gpubuild reads), is an error.
 func Find(h buildenv.Host, l Line) (Tool, error) {
 	t := Tool{Env: h.Env, Dir: h.Cwd}
 	read := map[string]int64{} // each with the most bytes that it may have

@@ -3,7 +3,8 @@
 // which there is one for each version and platform.
 //
 //   - wheel has the user's own pip fetch NVIDIA's pinned wheels;
-//   - redist fetches archives of NVIDIA's redistributables: CUDA 12, of which no wheel has nvcc, and of CUDA 13 what is not pinned, or where there is no pip;
+//   - redist fetches archives of NVIDIA's redistributables: CUDA 12, of which no wheel has nvcc, and of CUDA 13 what is not pinned, or
+//     where there is no pip;
 //   - tree unpacks archives into one directory, and completes it.
 //
 // It never asks and never decides whether to fetch: the caller shows Plan.Lines and has the user's consent before it calls Run.

@@ -125,8 +125,8 @@ func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error
 }
 
 // MakeRedistPlan plans to take a toolkit from NVIDIA's redistributable archives: CUDA 12, of which no wheel has nvcc, releases of
-// CUDA 13 that are not pinned, and all of them where there is no pip. It reads the index over the network, so the caller has the user's consent already. If a toolkit that fits is
-// installed, nothing is read.
+// CUDA 13 that are not pinned, and all of them where there is no pip. It reads the index over the network, so the caller has the user's
+// consent already. If a toolkit that fits is installed, nothing is read.
 func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir string, w Want, from Redist) (Plan, error) {
 	parts, err := c.expand(Platform(h), w.Parts)
 	if err != nil {

@@ -289,8 +289,8 @@ func (r *run) toolkit(host buildenv.Host, program string, p *preprocessed) error
 	return nil
 }
 
-// compilerTools notes the host compiler and its assembler; its cc1plus is what its own -v names in each pass. Only gcc's own driver is known
-// to start no others: a script, or a program that looks like gcc and starts it with more arguments, is not.
+// compilerTools notes the host compiler and its assembler; its cc1plus is what its own -v names in each pass. Only gcc's own driver is
+// known to start no others: a script, or a program that looks like gcc and starts it with more arguments, is not.
 func (r *run) compilerTools(ctx context.Context, host buildenv.Host, path string, p *preprocessed) error {
 	if slices.Contains(p.tools, path) {
 		return nil

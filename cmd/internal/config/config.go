@@ -219,7 +219,7 @@ var wrongType = lazyregexp.New(`^toml: line (\d+) \(last key "([^"]+)"\): (?:inc
 const correctIt = "correct the value, or see `gpubuild help config`"
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip. Of one with a capital the library takes what
-// it likes, also beside the right one. Only the NAME of [on.NAME] may have them.
+// it likes, also next to the right one. Only the NAME of [on.NAME] may have them.
 func check(s Source, f File, md toml.MetaData) error {
 	capital := func(key toml.Key) bool {
 		if at := len(s.below()); len(key) > at+1 && key[at] == "on" {
