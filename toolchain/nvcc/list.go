@@ -103,14 +103,10 @@ func (l *record) addAll(p *preprocessed) {
 	dirs := slices.Concat(p.dropped, p.dirs)
 	for _, path := range p.headers {
 		l.add(path)
-		nearest := -1 // by a longer name a file of the user's asks, which addAsked reads
-		for i, dir := range dirs {
-			if strings.HasPrefix(path, dir+"/") && (nearest < 0 || len(dir) > len(dirs[nearest])) {
-				nearest = i
+		for i, dir := range dirs { // by which of its names it was asked for is not known
+			if name, below := strings.CutPrefix(path, dir+"/"); below {
+				l.search(name, dirs[:i], len(p.dropped))
 			}
-		}
-		if nearest >= 0 {
-			l.search(path[len(dirs[nearest])+1:], dirs[:nearest], len(p.dropped))
 		}
 		l.addAsked(path, dirs)
 	}

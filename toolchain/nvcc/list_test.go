@@ -65,6 +65,16 @@ func TestListOfWhatWasRead(t *testing.T) {
 				b.t.Errorf("%s: a cuda_runtime.h in the working directory would come first", story.what)
 			}
 		}
+		library := filepath.Join(b.root, "include", "lib")
+		write(b.t, filepath.Join(library, "a.h"), "#include <lib/sub/x.h>\n")
+		write(b.t, filepath.Join(library, "sub", "x.h"), "#define X 1\n")
+		b.write("near/lib/other.h", "")
+		b.write("lib.cu", "#include <lib/a.h>\n__global__ void k(float *x) { *x = X; }\n")
+		b.nvcc("-c", "lib.cu", "-o", "k.o", "-Inear", "-I"+filepath.Join(library, "sub"), "-I"+filepath.Dir(library))
+		read, err := Read(h, filepath.Join(unit, "out"), b.dir, 0)
+		if err != nil || read[filepath.Join(library, "sub", "x.h")] == "" || read[filepath.Join(b.dir, "near", "lib", "sub")] != Absent {
+			b.t.Errorf("a library's header that it asks for by the longer of two names: %v", read)
+		}
 		b.write("odd.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n")
 		b.nvcc("-arch=sm_90", "-cubin", "odd.ptx", "-o", "k.cubin")
 		linked, err := Read(h, filepath.Join(unit, "out"), b.dir, 0)
@@ -73,7 +83,7 @@ func TestListOfWhatWasRead(t *testing.T) {
 		}
 		b.write("odd", "#define ODD 2\n")
 		b.nvcc("-c", "k.cu", "-o", "other.o") // another compilation, which sees another content
-		read, err := Read(h, filepath.Join(unit, "out"), b.dir, 0)
+		read, err = Read(h, filepath.Join(unit, "out"), b.dir, 0)
 		if sum := read[odd]; err != nil || sum == want || len(sum) == len(want) {
 			b.t.Errorf("two contents: %s", sum)
 		}
