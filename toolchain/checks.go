@@ -15,7 +15,6 @@ import (
 // verdict is what one check says of a toolkit: nothing, that it does not fit and the smallest change that helps, or a doubt.
 type verdict struct {
 	why, fix, doubt string
-	lacks           string // what is missing, where that is why
 }
 
 // packages names the packages that bring a part back.
@@ -164,7 +163,7 @@ func olderFor(c, lowest gpu.Capability) string {
 	)
 }
 
-// links asks whether a linker will find the libraries.
+// links asks whether the toolkit has libraries to link with; which of them the linker finds, it says itself.
 func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	switch {
 	case !n.Libraries:
@@ -174,13 +173,6 @@ func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 		return verdict{
 			why: "a linker does not find its libraries: " + t.Lib + " has no libcudart.so without a number, as wheels do",
 			fix: fetchHint + " and makes the links",
-		}
-	case len(f.Unlinkable[t.Root]) > 0:
-		files := strings.Join(f.Unlinkable[t.Root], ", ")
-		return verdict{
-			why:   "the build will not find " + files,
-			lacks: fmt.Sprintf("%s to build with, neither in %s nor where a compiler or linker looks by itself", files, t.Named()),
-			fix:   linkFix(f, n, t, f.Unlinkable[t.Root]),
 		}
 	case t.Stubs == "" && f.LibCUDA == "" && f.MSVC == nil: // on Windows cuda.lib comes with the toolkit
 		return verdict{doubt: "linking with -lcuda will fail: there is no libcuda.so of a driver, and no stub in " + t.Lib + "/stubs"}

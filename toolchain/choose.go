@@ -26,7 +26,6 @@ type trial struct {
 	msvc     *Visual
 	cudnn    *cudnn.Install
 	why      string   // why it does not fit; empty: it does
-	lacks    string   // what is missing, where that is why
 	fix      string   // the smallest change that would make it fit
 	doubts   []string // why another one would be better
 	notes    []string
@@ -275,7 +274,7 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 	} {
 		v := check.judge(f, n, t, arch)
 		if tr.step, tr.part = i, check.part; v.why != "" {
-			tr.why, tr.fix, tr.lacks = v.why, v.fix, v.lacks
+			tr.why, tr.fix = v.why, v.fix
 			return tr
 		}
 		if v.doubt != "" {

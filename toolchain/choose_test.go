@@ -111,28 +111,6 @@ func TestChoose(t *testing.T) {
 			"candle-kernels 0.11.0 does not compile for sm_75 with CUDA 13.5: it defines " +
 				"__hmax_nan; --gpu-arch asks for it | for a GPU of sm_80 or newer: `--gpu-arch=80`; or use a toolkit older than CUDA 13.2, or another version " +
 				"of candle-kernels 0.11.0"},
-		{"a toolkit without the libraries, and another one", func(f *toolchain.Facts) {
-			f.Unlinkable = map[string][]string{"/cuda-13.5": {"libcublas.so"}}
-		}, with(kernels, func(n *toolchain.Needs) { n.Libraries = true }), toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
-		{"no toolkit with the libraries", func(f *toolchain.Facts) {
-			f.Toolkits = f.Toolkits[:1]
-			f.Unlinkable = map[string][]string{"/cuda-13.5": {"libcublas.so", "libcublasLt.so"}}
-		}, with(kernels, func(n *toolchain.Needs) { n.Libraries = true }), toolchain.Wish{},
-			"there is no libcublas.so, libcublasLt.so to build with, neither in CUDA 13.5 in /cuda-13.5 nor where a compiler or linker looks by " +
-				"itself | gpubuild toolchain install 13.5"},
-		{"a toolkit without a header and a static library that parts of ours have", func(f *toolchain.Facts) {
-			f.Toolkits = f.Toolkits[:1]
-			f.Unlinkable = map[string][]string{"/cuda-13.5": {"cublas_v2.h", "libcublas.so"}}
-		}, with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Parts = true, []string{"cublas", "culibos"} }), toolchain.Wish{},
-			"there is no cublas_v2.h, libcublas.so to build with, neither in CUDA 13.5 in /cuda-13.5 nor where a compiler or " +
-				"linker looks by itself | gpubuild toolchain install 13.5 --parts cublas,culibos"},
-		{"no toolkit with libraries that no toolkit of ours has", func(f *toolchain.Facts) {
-			f.Toolkits = f.Toolkits[:1]
-			f.Unlinkable = map[string][]string{"/cuda-13.5": {"libcublas.so", "libcusolver.so"}}
-		}, with(kernels, func(n *toolchain.Needs) { n.Libraries = true }), toolchain.Wish{},
-			"there is no libcublas.so, libcusolver.so to build with, neither in CUDA 13.5 in /cuda-13.5 nor where a compiler or linker looks by " +
-				"itself | install them (Debian, Ubuntu: apt install libcublas-dev-13-5 libcusolver-dev-13-5), or name their directory " +
-				"in LIBRARY_PATH"},
 		{"a version that is asked for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a major that is asked for", nil, kernels, toolchain.Wish{CUDA: "12", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a root that is asked for, with a slash", nil, kernels, toolchain.Wish{CUDA: "/cuda-13.2/", Arch: "80"}, "/cuda-13.2 8.0 "},

@@ -82,8 +82,6 @@ func misfit(f Facts, w Wish, tried []trial, lost []Loser) error {
 			Fix:    best.fix,
 			Part:   best.part,
 		}
-	case best.lacks != "":
-		return &MissingError{What: best.lacks, Losers: all, Fix: best.fix, Part: best.part}
 	case best.step == stepCompiler && !anyUsable(f.Compilers):
 		return &MissingError{
 			What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Unread: unreadable(f), Fix: best.fix, Part: best.part,

@@ -21,8 +21,6 @@ type Facts struct {
 	MSVC      *msvc.Found // Visual Studio and Windows SDKs; nil on a machine that is not Windows
 	LibCUDA   string      // a libcuda.so that the linker finds by itself or below /usr/lib/wsl; DriverLibrary finds it
 	Places    []string    // where toolkits were looked for, listed if there is none
-	// Unlinkable lists by toolkit's root the files that the linker will not find of what the programs are linked with.
-	Unlinkable map[string][]string
 }
 
 // Needs is what the crates that will be linked ask of the toolchain.

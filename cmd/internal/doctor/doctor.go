@@ -440,14 +440,13 @@ func checkCUDNN(f Facts) Check {
 	return c
 }
 
-// linkLibraries says whether the linker will find the libraries that the project's programs are linked with: cargo compiles everything
-// before it is asked.
+// checkLinkLibraries names the libraries that the project's programs are linked with; whether the linker finds them, it says itself.
 func checkLinkLibraries(f Facts) Check {
 	c := Check{ID: "link.libraries", State: Info, Says: "no crate here links a library of the toolkit"}
 	switch {
 	case len(f.Linked) == 0:
 	case f.Chosen.Toolkit != nil:
-		c.State, c.Says = OK, "found: "+strings.Join(f.Linked, ", ")
+		c.State, c.Says = OK, "linked: "+strings.Join(f.Linked, ", ")
 	default:
 		c.Says = f.notChosen() + ": " + strings.Join(f.Linked, ", ")
 	}

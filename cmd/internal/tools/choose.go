@@ -96,9 +96,6 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		wish.fetched(root)
 	}
 	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
-	if t.Needs.Libraries {
-		d.link = toLink(s, o.Cargo, reach)
-	}
 	t.Facts, _ = d.run(ctx)
 	t.Set, err = toolchain.Choose(t.Facts, t.Needs, wish.Wish)
 	if refused := t.Guard.Check(t.Set); refused != nil {

@@ -27,7 +27,6 @@ type discovery struct {
 	wish       wish
 	guard      *Guard
 	everything bool // whether it is needed or not
-	link       []string
 }
 
 // run finds what this machine has, and how the driver was asked. A GPU is asked for only when it decides something: a driver's start
@@ -57,10 +56,6 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	compilersFound.Go(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) })
 	f.Toolkits = findToolkits(ctx, h, run, d.wish.extra)
 	f.Places = cuda.UsualPlaces(h)
-	f.Unlinkable = map[string][]string{}
-	for _, t := range f.Toolkits {
-		f.Unlinkable[t.Root] = toolchain.Unlinkable(h, toolchain.Set{Toolkit: &t, LibCUDA: f.LibCUDA}, h.Env, d.link)
-	}
 	compilersFound.Wait()
 	if d.needs.CUDNN {
 		var roots []string
@@ -123,9 +118,6 @@ func Discover(ctx context.Context, s *session.Session, graph session.Graph, reac
 	}
 	w.previous(o.BuiltFor, archUnset(s.Machine, graph.Places.BuildDirectory))
 	d := discovery{machine: s.Machine, host: host, needs: NeedsOf(reach), wish: w, guard: g, everything: true}
-	if d.needs.Libraries && o.Cargo.Path != "" {
-		d.link = toLink(s, o.Cargo, reach)
-	}
 	found := Machine{Wish: w.Wish, Guard: g}
 	found.Facts, found.DriverNotes = d.run(ctx)
 	for _, launcher := range []string{host.Env.Get("NVCC"), host.Env.Get("CUDACXX")} { // a build would ask it for its version
