@@ -304,10 +304,8 @@ func (k *rootJudge) forwards(p *manifest.Package, asked, backend string) string 
 	if p.Declares(asked) && k.leads(p, asked, backend, 0) {
 		return asked
 	}
-	for _, f := range p.FeatureNames() {
-		if b, loose := k.ask.BackendOf(f, nil); !loose && (b == backend || b == manifest.AnyGPU) && k.leads(p, f, backend, 0) {
-			return f
-		}
+	for _, f := range k.forwarding(p, backend) {
+		return f
 	}
 	return ""
 }
@@ -317,20 +315,16 @@ func activating(p *manifest.Package, d manifest.Dependency, c *catalog.Crate, ba
 	if backend == manifest.AnyGPU {
 		backend = manifest.CUDA
 	}
+	gate, linked := gateOf(c, backend)
 	switch {
-	case c.Role == catalog.Carrier && family(c.Backend) == backend && d.Optional && p.Implicit(d.Key):
+	case linked && d.Optional && p.Implicit(d.Key):
 		return d.Key // a first "dep:" would take away the feature of its name
-	case c.Role == catalog.Carrier && family(c.Backend) == backend && d.Optional:
+	case linked && d.Optional:
 		return "dep:" + d.Key
-	case c.Role == catalog.Gated && c.CUDA() && backend == manifest.CUDA:
-		return d.Key + "/" + c.CUDAFeatures[0]
+	case linked || len(gate) == 0:
+		return ""
 	}
-	for _, f := range slices.Sorted(maps.Keys(c.Backends)) {
-		if family(c.Backends[f]) == backend {
-			return d.Key + "/" + f
-		}
-	}
-	return ""
+	return d.Key + "/" + gate[0]
 }
 
 // canReach reports whether any dependency of a package could bring GPU code.

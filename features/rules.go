@@ -153,32 +153,16 @@ func (k *rootJudge) crates(backend string) []gpuCrate {
 // crate judges one linked node by the catalog, or by the manifest of one of the user's own packages.
 func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
 	n, c := &k.Nodes[i], k.Crate(i)
-	out := gpuCrate{node: i, backend: backend}
-	switch {
-	case c == nil && n.Local && i != k.r.Node:
+	if c == nil && n.Local && i != k.r.Node {
 		return k.forwarder(i, backend)
-	case c == nil || c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.ByFile:
+	}
+	gate, linked := gateOf(c, backend)
+	out := gpuCrate{node: i, backend: backend, gate: gate}
+	if linked && len(gate) > 0 && !k.Declares(i, gate[0]) {
+		out.gate = nil
+	}
+	if !linked && len(gate) == 0 {
 		return out, false
-	case c.CUDA() && backend == manifest.CUDA:
-		if c.Role == catalog.Gated {
-			out.gate = c.CUDAFeatures
-		}
-	case family(c.Backend) == backend && c.Role == catalog.Carrier:
-		if out.gate = c.CarrierFeatures; len(out.gate) > 0 && !k.Declares(i, out.gate[0]) {
-			out.gate = nil
-		}
-	default:
-		for f, b := range c.Backends {
-			if family(b) == backend {
-				out.gate = append(out.gate, f)
-			}
-		}
-		if len(out.gate) == 0 {
-			return out, false
-		}
-		slices.SortFunc(out.gate, func(a, b string) int { // wgpu before the other ways to Vulkan
-			return strings.Compare(strings.TrimPrefix(a, "wgpu"), strings.TrimPrefix(b, "wgpu"))
-		})
 	}
 	out.on = len(out.gate) == 0 || catalog.Overlap(out.gate, n.Features)
 	if out.on {
@@ -195,6 +179,28 @@ func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
 	return out, true
 }
 
+// gateOf lists the features with which a crate of the catalog has code of a backend, wgpu before the other ways to Vulkan; linked: it has
+// that code whenever it is linked, or, in a version that declares them, with one of the features.
+func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
+	switch {
+	case c == nil || c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.ByFile:
+		return nil, false
+	case c.Role == catalog.Carrier && family(c.Backend) == backend:
+		return c.CarrierFeatures, true
+	case c.CUDA() && backend == manifest.CUDA:
+		return c.CUDAFeatures, false
+	}
+	for f, b := range c.Backends {
+		if family(b) == backend {
+			gate = append(gate, f)
+		}
+	}
+	slices.SortFunc(gate, func(a, b string) int {
+		return strings.Compare(strings.TrimPrefix(a, "wgpu"), strings.TrimPrefix(b, "wgpu"))
+	})
+	return gate, false
+}
+
 // forwarder is a package of the user's whose feature leads to a GPU crate by its manifest: off while that feature is; once it is on, the
 // crate speaks for it.
 func (k *rootJudge) forwarder(i int, backend string) (gpuCrate, bool) {
@@ -202,16 +208,9 @@ func (k *rootJudge) forwarder(i int, backend string) (gpuCrate, bool) {
 	if p == nil {
 		return gpuCrate{}, false
 	}
-	var gate []string
-	for _, f := range p.FeatureNames() {
-		if b, loose := k.ask.BackendOf(f, func(w string) bool { return k.names[w] }); loose || b != backend && b != manifest.AnyGPU ||
-			!k.leads(p, f, backend, 0) {
-			continue
-		}
-		if slices.Contains(k.Nodes[i].Features, f) {
-			return gpuCrate{}, false
-		}
-		gate = append(gate, f)
+	gate := k.forwarding(p, backend)
+	if catalog.Overlap(gate, k.Nodes[i].Features) {
+		return gpuCrate{}, false
 	}
 	out := gpuCrate{node: i, backend: backend, gate: gate}
 	for _, f := range gate {
@@ -222,6 +221,14 @@ func (k *rootJudge) forwarder(i int, backend string) (gpuCrate, bool) {
 	return out, len(gate) > 0
 }
 
+// forwarding lists the features of a package that mean a backend and lead to a GPU crate for it.
+func (k *rootJudge) forwarding(p *manifest.Package, backend string) []string {
+	return slices.DeleteFunc(p.FeatureNames(), func(f string) bool {
+		b, loose := k.ask.BackendOf(f, func(w string) bool { return k.names[w] })
+		return loose || b != backend && b != manifest.AnyGPU || !k.leads(p, f, backend, 0)
+	})
+}
+
 // leads reports whether a feature of a package turns GPU code of a backend on by manifests, whether or not it is linked here.
 func (v *view) leads(p *manifest.Package, f, backend string, depth int) bool {
 	_, edges := p.Closure([]string{f})
@@ -230,8 +237,10 @@ func (v *view) leads(p *manifest.Package, f, backend string, depth int) bool {
 			if d.Key != e.Dep || d.Kind != manifest.Normal {
 				continue
 			}
+			on := append(slices.Clone(d.Features), e.Feature)
 			if c := v.Catalog.Crate(d.Package); c != nil {
-				if v.brings(c, d, e, backend) {
+				gate, linked := gateOf(c, backend)
+				if linked && d.Optional && !e.Weak || !linked && catalog.Overlap(gate, on) {
 					return true
 				}
 				continue
@@ -240,7 +249,6 @@ func (v *view) leads(p *manifest.Package, f, backend string, depth int) bool {
 			if to == nil || depth > 20 {
 				continue
 			}
-			on := append(slices.Clone(d.Features), e.Feature)
 			if d.DefaultFeatures {
 				on = append(on, "default")
 			}
@@ -252,21 +260,6 @@ func (v *view) leads(p *manifest.Package, f, backend string, depth int) bool {
 		}
 	}
 	return false
-}
-
-// brings reports whether an edge turns the code of a crate of the catalog on.
-func (v *view) brings(c *catalog.Crate, d manifest.Dependency, e manifest.Edge, backend string) bool {
-	on := slices.Clone(d.Features)
-	if e.Feature != "" {
-		on = append(on, e.Feature)
-	}
-	if c.CUDA() && backend == manifest.CUDA {
-		return c.Role == catalog.Carrier && d.Optional && !e.Weak || c.Role == catalog.Gated && catalog.Overlap(c.CUDAFeatures, on)
-	}
-	if c.Role == catalog.Carrier && family(c.Backend) == backend {
-		return d.Optional && !e.Weak
-	}
-	return slices.ContainsFunc(on, func(f string) bool { return c.Backends[f] != "" && family(c.Backends[f]) == backend })
 }
 
 // family is the backend by which features ask for a crate's: wgpu computes with Vulkan.
@@ -544,11 +537,7 @@ func (k *rootJudge) without(backend string, asked []string) {
 	}
 	closure := k.request
 	if !strings.Contains(f, "/") { // not what the other features turn on
-		var start []graph.Feature
-		for _, f := range asked {
-			start = append(start, graph.Feature{Node: k.r.Node, Name: f})
-		}
-		closure = k.Closure(k.r, start...)
+		closure = k.of(asked)
 	}
 	if k.pkg != nil {
 		if dev := k.devOnly(asked); dev != "" {
@@ -649,13 +638,18 @@ func (k *rootJudge) turnsOn(c *graph.Closure) string {
 	return few(what)
 }
 
-// ownCode names the first place where code of the user's linked packages is compiled by what was asked for.
-func (k *rootJudge) ownCode(asked []string) string {
+// of is what features of the root turn on.
+func (k *rootJudge) of(asked []string) *graph.Closure {
 	var start []graph.Feature
 	for _, f := range asked {
 		start = append(start, graph.Feature{Node: k.r.Node, Name: f})
 	}
-	for _, f := range k.Closure(k.r, start...).Features() {
+	return k.Closure(k.r, start...)
+}
+
+// ownCode names the first place where code of the user's linked packages is compiled by what was asked for.
+func (k *rootJudge) ownCode(asked []string) string {
+	for _, f := range k.of(asked).Features() {
 		p := k.ManifestOf(f.Node)
 		if p == nil || f.Name == "" || !k.Nodes[f.Node].Local || k.Crate(f.Node) != nil {
 			continue
