@@ -55,8 +55,8 @@ func (k *rootJudge) fix(f *Finding, backend string, asked []string, off []gpuCra
 		f.Message += "; " + strings.Join(ends, "; ")
 	}
 	for _, c := range off {
-		if key := k.directKey(c.node); key != "" {
-			f.Ask = append(f.Ask, key+"/"+c.gate[0])
+		if d, direct := k.DepFor(k.r.Node, c.node); direct {
+			f.Ask = append(f.Ask, d.Key+"/"+c.gate[0])
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		if p == nil {
 			return nil, fmt.Sprintf("the manifest of %s is not on this machine", k.name(way[x]))
 		}
-		d, ok := k.DepFor(p, k.depTo(way[x], to))
+		d, ok := k.DepFor(way[x], to)
 		if at := slices.IndexFunc(p.Dependencies, func(d manifest.Dependency) bool {
 			return d.Kind == manifest.Dev && d.Package == k.Nodes[to].Name
 		}); !ok && x == 0 && at >= 0 {
@@ -176,28 +176,6 @@ func (k *rootJudge) leading(node int, p *manifest.Package, to int, wants []strin
 		}
 	}
 	return best
-}
-
-func (k *rootJudge) depTo(from, to int) graph.Dep {
-	for _, d := range k.Nodes[from].Deps {
-		if d.To == to {
-			return d
-		}
-	}
-	return graph.Dep{To: to}
-}
-
-// directKey is the name by which the root's package depends on another; empty when it does not.
-func (k *rootJudge) directKey(i int) string {
-	if k.pkg == nil {
-		return ""
-	}
-	for _, d := range k.Nodes[k.r.Node].Deps {
-		if dep, ok := k.DepFor(k.pkg, d); ok && d.To == i {
-			return dep.Key
-		}
-	}
-	return ""
 }
 
 // put writes edges into a finding, those of one feature together. An edge to a feature that another edit creates is written behind it: the

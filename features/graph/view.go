@@ -163,16 +163,20 @@ func (v *View) DepNode(i int, d manifest.Dependency, set map[int]bool) int {
 	return found
 }
 
-// DepFor answers the dependency entry by which package i calls node to.
-func (v *View) DepFor(p *manifest.Package, to Dep) (manifest.Dependency, bool) {
-	var found manifest.Dependency
-	ok := false
-	for _, d := range p.Dependencies {
-		if d.Kind != manifest.Normal || d.Package != v.Nodes[to.To].Name {
-			continue
-		}
-		if !ok || strings.ReplaceAll(d.Key, "-", "_") == to.name {
-			found, ok = d, true
+// DepFor answers the dependency entry by which the manifest of node from calls node to.
+func (v *View) DepFor(from, to int) (found manifest.Dependency, ok bool) {
+	p := v.ManifestOf(from)
+	if p == nil {
+		return found, false
+	}
+	for _, step := range v.Nodes[from].Deps {
+		for _, d := range p.Dependencies {
+			if step.To != to || d.Kind != manifest.Normal || d.Package != v.Nodes[to].Name {
+				continue
+			}
+			if !ok || strings.ReplaceAll(d.Key, "-", "_") == step.name {
+				found, ok = d, true
+			}
 		}
 	}
 	return found, ok
