@@ -282,8 +282,8 @@ func (k *rootJudge) forwards(p *manifest.Package, asked, backend string) string 
 	if p.Declares(asked) && k.leads(p, asked, backend, 0) {
 		return asked
 	}
-	for _, f := range k.forwarding(p, backend) {
-		return f
+	if list := k.forwarding(p, backend); len(list) > 0 {
+		return list[0]
 	}
 	return ""
 }
