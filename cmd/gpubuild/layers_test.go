@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"cmd/internal/fresh", "cmd/internal/proof"},
 	{"cmd/internal/bundle", "cmd/internal/diagnose"},
 	{"cmd/internal/"}, // doctor, report
-	{"cmd/internal/answer", "cmd/internal/ci", "cmd/internal/pipeline"},
+	{"cmd/internal/answer", "cmd/internal/ci", "cmd/internal/pipeline", "cmd/internal/scan", "cmd/internal/toolkits"},
 	{"cmd/internal/cli"},
 	{"cmd/gpubuild"},
 }

@@ -9,50 +9,9 @@ import (
 	"gpubuild/cmd/internal/origin"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/features/graph"
-	"gpubuild/gpu"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cuda"
-	"gpubuild/toolchain/install/tree"
 )
-
-// ToolchainList is the answer of `toolchain list`.
-type ToolchainList struct {
-	Installed []ToolchainEntry `json:"installed"`
-	Toolkits  []cuda.Toolkit   `json:"toolkits"`
-	Available []string         `json:"available,omitempty"` // releases that can be installed, and where they come from; only if asked for
-	Default   string           `json:"default,omitempty"`   // the root of the one that builds try first where nobody names one
-}
-
-// ToolchainInstall is the answer of `toolchain install`.
-type ToolchainInstall struct {
-	Root string `json:"root"`
-}
-
-// ToolchainUse is the answer of `toolchain use`.
-type ToolchainUse struct {
-	CUDA string `json:"cuda"` // empty: none
-	Path string `json:"path"`
-}
-
-// ToolchainRemove is the answer of `toolchain remove`.
-type ToolchainRemove struct {
-	Roots []string `json:"roots"`
-}
-
-// ToolchainEntry is a toolkit of the cache.
-type ToolchainEntry struct {
-	Name  string               `json:"name"`
-	Root  string               `json:"root"`
-	CUDA  gpu.Version          `json:"cuda"`
-	Bytes int64                `json:"bytes"`
-	Parts []tree.InstalledPart `json:"parts"`
-	Stubs []string             `json:"link_stubs"` // libraries of which there is no more than a stub
-}
-
-// CacheDir is the answer of `cache dir`.
-type CacheDir struct {
-	Dir string `json:"dir"`
-}
 
 // Completion is the answer of `completion`.
 type Completion struct {

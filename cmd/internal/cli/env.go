@@ -97,7 +97,7 @@ func (a *invocation) explainEmptyEnv(p pipeline.Prepared) {
 		return
 	}
 	a.Shell.Note("nothing to set: no package of this build uses the CUDA toolkit")
-	hintFeature(p.Features, "env")
+	p.Features.HintFeature("env")
 }
 
 // checkEnv has rust-analyzer check without a toolkit. The terminal gets nothing: a build there must not take the stand-in.

@@ -7,17 +7,19 @@ import (
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/scan"
+	"gpubuild/cmd/internal/toolkits"
 	"gpubuild/gpu"
 )
 
 // Answers are the types of the verbs' own answers, by the name in their schema; those of a second list have a result, too.
 func Answers() (plain, results map[string]any) {
 	plain = map[string]any{
-		"bundle": bundle.Bundle{}, "cache": cacheAnswer{}, "cache-clean": struct{}{}, "cache-dir": answer.CacheDir{},
+		"bundle": bundle.Bundle{}, "cache": toolkits.Cache{}, "cache-clean": struct{}{}, "cache-dir": toolkits.Dir{},
 		"completion": answer.Completion{}, "env": answer.Env{}, "exec": answer.Exec{}, "explain": diagnose.Log{},
 		"explain-code": diagnose.Meaning{}, "features-why": answer.Why{}, "init": answer.Init{},
-		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scanAnswer{}, "toolchain-install": answer.ToolchainInstall{},
-		"toolchain-list": answer.ToolchainList{}, "toolchain-use": answer.ToolchainUse{}, "toolchain-remove": answer.ToolchainRemove{},
+		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scan.Answer{}, "toolchain-install": toolkits.Installed{},
+		"toolchain-list": toolkits.Listed{}, "toolchain-use": toolkits.Chosen{}, "toolchain-remove": toolkits.Removed{},
 		"version": versionAnswer{}, "watch": gpu.Summary{},
 	}
 	results = map[string]any{

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,10 +13,8 @@ import (
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/graph"
-	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -103,7 +100,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 			return err
 		}
 		a.printFindings(j)
-		noteUnasked(j)
+		j.NoteUnasked()
 	}
 	return a.endFeatures(o, j, nil)
 }
@@ -143,37 +140,11 @@ func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 	if o.Results.JSON != nil {
 		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Reasons: reasons})
 	}
-	err = a.Shell.Print(whyText(a.Machine, reasons))
+	err = a.Shell.Print(report.WhyText(a.Machine, reasons))
 	if linked {
 		a.Shell.Hint(buildenv.PosixWords(append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))
 	}
 	return err
-}
-
-// whyText words why a feature is on or off.
-func whyText(m *session.Machine, reasons []graph.Reason) string {
-	var b strings.Builder
-	for _, r := range reasons {
-		what := strings.TrimSpace(r.Crate + " " + r.Version)
-		switch {
-		case !r.Linked:
-			fmt.Fprintf(&b, "%s: %s is not linked\n", r.Root, what)
-		case r.Feature == "":
-			fmt.Fprintf(&b, "%s: %s is linked, with %s\n", r.Root, what, cmp.Or(strings.Join(r.Features, ", "), "no feature"))
-		case r.On:
-			fmt.Fprintf(&b, "%s: %s has `%s`\n", r.Root, what, r.Feature)
-		default:
-			fmt.Fprintf(&b, "%s: %s has no `%s` here\n", r.Root, what, r.Feature)
-		}
-		for i, s := range slices.Concat(r.Steps, r.Because) {
-			place := ""
-			if s.Line > 0 {
-				place = fmt.Sprintf("  (%s:%d)", m.Shown(s.Manifest), s.Line)
-			}
-			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, len(r.Steps), 1)), s.Text, place)
-		}
-	}
-	return b.String()
 }
 
 // runFix is features --fix.
@@ -258,50 +229,6 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 		end = exit.Code(exit.Config)
 	}
 	return a.end(o.Results, end, r, lintAnswer{append([]*featurecheck.Question{}, checked.Questions...), fixes})
-}
-
-// noteUnasked says that the answer is about the default features where none was asked for.
-func noteUnasked(j featurecheck.Judged) {
-	r, shell := j.Input.Request, j.Session.Machine.Shell
-	switch {
-	case j.Answer.Via == "unknown":
-		return
-	case len(j.Answer.Roots) == 0:
-		shell.Note("this command line builds no program and no library")
-		return
-	}
-	if strings.Trim(strings.Join(r.Features, ""), ", \t") != "" || r.AllFeatures {
-		return
-	}
-	what := "the default features"
-	if r.NoDefault {
-		what = "no features at all"
-	}
-	shell.Note("no --features were given: this is the build with %s", what)
-	hintFeature(j, "features")
-}
-
-// hintFeature names a command that asks for a GPU feature which is off, if a selected package has one.
-func hintFeature(j featurecheck.Judged, called string) {
-	r, p := j.Input.Request, j.Session.Project
-	selected, _ := p.Selection(r)
-	for _, q := range p.Questions(r.GPUFeatures) {
-		if slices.Contains(selected, q.Package) && !isOn(j.Answer, q) {
-			words := []string{"gpubuild", called}
-			if len(selected) > 1 || q.Package != p.Selected {
-				words = append(words, "-p", q.Package.Name)
-			}
-			j.Session.Machine.Shell.Hint(buildenv.PosixWords(append(words, "--features", q.Feature)...))
-			return
-		}
-	}
-}
-
-// isOn says whether a member's GPU feature is on in a root of the build.
-func isOn(answer *features.Reach, q manifest.Question) bool {
-	return slices.ContainsFunc(answer.Roots, func(r features.Root) bool {
-		return r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature)
-	})
 }
 
 // lintAnswer is the answer of `features --lint`.

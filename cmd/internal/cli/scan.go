@@ -1,31 +1,15 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"strings"
 
-	"gpubuild/buildenv/cache"
-	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/proof"
-	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/session"
-	"gpubuild/gpu/fatbin"
+	"gpubuild/cmd/internal/scan"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/install/tree"
-	"gpubuild/toolchain/loader"
 )
 
-// scanOptions are the flags of scan.
-type scanOptions struct {
-	Libraries bool
-	JSON      *string
-}
-
 func scanVerb() verb {
-	var o scanOptions
+	var o scan.Options
 	return verb{
 		Verb: help.Verb{
 			Name: "scan", Args: "FILE...", Usage: "list the device code in files, and the libraries that they load",
@@ -39,154 +23,7 @@ func scanVerb() verb {
 			jsonFlag(&o.JSON),
 		},
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runScan(ctx, a.Machine, o, l)
+			return scan.Run(ctx, a.Machine, o, l)
 		},
 	}
-}
-
-func runScan(ctx context.Context, m *session.Machine, o scanOptions, l cargo.Line) error {
-	var all []scanned
-	code := exit.Done
-	for _, path := range l.Positional {
-		r, err := fatbin.ScanFile(m.Host, m.Host.Abs(path))
-		if err == nil {
-			err = proof.Unmarked(m, m.Host.Abs(path))
-		}
-		if err != nil {
-			return err
-		}
-		f := scanned{File: path, Report: r}
-		if o.JSON != nil { // it takes ten times as long as the rest, and only a machine reads it
-			if f.SHA256, err = cache.Hash(m.Host.Abs(path)); err != nil {
-				return err
-			}
-		}
-		if o.Libraries {
-			// In the directories of this machine's toolkits and cuDNNs, too, as a proof does.
-			f.Libraries, err = loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(path), proof.LibraryDirs(m, proof.Toolkits(m, nil)))
-			if err != nil {
-				return err
-			}
-			code = max(code, librariesCode(f.Libraries))
-		}
-		all = append(all, f)
-	}
-	if o.JSON != nil {
-		if err := report.Answer(m, o.JSON, "scan", code == exit.Done, nil, scanAnswer{all}); err != nil {
-			return err
-		}
-		return endWith(code)
-	}
-	var b strings.Builder
-	for i, s := range all {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintf(&b, "%s: %s, %s\n", s.File, strings.TrimSpace(s.Format+" "+s.Machine), tree.Size(s.Size))
-		for _, im := range s.Images {
-			made := ""
-			if im.Toolkit != "" {
-				made = ", nvcc " + im.Toolkit
-			}
-			if im.PTXVersion != "" {
-				made = ", PTX " + im.PTXVersion
-			}
-			fmt.Fprintf(&b, "  %#010x  %-8s  %-12s  %s %s%s", im.Offset, im.Kind, im.Arch, im.Compression, tree.Size(im.Size), made)
-			if im.Where != "" {
-				fmt.Fprintf(&b, "  in %s", im.Where)
-			}
-			b.WriteByte('\n')
-			for n, k := range im.Kernels {
-				if n == 20 && !l.Has("--all-targets") {
-					fmt.Fprintf(&b, "                … and %d more kernels\n", len(im.Kernels)-n)
-					break
-				}
-				fmt.Fprintf(&b, "                %s\n", k)
-			}
-		}
-		if len(s.Images) == 0 {
-			b.WriteString("  no device code (code that is made at run time is not seen)\n")
-		}
-		for _, im := range s.Imports {
-			if proof.IsCUDALibrary(im) {
-				fmt.Fprintf(&b, "  loads %s\n", im)
-			}
-		}
-		for _, im := range s.Delayed {
-			if proof.IsCUDALibrary(im) {
-				fmt.Fprintf(&b, "  loads %s at its first call\n", im)
-			}
-		}
-		for _, n := range s.Notes {
-			fmt.Fprintf(&b, "  note: %s\n", n)
-		}
-		b.WriteString(libraryLines(m, s.Libraries))
-	}
-	if err := m.Shell.Print(b.String()); err != nil {
-		return err
-	}
-	return endWith(code)
-}
-
-// endWith is the error that ends gpubuild with a code after all was said.
-func endWith(code int) error {
-	if code == exit.Done {
-		return nil
-	}
-	return exit.Code(code)
-}
-
-func librariesCode(libs []loader.Library) int {
-	code := exit.Done
-	for _, l := range libs {
-		switch l.Kind {
-		case loader.Missing:
-			code = max(code, exit.Missing)
-		case loader.Broken, loader.Stub:
-			code = exit.Misfit
-		}
-	}
-	return code
-}
-
-// libraryLines is what the loader takes, one library a line, and what is the matter with it.
-func libraryLines(m *session.Machine, libs []loader.Library) string {
-	var b strings.Builder
-	toolkits := proof.Toolkits(m, nil)
-	for _, l := range libs {
-		where := cmp.Or(l.Path, "nowhere")
-		if l.Origin != "" {
-			where += " (" + l.Origin + ")"
-		}
-		fmt.Fprintf(&b, "  %s => %s", l.Name, where)
-		if l.Delayed {
-			b.WriteString(", at its first call")
-		}
-		switch l.Kind {
-		case loader.OK:
-		case loader.Added:
-			b.WriteString("\n      a bare start lacks it: put that directory on the loader's path, " +
-				"or start the program with `gpubuild run` or `gpubuild exec`")
-		default:
-			fmt.Fprintf(&b, "\n      %s: %s%s", l.Kind, l.Problem, proof.Remedy(l.Name, toolkits))
-		}
-		b.WriteByte('\n')
-	}
-	if why := loader.Mixed(libs); why != "" {
-		b.WriteString("  warning: " + why + "\n")
-	}
-	return b.String()
-}
-
-// scanAnswer is the answer of `scan`.
-type scanAnswer struct {
-	Files []scanned `json:"files"`
-}
-
-// scanned is one file of it.
-type scanned struct {
-	File   string `json:"file"`
-	SHA256 string `json:"sha256,omitempty"`
-	*fatbin.Report
-	Libraries []loader.Library `json:"libraries,omitempty"`
 }

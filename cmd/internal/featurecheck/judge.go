@@ -245,3 +245,47 @@ func shown(s *session.Session, list []features.Finding, fixes ...string) []findi
 	}
 	return out
 }
+
+// NoteUnasked says that the answer is about the default features where none was asked for.
+func (j Judged) NoteUnasked() {
+	r, shell := j.Input.Request, j.Session.Machine.Shell
+	switch {
+	case j.Answer.Via == "unknown":
+		return
+	case len(j.Answer.Roots) == 0:
+		shell.Note("this command line builds no program and no library")
+		return
+	}
+	if strings.Trim(strings.Join(r.Features, ""), ", \t") != "" || r.AllFeatures {
+		return
+	}
+	what := "the default features"
+	if r.NoDefault {
+		what = "no features at all"
+	}
+	shell.Note("no --features were given: this is the build with %s", what)
+	j.HintFeature("features")
+}
+
+// HintFeature names a command that asks for a GPU feature which is off, if a selected package has one.
+func (j Judged) HintFeature(called string) {
+	r, p := j.Input.Request, j.Session.Project
+	selected, _ := p.Selection(r)
+	for _, q := range p.Questions(r.GPUFeatures) {
+		if slices.Contains(selected, q.Package) && !isOn(j.Answer, q) {
+			words := []string{"gpubuild", called}
+			if len(selected) > 1 || q.Package != p.Selected {
+				words = append(words, "-p", q.Package.Name)
+			}
+			j.Session.Machine.Shell.Hint(buildenv.PosixWords(append(words, "--features", q.Feature)...))
+			return
+		}
+	}
+}
+
+// isOn says whether a member's GPU feature is on in a root of the build.
+func isOn(answer *features.Reach, q manifest.Question) bool {
+	return slices.ContainsFunc(answer.Roots, func(r features.Root) bool {
+		return r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature)
+	})
+}

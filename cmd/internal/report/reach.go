@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	"gpubuild/features/graph"
 )
 
 // FeaturesOf is the part of a result that says what the features enable. asked are the features of the command line.
@@ -171,4 +173,30 @@ func ReachResult(verb, project string, a *features.Reach, asked []string, found 
 		}
 	}
 	return Result{Verb: verb, Project: project, Features: FeaturesOf(a, asked), Findings: found, Checks: []Check{c}}
+}
+
+// WhyText words why a feature is on or off.
+func WhyText(m *session.Machine, reasons []graph.Reason) string {
+	var b strings.Builder
+	for _, r := range reasons {
+		what := strings.TrimSpace(r.Crate + " " + r.Version)
+		switch {
+		case !r.Linked:
+			fmt.Fprintf(&b, "%s: %s is not linked\n", r.Root, what)
+		case r.Feature == "":
+			fmt.Fprintf(&b, "%s: %s is linked, with %s\n", r.Root, what, cmp.Or(strings.Join(r.Features, ", "), "no feature"))
+		case r.On:
+			fmt.Fprintf(&b, "%s: %s has `%s`\n", r.Root, what, r.Feature)
+		default:
+			fmt.Fprintf(&b, "%s: %s has no `%s` here\n", r.Root, what, r.Feature)
+		}
+		for i, s := range slices.Concat(r.Steps, r.Because) {
+			place := ""
+			if s.Line > 0 {
+				place = fmt.Sprintf("  (%s:%d)", m.Shown(s.Manifest), s.Line)
+			}
+			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, len(r.Steps), 1)), s.Text, place)
+		}
+	}
+	return b.String()
 }

@@ -1,4 +1,4 @@
-package cli
+package toolkits
 
 import (
 	"io/fs"

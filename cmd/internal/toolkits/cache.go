@@ -1,0 +1,121 @@
+package toolkits
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/install/tree"
+	"gpubuild/toolchain/nvcc"
+)
+
+// Dir is the answer of `cache dir`.
+type Dir struct {
+	Dir string `json:"dir"`
+}
+
+// ShowUse prints what the kernel cache has saved.
+func ShowUse(m *session.Machine, json *string) error {
+	use := nvcc.Totals(m.CacheDir)
+	if json != nil {
+		return report.Answer(m, json, "cache", true, nil, Cache{m.CacheDir, use})
+	}
+	text := fmt.Sprintf("%s\nkernels: hits %d, misses %d, not cached %d, %.1f MB, saved %s\n", m.CacheDir, use.Hits, use.Misses,
+		use.Uncached,
+		float64(use.Size)/1e6, use.Saved.Round(100*time.Millisecond))
+	for _, reason := range use.MostFrequent() {
+		text += fmt.Sprintf("  not cached %d: %s\n", use.Reasons[reason], reason)
+	}
+	return m.Shell.Data(text)
+}
+
+// ShowCache prints the directory of the cache.
+func ShowCache(m *session.Machine, json *string) error {
+	if json != nil {
+		return report.Answer(m, json, "cache-dir", true, nil, Dir{Dir: m.CacheDir})
+	}
+	return m.Shell.Data(m.CacheDir + "\n")
+}
+
+// CleanCache empties the cache: the kernels alone, or everything, installed toolkits only if asked for.
+func CleanCache(m *session.Machine, json *string, kernels, installed bool) error {
+	parts := slices.DeleteFunc(slices.Clone(cacheParts), func(name string) bool {
+		if name == toolkitsPart {
+			return !installed
+		}
+		return kernels && name != nvcc.Kernels
+	})
+	// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
+	// be the user's own, and nothing is removed.
+	if other := foreign(m.CacheDir); len(other) > 0 {
+		return exit.Usagef("point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: "+strings.Join(cacheParts, " "),
+			"%s holds what is not gpubuild's: %s; nothing was removed", m.CacheDir, strings.Join(other, ", "))
+	}
+	size, toolkits := int64(0), ""
+	for _, name := range parts {
+		size += dirSize(filepath.Join(m.CacheDir, name))
+	}
+	if n := len(install.Installed(m.Host, m.CacheDir)); n > 0 && slices.Contains(parts, toolkitsPart) {
+		toolkits = ", with " + report.Count(n, "CUDA toolkit")
+	} else if n > 0 && len(parts) > 1 {
+		toolkits = "; " + report.Count(n, "CUDA toolkit") + " kept: --toolkits removes toolkits"
+	}
+	for _, name := range parts {
+		if err := os.RemoveAll(filepath.Join(m.CacheDir, name)); err != nil {
+			return fmt.Errorf("cache: %w", err)
+		}
+	}
+	m.Shell.Status("Removed", "%s of %s%s", tree.Size(size), m.CacheDir, toolkits)
+	return report.Answer(m, json, "cache-clean", true, nil, nil)
+}
+
+// toolkitsPart holds installed toolkits, which take long to fetch again.
+const toolkitsPart = "toolkits"
+
+// cacheParts is everything that gpubuild writes into its cache, or wrote in earlier versions.
+var cacheParts = []string{
+	"answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "sums", "toolkits",
+	"trial", "untold", "views", "wheels",
+}
+
+// foreign lists what is in the cache's directory and is no part of a cache.
+func foreign(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // not there: nothing can be removed, either
+	}
+	var out []string
+	for _, e := range entries {
+		if !slices.Contains(cacheParts, e.Name()) {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+// dirSize is how many bytes the files below a directory have.
+func dirSize(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if fi, err := d.Info(); err == nil {
+				size += fi.Size()
+			}
+		}
+		return nil // what cannot be read is not counted
+	})
+	return size
+}
+
+// Cache is the answer of `cache`.
+type Cache struct {
+	Dir     string   `json:"dir"`
+	Kernels nvcc.Use `json:"kernels"`
+}

@@ -1,0 +1,257 @@
+// Package toolkits lists, installs, chooses and removes CUDA toolkits for `toolchain`, and shows and empties the cache for `cache`.
+package toolkits
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/gpu"
+	"gpubuild/gpu/driver"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/install/tree"
+)
+
+// Options are the flags of toolchain.
+type Options struct {
+	Parts  []string // install: besides the compiler
+	Redist string   // install: where NVIDIA's redistributable archives are taken from
+	Offer  bool     // list: what can be installed
+	JSON   *string
+}
+
+// Listed is the answer of `toolchain list`.
+type Listed struct {
+	Installed []Entry        `json:"installed"`
+	Toolkits  []cuda.Toolkit `json:"toolkits"`
+	Available []string       `json:"available,omitempty"` // releases that can be installed, and where they come from; only if asked for
+	Default   string         `json:"default,omitempty"`   // the root of the one that builds try first where nobody names one
+}
+
+// Installed is the answer of `toolchain install`.
+type Installed struct {
+	Root string `json:"root"`
+}
+
+// Chosen is the answer of `toolchain use`.
+type Chosen struct {
+	CUDA string `json:"cuda"` // empty: none
+	Path string `json:"path"`
+}
+
+// Removed is the answer of `toolchain remove`.
+type Removed struct {
+	Roots []string `json:"roots"`
+}
+
+// Entry is a toolkit of the cache.
+type Entry struct {
+	Name  string               `json:"name"`
+	Root  string               `json:"root"`
+	CUDA  gpu.Version          `json:"cuda"`
+	Bytes int64                `json:"bytes"`
+	Parts []tree.InstalledPart `json:"parts"`
+	Stubs []string             `json:"link_stubs"` // libraries of which there is no more than a stub
+}
+
+// List prints the toolkits of this machine, or what can be installed.
+func List(ctx context.Context, m *session.Machine, o Options, _ []string) error {
+	if o.Offer {
+		return listAvailable(ctx, m, o)
+	}
+	installed, leftovers := install.Toolkits(m.Host, m.CacheDir)
+	found, first, by, err := tools.Default(m)
+	if err != nil {
+		return err
+	}
+	if o.JSON != nil {
+		mine := []Entry{}
+		for _, in := range installed {
+			mine = append(mine, Entry{Name: in.Name, Root: in.Root, CUDA: in.CUDA, Bytes: in.Bytes, Parts: in.Parts,
+				Stubs: append([]string{}, in.Stubs()...)})
+		}
+		if found == nil {
+			found = []cuda.Toolkit{}
+		}
+		var findings []finding.Finding
+		for _, in := range leftovers {
+			if !in.Installing {
+				findings = append(findings, finding.Of(finding.Finding{
+					ID: "toolchain.leftover", Message: in.Unusable(), Path: in.Root,
+				}))
+			}
+		}
+		return report.Answer(m, o.JSON, "toolchain-list", true, findings,
+			Listed{Installed: mine, Toolkits: found, Default: first})
+	}
+	for _, t := range found {
+		origin := t.Origin
+		if t.Root == first {
+			origin += "; default"
+			if by != "" && by != t.Origin {
+				origin += " by " + by
+			}
+		}
+		line := fmt.Sprintf("%-8s %s (%s)", t.Version, t.Root, origin)
+		if t.Problem != "" {
+			line += ": " + t.Problem
+		} else if len(t.Missing) > 0 {
+			line += ": without " + strings.Join(t.Missing, ", ")
+		}
+		for _, in := range installed {
+			if in.Root == t.Root {
+				line += fmt.Sprintf("\n         %s: %s", tree.Size(in.Bytes), in.Holds())
+			}
+		}
+		if err := m.Shell.Print(line + "\n"); err != nil {
+			return err
+		}
+	}
+	for _, in := range leftovers {
+		m.Shell.Warning("%s", in.Unusable())
+	}
+	if len(found) == 0 {
+		m.Shell.Note("no CUDA toolkit in %s", strings.Join(cuda.UsualPlaces(m.Host), ", "))
+		m.Shell.Hint("gpubuild toolchain install")
+	}
+	return nil
+}
+
+// listAvailable asks over the network what can be installed.
+func listAvailable(ctx context.Context, m *session.Machine, o Options) error {
+	list, err := tools.Available(ctx, m)
+	switch {
+	case err != nil && len(list) == 0:
+		return err
+	case err != nil:
+		m.Shell.Warning("%v", err)
+	}
+	if o.JSON != nil {
+		return report.Answer(m, o.JSON, "toolchain-list", true, nil, Listed{
+			Installed: []Entry{}, Toolkits: []cuda.Toolkit{}, Available: list,
+		})
+	}
+	return m.Shell.Data(strings.Join(list, "\n") + "\n")
+}
+
+// Install downloads a toolkit, and prints its root.
+func Install(ctx context.Context, m *session.Machine, o Options, rest []string) error {
+	var want install.Want
+	if len(o.Parts) > 0 {
+		want.Parts = append(install.Default(), o.Parts...)
+	}
+	if len(rest) > 0 {
+		v, err := gpu.ParseVersion(rest[0])
+		if err != nil {
+			return exit.Usagef("gpubuild toolchain install 13.4", "%v", err)
+		}
+		if want.Exact = v; strings.Count(rest[0], ".") > 1 {
+			want.Release = rest[0]
+		}
+	}
+	if d := driver.Version(m.Host); d.Version != "" {
+		want.MaxVersion, want.MaxBecause = d.CUDA, "the newest that driver "+d.Version+" supports"
+	}
+	plan, err := tools.Plan(ctx, m, want, o.Redist)
+	if err != nil {
+		return err
+	}
+	root, err := tools.Install(ctx, m, plan)
+	if err != nil {
+		return err
+	}
+	if o.JSON != nil {
+		return report.Answer(m, o.JSON, "toolchain-install", true, nil, Installed{Root: root})
+	}
+	return m.Shell.Data(root + "\n")
+}
+
+// Use sets, shows or drops the toolkit that this user's builds take when nobody says anything else.
+func Use(_ context.Context, m *session.Machine, o Options, rest []string) error {
+	u, err := tools.User(m.Host)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 1 {
+		if u, err = tools.Use(m, rest[0]); err != nil {
+			return err
+		}
+	}
+	if o.JSON != nil {
+		return report.Answer(m, o.JSON, "toolchain-use", true, nil, Chosen{CUDA: u.CUDA, Path: u.Path})
+	}
+	if u.CUDA == "" {
+		m.Shell.Note("no toolkit is chosen in %s: builds use the newest that works", u.Path)
+		return nil
+	}
+	if err := m.Shell.Data(u.CUDA + "\n"); err != nil {
+		return err
+	}
+	if v := m.Host.Env.Get("GPUBUILD_CUDA"); v != "" {
+		m.Shell.Note("GPUBUILD_CUDA=%s is set here and wins over it", v)
+	}
+	return nil
+}
+
+// called are the toolkits that words mean, each a name, a root or a version.
+func called(installed []install.Installation, names []string) ([]install.Installation, error) {
+	var meant []install.Installation
+	for _, name := range names {
+		v, notVersion := gpu.ParseVersion(name)
+		i := slices.IndexFunc(installed, func(in install.Installation) bool { // those that builds use come first
+			version := in.Release == name || notVersion == nil && strings.Count(name, ".") == 1 && in.CUDA == v
+			return in.Name == name || in.Root == name || in.Schema > 0 && version // what is no complete toolkit has no version
+		})
+		if i < 0 {
+			return nil, exit.Usagef("gpubuild toolchain list", "gpubuild has installed no toolkit %s", name)
+		}
+		if !slices.ContainsFunc(meant, func(m install.Installation) bool { return m.Root == installed[i].Root }) {
+			meant = append(meant, installed[i])
+		}
+	}
+	return meant, nil
+}
+
+// Remove removes installed toolkits by name, root or version.
+func Remove(ctx context.Context, m *session.Machine, o Options, names []string) error {
+	installed, leftovers := install.Toolkits(m.Host, m.CacheDir)
+	meant, err := called(append(installed, leftovers...), names)
+	if err != nil {
+		return err
+	}
+	roots := []string{}
+	waiting := func(holder string) {
+		m.Shell.Note("waiting for another gpubuild (%s) that is installing a toolkit", holder)
+	}
+	for _, in := range meant {
+		if err := install.Remove(ctx, m.Host, m.CacheDir, in.Name, waiting); err != nil {
+			return err
+		}
+		roots = append(roots, in.Root)
+		m.Shell.Status("Removed", "%s", in.Root)
+		if err := forget(m, in); err != nil {
+			return err
+		}
+	}
+	return report.Answer(m, o.JSON, "toolchain-remove", true, nil, Removed{Roots: roots})
+}
+
+// forget drops the user's own choice where it was the toolkit that was just removed.
+func forget(m *session.Machine, gone install.Installation) error {
+	u, err := tools.User(m.Host)
+	if err != nil || !tools.Unused(m, u, gone) {
+		return nil
+	}
+	if _, err := tools.Use(m, "default"); err != nil {
+		return err
+	}
+	m.Shell.Note("your builds used CUDA %s by `gpubuild toolchain use`; now they use the newest toolkit that works", u.CUDA)
+	return nil
+}
