@@ -216,6 +216,9 @@ func TestMessages(t *testing.T) {
 			t.Errorf("%s: %v", name, said)
 		}
 	}
+	if u := ReadLog(b.log); u.Hits != 2 || u.Misses != 2 || u.Reasons["a compilation that fails"] != 8 {
+		t.Errorf("%+v", u) // of two that compile, and of four that a step after the preprocessor refuses
+	}
 }
 
 // TestShadowedHeaders: a header that appears in the place of another one counts, although no file that was read has changed.

@@ -253,9 +253,9 @@ func prerequisites(rule string) (paths []string) {
 }
 
 // Read lists what compilers said that they read for an OUT_DIR, in earlier runs of its build script, too: one that keeps what it compiled
-// does not call nvcc again. A call that failed in a run before ran, the begin of the last one, made nothing. By the lists of our nvcc,
-// with the hash of what it saw of each path (which is none of any content where it saw different ones), and by the dependency files there
-// (nvcc -MD, gcc -MD), with an empty one. What is Incomplete says so.
+// does not call nvcc again. A call that failed in a run before ran, the begin of the last one, made nothing. By the lists of our nvcc, with
+// the hash of what it saw of each path (which is none of any content where it saw different ones), and by the dependency files there (nvcc
+// -MD, gcc -MD), with an empty one. What is Incomplete says so.
 func Read(h buildenv.Host, outDir, cwd string, ran int64) (all map[string]string, err error) {
 	all = map[string]string{}
 	dir := h.Dir(outDir)

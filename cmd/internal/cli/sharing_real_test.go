@@ -275,6 +275,13 @@ func TestSharedTargetDirectory(t *testing.T) {
 		s.holds("plain cargo's own", "app/target/debug/app", second, "sm_80")
 		s.compiled("after plain cargo", s.build(s.a, "sm_80", layout...), rebuild)
 		s.holds("after plain cargo", "app/target/debug/app", first, "sm_80")
+		// And back, and there again: what one layout holds is not made anew for the other one.
+		s.build(s.a, "sm_80", "+nightly")
+		for range 2 {
+			s.compiled("the new layout again", s.build(s.a, "sm_80", layout...), "")
+			s.compiled("the old layout again", s.build(s.a, "sm_80", "+nightly"), "")
+		}
+		s.holds("the old layout", "app/target/debug/app", first, "sm_80")
 	})
 	t.Run("a build directory apart", func(t *testing.T) {
 		s := newShared(t)
