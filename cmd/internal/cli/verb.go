@@ -147,6 +147,9 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 		}
 	}
 	if len(unknown) > 0 {
+		if err := v.ofProgram(words, l.Positional, unknown[0]); err != nil {
+			return cargo.Line{}, nil, err
+		}
 		return cargo.Line{}, nil, unknownFlag(unknown[0], v.Name, slices.AppendSeq(known, maps.Keys(own)))
 	}
 	return l, given, nil
@@ -154,6 +157,26 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 
 // loudness are cargo's flags for how much is printed, and in what colour: every verb takes them.
 var loudness = lazyregexp.New(`^(-q|--quiet|-v+|--verbose|--color(=.*)?)$`)
+
+// ofProgram is the error for a flag that a verb such as `prove PROGRAM` does not have and that is the program's own, or a build's.
+func (v verb) ofProgram(words, positional []string, flag string) error {
+	at := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
+	if !strings.Contains(v.Args, "[-- ARGS]") || at < 0 {
+		return nil
+	}
+	if len(positional) > 0 && slices.Index(words, positional[0]) < at {
+		line := slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])
+		return usage(fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name),
+			buildenv.PosixWords(line...))
+	}
+	for _, n := range cargo.Names("build") {
+		if flag == "--"+n.Long || n.Short != 0 && flag == "-"+string(n.Short) {
+			return usage(fmt.Sprintf("`%s` is a flag of builds, and `gpubuild %s` takes a program that is built", flag, v.Name),
+				buildenv.PosixWords(append([]string{"gpubuild", "run"}, words...)...))
+		}
+	}
+	return nil
+}
 
 func unknownFlag(written, called string, known []string) error {
 	written, _, _ = strings.Cut(written, "=")
