@@ -125,6 +125,9 @@ func (h Host) Repository(dir string) string {
 	return ""
 }
 
+// ManifestFile is the name of a package's manifest.
+const ManifestFile = "Cargo.toml"
+
 // Checkout is the highest directory with .git or Cargo.toml from dir upwards, below the user's home if dir is: a submodule, a member, and a
 // .git that an archive brings, were written by those who wrote what is around them. Without one it is dir.
 func (h Host) Checkout(dir string) string {
@@ -133,7 +136,7 @@ func (h Host) Checkout(dir string) string {
 		if h.Home != "" && h.Below(home, d) {
 			break
 		}
-		if h.Repository(d) == d || h.IsFile(h.Join(d, "Cargo.toml")) {
+		if h.Repository(d) == d || h.IsFile(h.Join(d, ManifestFile)) {
 			out = d
 		}
 	}

@@ -34,7 +34,7 @@ type Project struct {
 }
 
 // FileName is what a package's or a workspace's manifest is called.
-const FileName = "Cargo.toml"
+const FileName = buildenv.ManifestFile
 
 // Find walks up from dir to the nearest Cargo.toml, as cargo does.
 func Find(h buildenv.Host, dir string) (string, error) {

@@ -56,7 +56,7 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 // foreignAlias returns an error if a file of the repository gives this command line a flag of ours.
 func foreignAlias(h buildenv.Host, t Tool, l Line, c config, name string) error {
 	cwd := l.cwd(h, t)
-	project := h.Dir(h.From(cwd, cmp.Or(l.ManifestPath, "Cargo.toml")))
+	project := h.Dir(h.From(cwd, cmp.Or(l.ManifestPath, buildenv.ManifestFile)))
 	for _, is := range c {
 		if is.origin == "" || is.origin == "--config" || UsersConfig(h, t, is.origin, cwd, project) {
 			continue
