@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -51,7 +52,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		if err := a.Shell.Page(pages().CargoPage(line.Verb)); err != nil {
 			return err
 		}
-		return a.plain(ctx, line)
+		return cargorun.Plain(ctx, a.Machine, line, a.Host.Env)
 	}
 	return pipeline.Dispatch(ctx, pipeline.Command{
 		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain/cargo"
@@ -65,7 +66,7 @@ func (a *invocation) helpOfCargo(ctx context.Context, words []string) error {
 	if line, _, err = cargo.Split(append([]string{"help"}, words...), nil); err != nil {
 		return err
 	}
-	err = a.plain(ctx, line)
+	err = cargorun.Plain(ctx, a.Machine, line, a.Host.Env)
 	if err != nil {
 		a.Shell.Hint("`gpubuild help` lists gpubuild's own commands and topics")
 	}

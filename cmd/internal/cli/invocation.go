@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"context"
-
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/toolchain/cargo"
 )
 
 // invocation is one run of gpubuild: the machine and the command line.
@@ -19,11 +15,6 @@ type invocation struct {
 	words []string // the command line without the program's name
 	// sinkOfVerb is where the result of one of our own verbs goes, from when it is known
 	sinkOfVerb *report.Sink
-}
-
-// plain calls cargo as the user wrote it.
-func (a *invocation) plain(ctx context.Context, l cargo.Line) error {
-	return cargorun.Plain(ctx, a.Machine, l, a.Host.Env)
 }
 
 // reachEnd is how a verb about features ends.
