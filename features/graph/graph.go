@@ -49,7 +49,8 @@ func Parse(r io.Reader) (*Graph, error) {
 		return nil, fmt.Errorf("unit graph: %w", err)
 	}
 	bad := func(format string, a ...any) (*Graph, error) {
-		return nil, exit.Errorf(0, "this cargo's answer is not understood: use a stable cargo of 1.78 or newer", "unit graph: "+format, a...)
+		return nil, exit.Errorf(0, "this cargo's answer is not understood: use a stable cargo of 1.78 or newer",
+			"unit graph: "+format, a...)
 	}
 	if len(data) > graphLimit {
 		return bad("larger than %d bytes", graphLimit)

@@ -142,7 +142,8 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	case s.aside.other != "":
 		return Unproved, fmt.Sprintf("it called %s: what that ran is not known", s.aside.other)
 	case s.aside.unsure > 0:
-		return Unproved, counted(s.aside.unsure, "launch was", "launches were") + " indirect or conditional: whether any workgroup ran is not known"
+		return Unproved, counted(s.aside.unsure, "launch was", "launches were") +
+			" indirect or conditional: whether any workgroup ran is not known"
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:

@@ -249,8 +249,8 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 		case l.Event == "exec-failed" && l.Pid == w.pid:
 			w.refused = l.Errno
 		case l.Event == "seen" && len(w.seen) < maxSeen:
-			w.seen = append(w.seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, Closed: l.Closed, NoInjection: l.Lost,
-				Root: l.Root})
+			w.seen = append(w.seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, Closed: l.Closed,
+				NoInjection: l.Lost, Root: l.Root})
 		case l.Event == "ended" && l.Pid == w.pid:
 			w.ended = &l
 		}

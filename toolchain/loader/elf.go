@@ -20,7 +20,8 @@ var ErrScript = errors.New("it is a script")
 // notELF says that a file is not one that this package can read.
 func notELF(path string, err error) error {
 	return exit.Errorf(exit.Usage,
-		"name the program that cargo built, such as target/release/app; for a script name the program that it starts", "%s: not an ELF file that can be read: %w", path, err)
+		"name the program that cargo built, such as target/release/app; for a script name the program that it starts",
+		"%s: not an ELF file that can be read: %w", path, err)
 }
 
 // object is what matters of one ELF file.

@@ -67,8 +67,10 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 	if c := line.Color; c != "" && !slices.Contains([]string{"auto", "always", "never"}, c) {
 		return usage(fmt.Sprintf("--color: %q is none of auto, always, never", c), "")
 	}
-	if err := fileBehind(append([]string{v.Name}, words...), given, "--json"); err != nil {
-		return err
+	if v.Args == "" { // else it is one of those
+		if err := fileBehind(append([]string{v.Name}, words...), given, "--json"); err != nil {
+			return err
+		}
 	}
 	if findFlag(v.flags, "toolkit", "") != nil {
 		a.Shell.Fetch = repeat(words, 0, called, "--toolkit", "fetch")

@@ -208,7 +208,7 @@ var (
 	// hanging is what the further lines of a broken one stand behind: a sign and a name, a table's first column, "cause: ".
 	hanging = lazyregexp.New(`^( *\S+( \S+)* {2,}| {1,10}[a-z]+: |[✓✗⚠-] \S+ +| *)`)
 	// whole are lines to paste from: a command, an example of a file.
-	whole = lazyregexp.New(`^ +command: |^ {17}fix: |\S +# `)
+	whole = lazyregexp.New(`^ +(command: |gpubuild )|^ {17}fix: |\S +# `)
 )
 
 // Fold breaks the lines of a text that are too long between words; a longer word stays whole.

@@ -42,8 +42,8 @@ func (t Task) prove(ctx context.Context, m *session.Machine, asked verify.Option
 	return p, nil
 }
 
-// receipt is that of a program that was proven. A file that is not what ran has none: one next to the binary must not have changed since the
-// run began, because nobody knows when in it the file was read.
+// receipt is that of a program that was proven. A file that is not what ran has none: one next to the binary must not have changed since
+// the run began, because nobody knows when in it the file was read.
 func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, began time.Time, p Proof, asked verify.Options) (
 	r receipt.Receipt, err error) {
 	now, err := cache.Identify(asked.Binary)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/lazyregexp"
@@ -72,6 +73,11 @@ func Read(data []byte, other func(schema string, data []byte) ([]Result, bool, e
 	r.Findings = head.Findings
 	for i := range r.Findings {
 		r.Findings[i].Help = "" // follows from the id
+	}
+	for _, c := range r.Checks { // the state becomes the name of a class of the page
+		if !slices.Contains([]string{Passed, Failed, Skipped}, c.State) {
+			return nil, fmt.Errorf("it has the state %.60q, which is none of %s, %s, %s", c.State, Passed, Failed, Skipped)
+		}
 	}
 	return []Result{r}, nil
 }

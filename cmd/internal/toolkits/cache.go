@@ -56,7 +56,8 @@ func CleanCache(m *session.Machine, json *string, kernels, installed bool) error
 	// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
 	// be the user's own, and nothing is removed.
 	if other := foreign(m.CacheDir); len(other) > 0 {
-		return exit.Usagef("point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: "+strings.Join(cacheParts, " "),
+		return exit.Usagef("point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: "+
+			strings.Join(cacheParts, " "),
 			"%s holds what is not gpubuild's: %s; nothing was removed", m.CacheDir, strings.Join(other, ", "))
 	}
 	size, toolkits := int64(0), ""
