@@ -67,7 +67,7 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 	if c := line.Color; c != "" && !slices.Contains([]string{"auto", "always", "never"}, c) {
 		return usage(fmt.Sprintf("--color: %q is none of auto, always, never", c), "")
 	}
-	if v.Args == "" { // else it is one of those
+	if v.Args == "" && len(v.verbs) == 0 { // else it is one of those
 		if err := fileBehind(append([]string{v.Name}, words...), given, "--json"); err != nil {
 			return err
 		}
