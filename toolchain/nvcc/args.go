@@ -14,19 +14,18 @@ import (
 
 // call is what a command line of nvcc asks for.
 type call struct {
-	mode     string // extension of the output: o, ptx, cubin, fatbin; empty: not a compilation
-	in       []string
-	files    []string // with options
-	out      string   // -o; empty: not given
-	outDir   string   // -odir
-	deps     bool     // -MD
-	depFile  string   // -MF
-	target   string   // -MT
-	debug    bool     // debug information: the output names the working directory
-	compiler string   // -ccbin
-	words    []string // the arguments that count, those of options files and of nvcc's variables included
-	dryrun   []string // the typed arguments without those that say only where an output goes, and --threads
-	unknown  string   // why this command line is not cached; empty: it may be
+	mode    string // extension of the output: o, ptx, cubin, fatbin; empty: not a compilation
+	in      []string
+	files   []string // with options
+	out     string   // -o; empty: not given
+	outDir  string   // -odir
+	deps    bool     // -MD
+	depFile string   // -MF
+	target  string   // -MT
+	debug   bool     // debug information: the output names the working directory
+	words   []string // the arguments that count, those of options files and of nvcc's variables included
+	dryrun  []string // the typed arguments without those that say only where an output goes, and --threads
+	unknown string   // why this command line is not cached; empty: it may be
 }
 
 // switches are the options without a value that are understood; each change of the output that they make shows in nvcc's --dryrun.
@@ -44,7 +43,7 @@ var valued = set(`include pre-include D define-macro U undefine-macro I include-
 	arch gpu-architecture code gpu-code gencode generate-code rdc relocatable-device-code maxrregcount ftz prec-div prec-sqrt fmad
 	default-stream Werror diag-suppress diag-error diag-warn compress-mode ftemplate-backtrace-limit ftemplate-depth
 	brief-diag brief-diagnostics static-global-template-stub device-entity-has-hidden-visibility jtd jump-table-density dopt O optimize
-	frandom-seed fmax-errors device-stack-protector`)
+	ccbin compiler-bindir frandom-seed fmax-errors device-stack-protector`)
 
 // skipped are options with a value that are not understood.
 var skipped = set(`L library-path l library Xlinker linker-options Xarchive archive-options Xnvlink nvlink-options arbin archiver-binary
@@ -174,8 +173,6 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 			c.unknown = "the option " + w + " " + value
 		}
 		output = true
-	case "ccbin", "compiler-bindir":
-		c.compiler = take()
 	case "optf", "options-file":
 		c.optionsFile(take(), typed)
 	case "g", "debug", "G", "device-debug", "lineinfo", "generate-line-info":

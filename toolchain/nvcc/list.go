@@ -100,6 +100,11 @@ func (l *record) addAll(p *preprocessed) {
 			l.miss(dir)
 		}
 	}
+	for _, tool := range p.tools { // what a script or a launcher in front of the host compiler leads to
+		if !l.run.inToolkit(tool) {
+			l.add(tool)
+		}
+	}
 	dirs := slices.Concat(p.dropped, p.dirs)
 	for _, path := range p.headers {
 		l.add(path)

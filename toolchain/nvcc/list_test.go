@@ -87,6 +87,21 @@ func TestListOfWhatWasRead(t *testing.T) {
 		if sum := read[odd]; err != nil || sum == want || len(sum) == len(want) {
 			b.t.Errorf("two contents: %s", sum)
 		}
+		gcc, err := h.LookPath("gcc")
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		script := filepath.Join(unit, "scripts", "gcc")
+		write(b.t, script, "#!/bin/sh\nexec "+gcc+" \"$@\"\n")
+		if err := os.Chmod(script, 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		b.env = append(b.env, "PATH="+filepath.Dir(script)+":"+os.Getenv("PATH"))
+		what := b.nvcc("-c", "k.cu", "-o", "script.o")
+		read, err = Read(h, filepath.Join(unit, "out"), b.dir, 0)
+		if err != nil || what != "uncached" || read[script] == "" || read[gcc] == "" {
+			b.t.Errorf("a script as the compiler, and the compiler: %s, %q, %q, %v", what, read[script], read[gcc], err)
+		}
 		b.write("k.cu", "#include \"odd\"\n#include \"host.h\"\nint f() { return no_such; }\n")
 		b.env = append(b.env, "MADE_UP_ERROR="+filepath.Join(unit, "failed"))
 		if err := b.start("-c", "k.cu", "-o", "failed.o").Wait(); err == nil {

@@ -50,7 +50,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	env := host.Env
 	asked := parse(args, env.Get("NVCC_PREPEND_FLAGS"), env.Get("NVCC_APPEND_FLAGS"))
 	if view.Release != "" {
-		s := standIn{call: asked, host: host, runner: proc.Runner{}, root: filepath.Dir(filepath.Dir(self)), stdout: stdout, stderr: stderr}
+		s := standIn{call: asked, host: host, runner: proc.Runner{}, stdout: stdout, stderr: stderr}
 		s.major, s.minor, _ = strings.Cut(view.Release, ".")
 		return s.main(ctx, args)
 	}

@@ -74,21 +74,17 @@ func CheckEnvironment(h buildenv.Host, root, targetDir string) (d buildenv.Delta
 	for _, name := range []string{"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"} {
 		d.Add(buildenv.Set, name, root, why)
 	}
-	for _, name := range []string{"NVCC", "CUDACXX", "NVCC_CCBIN", "CUDAHOSTCXX", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDNN_LIB",
-		"CUDNN_PATH", "CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CUDA_COMPILER_LAUNCHER"} {
+	for _, name := range []string{"NVCC", "CUDACXX", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDNN_LIB", "CUDNN_PATH"} {
 		if _, set := h.Env.Lookup(name); set {
 			d.Add(buildenv.Unset, name, "", why)
 		}
 	}
-	for _, name := range []string{"CUDA_COMPUTE_CAP", "CUDAARCHS", "CMAKE_CUDA_ARCHITECTURES"} {
-		if h.Env.Get(name) == "" {
-			d.Add(buildenv.Set, name, "80", why)
-		}
+	if h.Env.Get("CUDA_COMPUTE_CAP") == "" {
+		d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", "80", why)
 	}
 	own := h.Join(targetDir, "gpubuild-check")
 	d.Add(buildenv.Set, "CARGO_TARGET_DIR", own, "a real build must not find what was made for a type check")
 	d.Add(buildenv.Set, "CARGO_BUILD_BUILD_DIR", own, "a real build must not find what was made for a type check")
-	d.Add(buildenv.Set, "CCACHE_DISABLE", "1", "a compiler cache must not keep what was made for a type check")
 	return d
 }
 
@@ -122,7 +118,6 @@ type standIn struct {
 	call
 	host           buildenv.Host
 	runner         runner
-	root           string
 	major, minor   string
 	stdout, stderr io.Writer
 }
@@ -145,115 +140,40 @@ func (s *standIn) main(ctx context.Context, args []string) int {
 			return 0
 		}
 	}
-	for i, a := range args { // ggml asks for the host compiler's version in this way
-		if (a == "-Xcompiler" || a == "--compiler-options") && i+1 < len(args) &&
-			(strings.Contains(args[i+1], "-dump") || args[i+1] == "--version") {
-			return s.compiler(ctx, strings.Fields(args[i+1]))
-		}
-	}
-	probe := slices.ContainsFunc(s.in, func(in string) bool { return strings.HasPrefix(filepath.Base(in), "CMakeCUDACompiler") })
-	for _, part := range []string{"CMakeScratch", "CMakeTmp", "CompilerIdCUDA"} {
-		probe = probe || strings.Contains(s.host.Cwd, part)
-	}
-	switch {
-	case slices.Equal(s.in, []string{"__cmake_determine_cuda"}):
-		s.steps()
-		return 0
-	case probe, s.mode == "E": // CMake tries its own C++ sources
-		return s.compile(ctx)
-	case slices.Contains(args, "--dryrun"), slices.Contains(args, "-dryrun"):
-		s.steps()
-		return 0
+	if s.mode == "E" { // cc asks which compiler it has
+		return s.preprocess(ctx)
 	}
 	return s.write()
 }
 
-// compiler runs the host compiler.
-func (s *standIn) compiler(ctx context.Context, args []string) int {
-	names := []string{s.call.compiler, "g++", "c++", "clang++"}
-	for _, name := range names {
-		path := name
-		if !s.host.IsAbs(name) {
-			path, _ = s.host.LookPath(name)
+// preprocess has a host compiler do it.
+func (s *standIn) preprocess(ctx context.Context) int {
+	for _, name := range []string{"g++", "c++", "clang++"} {
+		if path, err := s.host.LookPath(name); err == nil {
+			args := slices.Concat([]string{"-E", "-D__NVCC__", "-D__CUDACC__", "-x", "c++"}, s.in)
+			run := run{env: s.host.Env.Entries(), runner: s.runner, real: path, args: args}
+			return run.plain(ctx, nil, s.stdout, s.stderr)
 		}
-		if path == "" || !s.host.IsFile(path) {
-			continue
-		}
-		run := run{env: s.host.Env.Entries(), runner: s.runner, real: path, args: args}
-		return run.plain(ctx, nil, s.stdout, s.stderr)
 	}
-	fmt.Fprintln(s.stderr, "nvcc (stand-in): no host compiler on PATH")
+	return s.fail("no host compiler on PATH")
+}
+
+func (s *standIn) fail(format string, a ...any) int {
+	fmt.Fprintf(s.stderr, "nvcc fatal   : "+format+"\n", a...)
 	return 1
-}
-
-// steps prints what CMake reads of `nvcc -v`.
-func (s *standIn) steps() {
-	bin := filepath.Join(s.root, "bin")
-	fmt.Fprintf(s.stderr, "#$ PATH=%[1]s:/usr/bin:/bin\n#$ _NVVM_BRANCH_=nvvm\n#$ _SPACE_= \n#$ _CUDART_=cudart\n#$ _HERE_=%[1]s\n"+
-		"#$ _THERE_=%[1]s\n#$ _TARGET_SIZE_=\n#$ _TARGET_DIR_=\n#$ TOP=%[2]s\n#$ NVVMIR_LIBRARY_DIR=%[2]s/nvvm/libdevice\n"+
-		"#$ INCLUDES=\"-I%[2]s/include\"  \n#$ LIBRARIES=  \"-L%[2]s/lib/stubs\" \"-L%[2]s/lib\"\n#$ CUDAFE_FLAGS=\n#$ PTXAS_FLAGS=\n"+
-		"#$ cicc --c++17 -arch compute_75 \"tmp/CMakeCUDACompilerId.cpp1.ii\"\n", bin, s.root)
-	if s.mode == "" {
-		fmt.Fprintf(s.stderr, "#$ g++ -D__CUDA_ARCH_LIST__=750 -E -x c++ -D__CUDACC__ -D__NVCC__ \"-I%[1]s/include\" "+
-			"-D__CUDACC_VER_MAJOR__=%[2]s -D__CUDACC_VER_MINOR__=%[3]s CMakeCUDACompilerId.cu\n"+
-			"#$ g++ -Wl,--start-group \"a_dlink.o\" \"tmp/CMakeCUDACompilerId.o\" "+
-			"\"-L%[1]s/lib/stubs\" \"-L%[1]s/lib\" -lcudadevrt -lcudart_static -lrt -lpthread -ldl -Wl,--end-group -o \"a.out\"\n",
-			s.root, s.major, s.minor)
-	}
-}
-
-// compile has the host compiler carry out the call, with nvcc's macros.
-func (s *standIn) compile(ctx context.Context) int {
-	args := []string{"-D__NVCC__", "-D__CUDACC__", "-D__CUDACC_VER_MAJOR__=" + s.major, "-D__CUDACC_VER_MINOR__=" + s.minor,
-		"-D__CUDACC_VER_BUILD__=0", "-D__CUDA_ARCH_LIST__=750",
-		"-D__device__=", "-D__global__=", "-D__host__=", "-D__shared__=", "-D__constant__="}
-	switch s.mode {
-	case "o":
-		args = append(args, "-c")
-	case "E":
-		args = append(args, "-E")
-	case "":
-		if slices.Contains(s.words, "-v") {
-			s.steps()
-		}
-	}
-	for i, w := range s.words {
-		switch {
-		case w == "-I" || w == "-D" || w == "-isystem" || w == "-include":
-			args = append(args, s.words[i:min(i+2, len(s.words))]...)
-		case strings.HasPrefix(w, "-I"), strings.HasPrefix(w, "-D"), strings.HasPrefix(w, "-std="):
-			args = append(args, w)
-		}
-	}
-	for _, in := range s.in {
-		switch filepath.Ext(in) {
-		case ".o", ".a", ".so":
-			args = append(args, in)
-		default:
-			args = append(args, "-x", "c++", in, "-x", "none")
-		}
-	}
-	if s.out != "" {
-		args = append(args, "-o", s.out)
-	}
-	if d := s.dependencies(); d != "" {
-		args = append(args, "-MD", "-MF", d)
-	}
-	return s.compiler(ctx, args)
 }
 
 // write makes marked files of the kind that nvcc would make.
 func (s *standIn) write() int {
-	fail := func(format string, a ...any) int {
-		fmt.Fprintf(s.stderr, "nvcc fatal   : "+format+"\n", a...)
-		return 1
-	}
 	if len(s.in) == 0 {
-		return fail("No input files specified; use option --help for more information")
+		return s.fail("No input files specified; use option --help for more information")
 	}
 	for _, in := range s.in {
+		if strings.HasPrefix(filepath.Base(in), "CMakeCUDACompiler") {
+			return s.fail("CMake needs a CUDA toolkit; this is a stand-in of gpubuild's for type checks: use --gpu-toolkit=fetch")
+		}
 		if !s.host.IsFile(s.host.Abs(in)) {
-			return fail("Don't know what to do with '%s'", in)
+			return s.fail("Don't know what to do with '%s'", in)
 		}
 	}
 	inputs := s.in
@@ -278,11 +198,11 @@ func (s *standIn) write() int {
 			}
 		}
 		if err := os.WriteFile(out, data, 0o666); err != nil {
-			return fail("%v", err)
+			return s.fail("%v", err)
 		}
 		if d := one.dependencies(); d != "" {
 			if err := os.WriteFile(d, []byte(out+" : "+in+"\n"), 0o666); err != nil {
-				return fail("%v", err)
+				return s.fail("%v", err)
 			}
 		}
 	}

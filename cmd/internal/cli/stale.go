@@ -58,7 +58,7 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 		}
 		defer unlock()
 	}
-	state, err := fresh.Inspect(ctx, p.Fresh(fresh.Options{}))
+	state, err := fresh.Inspect(p.Fresh(fresh.Options{}))
 	if err != nil {
 		return err
 	}

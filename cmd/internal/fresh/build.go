@@ -113,9 +113,9 @@ func Lock(ctx context.Context, m *session.Machine, places cargo.Places) (release
 }
 
 // Inspect compares what the GPU packages were built with to what they would be built with now, and changes nothing. Call it under Lock.
-func Inspect(ctx context.Context, b Build) (*State, error) {
+func Inspect(b Build) (*State, error) {
 	s := find(b)
-	return s, s.compare(ctx)
+	return s, s.compare()
 }
 
 // Incomplete returns an error if a directory has so many files that not all were looked at: nothing is known to be up to date then.
@@ -165,13 +165,13 @@ type Rebuild func(context.Context) (cargorun.Built, error)
 // show, and reads the device code; what is in doubt is cleaned and built again with rebuild, once. After a failed build that is done only
 // where an OUT_DIR has no stamp: what was lost from it may be why.
 func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error, rebuild Rebuild) (*State, cargorun.Built, error) {
-	next, err := s.after(ctx, built)
+	next, err := s.after(built)
 	if err != nil {
 		return s, built, err
 	}
 	unrecorded := func(o out) bool { return o.state != agrees && !o.stamped }
 	if buildErr != nil && (built.Interrupted || !slices.ContainsFunc(next.outs, unrecorded)) {
-		next.keepFailed(ctx, built)
+		next.keepFailed(built)
 		return next, built, buildErr
 	}
 	if packages := next.stalePackages(); len(packages) > 0 {
@@ -182,11 +182,11 @@ func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error
 		cleaned.cleaned, cleaned.earlier = manifest.Union(next.cleaned, packages), next.Lines()
 		cleaned.before = cleaned.seen()
 		built, buildErr = rebuild(ctx)
-		if next, err = cleaned.after(ctx, built); err != nil {
+		if next, err = cleaned.after(built); err != nil {
 			return &cleaned, built, err
 		}
 		if buildErr != nil {
-			next.keepFailed(ctx, built)
+			next.keepFailed(built)
 			return next, built, buildErr
 		}
 		if len(next.stalePackages()) > 0 {

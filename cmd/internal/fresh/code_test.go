@@ -172,14 +172,14 @@ func TestRunByAnotherCargo(t *testing.T) {
 	} {
 		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
 		p.Inputs.Arch = c.arch
-		now, err := b.s.inputsOf(t.Context(), p, false, false)
+		now, err := b.s.inputsOf(p, false, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, held: holding{Sum: "1", Made: c.code}}
 		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Sum: "1", Ran: 1}
 		o.ran = 1 + int64(c.later)
-		if o, err = b.s.judge(t.Context(), o); err != nil || o.state != c.want {
+		if o, err = b.s.judge(o); err != nil || o.state != c.want {
 			t.Errorf("%s: %s (%s) %v", c.story, o.state, o.why, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package fresh
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -46,12 +45,12 @@ const (
 
 // compare looks at the OUT_DIRs that cargo may take: those with a stamp for the features of this build, or where a package has none,
 // those without. Where a build has no GPU package of a kind yet it notes all the same what one would be built with.
-func (s *State) compare(ctx context.Context) error {
+func (s *State) compare() error {
 	for _, p := range s.packages {
 		if p.undeclared && s.b.Tools.Set.Toolkit == nil {
 			continue // there is nothing that its code could be compared with
 		}
-		if _, err := s.inputsOf(ctx, p, false, false); err != nil {
+		if _, err := s.inputsOf(p, false, false); err != nil {
 			return err
 		}
 		var stamped, rest []out
@@ -70,13 +69,13 @@ func (s *State) compare(ctx context.Context) error {
 		}
 		if len(stamped) == 0 {
 			if stamped = rest; p.Inputs.Arch { // it may turn out that all of its files count
-				if _, err := s.inputsOf(ctx, p, true, false); err != nil {
+				if _, err := s.inputsOf(p, true, false); err != nil {
 					return err
 				}
 			}
 		}
 		for _, l := range stamped {
-			o, err := s.judge(ctx, l)
+			o, err := s.judge(l)
 			if err != nil {
 				return err
 			}
@@ -85,7 +84,7 @@ func (s *State) compare(ctx context.Context) error {
 	}
 	if s.b.Tools.Set.Toolkit != nil && s.b.Tools.Needs.NVCC { // one may compile its first kernels in this build
 		all := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
-		_, err := s.inputsOf(ctx, Package{ScriptUnit: features.ScriptUnit{Inputs: all}}, false, false)
+		_, err := s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: all}}, false, false)
 		return err
 	}
 	return nil
@@ -108,12 +107,12 @@ type noted struct {
 
 // inputsOf notes what a package would be built with now, once for a build: what is replaced while cargo runs is another thing at the
 // next one. Of a package that the build itself showed, or of which more turns out to count, what was noted before holds.
-func (s *State) inputsOf(ctx context.Context, p Package, all, unknown bool) ([]stale.Input, error) {
+func (s *State) inputsOf(p Package, all, unknown bool) ([]stale.Input, error) {
 	key := noted{p.PkgID, p.Inputs.Arch, all, unknown}
 	if list, ok := s.read.inputs[key]; ok {
 		return list, nil
 	}
-	list, err := inputs.Now(ctx, s.b.Machine.Host, s.b.Tools, p.unit(all, unknown), s.read.hashes)
+	list, err := inputs.Now(s.b.Machine.Host, s.b.Tools, p.unit(all, unknown), s.read.hashes)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +132,8 @@ func (s *State) inputsOf(ctx context.Context, p Package, all, unknown bool) ([]s
 }
 
 // judge compares an OUT_DIR with its stamp.
-func (s *State) judge(ctx context.Context, o out) (out, error) {
-	now, err := s.inputsOf(ctx, o.pkg, o.stamp.All, o.stamp.Unknown)
+func (s *State) judge(o out) (out, error) {
+	now, err := s.inputsOf(o.pkg, o.stamp.All, o.stamp.Unknown)
 	if err != nil {
 		return o, err
 	}
@@ -262,7 +261,7 @@ func (s *State) seen() map[string]Before {
 
 // after judges the OUT_DIRs that cargo named. A script that cargo ran where nothing lay, or where everything agreed, made what was asked
 // for; whatever else lies there is compared like before a build.
-func (s *State) after(ctx context.Context, built cargorun.Built) (*State, error) {
+func (s *State) after(built cargorun.Built) (*State, error) {
 	next := *s
 	next.outs, next.found = nil, slices.Clip(s.found)
 	again := *s.read
@@ -294,12 +293,12 @@ func (s *State) after(ctx context.Context, built cargorun.Built) (*State, error)
 				}
 			}
 			o.state = agrees
-			if err := next.builtNow(ctx, &o, m); err != nil {
+			if err := next.builtNow(&o, m); err != nil {
 				return s, err
 			}
 		default:
 			var err error
-			if o, err = next.judge(ctx, o); err != nil {
+			if o, err = next.judge(o); err != nil {
 				return s, err
 			}
 		}
@@ -323,7 +322,7 @@ func compiledAny(pkgID string, built cargorun.Built) bool {
 }
 
 // builtNow reads what a script made in this build and writes its stamp.
-func (s *State) builtNow(ctx context.Context, o *out, m cargo.Message) error {
+func (s *State) builtNow(o *out, m cargo.Message) error {
 	words, err := builddir.Output(s.b.Machine.Host, o.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -333,7 +332,7 @@ func (s *State) builtNow(ctx context.Context, o *out, m cargo.Message) error {
 		return err
 	}
 	all := o.pkg.Inputs.Arch && !words.Declares || unknown
-	list, err := s.inputsOf(ctx, o.pkg, all, unknown)
+	list, err := s.inputsOf(o.pkg, all, unknown)
 	if err != nil {
 		return err
 	}
@@ -360,7 +359,7 @@ func (s *State) stampOf(o out) stale.Stamp {
 
 // keepFailed writes the stamps of scripts that failed by themselves in our own build: they begin where they ended, as under cargo. What
 // an interrupted one left may be half.
-func (s *State) keepFailed(ctx context.Context, built cargorun.Built) {
+func (s *State) keepFailed(built cargorun.Built) {
 	if built.Interrupted || built.Waited {
 		return
 	}
@@ -377,7 +376,7 @@ func (s *State) keepFailed(ctx context.Context, built cargorun.Built) {
 			}
 			o := s.look(p, place.Dir)
 			read, _, unknown, err := s.readBy(o, nil)
-			if list, failed := s.inputsOf(ctx, p, true, unknown); err == nil && failed == nil {
+			if list, failed := s.inputsOf(p, true, unknown); err == nil && failed == nil {
 				o.inputs, o.stamp = list, stale.Stamp{}
 				o.stamp = s.stampOf(o)
 				o.stamp.Read, o.stamp.All, o.stamp.Unknown = read, true, unknown

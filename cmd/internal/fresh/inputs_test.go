@@ -106,7 +106,7 @@ func (b *bench) setenv(name, value string) {
 // look is what is recorded now, and how many files were read for it.
 func (b *bench) look(in features.Inputs) ([]stale.Input, int) {
 	hashes := inputs.NewHashes(b.s.b.Machine)
-	list, err := inputs.Now(b.t.Context(), b.s.b.Machine.Host, b.s.b.Tools, inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: in, Dir: filepath.Join(b.top, "package")}}, hashes)
+	list, err := inputs.Now(b.s.b.Machine.Host, b.s.b.Tools, inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: in, Dir: filepath.Join(b.top, "package")}}, hashes)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestMoreSourcesThanAreLookedAt(t *testing.T) {
 	b.s.b.Machine.Host = host
 	look := func() {
 		unit := inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: features.Inputs{NVCC: true, Arch: true}, Dir: filepath.Join(b.top, "package")}}
-		if _, err := inputs.Now(t.Context(), host, b.s.b.Tools, unit, hashes); err != nil {
+		if _, err := inputs.Now(host, b.s.b.Tools, unit, hashes); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -207,7 +207,7 @@ func (c Command) cleanStale(ctx context.Context, target fresh.Build) (*fresh.Sta
 	if c.earlier == nil {
 		return cleanStale(ctx, target)
 	}
-	s, err := fresh.Inspect(ctx, target)
+	s, err := fresh.Inspect(target)
 	return s.Begun(c.earlier.repeat.Scripts), err
 }
 

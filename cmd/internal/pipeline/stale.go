@@ -13,7 +13,7 @@ import (
 
 // cleanStale compares what lies in the target directory, and cleans what is stale.
 func cleanStale(ctx context.Context, target fresh.Build) (*fresh.State, error) {
-	s, err := fresh.Inspect(ctx, target)
+	s, err := fresh.Inspect(target)
 	if err != nil {
 		return s, err
 	}

@@ -8,11 +8,9 @@ package inputs
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"maps"
 	"path"
 	"slices"
@@ -28,13 +26,12 @@ import (
 	"gpubuild/features/source"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
-	"gpubuild/toolchain/hostcc"
 )
 
 // Now is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is
 // none of them: nothing that is built depends on it.
-func Now(ctx context.Context, host buildenv.Host, chosen tools.Tools, u Unit, h *Hashes) ([]stale.Input, error) {
-	n := collector{host: host, set: chosen.Set, guard: chosen.Guard, env: chosen.ScriptEnv(host), h: h, u: u, in: u.Inputs}
+func Now(host buildenv.Host, chosen tools.Tools, u Unit, h *Hashes) ([]stale.Input, error) {
+	n := collector{host: host, set: chosen.Set, env: chosen.ScriptEnv(host), h: h, u: u, in: u.Inputs}
 	names, paths, err := h.SourcesOf(u)
 	n.failed(err)
 	n.parts(Sources, names, paths)
@@ -42,7 +39,7 @@ func Now(ctx context.Context, host buildenv.Host, chosen tools.Tools, u Unit, h 
 	n.headers()
 	n.includes()
 	n.libraries()
-	n.hostCompiler(ctx)
+	n.hostCompiler()
 	n.others()
 	n.torch()
 	n.variables()
@@ -53,14 +50,12 @@ func Now(ctx context.Context, host buildenv.Host, chosen tools.Tools, u Unit, h 
 type collector struct {
 	host buildenv.Host
 	set  toolchain.Set
-	// asks for the user's consent before a compiler is started
-	guard *tools.Guard
-	env   buildenv.Env
-	h     *Hashes
-	u     Unit
-	in    features.Inputs
-	list  []stale.Input
-	err   error // the first
+	env  buildenv.Env
+	h    *Hashes
+	u    Unit
+	in   features.Inputs
+	list []stale.Input
+	err  error // the first
 }
 
 // content hashes files as one.
@@ -195,10 +190,10 @@ func (n *collector) libraries() {
 }
 
 // hostCompiler is what nvcc calls, and what cc or CMake call for C++ sources. Of gcc only the driver is hashed: cc1plus comes in the
-// same distribution package.
-func (n *collector) hostCompiler(ctx context.Context) {
+// same distribution package. What a script or a launcher leads to shows in the version, and in what nvcc's record lists.
+func (n *collector) hostCompiler() {
 	if c := n.set.Compiler; c != nil && n.in.Host {
-		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX)+n.behind(ctx, c.CXX))
+		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX)+" "+c.Version)
 	}
 	if v := n.set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
 		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
@@ -206,36 +201,7 @@ func (n *collector) hostCompiler(ctx context.Context) {
 	if n.in.CXX && n.host.OS != buildenv.Windows {
 		word := cmp.Or(n.env.Get("CXX"), "c++") // cc 1.x get_base_compiler, CMake's own first choice
 		n.program("C++ compiler", word)
-		n.list[len(n.list)-1].Hash += n.behind(ctx, n.find(word))
 	}
-}
-
-// behind hashes what a script or a launcher such as ccache makes of a call: the compiler that it leads to, and flags that it adds.
-func (n *collector) behind(ctx context.Context, path string) string {
-	key := "behind " + path
-	if sum, asked := n.h.run[key]; asked || n.host.OS == buildenv.Windows {
-		return sum
-	}
-	n.h.run[key] = ""
-	if _, _, named := hostcc.Inputs(n.host, buildenv.Cmd{Path: path}); !named || n.isScript(path) {
-		words := []string{"-v", "-E", "-dM", "-x", "c++", "/dev/null"}
-		res, err := n.guard.Over(n.h.m.Runner).Run(ctx,
-			buildenv.Cmd{Path: path, Args: words, Dir: n.u.Dir, Env: n.env.Set("LC_ALL", "C").Entries()})
-		n.h.run[key] = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, string(res.Stdout), string(res.Stderr), err)))[:32]
-	}
-	return n.h.run[key]
-}
-
-// isScript reports whether a file begins with #!.
-func (n *collector) isScript(path string) bool {
-	f, err := n.host.Files.Open(path)
-	if err != nil {
-		return false // who runs it says so
-	}
-	defer f.Close()
-	begin := make([]byte, 2)
-	_, err = io.ReadFull(f, begin)
-	return err == nil && string(begin) == "#!"
 }
 
 // program records a program by its content, wherever it lies; one that cannot be found by its word alone.
