@@ -54,7 +54,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		}
 		return cargorun.Plain(ctx, a.Machine, line, a.Host.Env)
 	}
-	return pipeline.Dispatch(ctx, pipeline.Command{
+	return a.cargo(ctx, pipeline.Command{
 		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words,
 	})
 }

@@ -365,6 +365,29 @@ func TestProveThroughSSH(t *testing.T) {
 	t.Error("a run's directory is left on the other side")
 }
 
+// TestInterruptedBetweenPrograms: what was known by then is written.
+func TestInterruptedBetweenPrograms(t *testing.T) {
+	_, command := elsewhere(t, `[on.box]
+command = "sh -c 'test -e second && { echo waiting >&2; exec sleep 100; }; touch second; exec \"$@\"' sh"
+`)
+	var said lines
+	c := command(nil, "test", "--offline", "--features", "cuda", "--gpu-on", "box", "--gpu-json=known.json")
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said.await(t, "waiting")
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // its exit code is looked at
+	data, err := os.ReadFile(filepath.Join(c.Dir, "known.json"))
+	if c.ProcessState.ExitCode() != 130 || err != nil || !strings.Contains(string(data), `"id": "proof.no-device"`) ||
+		!strings.Contains(string(data), `"message": "interrupted"`) {
+		t.Errorf("it ended with %d: %s, %v\n%s", c.ProcessState.ExitCode(), data, err, &said)
+	}
+}
+
 // TestProveInAnOlderRoot: a real root of its own (chroot) whose C library is older than the program takes: nothing is started there, and both
 // versions are said. Its shell loads a newer one from another directory, as programs with a search path of their own do.
 func TestProveInAnOlderRoot(t *testing.T) {

@@ -47,7 +47,7 @@ func execVerb() verb {
 				return usage(fmt.Sprintf("`cargo %s` does not get the features that stand before --", c.Line.Verb),
 					"gpubuild exec -- "+buildenv.PosixWords(words...))
 			case builds:
-				return pipeline.Dispatch(ctx, c)
+				return a.cargo(ctx, c)
 			}
 			return runExec(ctx, a.Machine, o, l)
 		},

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
+
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -12,9 +15,8 @@ import (
 // invocation is one run of gpubuild: the machine and the command line.
 type invocation struct {
 	*session.Machine
-	words []string // the command line without the program's name
-	// sinkOfVerb is where the result of one of our own verbs goes, from when it is known
-	sinkOfVerb *report.Sink
+	words   []string       // the command line without the program's name
+	outcome report.Outcome // what it came to
 }
 
 // reachEnd is how a verb about features ends.
@@ -35,17 +37,17 @@ func (a *invocation) answer(json *string, verb string, ok bool, findings []findi
 	return report.Answer(a.Machine, json, verb, ok, findings, fields)
 }
 
-// verbSink is where the result of one of our own verbs goes.
-func (a *invocation) verbSink(files report.Files) *report.Sink {
-	if a.sinkOfVerb == nil {
-		a.sinkOfVerb = report.NewSink(a.Machine, a.words, files)
-	}
-	return a.sinkOfVerb
+// end is how one of our own verbs ends, with its result.
+func (a *invocation) end(files report.Files, end error, r report.Result, fields any, receipts ...receipt.Receipt) error {
+	a.outcome = report.Outcome{Stages: report.Stages{Result: r}, Files: files, Annotated: true, Made: true, Fields: fields,
+		Receipts: func() ([]receipt.Receipt, error) { return receipts, nil }}
+	return end
 }
 
-// end renders what one of our own verbs came to.
-func (a *invocation) end(files report.Files, end error, r report.Result, fields any, receipts ...receipt.Receipt) error {
-	return a.verbSink(files).FinishVerb(r, fields, receipts, end)
+// cargo runs a subcommand of cargo.
+func (a *invocation) cargo(ctx context.Context, c pipeline.Command) (err error) {
+	a.outcome, err = pipeline.Dispatch(ctx, c)
+	return err
 }
 
 // usage is an error in our own part of the command line, and what to write instead.

@@ -66,7 +66,7 @@ func TestJudgingHeedsTheEnd(t *testing.T) {
 		cancel()
 		began := time.Now()
 		err = verb(a, ctx, featuresOptions{}, cargo.Line{ManifestPath: manifest})
-		if code := console.Finish(&console.Shell{Out: io.Discard, Err: io.Discard}, err); code != exit.Interrupted || said.Len() > 0 {
+		if code := exit.Of(err); code != exit.Interrupted || said.Len() > 0 {
 			t.Errorf("ended with %d after %v: %v, and said %q", code, time.Since(began), err, said.String())
 		}
 	}

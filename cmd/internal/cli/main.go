@@ -49,7 +49,8 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 	}
 	m, err := session.Here(stdin, shell, real, nodes)
 	if err != nil {
-		return console.Finish(shell, err)
+		shell.Failure(err)
+		return exit.Of(err)
 	}
 	var signal atomic.Int32
 	defer func() {
@@ -64,11 +65,8 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 		}()
 		a := &invocation{Machine: m, words: args[1:]}
 		end := dispatch(ctx, a, args)
-		if err := a.answerError(end); err != nil {
-			shell.Failure(err)
-		}
 		signal.Store(int32(exit.Signal(end)))
-		return console.Finish(shell, end)
+		return report.Finish(m, a.words, a.early(), end)
 	})
 }
 
@@ -78,6 +76,10 @@ const patience = 800 * time.Millisecond
 // await runs a verb to its end. An interrupted one that is still reading (a terminal, a FIFO, 40 GB) is not waited for: it leaves what a
 // kill would leave, and the next run is prepared for that.
 func await(ctx context.Context, m *session.Machine, verb func() int) int {
+	interrupted := func() int {
+		m.Shell.Failure(ctx.Err())
+		return exit.Interrupted
+	}
 	ended := make(chan int, 1)
 	go func() { ended <- verb() }()
 	interrupt := ctx.Done()
@@ -87,14 +89,14 @@ func await(ctx context.Context, m *session.Machine, verb func() int) int {
 		select {
 		case code := <-ended:
 			if interrupt == nil && code != exit.Interrupted && m.Children.Idle() > time.Since(since) {
-				return console.Finish(m.Shell, ctx.Err()) // nothing ran that might have had its own end
+				return interrupted() // nothing ran that might have had its own end
 			}
 			return code
 		case <-interrupt:
 			interrupt, check, since = nil, time.Tick(patience/20), time.Now()
 		case <-check:
 			if min(time.Since(since), m.Children.Idle()) > patience {
-				return console.Finish(m.Shell, ctx.Err())
+				return interrupted()
 			}
 		}
 	}
@@ -162,27 +164,28 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	return a.cargoVerb(ctx, words)
 }
 
-// answerError writes the answer of a command line that ended before its verb had one, where the words ask for an answer.
-func (a *invocation) answerError(end error) error {
-	words := verbFirst(a.words)
-	if end == nil || len(words) == 0 {
-		return nil
+// early is the outcome of a command line that ended before it had one; the words say whether and where an answer was wanted.
+func (a *invocation) early() report.Outcome {
+	o, words := a.outcome, verbFirst(a.words)
+	if o.Made || len(words) == 0 {
+		return o
 	}
-	name, verb := prefix+"json", "build"
+	name := prefix + "json"
 	if v, ours := find(words[0]); ours {
-		name, verb = "--json", strings.Join(v.path(words[1:]), "-")
-	} else if !strings.HasPrefix(words[0], "-") {
-		verb = words[0]
+		name, o.Verb = "--json", strings.Join(v.path(words[1:]), "-")
+	} else if o.Verb = "build"; !strings.HasPrefix(words[0], "-") {
+		o.Verb = words[0]
 	}
 	for _, w := range words {
 		file, isIt := strings.CutPrefix(w, name)
 		switch {
 		case w == "--":
-			return nil
+			return o
 		case isIt && file == "", isIt && file[0] == '=':
 			file = strings.TrimPrefix(file, "=")
-			return report.AnswerError(a.Machine, a.words, &file, verb, end)
+			o.Files.JSON = &file
+			return o
 		}
 	}
-	return nil
+	return o
 }

@@ -81,8 +81,9 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 		}
 		called += " " + v.Name
 	}
+	a.outcome.Annotated = v.results != nil
 	if err := v.checkArgs(called, line); err != nil {
-		return v.endEarly(a, called, err)
+		return err
 	}
 	for _, o := range given {
 		f := findFlag(v.flags, o.Name, "--")
@@ -90,15 +91,10 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 			return f.wrong(o.Name, err)
 		}
 	}
-	return v.endEarly(a, called, v.run(ctx, a, line))
-}
-
-// endEarly renders an error that came before the result.
-func (v verb) endEarly(a *invocation, called string, err error) error {
-	if v.results == nil {
-		return err
+	if v.results != nil {
+		a.outcome.Files = *v.results
 	}
-	return a.verbSink(*v.results).FinishEarly(called, err)
+	return v.run(ctx, a, line)
 }
 
 // split takes the words of a verb apart, its own flags and those of its subcommands out of them. The verbs that look at a project read

@@ -4,15 +4,19 @@ package console
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
 )
 
 // Shell writes messages as cargo does: the verb bold and right-aligned to 12 columns on stderr, results on stdout.
@@ -110,10 +114,23 @@ func (s *Shell) Error(format string, args ...any) {
 	s.line(s.paint(red, "error")+": ", s.home(format, args...))
 }
 
-// Failure writes an error and what it says that can be done.
+// Failure writes the error that something ended with and what can be done about it, where nobody has said it yet.
 func (s *Shell) Failure(err error) {
-	s.Error("%v", err)
-	s.Hint(exit.Hint(err))
+	var code exit.Code
+	var refused *cargo.RefusedError
+	exited, isExit := err.(*buildenv.ExitError)
+	switch {
+	case err == nil, errors.As(err, &code): // a code alone: what it means was printed already
+	case errors.Is(err, context.Canceled):
+		s.Error("interrupted")
+	case errors.As(err, &refused): // cargo's own words, once, as they are
+		s.Cargo(string(refused.Stderr))
+		s.Hint(refused.Fix)
+	case isExit && len(exited.Result.Stderr) == 0: // the program had our stderr and said itself what was wrong
+	default:
+		s.Error("%v", err)
+		s.Hint(exit.Hint(err))
+	}
 }
 
 // Hint writes what to do, on a line of its own behind a blank one.

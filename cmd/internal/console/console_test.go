@@ -103,7 +103,7 @@ func TestEveryMessageIsFiltered(t *testing.T) {
 		s.Hint(evil)
 		s.Failure(errors.New(evil))
 		s.Finding(finding.Finding{ID: evil, Severity: finding.Error, Message: evil, Path: evil, Line: 1, Evidence: evil, Fix: evil})
-		console.Finish(s, &cargo.RefusedError{Stderr: []byte(evil), Fix: evil})
+		s.Failure(&cargo.RefusedError{Stderr: []byte(evil), Fix: evil})
 		if err := errors.Join(s.Print(evil), s.Data(evil)); err != nil {
 			t.Fatal(err)
 		}

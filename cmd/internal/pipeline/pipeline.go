@@ -20,7 +20,6 @@ import (
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
-	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -78,29 +77,28 @@ func Judged(verb string) bool {
 	return slices.Contains([]string{"build", "check", "run", "test", "bench", "clippy", "rustc"}, verb)
 }
 
-// Dispatch decides what a command line needs, runs it, and renders the result, after a failure, too.
-func Dispatch(ctx context.Context, c Command) error {
+// Dispatch decides what a command line needs, runs it, and returns what it came to, after a failure, too.
+func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
 	if err := c.Options.Files.Check(c.Machine); err != nil {
-		return err
+		return none, err
 	}
 	switch o := c.Options; {
 	case o.Watch && !c.runs():
-		return exit.Usagef("leave them out, or use `gpubuild run`",
+		return none, exit.Usagef("leave them out, or use `gpubuild run`",
 			"--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench")
 	case o.Proof.Required && !c.runs() && !c.builds():
-		return exit.Usagef("use build, run, test, bench or nextest run, without --no-run",
+		return none, exit.Usagef("use build, run, test, bench or nextest run, without --no-run",
 			"--gpu-require-proof needs a program to run, and `%s` runs none", strings.Join(c.Line.Words(), " "))
 	case o.Proof.On.Name != "" && (!c.runs() || o.Watch):
-		return exit.Usagef("use run, test, bench or nextest run, without --gpu-watch",
+		return none, exit.Usagef("use run, test, bench or nextest run, without --gpu-watch",
 			"--gpu-on needs a program that runs, and --gpu-watch watches the GPUs of this machine")
 	}
 	trace := finding.NewTrace(time.Now)
-	sink := report.NewSink(c.Machine, c.Args, c.Options.Files)
 	if c.repeatable() {
 		if key, err := c.repeatKey(); err == nil {
 			next, done, err := c.again(ctx, key)
 			if done {
-				return err
+				return none, err
 			}
 			if c = next; c.earlier == nil {
 				c = c.recorded(key)
@@ -110,10 +108,10 @@ func Dispatch(ctx context.Context, c Command) error {
 	defer c.end()
 	result, err := dispatch(ctx, c, trace)
 	c.keep(result, err)
-	if sink.Wants(result.Judged, err) {
-		err = sink.Finish(result.rendered(c, trace), func() ([]receipt.Receipt, error) { return result.receipts(c) }, err)
+	if !c.Options.Files.Wanted() && c.Machine.Host.Env.Get("GITHUB_ACTIONS") != "true" { // nobody reads it
+		return none, err
 	}
-	return err
+	return result.outcome(c, trace), err
 }
 
 func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, error) {

@@ -40,7 +40,11 @@ func TestWhichLinesRunPrograms(t *testing.T) {
 		if got := c.runs(); got != tt.runs {
 			t.Errorf("%q: runs is %v", tt.words, got)
 		}
-		if c.Options.Watch = true; !tt.runs && exit.Of(Dispatch(context.Background(), c)) != exit.Usage {
+		c.Options.Watch = true
+		if tt.runs {
+			continue
+		}
+		if _, err := Dispatch(context.Background(), c); exit.Of(err) != exit.Usage {
 			t.Errorf("%q: --gpu-watch is accepted", tt.words)
 		}
 	}

@@ -35,12 +35,12 @@ type Result struct {
 	Findings                   []finding.Finding
 }
 
-// rendered is the result as package report takes it.
-func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
+// outcome is the result as package report takes it.
+func (r Result) outcome(c Command, trace *finding.Trace) report.Outcome {
 	line, o := c.line(), c.Options
 	st := report.Stages{
 		Result: report.Result{
-			Verb: line.Verb, Features: report.FeaturesOf(r.Features.Answer, line.Features), Set: report.SetOf(r.Tools),
+			Verb: line.Verb, Features: report.FeaturesOf(r.Features.Answer, line.Features),
 			Stale: r.Stale.Lines(), Cleaned: r.Stale.Cleaned(), Programs: r.programs(c), Watch: r.Watch, Findings: r.Findings,
 		},
 		Judged: r.Judged, CompileErrors: r.Built.CompileErrors, Cause: r.Cause, Made: trace.Checks(), EndedByWatch: r.EndedByWatch,
@@ -58,7 +58,11 @@ func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
 	if line.Verb == "run" || line.Verb == "test" || line.Verb == "bench" {
 		st.Proving.Asked = !line.Has("--no-run")
 	}
-	return st
+	if r.Judged {
+		st.Set = report.SetOf(r.Tools)
+	}
+	return report.Outcome{Stages: st, Files: o.Files, Annotated: r.Judged, Made: true,
+		Receipts: func() ([]receipt.Receipt, error) { return r.receipts(c) }}
 }
 
 // ofVerb reports whether a subcommand is about a program: cargo also builds the programs that integration tests start.

@@ -244,7 +244,7 @@ func TestRunnerWithoutDevice(t *testing.T) {
 	out.Reset()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := Runner(ctx, m, []string{file, binary}, nil); console.Finish(m.Shell, err) != exit.Interrupted || out.Len() > 0 {
+	if err := Runner(ctx, m, []string{file, binary}, nil); !errors.Is(err, exit.Code(exit.Interrupted)) || out.Len() > 0 {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

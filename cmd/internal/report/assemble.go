@@ -52,15 +52,15 @@ type Proving struct {
 	Missed       []string // what the configuration marks and this run left out
 }
 
-// Assemble makes the one result of a cargo command from what its stages returned; everything else is rendered from it. words are the
-// command line, and end is how the command ended.
+// Assemble makes the one result of a command line from what its stages returned; everything else is rendered from it. words are the command
+// line, and end is how the command ended.
 func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
-	others := end
+	r, others := s.Result, end
 	if s.EndedByWatch {
 		others = nil
 	}
 	watching, watchFindings := watchEnds(s.Watch)
-	checks := withFailure(append(s.checks(others), watching...), s.Verb, end)
+	r.Checks = withFailure(slices.Concat(s.checks(others), watching), s.Verb, end)
 	ended := endFindings(m, s, others)
 	var lines []string // rustc's errors
 	for _, f := range ended {
@@ -68,38 +68,14 @@ func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
 			lines = append(lines, place(f)+": "+f.Message)
 		}
 	}
-	failed := slices.IndexFunc(checks, func(c Check) bool { return c.State == Failed && c.Name == "" })
+	failed := slices.IndexFunc(r.Checks, func(c Check) bool { return c.State == Failed && c.Name == "" })
 	if failed >= 0 && len(lines) > 0 {
-		checks[failed].Message, checks[failed].Detail = lines[0], strings.Join(lines, "\n")
+		r.Checks[failed].Message, r.Checks[failed].Detail = lines[0], strings.Join(lines, "\n")
 	}
-	r := s.Result.begun(m, words, end)
-	r.Checks, r.Findings = checks, slices.Concat(r.Findings, ended, watchFindings)
-	if !s.Judged {
-		r.Set = nil
-	}
-	return r.redact(words, m.Host.Env)
-}
-
-// begun is a part of a result with what every result has.
-func (r Result) begun(m *session.Machine, words []string, end error) Result {
 	r.Row, r.Gpubuild, r.At = m.Host.Env.Get(origin.RowVariable), version.Number(), m.Began.UTC().Truncate(time.Second)
 	r.Seconds, r.Command, r.Code = time.Since(m.Began).Seconds(), Redact(append([]string{"gpubuild"}, words...)), exit.Of(end)
-	r.Findings = append([]finding.Finding{}, r.Findings...)
-	return r
-}
-
-// OfVerb makes the result of one of our own verbs from its part of it.
-func OfVerb(m *session.Machine, words []string, part Result, end error) Result {
-	r := part.begun(m, words, end)
-	if f, ok := failure(m, end, part.Verb); ok {
-		r.Findings = append(r.Findings, f)
-	}
-	r = r.redact(words, m.Host.Env)
-	if len(r.Checks) == 0 {
-		r.Checks = []Check{endCheck(part.Verb, end)}
-	}
-	r.Checks = withFailure(slices.Clone(r.Checks), part.Verb, end)
-	return r
+	r.Findings = slices.Concat(r.Findings, ended, watchFindings)
+	return r.redact(words, m.Host.Env)
 }
 
 // SetOf is the part of a result that says what was built with; nil: nothing of it is known.

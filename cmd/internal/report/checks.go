@@ -28,8 +28,11 @@ func checkOf(c finding.Check) Check {
 
 // checks are those that were made, those that were not reached, and one for each program's proof.
 func (s Stages) checks(end error) []Check {
-	if !s.Judged {
-		return []Check{endCheck(CheckBuild, end)}
+	switch {
+	case len(s.Checks) > 0: // of one of our own verbs
+		return s.Checks
+	case !s.Judged:
+		return []Check{endCheck(s.Verb, end)}
 	}
 	var out []Check
 	stopped := ""
@@ -199,7 +202,7 @@ func endCheck(id string, err error) Check {
 	if err == nil {
 		return Check{ID: id, State: Passed}
 	}
-	return Check{ID: id, State: Failed, Message: err.Error()}
+	return Check{ID: id, State: Failed, Message: worded(err)}
 }
 
 // withFailure sees to it that what ended badly has a check that failed: a reader of JUnit looks at nothing else.

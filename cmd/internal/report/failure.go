@@ -15,9 +15,24 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// endFindings are what the end of a cargo command adds to the findings of its stages.
-func endFindings(m *session.Machine, s Stages, end error) []finding.Finding {
-	var out []finding.Finding
+// endFindings are what the end of a command adds to the findings of its stages.
+func endFindings(m *session.Machine, s Stages, end error) (out []finding.Finding) {
+	if s.Judged {
+		out = judgedFindings(m, s, end)
+	}
+	f, ok := failure(m, end, s.Verb)
+	if ok && s.Cause != nil {
+		f = *s.Cause
+		f.Severity = finding.Error
+	}
+	if ok {
+		out = append(out, f)
+	}
+	return out
+}
+
+// judgedFindings are those of what the stages of a cargo command left without one.
+func judgedFindings(m *session.Machine, s Stages, end error) (out []finding.Finding) {
 	code := exit.Of(end)
 	if code == exit.Stale {
 		for _, l := range s.Stale {
@@ -52,14 +67,6 @@ func endFindings(m *session.Machine, s Stages, end error) []finding.Finding {
 	for _, missed := range s.Proving.Missed {
 		out = append(out, finding.New("proof.not-run", missed))
 	}
-	f, ok := failure(m, end, s.Verb)
-	if ok && s.Cause != nil {
-		f = *s.Cause
-		f.Severity = finding.Error
-	}
-	if ok {
-		out = append(out, f)
-	}
 	return out
 }
 
@@ -86,8 +93,13 @@ func isExit(err error) bool {
 	return ok
 }
 
-// isInterrupted says whether the user ended the run: nothing is reported of it.
-func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
+// worded is an error for people.
+func worded(end error) string {
+	if errors.Is(end, context.Canceled) {
+		return "interrupted"
+	}
+	return end.Error()
+}
 
 // failure words an error that nothing else has put among the findings.
 func failure(m *session.Machine, end error, verb string) (finding.Finding, bool) {
@@ -95,7 +107,7 @@ func failure(m *session.Machine, end error, verb string) (finding.Finding, bool)
 	if end == nil || errors.As(end, &code) {
 		return finding.Finding{}, false
 	}
-	f := finding.Of(finding.Finding{ID: "gpubuild.failed", Message: end.Error(), Fix: exit.Hint(end)})
+	f := finding.Of(finding.Finding{ID: "gpubuild.failed", Message: worded(end), Fix: exit.Hint(end)})
 	var conf *config.Error
 	var toml *manifest.Error
 	child, failed := end.(*buildenv.ExitError)

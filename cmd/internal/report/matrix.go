@@ -275,8 +275,11 @@ func buildOf(r Result) (Status, string) {
 		}
 	}
 	builds := slices.Contains([]string{"build", "check", "clippy", "run", "test", "bench"}, r.Verb)
-	if built == StatusNone && r.Code != 0 && !verdictCode(r.Code) && builds || checks {
+	switch {
+	case built == StatusNone && r.Code != 0 && !verdictCode(r.Code) && builds || checks:
 		return StatusFailed, fmt.Sprintf("it ended with %d", r.Code)
+	case r.Code == 0 && builds:
+		return StatusCompiled, ""
 	}
 	return built, ""
 }

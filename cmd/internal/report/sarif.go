@@ -20,8 +20,8 @@ type record map[string]any
 func sarifText(text string) record { return record{"text": text} }
 
 const (
-	sourceRoot  = "%SRCROOT%"
-	fingerprint = "gpubuildFinding/v1"
+	rootVariable = "%SRCROOT%"
+	fingerprint  = "gpubuildFinding/v1"
 )
 
 // SARIF renders the findings of a result. Paths are relative to the source root, with slashes; a finding without a place is put on
@@ -79,7 +79,7 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 			"tool":               record{"driver": record{"name": "gpubuild", "version": cmp.Or(r.Gpubuild, "unknown"), "rules": rules}},
 			"automationDetails":  record{"id": strings.Join([]string{"gpubuild", segment(r.Verb), segment(r.Row)}, "/") + "/"},
 			"invocations":        []record{{"executionSuccessful": r.OK(), "exitCode": r.Code}},
-			"originalUriBaseIds": record{sourceRoot: record{"description": sarifText("the root of the checked-out sources")}},
+			"originalUriBaseIds": record{rootVariable: record{"description": sarifText("the root of the checked-out sources")}},
 			"columnKind":         "utf16CodeUnits",
 			"results":            results,
 		}},
@@ -105,7 +105,7 @@ func artifact(path string) record {
 	path = strings.ReplaceAll(strings.ToValidUTF8(path, "\uFFFD"), `\`, "/")
 	if !Absolute(path) {
 		// A first segment with a colon would be read as a scheme (RFC 3986, 4.2); url.URL writes ./ before it.
-		return record{"uri": (&url.URL{Path: path}).String(), "uriBaseId": sourceRoot}
+		return record{"uri": (&url.URL{Path: path}).String(), "uriBaseId": rootVariable}
 	}
 	if path[0] != '/' {
 		path = "/" + path
