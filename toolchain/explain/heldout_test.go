@@ -245,6 +245,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-4.jsonl", 20, 13, 0},
 		{"unseen-5.jsonl", 32, 13, 7},
 		{"unseen-6.jsonl", 81, 59, 6},
+		{"unseen-7.jsonl", 26, 16, 2},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			rs := table(t)
