@@ -84,7 +84,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 		case why == "" && len(tr.doubts) > 0:
 			why = tr.doubts[0]
 		case why == "":
-			why = "not needed: " + won.toolkit.Root + " comes first"
+			why = won.toolkit.Root + " (" + won.toolkit.Origin + ") comes first"
 		}
 		s.Losers = append(s.Losers, Loser{"CUDA toolkit", tr.toolkit.Root, tr.toolkit.Origin, why})
 	}
@@ -325,8 +325,9 @@ func IsVersion(wish string) bool {
 func First(found []cuda.Toolkit, wish string) (cuda.Toolkit, error) {
 	f, w := Facts{Toolkits: found}, Wish{CUDA: wish}
 	order, lost := ranked(f, w)
-	if len(order) == 0 {
+	whole := slices.IndexFunc(order, func(t *cuda.Toolkit) bool { return complete(f, Needs{NVCC: true}, t, gpu.Capability{}).why == "" })
+	if len(order) == 0 || whole < 0 && wish == "" {
 		return cuda.Toolkit{}, noToolkit(f, w, lost)
 	}
-	return *order[0], nil
+	return *order[max(whole, 0)], nil
 }

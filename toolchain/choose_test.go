@@ -321,3 +321,21 @@ func TestFloorAboveTheToolkits(t *testing.T) {
 		t.Error(hint)
 	}
 }
+
+// TestFirstIsComplete: the toolkit that builds try first is one that can build, where nobody names another.
+func TestFirstIsComplete(t *testing.T) {
+	v := gpu.Version{Major: 13, Minor: 4}
+	found := []cuda.Toolkit{
+		{Root: "/part", Version: v, Missing: []string{cuda.PartNVVM}, Sources: []cuda.Source{{Kind: cuda.OnPath, Name: "PATH"}}},
+		{Root: "/whole", Version: v, Sources: []cuda.Source{{Kind: cuda.Usual, Name: "a usual place"}}},
+	}
+	if got, err := toolchain.First(found, ""); err != nil || got.Root != "/whole" {
+		t.Errorf("%s, %v", got.Root, err)
+	}
+	if got, err := toolchain.First(found[:1], ""); err == nil {
+		t.Errorf("%s, of which a part is missing", got.Root)
+	}
+	if got, err := toolchain.First(found[:1], "/part"); err != nil || got.Root != "/part" {
+		t.Errorf("asked for: %s, %v", got.Root, err)
+	}
+}

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -232,7 +233,9 @@ func TestNoSystem(t *testing.T) {
 func TestForeignNVCC(t *testing.T) {
 	for machine, want := range map[string]string{"\x3e": "", "\xb7": "its nvcc is a program for arm64, which this machine does not run"} {
 		dir := t.TempDir()
-		if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		header := filepath.Join(dir, "include", "cuda.h")
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Mkdir(filepath.Dir(header), 0o755),
+			os.WriteFile(header, nil, 0o644)); err != nil {
 			t.Fatal(err)
 		}
 		elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x03\x00" + machine + "\x00\x01\x00"
@@ -242,6 +245,12 @@ func TestForeignNVCC(t *testing.T) {
 		h := buildenv.Host{OS: buildenv.Linux, Arch: "amd64", Files: disk{}, Env: buildenv.NewEnv(buildenv.Linux, []string{"CUDA_HOME=" + dir})}
 		if got := Find(h, nil)[0].Problem; got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+		if err := os.Remove(header); err != nil {
+			t.Fatal(err)
+		}
+		if got := Find(h, nil)[0].Problem; want == "" && got != "only nvcc is there, without headers and libraries of CUDA" {
+			t.Errorf("nvcc alone: %q", got)
 		}
 	}
 }

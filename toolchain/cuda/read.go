@@ -94,6 +94,9 @@ func (l looker) read(root string) (t Toolkit, ok bool) {
 		t.Problem = "it holds no CUDA toolkit: neither bin/nvcc nor include/cuda.h leads to a file"
 		return t, false
 	}
+	if t.NVCC != "" && t.Include == "" && t.Lib == "" {
+		t.Problem = "only nvcc is there, without headers and libraries of CUDA"
+	}
 	l.packaging(&t)
 	l.version(&t)
 	l.parts(&t)

@@ -48,9 +48,6 @@ type envOptions struct {
 func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) error {
 	selected := buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}
 	if o.Shell != "" && o.Shell != "powershell" && !slices.Contains(buildenv.Shells(), o.Shell) {
-		if instead := replacedShells[o.Shell]; instead != "" {
-			return usage("gpubuild env has no --shell "+o.Shell+" any more", "gpubuild env --shell "+instead)
-		}
 		return unknownShell(fmt.Errorf("unknown shell %q", o.Shell))
 	}
 	if o.Tools.Toolkit == tools.None {

@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/ci"
-	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -156,24 +155,25 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 // loudness are cargo's flags for how much is printed, and in what colour: every verb takes them.
 var loudness = lazyregexp.New(`^(-q|--quiet|-v+|--verbose|--color(=.*)?)$`)
 
-// ofProgram is the error for a flag that a verb such as `prove PROGRAM` does not have and that is the program's own, or a build's.
+// ofProgram is the error for a flag that a verb such as `prove PROGRAM` does not have and that is a build's, or the program's own.
 func (v verb) ofProgram(words, positional []string, flag string) error {
 	at := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
 	if !strings.Contains(v.Args, "[-- ARGS]") || at < 0 {
 		return nil
 	}
-	if len(positional) > 0 && slices.Index(words, positional[0]) < at {
-		line := slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])
-		return usage(fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name),
-			buildenv.PosixWords(line...))
-	}
+	behind := len(positional) > 0 && slices.Index(words, positional[0]) < at // a short flag there is more likely the program's
 	for _, n := range cargo.Names("build") {
-		if flag == "--"+n.Long || n.Short != 0 && flag == "-"+string(n.Short) {
-			return usage(fmt.Sprintf("`%s` is a flag of builds, and `gpubuild %s` takes a program that is built", flag, v.Name),
-				buildenv.PosixWords(append([]string{"gpubuild", "run"}, words...)...))
+		if flag == "--"+n.Long || !behind && n.Short != 0 && flag == "-"+string(n.Short) {
+			line := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return len(positional) > 0 && w == positional[0] })
+			return usage(fmt.Sprintf("`%s` is a flag of builds, and `gpubuild %s` takes a program that is built; the program's own "+
+				"arguments follow --", flag, v.Name), buildenv.PosixWords(append([]string{"gpubuild", "run"}, line...)...))
 		}
 	}
-	return nil
+	if !behind {
+		return nil
+	}
+	return usage(fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name),
+		buildenv.PosixWords(slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])...))
 }
 
 func unknownFlag(written, called string, known []string) error {
@@ -280,24 +280,3 @@ func fileBehind(words []string, given []cargo.Own, name string) error {
 	line := slices.Concat([]string{"gpubuild"}, words[:at], []string{name + "=" + words[at+1]}, words[at+2:])
 	return usage(fmt.Sprintf("`%s` takes its file behind =", name), buildenv.PosixWords(line...))
 }
-
-// checkReplaced is the error for a subcommand or a flag that an earlier version had.
-func checkReplaced(words []string) error {
-	for i, w := range words {
-		if w == "--" {
-			break
-		}
-		name, _, _ := strings.Cut(w, "=")
-		old := words[0] + " " + name
-		if strings.HasPrefix(name, "--gpu-") {
-			old = name
-		}
-		if now := config.Replacement(old); now != "" && (i == 1 || strings.HasPrefix(name, "-")) {
-			return usage(fmt.Sprintf("`gpubuild %s` no longer exists", old), now)
-		}
-	}
-	return nil
-}
-
-// replacedShells are forms of `env --shell` that earlier versions had, each with the one that says the same.
-var replacedShells = map[string]string{"direnv": "bash", "dotenv": "json", "gitlab": "json", "nu": "json"}

@@ -238,8 +238,6 @@ func check(s Source, f File, md toml.MetaData) error {
 			"prove.expect-exit, prove.bin, test.gpu, bench.gpu, watch.temperature, watch.memory, watch.hold, watch.idle, watch.fail-on, " +
 			"and the tables [ci] and [on.NAME]"
 		switch key[0] {
-		case "matrix":
-			return s.wrong("[matrix] no longer exists", Replacement("matrix"), "matrix")
 		case "ci":
 			fix = "known keys of " + ciKeys
 		case "on":

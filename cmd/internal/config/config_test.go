@@ -43,10 +43,8 @@ func TestReadRefuses(t *testing.T) {
 		line              int
 		says              string
 	}{
-		{"a table of version 2", "", "strict = true\n[matrix]\nfeatures = [\"cuda\"]\n", 2, "[matrix] no longer exists"},
-		{"a table of version 2 in metadata", "package.metadata.gpubuild", "[package]\nname = \"a\"\n[package.metadata.gpubuild.matrix]\ncudas = []\n", 3,
-			"[matrix] no longer exists"},
-		{"an alert of version 2", "", "[watch]\nfail-on = [\"xid\"]\n", 2, `there is no alert "xid"`},
+		{"a table that is none", "", "strict = true\n[matrix]\nfeatures = [\"cuda\"]\n", 2, `unknown key "matrix"`},
+		{"an alert that is none", "", "[watch]\nfail-on = [\"xid\"]\n", 2, `there is no alert "xid"`},
 		{"a key of another table", "", "[toolchain]\ncuda = \"13.4\"\n[ci]\ncuda = \"13.4\"\n", 4, `unknown key "ci.cuda"`},
 		{"a key in another case", "", "[prove]\nKernel = \"gemm\"\n", 2, `unknown key "prove.Kernel"`},
 		{"a key in another case beside the right one", "", "[prove]\nkernel = \"gemm\"\nKERNEL = \"relu\"\n", 3, `unknown key "prove.KERNEL"`},

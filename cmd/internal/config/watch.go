@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,8 +64,7 @@ func (s Source) checkWatch(w *Watch) error {
 	}
 	for _, k := range w.FailOn {
 		if !slices.Contains(gpu.AlertKinds, k) {
-			fix := cmp.Or(Replacement("--fail-on "+k), "the alerts are "+strings.Join(gpu.AlertKinds, ", "))
-			return wrong("fail-on", fmt.Sprintf("there is no alert %q", k), fix)
+			return wrong("fail-on", fmt.Sprintf("there is no alert %q", k), "the alerts are "+strings.Join(gpu.AlertKinds, ", "))
 		}
 	}
 	return nil

@@ -311,8 +311,9 @@ func checkToolkit(f Facts) Check {
 			}
 		}
 		for _, l := range f.Chosen.Losers {
-			if l.What == "CUDA toolkit" && l.Where == cuda.AdminLink {
-				c.Says += "; " + l.Where + " is not used: " + l.Why
+			says := l.Where + " is not used: " + l.Why
+			if l.What == "CUDA toolkit" && l.Where == cuda.AdminLink && !slices.Contains(f.Chosen.Notes, says) {
+				c.Says += "; " + says
 			}
 		}
 	case !f.Needs.Toolkit() && f.Stops != nil:

@@ -118,7 +118,7 @@ func checkLoaderPath(f Facts) Check {
 		return Check{ID: c.ID, State: Info, Says: f.notChosen()}
 	case len(bad) > 0:
 		c.State, c.Says, c.Fix = Warning, "not found: "+strings.Join(bad, ", "), runFix(f, bad)
-		c.Breaks, c.Absent = "running: CUDA calls fail when they first need the library", start
+		c.Breaks, c.Absent = "a run that uses the library: its first call of it fails", start
 		if start {
 			c.Breaks = "starting the program: error while loading shared libraries"
 		}

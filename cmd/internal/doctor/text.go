@@ -80,7 +80,11 @@ func Verdict(checks []Check) string {
 		}
 		return fmt.Sprintf("Not ready to %s: %s.", what, strings.Join(missing, ", "))
 	}
-	return say("build", build) + " " + say("prove", append(build, prove...))
+	what := "prove"
+	if len(build) > 0 {
+		what = "prove what is built"
+	}
+	return say("build", build) + " " + say(what, prove)
 }
 
 // reason is what a check says in a few words, or where to look.

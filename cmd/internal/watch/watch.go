@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -29,9 +28,6 @@ type Options struct {
 // AddFailOn adds the kinds of a list with commas: the flag may be given more than once.
 func AddFailOn(kinds *[]string, text string) error {
 	for k := range strings.SplitSeq(text, ",") {
-		if now := config.Replacement("--fail-on " + k); now != "" {
-			return fmt.Errorf("the alert %q no longer exists; %s", k, now)
-		}
 		if !slices.Contains(gpu.AlertKinds, k) {
 			return fmt.Errorf("%q is none of %s", k, strings.Join(gpu.AlertKinds, ", "))
 		}
