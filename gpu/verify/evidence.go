@@ -80,18 +80,19 @@ type Exit struct {
 func (e Exit) Ours() bool { return e.TimedOut || e.Stopped }
 
 // asAsked reports whether a program that gpubuild ended went as one does that is asked to: with the expected status, or where it was proven
-// before by our own signal.
+// before by our own signal, or with the status that a shell makes of that. Another one is a failure, perhaps found before the signal.
 func (e Exit) asAsked(expected int) bool {
-	asked := e.Stopped && (e.Signal == "SIGTERM" || e.Signal == "SIGKILL" || e.Signal == "")
-	return e.Ours() && (e.Signal == "" && e.Code == expected || asked)
+	const bySIGTERM = 128 + 15
+	return e.Ours() && e.Signal == "" && e.Code == expected ||
+		e.Stopped && (e.Signal == "SIGTERM" || e.Signal == "SIGKILL" || e.Signal == "" && e.Code == bySIGTERM)
 }
 
 func (e Exit) String() string {
 	switch {
 	case e.Stopped:
-		return fmt.Sprintf("was stopped after %s", e.Elapsed.Round(time.Millisecond))
+		return fmt.Sprintf("was stopped after %s, and then %s", e.Elapsed.Round(time.Millisecond), Exit{Code: e.Code, Signal: e.Signal})
 	case e.TimedOut:
-		return fmt.Sprintf("was ended after %s", e.Elapsed.Round(time.Millisecond))
+		return fmt.Sprintf("was ended after %s, before it was done", e.Elapsed.Round(time.Millisecond))
 	case e.Signal != "":
 		return "was ended by " + e.Signal
 	}

@@ -213,7 +213,7 @@ func unsound(e Evidence, r Rules, s summary) string {
 		return "the binary's file changed while it ran"
 	case e.Exit.Ours() && s.matched > 0 && e.Exit.asAsked(r.ExpectExit): // a server: what it launched before counts
 	case e.Exit.Ours():
-		return "it " + e.Exit.String() + ", before it was done"
+		return "it " + e.Exit.String()
 	case e.Exit.Signal != "":
 		return "it " + e.Exit.String()
 	case e.Exit.Code != r.ExpectExit:

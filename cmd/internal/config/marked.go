@@ -54,15 +54,15 @@ func (k Kernels) Expression() string {
 	return strings.Join(parts, "|")
 }
 
-// KernelPattern compiles an expression for the kernels that count. One that matches the empty text, such as `x|`, which a shell makes of
-// "x|$UNSET", would match every kernel: it is an error.
+// KernelPattern compiles an expression for the kernels that count. One that also matches the name of our own control's kernel, such as `.+`,
+// or `x|`, which a shell makes of "x|$UNSET", would match about every kernel: it is an error.
 func KernelPattern(text string) (*regexp.Regexp, error) {
 	r, err := regexp.Compile(text)
 	switch {
 	case err != nil:
 		return nil, err
-	case r.MatchString(""):
-		return nil, fmt.Errorf("%q matches an empty name, and so every kernel", text)
+	case r.MatchString("gpubuild_control"):
+		return nil, fmt.Errorf("%q matches gpubuild's own kernel, gpubuild_control, and so about every kernel", text)
 	}
 	return r, nil
 }

@@ -179,10 +179,11 @@ func (c Command) cargo(ctx context.Context, env buildenv.Env) error {
 	return cargorun.Replace(ctx, c.Machine, c.Line, env)
 }
 
-// demandsProof reports whether the user asked for an answer that a build without GPU work cannot give.
-func (c Command) demandsProof() bool {
+// demandsProof reports whether an answer is asked for that a build without GPU work cannot give: by the user, or in CI by the configuration.
+func (c Command) demandsProof(s *session.Session) bool {
 	o := c.Options
-	return Judged(c.line().Verb) && (o.Proof.Wanted || o.Proof.Required || o.Audit)
+	return Judged(c.line().Verb) && (o.Proof.Wanted || o.Proof.Required || o.Audit) ||
+		c.runs() && proof.Request{Session: s, Options: o.Proof}.Requires()
 }
 
 // noGPUWork is plain cargo. A proof that was requested and cannot be made must not look like a success.
@@ -190,14 +191,21 @@ func noGPUWork(ctx context.Context, c Command, s *session.Session, why string) (
 	m := c.Machine
 	noteLeftOff(c, s)
 	r.Session = s
-	if c.Options.Watch {
+	demanded := c.demandsProof(s)
+	switch {
+	case c.Options.Watch:
 		r.Watch, err = watchCargo(ctx, c, s)
-	} else {
+	case demanded:
+		err = cargorun.Plain(ctx, m, c.Line, m.Host.Env)
+	default:
 		c.keepPlain()
 		err = c.cargo(ctx, m.Host.Env)
 	}
-	if err == nil && c.demandsProof() {
+	if err == nil && demanded {
 		m.Shell.Loud("Not proven:", "no GPU work: %s", why)
+		if o := c.Options; !o.Proof.Wanted && !o.Proof.Required && !o.Audit {
+			m.Shell.Note(proof.InCI)
+		}
 		return r, exit.Code(exit.Unproved)
 	}
 	r.EndedByWatch, err = judgeWatch(r.Watch, err)

@@ -2,10 +2,13 @@ package pipeline
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
@@ -50,22 +53,41 @@ func TestWhichLinesRunPrograms(t *testing.T) {
 	}
 }
 
-// TestWithoutGPUWorkAProofIsMissing only if one was asked for, on a command that is judged.
+// TestWithoutGPUWorkAProofIsMissing only if one was asked for, on a command that is judged, or in CI by the configuration.
 func TestWithoutGPUWorkAProofIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		verb string
-		o    Options
-		want bool
+		words string
+		ci    string
+		bin   string // of the [prove] table
+		o     Options
+		want  bool
 	}{
-		{"build", Options{}, false},
-		{"build", Options{Proof: proof.Options{Wanted: true}}, true},
-		{"run", Options{Proof: proof.Options{Required: true}}, true},
-		{"build", Options{Audit: true}, true},
-		{"doc", Options{Proof: proof.Options{Required: true}}, false},
+		{"build", "", "", Options{}, false},
+		{"build", "", "", Options{Proof: proof.Options{Wanted: true}}, true},
+		{"run", "", "", Options{Proof: proof.Options{Required: true}}, true},
+		{"build", "", "", Options{Audit: true}, true},
+		{"doc", "", "", Options{Proof: proof.Options{Required: true}}, false},
+		{"run", "", "", Options{}, false},
+		{"run", "true", "", Options{}, true},
+		{"run", "false", "", Options{}, false},
+		{"build", "true", "", Options{}, false},
+		{"test", "true", "", Options{}, true},
+		{"nextest run", "true", "", Options{}, true},
+		{"test --no-run", "true", "", Options{}, false},
+		{"bench", "true", "", Options{}, false}, // nothing is marked
+		{"run", "true", "", Options{Proof: proof.Options{AllowNoDevice: true}}, false},
+		{"run", "true", "", Options{Proof: proof.Options{ExpectCPU: true}}, false},
+		{"run", "true", "app", Options{}, true},
+		{"run --bin app", "true", "app", Options{}, true},
+		{"run --bin other", "true", "app", Options{}, false},
 	} {
-		if got := (Command{Line: lineOf(t, tt.verb), Options: tt.o}).demandsProof(); got != tt.want {
-			t.Errorf("%s with %+v: %v, want %v", tt.verb, tt.o, got, tt.want)
+		m := &session.Machine{Host: buildenv.Host{Env: buildenv.Env{}.Set("CI", tt.ci)}}
+		c := Command{Line: lineOf(t, strings.Fields(tt.words)...), Options: tt.o, Machine: m}
+		s := &session.Session{Machine: m, Line: c.line()}
+		s.Config.Prove.Value, s.Config.Test.Value = &config.Prove{Bin: tt.bin}, &config.Marked{}
+		if got := c.demandsProof(s); got != tt.want {
+			t.Errorf("%s with CI=%q, bin %q and %+v: %v, want %v", tt.words, tt.ci, tt.bin, tt.o.Proof, got, tt.want)
 		}
 	}
 }

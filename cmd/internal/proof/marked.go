@@ -71,14 +71,14 @@ func (r Request) task(binary string) Task {
 	return t
 }
 
-// table is the [prove] table; nil where there is none, or where `run` runs another program than the one that it names.
+// table is the [prove] table; nil where there is none, or where `run` runs another program than the one that it names. Without GPU work
+// only the command line says which that is.
 func (r Request) table() *config.Prove {
-	want := r.Session.Config.Prove.Value
-	if want == nil || want.Bin == "" || r.Session.Line.Verb != "run" {
+	want, line := r.Session.Config.Prove.Value, r.Session.Line
+	if want == nil || want.Bin == "" || line.Verb != "run" || Chosen(r.Programs, want) != nil {
 		return want
 	}
-	named := func(p cargorun.Program) bool { return p.Name == want.Bin && (p.Kind == "bin" || p.Kind == "example") }
-	if slices.ContainsFunc(r.Programs, named) {
+	if r.Programs == nil && (!line.Has("--bin", "--example") || slices.Contains(line.Words(), want.Bin)) {
 		return want
 	}
 	return nil
@@ -91,8 +91,8 @@ func (r Request) asksForMatch() bool {
 		r.Session.Line.Verb == "run" && r.table() != nil
 }
 
-// requires reports whether a machine without a GPU is an error: where a proof is required, and in CI where the configuration wants one.
-func (r Request) requires() bool {
+// Requires reports whether a run that proves nothing is an error: where a proof is required, and in CI where the configuration wants one.
+func (r Request) Requires() bool {
 	s, o := r.Session, r.Options
 	configured := s.Line.Verb == "run" && r.table() != nil || Marks(s) != nil
 	return o.Required || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
@@ -226,7 +226,7 @@ func (r Request) missedMarks(rows []tested) []string {
 		packages[row.pkg] = true
 		switch {
 		case !row.marked || row.processes > 0:
-		case row.listed && filtered(l) && !r.requires():
+		case row.listed && filtered(l) && !r.Requires():
 			r.Session.Machine.Shell.Note("%s is marked, and none of its tests was run: the filter leaves none", row.name)
 		case row.listed:
 			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", row.name))

@@ -117,6 +117,9 @@ func outcome(code int) error {
 	return exit.Code(code)
 }
 
+// InCI is said where nothing but the configuration wants the proof that is missing.
+const InCI = "the configuration wants a proof, and this is CI; --gpu-allow-no-device lets it pass without a GPU"
+
 // inCI reports whether this is a run of CI: services set the variable.
 func inCI(m *session.Machine) bool {
 	v := m.Host.Env.Get("CI")

@@ -163,9 +163,9 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 			return result, true, exit.Code(exit.Unproved)
 		}
 		m.Shell.Loud("Not proven:", "no GPU here")
-		if ran == nil && r.requires() {
+		if ran == nil && r.Requires() {
 			if !o.Required {
-				m.Shell.Note("the configuration wants a proof, and this is CI; --gpu-allow-no-device lets it pass without a GPU")
+				m.Shell.Note(InCI)
 			}
 			return result, false, exit.Code(exit.Unproved)
 		}
