@@ -26,7 +26,8 @@ func (l *wineLab) links(name, library, exports, text string) string {
 	return program
 }
 
-// TestWineAudit runs Windows programs on failing drivers that gpubuild.exe has a cl.exe build.
+// TestWineAudit runs Windows programs on failing drivers that gpubuild.exe has a cl.exe build. What a row of the table says of each kind of
+// program is the same on every system; script audit-modes has all of them.
 func TestWineAudit(t *testing.T) {
 	l := newWineLab(t)
 	audit := func(program string, args ...string) (string, int) {
@@ -67,16 +68,7 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		{"fails honestly", l.program, []string{"gpu"}, 0, append(each("ok"), "it looked for the driver and ended with 1\n",
 			"launch-failure: its kernel fails after the launch was accepted (error 719): it looked for the driver and ended with 1\n")},
 		{"falls back, silently", l.program, []string{"may"}, 20, append(each("FAIL"), "silent CPU fallback")},
-		{"falls back, and says so", l.program, []string{"may-and-says"}, 20, []string{"it said: falling back to CPU"}},
 		{"a child asks", l.program, []string{"child", z(l.other), "gpu"}, 0, each("ok")},
-		{"never asks", l.program, []string{"cpu"}, 21, []string{"not reached all 10 modes: it ended with 0 and never looked for the driver"}},
-		{"never asks, and fails", l.program, []string{"cpu", "3"}, 21, []string{"not reached all 10 modes: it ended with 3 " +
-			"before it looked for the driver"}},
-		{"opens the driver only", l.program, []string{"init"}, 21, []string{"ok no-library", "ok mismatch", "not reached oom",
-			"never asked for memory", "not reached no-binary", "not reached launch-failure"}},
-		// mingw's abort; no-binary is not reached
-		{"aborts", l.program, []string{"abort-without"}, 21, []string{"ok no-device: the driver sees no device (error 100): it " +
-			"looked for the driver and ended with 3"}},
 		{"crashes", l.program, []string{"crash-without"}, 21, []string{"unsure no-device: the driver sees no device (error 100): it was " +
 			"ended by Windows: access violation (0xC0000005)"}},
 		{"imports the driver, and a function that no header has yet", linked, nil, 0, []string{"ok no-library: there is no CUDA " +

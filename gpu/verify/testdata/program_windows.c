@@ -121,9 +121,8 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "loads")) { LoadLibraryW(L"nvcuda.dll"); Sleep(300); return 0; }
     if (!strcmp(what, "clears")) SetEnvironmentVariableA("CUDA_INJECTION64_PATH", NULL);
     if (!strcmp(what, "arguments")) { for (int i = 2; i < argc; i++) printf("[%s]", argv[i]); printf("\n"); return 0; }
-    if (!strcmp(what, "abort-without")) { if (open_driver()) abort(); return 0; }
     if (!strcmp(what, "crash-without")) { if (open_driver()) *(volatile int *)(uintptr_t)soft = 1; return 0; }
-    soft = !strcmp(what, "may") ? 1 : !strcmp(what, "may-and-says") ? 2 : 0;
+    soft = !strcmp(what, "may");
     must("driver", open_driver());
     if (!strcmp(what, "init-then-child")) return child(argv + 2, 0);
     if (!strcmp(what, "init")) { product(c, a, a); return 0; }
