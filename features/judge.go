@@ -26,7 +26,7 @@ func Judge(h buildenv.Host, in Input) *Reach {
 		in:   in,
 		ask:  manifest.ParseRequest(in.Request),
 		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
-		seen: map[string]bool{}, scripts: map[int]scriptFacts{}, names: map[string]bool{},
+		seen: map[string]bool{}, scripts: map[int]scriptFacts{}, names: map[string]bool{}, ways: map[*manifest.Package]*rootJudge{},
 	}
 	switch j.out.Via = "unit graph"; {
 	case unknown:
@@ -71,7 +71,11 @@ type judge struct {
 	undecided bool // a root has a feature that turns something on of which nothing is known
 
 	scripts map[int]scriptFacts // by the unit that runs the script
+	ways    map[*manifest.Package]*rootJudge
 }
+
+// known reports whether a word is the name of a package of the build.
+func (j *judge) known(word string) bool { return j.names[word] }
 
 // idleRoot is a root whose GPU feature enables nothing and that links no GPU crate: a fault unless another root has what was asked for.
 type idleRoot struct {
@@ -115,12 +119,23 @@ func (j *judge) root(r *graph.Root) {
 		}
 		out.Reached = out.Reached || j.CUDAOn(i)
 	}
-	k.judge8()
-	out.Idle = k.idleFeatures
-	if len(k.by[manifest.CUDA]) == 0 && len(k.by[manifest.AnyGPU]) == 0 {
-		out.Other, out.OtherOff = k.other, k.otherOff
+	k.apply()
+	k.loadDynamic()
+	out.Idle = k.idle
+	for _, g := range k.groups { // another backend than CUDA
+		if out.Other, out.OtherOff = "", nil; g.backend == manifest.CUDA || g.backend == manifest.AnyGPU {
+			break
+		}
+		out.Other = title(g.backend)
+		for _, c := range g.off {
+			out.OtherOff = append(out.OtherOff, k.name(c.node))
+		}
 	}
-	k.paths()
+	for _, w := range k.paths() {
+		if !slices.ContainsFunc(j.out.Paths, func(o graph.Why) bool { return o.String() == w.String() && o.Feature == w.Feature && o.Root == w.Root }) {
+			j.out.Paths = append(j.out.Paths, w)
+		}
+	}
 	j.out.Roots = append(j.out.Roots, out)
 }
 

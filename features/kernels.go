@@ -134,7 +134,7 @@ func Leads(h buildenv.Host, p *manifest.Project, member *manifest.Package, noDef
 	r := manifest.Request{NoDefault: noDefault, Features: with}
 	asked := manifest.ParseRequest(r)
 	v := newView(h, Input{Project: p, Catalog: known, Alone: graph.Alone(h, p, known, []*manifest.Package{member}, r)})
-	for i := range v.Nodes {
+	for _, i := range v.Roots[0].Linked {
 		if c := v.Crate(i); v.CUDAOn(i) || c != nil && c.Role == catalog.ByFile {
 			return true
 		}

@@ -75,7 +75,7 @@ func (j *judge) needs() {
 				}
 			}
 		}
-		j.known(i, c)
+		j.facts(i, c)
 		s, has := j.scriptNode(i)
 		if !has {
 			continue
@@ -107,8 +107,8 @@ func (j *judge) needs() {
 	n.DriverOnly = n.CUDA && !named && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.LibTorch && !n.ROCm
 }
 
-// known adds what the catalog knows of a linked crate's build script.
-func (j *judge) known(i int, c *catalog.Crate) {
+// facts adds what the catalog knows of a linked crate's build script.
+func (j *judge) facts(i int, c *catalog.Crate) {
 	if c == nil || c.Idle(j.Nodes[i].Features) {
 		return
 	}

@@ -13,23 +13,53 @@ import (
 	"gpubuild/features/source"
 )
 
-// rootJudge judges one root: for each backend that was asked for, the first of eight rules that applies is the answer.
+// rules are tried in their order for each backend that was asked for; the first that applies is the answer.
+var rules = []struct {
+	name    string
+	applies func(k *rootJudge, g *group) bool
+	find    func(k *rootJudge, g *group) // nil: there is nothing to say
+}{
+	{"enabled", func(_ *rootJudge, g *group) bool {
+		return len(g.missed) == 0 && (len(g.request) > 0 || g.itself && (g.on() || len(g.off) == 0))
+	}, nil},
+	{"forced", func(_ *rootJudge, g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 },
+		func(k *rootJudge, g *group) { k.forced(g.anyway, g.asked[0]) }},
+	{"unreached", func(_ *rootJudge, g *group) bool { return len(g.off) > 0 && !g.on() }, (*rootJudge).unreached},
+	{"decided by a file", func(k *rootJudge, g *group) bool { return !g.on() && k.byFile(g) >= 0 }, (*rootJudge).file},
+	{"tests only", func(k *rootJudge, g *group) bool { return !g.on() && k.testsOnly(g) != "" }, (*rootJudge).tests},
+	{"nothing", func(k *rootJudge, g *group) bool { return !g.on() && k.turnsOn(g) == "" }, (*rootJudge).nothing},
+	{"undecided", func(_ *rootJudge, g *group) bool { return !g.on() }, (*rootJudge).undecidedOf},
+	{"partial", func(_ *rootJudge, g *group) bool { return len(g.missed) > 0 }, (*rootJudge).partial},
+}
+
+// rootJudge judges one root.
 type rootJudge struct {
 	*judge
 	r     *graph.Root
 	pkg   *manifest.Package // of the root; nil: its manifest was not found
 	label string
+	ahead bool // the view is what manifests make possible, and nothing is linked yet
 
-	asked        []string            // GPU features that are on in the root's package
-	by           map[string][]string // of asked, by backend
-	backends     []string            // that were asked for, in order
-	loose        []string            // of asked: names that may mean anything
-	qualified    []string            // asked of a named package: candle-core/cuda
-	request      *graph.Closure      // of everything that the command line asks of this root
-	idleFeatures []string
-	other        string // a backend that was asked for, and is not CUDA; the crates without it
-	otherOff     []string
+	asked     []string // GPU features that are on in the root's package
+	groups    []*group
+	loose     []string       // of asked: names that may mean anything
+	qualified []string       // asked of a named package: candle-core/cuda
+	request   *graph.Closure // of everything that the command line asks of this root
+	idle      []string       // of asked: those that turn nothing on
 }
+
+// group is one backend that was asked for, with the linked GPU crates of it.
+type group struct {
+	backend string
+	asked   []string
+	request []gpuCrate // on by the request
+	anyway  []gpuCrate // on without it
+	off     []gpuCrate
+	missed  []gpuCrate // of off, where others are on: those whose code is known to be missed
+	itself  bool       // the root is such a crate: its own gate is what was asked for
+}
+
+func (g *group) on() bool { return len(g.request)+len(g.anyway) > 0 }
 
 // gpuCrate is a linked crate that can bring GPU code of a backend into a program.
 type gpuCrate struct {
@@ -40,45 +70,55 @@ type gpuCrate struct {
 	lost    string // what is missed while it is off; empty: nothing that is known
 }
 
+// features are those of which one turns the code of a crate on; that without a name is the crate itself.
+func (c gpuCrate) features() (out []graph.Feature) {
+	for _, f := range c.gate {
+		out = append(out, graph.Feature{Node: c.node, Name: f})
+	}
+	if len(out) == 0 {
+		return []graph.Feature{{Node: c.node}}
+	}
+	return out
+}
+
+// by reports whether a closure turns a crate on.
+func (c gpuCrate) by(closure *graph.Closure) bool {
+	return slices.ContainsFunc(c.features(), closure.Has)
+}
+
 // asks sorts the features of the root by the backend that they mean.
 func (k *rootJudge) asks() {
 	n := &k.Nodes[k.r.Node]
-	k.by = map[string][]string{}
 	var start []graph.Feature
 	take := func(backend, f string) {
-		if len(k.by[backend]) == 0 {
-			k.backends = append(k.backends, backend)
+		at := slices.IndexFunc(k.groups, func(g *group) bool { return g.backend == backend })
+		if at < 0 {
+			at, k.groups = len(k.groups), append(k.groups, &group{backend: backend})
 		}
-		k.by[backend] = append(k.by[backend], f)
+		k.groups[at].asked = append(k.groups[at].asked, f)
 	}
-	for _, f := range n.Features {
-		named := k.ask.All || slices.Contains(k.ask.Plain, f) || slices.Contains(k.ask.Qualified[n.Name], f)
+	missing := slices.DeleteFunc(slices.Clone(k.in.Missing), func(f string) bool {
+		return k.pkg == nil || !k.Project.IsMember(k.pkg) || k.pkg.Declares(f)
+	})
+	for _, f := range slices.Concat(n.Features, missing) {
+		named := k.ask.All || slices.Contains(k.ask.Plain, f) || slices.Contains(k.ask.Qualified[n.Name], f) || slices.Contains(missing, f)
+		backend, loose := k.ask.BackendOf(f, k.known)
 		if k.pkg != nil && k.pkg.Implicit(f) { // the name of a dependency
-			if named {
-				start = append(start, graph.Feature{Node: k.r.Node, Name: f})
-			}
-			continue
+			backend = ""
 		}
-		backend, loose := k.ask.BackendOf(f, func(word string) bool { return k.names[word] })
-		switch {
-		case backend == "" && !named:
+		if !named && backend == "" {
 			continue
-		case backend == "":
-		case loose:
-			k.loose, k.asked = append(k.loose, f), append(k.asked, f)
-		case backend == manifest.AnyGPU && !named: // of the defaults: nobody asked for any GPU
-			k.asked = append(k.asked, f)
-		default:
-			k.asked = append(k.asked, f)
-			take(backend, f)
 		}
 		start = append(start, graph.Feature{Node: k.r.Node, Name: f})
-	}
-	for _, f := range k.in.Missing {
-		if backend, loose := k.ask.BackendOf(f, nil); !loose && k.pkg != nil && k.Project.IsMember(k.pkg) && !k.pkg.Declares(f) {
-			k.asked = append(k.asked, f)
+		switch {
+		case backend == "":
+			continue
+		case loose:
+			k.loose = append(k.loose, f)
+		case named || backend != manifest.AnyGPU: // of the defaults: nobody asked for any GPU
 			take(backend, f)
 		}
+		k.asked = append(k.asked, f)
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(k.ask.Qualified)) {
 		for _, f := range k.ask.Qualified[pkg] {
@@ -88,63 +128,82 @@ func (k *rootJudge) asks() {
 			}
 			start = append(start, graph.Feature{Node: node}, graph.Feature{Node: node, Name: f})
 			k.qualified = append(k.qualified, pkg+"/"+f)
-			if c := k.Crate(node); c == nil || c.Role != catalog.FalseFriend {
-				if backend, loose := k.ask.BackendOf(f, nil); backend != "" && !loose {
-					take(backend, pkg+"/"+f)
-				}
+			c := k.Crate(node)
+			if b, loose := k.ask.BackendOf(f, nil); b != "" && !loose && (c == nil || c.Role != catalog.FalseFriend) {
+				take(b, pkg+"/"+f)
 			}
 		}
 	}
-	if len(k.backends) > 1 { // a bare gpu next to a backend's name asks for nothing more
-		k.backends = slices.DeleteFunc(k.backends, func(b string) bool { return b == manifest.AnyGPU })
+	if len(k.groups) > 1 { // a bare gpu next to a backend's name asks for nothing more
+		k.groups = slices.DeleteFunc(k.groups, func(g *group) bool { return g.backend == manifest.AnyGPU })
 	}
 	k.request = k.Closure(k.r, start...)
+	for _, g := range k.groups {
+		k.sort(g)
+	}
 	for _, f := range n.Features { // asked for under another name: accelerated = ["candle-core/cuda"]
-		if len(k.asked) > 0 || k.pkg == nil || !slices.Contains(k.ask.Plain, f) {
-			continue
-		}
-		if w := k.path(graph.Feature{Node: k.r.Node, Name: f}); w.Reached {
+		if len(k.asked) == 0 && k.pkg != nil && slices.Contains(k.ask.Plain, f) &&
+			k.path(graph.Feature{Node: k.r.Node, Name: f}).Reached {
 			k.asked = append(k.asked, f)
 		}
 	}
 }
 
-// dependency answers the linked node that a name of the command line means: a package's, or the root manifest's name for it.
+// dependency is the linked node that a name of the command line means: a package's, or the root manifest's name for it.
 func (k *rootJudge) dependency(name string) int {
 	if k.pkg != nil {
 		for _, d := range k.pkg.Dependencies {
-			if d.Key == name {
-				if to := k.DepNode(k.r.Node, d, k.r.Set); to >= 0 {
-					return to
-				}
+			if to := k.DepNode(k.r.Node, d, k.r.Set); d.Key == name && to >= 0 {
+				return to
 			}
 		}
 	}
 	return slices.IndexFunc(k.Nodes, func(n graph.Node) bool { return n.Name == name }) // of no root: it is in none of the sets below
 }
 
-// crates lists the linked GPU crates of a backend, those of the root's own package included.
-func (k *rootJudge) crates(backend string) []gpuCrate {
-	var out []gpuCrate
-	for _, i := range k.r.Linked {
-		if k.samePackage(i) {
-			continue
+// sort looks which linked GPU crates of a backend are on, and by what.
+func (k *rootJudge) sort(g *group) {
+	for _, c := range k.crates(g.backend) {
+		switch {
+		case c.node == k.r.Node && !k.compiles(c.node):
+		case c.node == k.r.Node && !c.on:
+		case !c.on:
+			g.off = append(g.off, c)
+		case c.node == k.r.Node || c.by(k.request):
+			g.request = append(g.request, c)
+		default:
+			g.anyway = append(g.anyway, c)
 		}
+	}
+	c := k.Crate(k.r.Node)
+	g.itself = c != nil && (c.CUDA() || family(c.Backend) == g.backend) && len(g.request) == 0
+	if g.on() && g.backend == manifest.AnyGPU { // it may mean any: those of the others are not missed
+		g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool {
+			return !slices.ContainsFunc(slices.Concat(g.request, g.anyway), func(o gpuCrate) bool { return o.backend == c.backend })
+		})
+	}
+	if !g.on() && k.devOnly(g.asked) != "" { // what only tests have says nothing of what merely could forward
+		g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool { return k.Crate(c.node) == nil })
+	}
+	if g.on() {
+		g.missed = slices.DeleteFunc(slices.Clone(g.off), func(c gpuCrate) bool { return c.lost == "" })
+	}
+}
+
+// crates lists the linked GPU crates of a backend: those of the catalog, and the user's packages that forward to one.
+func (k *rootJudge) crates(backend string) (out []gpuCrate) {
+	for _, i := range k.r.Linked {
+		var found gpuCrate
 		for _, b := range []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal} {
-			if backend != b && backend != manifest.AnyGPU {
+			if k.samePackage(i) || backend != b && backend != manifest.AnyGPU {
 				continue
 			}
-			c, is := k.crate(i, b)
-			if !is {
-				continue
+			if c, is := k.crate(i, b); is && (found.backend == "" || c.on && !found.on) { // any backend will do
+				found = c
 			}
-			at := slices.IndexFunc(out, func(o gpuCrate) bool { return o.node == i })
-			switch {
-			case at < 0:
-				out = append(out, c)
-			case c.on && !out[at].on: // any backend will do
-				out[at] = c
-			}
+		}
+		if found.backend != "" {
+			out = append(out, found)
 		}
 	}
 	return out
@@ -152,38 +211,27 @@ func (k *rootJudge) crates(backend string) []gpuCrate {
 
 // crate judges one linked node by the catalog, or by the manifest of one of the user's own packages.
 func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
-	n, c := &k.Nodes[i], k.Crate(i)
-	if c == nil && n.Local && i != k.r.Node {
+	known, features := k.Crate(i), k.Nodes[i].Features
+	if known == nil {
 		return k.forwarder(i, backend)
 	}
-	gate, linked := gateOf(c, backend)
-	out := gpuCrate{node: i, backend: backend, gate: gate}
-	if linked && len(gate) > 0 && !k.Declares(i, gate[0]) {
-		out.gate = nil
+	gate, linked := gateOf(known, backend)
+	if linked && len(gate) > 0 && !k.Declares(i, gate[0]) { // a version that always has the code
+		gate = nil
 	}
-	if !linked && len(gate) == 0 {
-		return out, false
+	gate = slices.DeleteFunc(slices.Clone(gate), func(f string) bool { return !k.Declares(i, f) })
+	c := gpuCrate{node: i, backend: backend, gate: gate, on: len(gate) == 0 || catalog.Overlap(gate, features)}
+	for _, f := range gate {
+		c.lost = cmp.Or(c.lost, known.Lost[f])
 	}
-	out.on = len(out.gate) == 0 || catalog.Overlap(out.gate, n.Features)
-	if out.on {
-		return out, true
-	}
-	declared := slices.DeleteFunc(slices.Clone(out.gate), func(f string) bool { return !k.Declares(i, f) })
-	if len(declared) == 0 { // this version of it has no such code
-		return out, false
-	}
-	out.gate = declared
-	for _, f := range declared {
-		out.lost = cmp.Or(out.lost, c.Lost[f])
-	}
-	return out, true
+	return c, linked || len(gate) > 0
 }
 
 // gateOf lists the features with which a crate of the catalog has code of a backend, wgpu before the other ways to Vulkan; linked: it has
 // that code whenever it is linked, or, in a version that declares them, with one of the features.
 func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 	switch {
-	case c == nil || c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.ByFile:
+	case c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.ByFile:
 		return nil, false
 	case c.Role == catalog.Carrier && family(c.Backend) == backend:
 		return c.CarrierFeatures, true
@@ -203,63 +251,41 @@ func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 
 // forwarder is a package of the user's whose feature leads to a GPU crate by its manifest: off while that feature is; once it is on, the
 // crate speaks for it.
-func (k *rootJudge) forwarder(i int, backend string) (gpuCrate, bool) {
+func (k *rootJudge) forwarder(i int, backend string) (c gpuCrate, is bool) {
 	p := k.ManifestOf(i)
-	if p == nil {
-		return gpuCrate{}, false
+	if p == nil || !k.Nodes[i].Local || i == k.r.Node || k.ahead {
+		return c, false
 	}
-	gate := k.forwarding(p, backend)
-	if catalog.Overlap(gate, k.Nodes[i].Features) {
-		return gpuCrate{}, false
-	}
-	out := gpuCrate{node: i, backend: backend, gate: gate}
-	for _, f := range gate {
+	c = gpuCrate{node: i, backend: backend}
+	possible := k.possible(p)
+	crates := possible.crates(backend)
+	for _, f := range p.FeatureNames() {
+		b, loose := k.ask.BackendOf(f, k.known)
+		if loose || b != backend && b != manifest.AnyGPU {
+			continue
+		}
+		closure := possible.Closure(possible.r, graph.Feature{Node: possible.r.Node, Name: f})
+		if !slices.ContainsFunc(crates, func(c gpuCrate) bool { return c.by(closure) }) {
+			continue
+		}
+		c.gate = append(c.gate, f)
 		if t := k.src.TestsOf(p, f); len(t.Code) > 0 {
-			out.lost = fmt.Sprintf("its code (%s) is not compiled", place(t.Code[0]))
+			c.lost = fmt.Sprintf("its code (%s) is not compiled", place(t.Code[0]))
 		}
 	}
-	return out, len(gate) > 0
+	return c, len(c.gate) > 0 && !catalog.Overlap(c.gate, k.Nodes[i].Features)
 }
 
-// forwarding lists the features of a package that mean a backend and lead to a GPU crate for it.
-func (k *rootJudge) forwarding(p *manifest.Package, backend string) []string {
-	return slices.DeleteFunc(p.FeatureNames(), func(f string) bool {
-		b, loose := k.ask.BackendOf(f, func(w string) bool { return k.names[w] })
-		return loose || b != backend && b != manifest.AnyGPU || !k.leads(p, f, backend, 0)
-	})
-}
-
-// leads reports whether a feature of a package turns GPU code of a backend on by manifests, whether or not it is linked here.
-func (v *view) leads(p *manifest.Package, f, backend string, depth int) bool {
-	_, edges := p.Closure([]string{f})
-	for _, e := range edges {
-		for _, d := range p.Dependencies {
-			if d.Key != e.Dep || d.Kind != manifest.Normal {
-				continue
-			}
-			on := append(slices.Clone(d.Features), e.Feature)
-			if c := v.Catalog.Crate(d.Package); c != nil {
-				gate, linked := gateOf(c, backend)
-				if linked && d.Optional && !e.Weak || !linked && catalog.Overlap(gate, on) {
-					return true
-				}
-				continue
-			}
-			to := v.Project.Declaring(p, d)
-			if to == nil || depth > 20 {
-				continue
-			}
-			if d.DefaultFeatures {
-				on = append(on, "default")
-			}
-			for _, next := range on {
-				if next != "" && v.leads(to, next, backend, depth+1) {
-					return true
-				}
-			}
-		}
+// possible is a judge of what the manifests make possible for a package.
+func (k *rootJudge) possible(p *manifest.Package) *rootJudge {
+	known := k.ways[p]
+	if known == nil {
+		j := *k.judge
+		j.view = &view{graph.Possible(k.Host, k.Project, k.Catalog, p), k.src}
+		known = &rootJudge{judge: &j, r: &j.Roots[0], pkg: p, ahead: true}
+		k.ways[p] = known
 	}
-	return false
+	return known
 }
 
 // family is the backend by which features ask for a crate's: wgpu computes with Vulkan.
@@ -270,206 +296,120 @@ func family(backend string) string {
 	return backend
 }
 
-// judge8 applies the rules to each backend that was asked for.
-func (k *rootJudge) judge8() {
-	for _, b := range k.backends {
-		k.backend(b)
-	}
-	if cudnn := slices.DeleteFunc(slices.Clone(k.by[manifest.CUDA]), func(f string) bool {
-		return !strings.Contains(f, "cudnn")
-	}); len(cudnn) > 0 {
-		k.cudnn(cudnn)
-	}
-	if len(k.backends) == 0 {
-		all := k.crates(manifest.AnyGPU)
-		on := slices.ContainsFunc(all, func(c gpuCrate) bool { return c.on && c.node != k.r.Node && k.byRequest(c) })
-		if len(k.loose) > 0 && !on {
-			k.find(k.finding(IDUndecided, k.loose[0],
-				"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)",
-				quoted(k.loose), k.label))
-			k.idleFeatures = append(k.idleFeatures, k.loose...)
+// apply applies the rules to each backend that was asked for.
+func (k *rootJudge) apply() {
+	for _, g := range k.groups {
+		for _, rule := range rules {
+			if rule.applies(k, g) {
+				if rule.find != nil {
+					rule.find(k, g)
+				}
+				break
+			}
 		}
-		if all := k.crates(manifest.CUDA); len(k.qualified) == 0 && !on {
-			k.forced(slices.DeleteFunc(all, func(c gpuCrate) bool { return !c.on || k.byRequest(c) || c.node == k.r.Node }), "")
+		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {
+			k.idle = append(k.idle, g.asked...)
+		}
+		if cudnn := cudnnOf(g.asked); g.backend == manifest.CUDA && len(cudnn) > 0 {
+			k.cudnn(cudnn)
 		}
 	}
-	for _, i := range k.r.Linked {
-		if n := &k.Nodes[i]; n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic") {
-			k.find(k.finding(IDLoadDynamic, "",
-				"%s is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used",
-				k.name(i)))
-		}
+	if len(k.groups) > 0 {
+		return
+	}
+	all := k.crates(manifest.AnyGPU)
+	on := slices.ContainsFunc(all, func(c gpuCrate) bool { return c.on && c.node != k.r.Node && c.by(k.request) })
+	if len(k.loose) > 0 && !on {
+		k.find(k.finding(IDUndecided, k.loose[0], "%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)",
+			quoted(k.loose), k.label))
+		k.idle = append(k.idle, k.loose...)
+	}
+	if len(k.qualified) == 0 && !on {
+		k.forced(slices.DeleteFunc(k.crates(manifest.CUDA), func(c gpuCrate) bool { return !c.on || c.node == k.r.Node }), "")
 	}
 }
 
-// byRequest reports whether the closure of what was asked for turns a crate on.
-func (k *rootJudge) byRequest(c gpuCrate) bool {
-	if c.node == k.r.Node {
-		return true
-	}
-	if len(c.gate) == 0 {
-		return k.request.Has(graph.Feature{Node: c.node})
-	}
-	return slices.ContainsFunc(c.gate, func(f string) bool { return k.request.Has(graph.Feature{Node: c.node, Name: f}) })
-}
-
-// turnedOn reports the same of a linked node for any backend, or, where it is no GPU crate, of anything in it.
-func (k *rootJudge) turnedOn(i int) bool {
-	for _, b := range []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal} {
-		if c, is := k.crate(i, b); is && c.on && k.byRequest(c) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(k.request.Features(), func(f graph.Feature) bool { return f.Node == i && k.Crate(i) == nil })
-}
-
-func (k *rootJudge) backend(backend string) {
-	asked := k.by[backend]
-	var req, anyway, off []gpuCrate
-	for _, c := range k.crates(backend) {
-		switch {
-		case !c.on && c.node == k.r.Node: // its own gate was not asked for; what is missed by that is cudnn's rule
-		case !c.on:
-			off = append(off, c)
-		case k.byRequest(c):
-			req = append(req, c)
-		default:
-			anyway = append(anyway, c)
-		}
-	}
-	if on := slices.Concat(req, anyway); backend == manifest.AnyGPU && len(on) > 0 { // it may mean any: those of the others are not missed
-		off = slices.DeleteFunc(off, func(c gpuCrate) bool {
-			return !slices.ContainsFunc(on, func(o gpuCrate) bool { return o.backend == c.backend })
-		})
-	}
-	if backend != manifest.CUDA && backend != manifest.AnyGPU {
-		k.other = title(backend)
-		for _, c := range off {
-			k.otherOff = append(k.otherOff, k.name(c.node))
-		}
-	}
-	others := slices.ContainsFunc(req, func(c gpuCrate) bool { return c.node != k.r.Node || k.compiles(c.node) })
-	missed := slices.DeleteFunc(slices.Clone(off), func(c gpuCrate) bool { return c.lost == "" })
-	// what only tests have says nothing of what merely could forward
-	if k.pkg != nil && len(req)+len(anyway) == 0 && k.devOnly(asked) != "" {
-		off = slices.DeleteFunc(off, func(c gpuCrate) bool { return k.Crate(c.node) == nil })
-		missed = nil
-	}
-	switch {
-	case len(off) > 0 && !others && len(anyway) == 0: // 3
-		k.unreached(backend, asked, off)
-	case len(missed) > 0 && (len(req) > 0 || len(anyway) > 0): // 7
-		k.partial(backend, asked, missed)
-	case len(req) > 0: // 1
-	case len(anyway) > 0: // 2
-		k.forced(anyway, asked[0])
-	default:
-		k.without(backend, asked)
-	}
-	if len(req) == 0 || !others && len(off) > 0 {
-		k.idleFeatures = append(k.idleFeatures, asked...)
-	}
+func cudnnOf(asked []string) []string {
+	return slices.DeleteFunc(slices.Clone(asked), func(f string) bool { return !strings.Contains(f, "cudnn") })
 }
 
 // compiles reports whether the build script of a node's package compiles kernels.
 func (k *rootJudge) compiles(i int) bool {
-	p := k.ManifestOf(i)
-	c := k.Crate(i)
+	p, c := k.ManifestOf(i), k.Crate(i)
 	return p != nil && k.scriptDoes(p).compiles() || c != nil && c.Role == catalog.Carrier
 }
 
-// unreached is rule 3: GPU crates are linked, and the request turns none of them on.
-func (k *rootJudge) unreached(backend string, asked []string, off []gpuCrate) {
-	f := k.finding(IDUnreached, asked[0], "%s of %s %s not enable %s", quoted(asked), k.label, verb(asked, "does", "do"), k.crateNames(off))
-	if at := k.ownCode(asked); at != "" {
-		f.Message += fmt.Sprintf(" (although %s %s %s)", verb(asked, "it", "they"), verb(asked, "compiles", "compile"), at)
+// unreached: GPU crates are linked, and the request turns none of them on.
+func (k *rootJudge) unreached(g *group) {
+	f := k.finding(IDUnreached, g.asked[0], "%s of %s %s not enable %s", quoted(g.asked), k.label, verb(g.asked, "does", "do"),
+		k.crateNames(g.off))
+	if at := k.ownCode(g); at != "" {
+		f.Message += fmt.Sprintf(" (although %s %s %s)", verb(g.asked, "it", "they"), verb(g.asked, "compiles", "compile"), at)
 	}
-	k.lacks(&f, off)
-	if backend == manifest.AnyGPU && k.choice(&f, asked) {
-		k.find(f)
-		return
-	}
-	k.fix(&f, backend, asked, off)
-	if cudnn := slices.IndexFunc(asked, func(f string) bool { return strings.Contains(f, "cudnn") }); cudnn >= 0 &&
-		backend == manifest.CUDA {
-		var without []gpuCrate
-		for _, c := range off {
-			if k.Crate(c.node) != nil && k.Declares(c.node, "cudnn") {
-				without = append(without, gpuCrate{node: c.node, backend: backend, gate: []string{"cudnn"}})
-			}
-		}
-		if len(without) > 0 && len(asked) > 1 {
-			k.fix(&f, "cudnn", asked[cudnn:cudnn+1], without)
+	off := g.off
+	for _, c := range g.off {
+		if len(cudnnOf(g.asked)) > 0 && k.Crate(c.node) != nil && k.Declares(c.node, "cudnn") {
+			c.gate = []string{"cudnn"}
+			off = append(off, c)
 		}
 	}
+	k.fix(&f, g, off)
 	k.find(f)
 }
 
-// partial is rule 7.
-func (k *rootJudge) partial(backend string, asked []string, off []gpuCrate) {
-	msg := fmt.Sprintf("%s of %s %s %s without %s %s code", quoted(asked), k.label, verb(asked, "leaves", "leave"), k.crateNames(off),
-		map[bool]string{true: "its", false: "their"}[len(off) == 1], title(off[0].backend))
-	if len(off) == 1 {
-		msg += ": " + off[0].lost
+// partial: some GPU crates are on, and others whose code is missed are off.
+func (k *rootJudge) partial(g *group) {
+	f := k.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), k.label, verb(g.asked, "leaves", "leave"),
+		k.crateNames(g.missed), map[bool]string{true: "its", false: "their"}[len(g.missed) == 1], title(g.missed[0].backend))
+	if len(g.missed) == 1 {
+		f.Message += ": " + g.missed[0].lost
 	}
-	f := k.finding(IDPartial, asked[0], "%s", msg)
-	f.Evidence += "; " + off[0].lost
-	k.lacks(&f, off)
-	k.fix(&f, backend, asked, off)
+	f.Evidence += "; " + g.missed[0].lost
+	k.fix(&f, g, g.missed)
 	k.find(f)
 }
 
-// cudnn judges features that mean cuDNN: it must be on where crates have it, and is of no use where the same crate's cuda is off.
+// cudnn judges features that mean cuDNN: it must be on where crates have it, and is of no use where the root's own CUDA code is off.
 func (k *rootJudge) cudnn(asked []string) {
-	var on, off []gpuCrate
-	for _, i := range k.r.Linked {
-		c := k.Crate(i)
-		if c == nil || !c.CUDA() || c.Role != catalog.Gated || i == k.r.Node || !k.Declares(i, "cudnn") {
+	var off []gpuCrate
+	on := false
+	for _, c := range k.crates(manifest.CUDA) {
+		if known := k.Crate(c.node); known == nil || known.Role != catalog.Gated || c.node == k.r.Node || !k.Declares(c.node, "cudnn") {
 			continue
 		}
-		crate := gpuCrate{node: i, backend: manifest.CUDA, gate: []string{"cudnn"}, on: slices.Contains(k.Nodes[i].Features, "cudnn")}
-		if crate.on {
-			on = append(on, crate)
-		} else if c.On(k.Nodes[i].Features) { // else the rules for CUDA have said it
-			off = append(off, crate)
+		switch {
+		case slices.Contains(k.Nodes[c.node].Features, "cudnn"):
+			on = true
+		case c.on: // else the rules for CUDA have said it
+			off = append(off, gpuCrate{node: c.node, backend: manifest.CUDA, gate: []string{"cudnn"}})
 		}
 	}
-	if len(on) == 0 && len(off) > 0 {
+	if !on && len(off) > 0 {
 		f := k.finding(IDUnreached, asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(asked),
-			k.label,
-			k.crateNames(off))
-		k.lacks(&f, off)
-		k.fix(&f, "cudnn", asked, off)
+			k.label, k.crateNames(off))
+		k.fix(&f, &group{backend: manifest.CUDA, asked: asked}, off)
 		k.find(f)
 	}
 	n := &k.Nodes[k.r.Node]
-	if k.pkg == nil || !n.Local || !k.pkg.Declares("cuda") || slices.Contains(n.Features, "cuda") || len(on) == 0 {
+	if k.pkg == nil || !n.Local || !k.pkg.Declares("cuda") || slices.Contains(n.Features, "cuda") || !on {
 		return
 	}
-	lost := ""
-	if t := k.src.TestsOf(k.pkg, "cuda"); len(t.Code) > 0 {
-		lost = place(t.Code[0])
-	} else if t.Script {
-		lost = "its build script tests it"
-	}
+	lost := k.code(graph.Feature{Node: k.r.Node, Name: "cuda"})
 	own := k.Closure(k.r, graph.Feature{Node: k.r.Node, Name: "cuda"})
 	for _, c := range k.crates(manifest.CUDA) {
-		if !c.on && c.lost != "" && slices.ContainsFunc(c.gate, func(f string) bool {
-			return own.Has(graph.Feature{Node: c.node, Name: f})
-		}) {
+		if !c.on && c.lost != "" && c.by(own) {
 			lost = cmp.Or(lost, k.name(c.node)+": "+c.lost)
 		}
 	}
 	if lost == "" {
 		return
 	}
-	id := IDCudnnAlone
+	f := k.finding(IDCudnnAlone, asked[0], "%s of %s does not enable `cuda`: CUDA code is not compiled (%s)", quoted(asked), k.label, lost)
 	if k.in.Lint {
-		id = IDPartial
+		f.become(IDPartial)
 	}
-	f := k.finding(id, asked[0], "%s of %s does not enable `cuda`: CUDA code is not compiled (%s)", quoted(asked), k.label, lost)
 	if k.Project != nil && k.Project.IsMember(k.pkg) && !strings.Contains(asked[0], "/") {
-		k.put(&f, []edge{{k.pkg, asked[0], "cuda", 0}})
+		k.offer(&f, [][]edge{{{k.pkg, asked[0], "cuda", 0}}})
 	} else {
 		f.Ask = []string{"cuda"}
 	}
@@ -478,187 +418,75 @@ func (k *rootJudge) cudnn(asked []string) {
 	k.find(f)
 }
 
-// forced is rule 2: GPU crates are on whatever was asked for.
+// forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.
 func (k *rootJudge) forced(on []gpuCrate, asked string) {
-	if len(on) == 0 {
+	base := k.Closure(k.r, graph.Feature{Node: k.r.Node}, graph.Feature{Node: k.r.Node, Name: "default"})
+	var chain []graph.Step
+	for _, c := range on {
+		for _, w := range c.features() {
+			if chain == nil {
+				chain = base.Chain(w)
+			}
+		}
+	}
+	if asked == "" && (chain == nil || len(chain) > 1 && chain[0].Text == k.Nodes[k.r.Node].Name+"/default") {
 		return
 	}
-	base := k.Closure(k.r, graph.Feature{Node: k.r.Node}, graph.Feature{Node: k.r.Node, Name: "default"})
 	without := "a feature"
 	if asked != "" {
 		without = "`" + asked + "`"
 	}
-	f := k.finding(IDForced, asked, "%s is on in %s without %s", title(on[0].backend), k.label, without)
-	for _, c := range on {
-		wanted := []graph.Feature{{Node: c.node}}
-		for _, g := range c.gate {
-			wanted = append(wanted, graph.Feature{Node: c.node, Name: g})
-		}
-		if len(c.gate) > 0 {
-			wanted = wanted[1:]
-		}
-		for _, w := range wanted {
-			chain := base.Chain(w)
-			if chain == nil {
-				continue
-			}
-			last := chain[len(chain)-1]
-			from := k.label
-			for _, s := range chain[:len(chain)-1] {
-				from, _, _ = strings.Cut(s.Text, "/")
-			}
-			f.Message += fmt.Sprintf(": %s turns on %s", from, last.Text)
-			if last.Line > 0 {
-				f.Path, f.Line = last.Manifest, last.Line
-			}
-			if asked == "" && len(chain) > 1 && chain[0].Text == k.Nodes[k.r.Node].Name+"/default" {
-				return // the package's own defaults are a request
-			}
-			k.find(f)
-			return
+	f := k.finding(IDForced, asked, "%s is on in %s without %s: another part of this build enables %s", title(on[0].backend), k.label,
+		without, k.crateNames(on[:1]))
+	if chain != nil {
+		from, _, _ := strings.Cut(chain[max(len(chain)-2, 0)].Text, "/")
+		last := chain[len(chain)-1]
+		f.Message, _, _ = strings.Cut(f.Message, ": another")
+		f.Message += fmt.Sprintf(": %s turns on %s", from, last.Text)
+		if last.Line > 0 {
+			f.Path, f.Line = last.Manifest, last.Line
 		}
 	}
-	if asked == "" {
-		return
-	}
-	f.Message += fmt.Sprintf(": another part of this build enables %s", k.crateNames(on[:1]))
 	k.find(f)
 }
 
-// without is what applies where no GPU crate of the backend is linked: rules 4, 5 and 6.
-func (k *rootJudge) without(backend string, asked []string) {
-	if c := k.Crate(k.r.Node); c != nil && (c.CUDA() || family(c.Backend) == backend) || k.byFile(backend, asked[0]) {
-		return
+// of is what the features of a group turn on, and not what others do.
+func (k *rootJudge) of(g *group) *graph.Closure {
+	if strings.Contains(g.asked[0], "/") {
+		return k.request
 	}
-	f := asked[0]
-	note := func(format string, a ...any) {
-		k.undecided = true
-		k.find(k.finding(IDUndecided, f, "%s of %s "+format, append([]any{quoted(asked), k.label}, a...)...))
-	}
-	closure := k.request
-	if !strings.Contains(f, "/") { // not what the other features turn on
-		closure = k.of(asked)
-	}
-	if k.pkg != nil {
-		if dev := k.devOnly(asked); dev != "" {
-			note("%s in tests, benchmarks and examples only: %s is a dev-dependency", verb(asked, "counts", "count"), dev)
-			return
-		}
-		tests := false
-		for _, f := range asked {
-			t := k.src.TestsOf(k.pkg, f)
-			tests = tests || len(t.Tests) > 0 && !t.Any()
-			if program := k.pkg.Required(f); program != "" {
-				note("%s for the program %s", verb(asked, "is", "are"), program)
-				return
-			}
-		}
-		if at := k.ownCode(asked); tests && at == "" && !k.activates(closure) {
-			note("%s in tests, benchmarks and examples only", verb(asked, "counts", "count"))
-			return
-		}
-	}
-	if what := k.turnsOn(closure); what != "" {
-		if off := k.staysOff(backend); off != "" {
-			what += "; " + off
-		}
-		note("%s %s; no GPU crate for %s is linked", verb(asked, "enables", "enable"), what, title(backend))
-		return
-	}
-	nothing := k.finding(IDUnreached, f, "%s of %s %s nothing", quoted(asked), k.label, verb(asked, "enables", "enable"))
-	if why := k.deadEnd(closure); why != "" {
-		nothing.Message += ": " + why
-	} else if k.pkg != nil && !k.canReach(k.pkg, backend) {
-		nothing.Message += ": " + cmp.Or(k.staysOff(backend), "no dependency of it can use "+title(backend))
-	}
-	k.fixNothing(&nothing, backend, asked)
-	if k.in.Lint && k.conditional(closure) {
-		nothing.become(IDConditional)
-	}
-	if backend == manifest.Metal && k.Host.OS != "darwin" { // what it would enable is no part of this build
-		nothing.become(IDUndecided)
-	}
-	k.idle = append(k.idle, idleRoot{finding: nothing, platform: k.Nodes[k.r.Node].Platform})
-}
-
-// staysOff names a feature for a backend that a direct dependency declares and that is off, though nothing shows what it compiles; empty
-// where there is none.
-func (k *rootJudge) staysOff(backend string) string {
-	for _, d := range k.Nodes[k.r.Node].Deps {
-		c, p := k.Crate(d.To), k.ManifestOf(d.To)
-		if p == nil || !k.r.Set[d.To] ||
-			c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Monitor || c.Role == catalog.Helper) {
-			continue
-		}
-		for _, f := range p.FeatureNames() {
-			if b, loose := k.ask.BackendOf(f, nil); b == backend && !loose && !slices.Contains(k.Nodes[d.To].Features, f) {
-				return fmt.Sprintf("`%s` of %s stays off", f, k.name(d.To))
-			}
-		}
-	}
-	return ""
-}
-
-// activates reports whether a closure brings any package in.
-func (k *rootJudge) activates(c *graph.Closure) bool {
-	return slices.ContainsFunc(c.Features(), func(f graph.Feature) bool { return f.Name == "" })
-}
-
-// turnsOn names what features without any GPU crate do turn on: code of packages, other packages, a GPU crate of another backend.
-func (k *rootJudge) turnsOn(c *graph.Closure) string {
-	var what []string
-	add := func(s string) {
-		if !slices.Contains(what, s) {
-			what = append(what, s)
-		}
-	}
-	for _, f := range c.Features() {
-		p, crate := k.ManifestOf(f.Node), k.Crate(f.Node)
-		name := k.name(f.Node)
-		switch {
-		case f.Node == k.r.Node && f.Name == "default":
-		case crate != nil && (crate.Role == catalog.FalseFriend || crate.Role == catalog.Monitor) && f.Node != k.r.Node:
-			add(name + " only (" + crate.Notes + ")")
-		case crate != nil && f.Node != k.r.Node && crate.Backends[f.Name] != "":
-			add(crate.Backends[f.Name] + " in " + name)
-		case f.Name == "":
-			add(name)
-		case p == nil:
-			add("`" + f.Name + "` of " + name + ", of which nothing is known")
-		default:
-			t := k.src.TestsOf(p, f.Name)
-			switch {
-			case len(t.Code) > 0:
-				add("code of its own (" + k.Nodes[f.Node].Name + ": " + place(t.Code[0]) + ")")
-			case t.Script:
-				add("code of its own (" + k.Nodes[f.Node].Name + ": " + k.Host.Base(p.BuildScript) + ")")
-			}
-		}
-	}
-	return few(what)
-}
-
-// of is what features of the root turn on.
-func (k *rootJudge) of(asked []string) *graph.Closure {
 	var start []graph.Feature
-	for _, f := range asked {
+	for _, f := range g.asked {
 		start = append(start, graph.Feature{Node: k.r.Node, Name: f})
 	}
 	return k.Closure(k.r, start...)
 }
 
+// code is where a package tests a feature of its own; empty where it does not, but for tests.
+func (k *rootJudge) code(f graph.Feature) string {
+	p := k.ManifestOf(f.Node)
+	if p == nil || f.Name == "" {
+		return ""
+	}
+	switch t := k.src.TestsOf(p, f.Name); {
+	case len(t.Code) > 0:
+		return place(t.Code[0])
+	case t.Script:
+		return k.Host.Base(p.BuildScript)
+	}
+	return ""
+}
+
 // ownCode names the first place where code of the user's linked packages is compiled by what was asked for.
-func (k *rootJudge) ownCode(asked []string) string {
-	for _, f := range k.of(asked).Features() {
-		p := k.ManifestOf(f.Node)
-		if p == nil || f.Name == "" || !k.Nodes[f.Node].Local || k.Crate(f.Node) != nil {
-			continue
-		}
-		if t := k.src.TestsOf(p, f.Name); len(t.Code) > 0 {
-			if f.Node != k.r.Node {
-				return k.Nodes[f.Node].Name + "/" + place(t.Code[0])
-			}
-			return place(t.Code[0])
+func (k *rootJudge) ownCode(g *group) string {
+	for _, f := range k.of(g).Features() {
+		at := k.code(f)
+		switch {
+		case at == "" || !k.Nodes[f.Node].Local || k.Crate(f.Node) != nil:
+		case f.Node != k.r.Node:
+			return k.Nodes[f.Node].Name + "/" + at
+		default:
+			return at
 		}
 	}
 	return ""
@@ -666,10 +494,94 @@ func (k *rootJudge) ownCode(asked []string) string {
 
 func place(p source.Place) string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
+// testsOnly says why features count in tests, benchmarks and examples only, or in a program of their own; empty where they do not.
+func (k *rootJudge) testsOnly(g *group) string {
+	if k.pkg == nil {
+		return ""
+	}
+	only := verb(g.asked, "counts", "count") + " in tests, benchmarks and examples only"
+	if dev := k.devOnly(g.asked); dev != "" {
+		return only + ": " + dev + " is a dev-dependency"
+	}
+	tested := false
+	for _, f := range g.asked {
+		if program := k.pkg.Required(f); program != "" {
+			return verb(g.asked, "is", "are") + " for the program " + program
+		}
+		t := k.src.TestsOf(k.pkg, f)
+		tested = tested || len(t.Tests) > 0 && !t.Any()
+	}
+	if tested && k.turnsOn(g) == "" {
+		return only
+	}
+	return ""
+}
+
+func (k *rootJudge) tests(g *group) { k.note(g, k.testsOnly(g)) }
+
+// note is about features of which the graph alone does not say whether they are right.
+func (k *rootJudge) note(g *group, says string) {
+	k.undecided = true
+	k.find(k.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), k.label, says))
+}
+
+// undecidedOf: no GPU crate is linked, and the features turn something else on.
+func (k *rootJudge) undecidedOf(g *group) {
+	k.note(g, fmt.Sprintf("%s %s; no GPU crate for %s is linked", verb(g.asked, "enables", "enable"), k.turnsOn(g), title(g.backend)))
+}
+
+// nothing: no GPU crate is linked, and the features turn nothing on.
+func (k *rootJudge) nothing(g *group) {
+	f := k.finding(IDUnreached, g.asked[0], "%s of %s %s nothing", quoted(g.asked), k.label, verb(g.asked, "enables", "enable"))
+	ends := k.looseEnds(k.of(g))
+	k.fixNothing(&f, g, ends)
+	if why := k.deadEnd(ends); why != "" {
+		f.Message = fmt.Sprintf("%s of %s %s nothing: %s", quoted(g.asked), k.label, verb(g.asked, "enables", "enable"), why)
+	}
+	if k.in.Lint && slices.ContainsFunc(ends, func(l looseEnd) bool { return l.edge.Weak || l.dep.Target != "" }) {
+		f.become(IDConditional)
+	}
+	if g.backend == manifest.Metal && k.Host.OS != "darwin" { // what it would enable is no part of this build
+		f.become(IDUndecided)
+	}
+	k.judge.idle = append(k.judge.idle, idleRoot{finding: f, platform: k.Nodes[k.r.Node].Platform})
+}
+
+// turnsOn names what features do turn on where no GPU crate of their backend is linked: code of packages, other packages, a GPU crate of
+// another backend.
+func (k *rootJudge) turnsOn(g *group) string {
+	var what []string
+	for _, f := range k.of(g).Features() {
+		crate, name, code := k.Crate(f.Node), k.name(f.Node), k.code(f)
+		if f.Node == k.r.Node {
+			crate = nil
+		}
+		switch {
+		case f.Node == k.r.Node && f.Name == "default":
+			continue
+		case crate != nil && (crate.Role == catalog.FalseFriend || crate.Role == catalog.Monitor):
+			name += " only (" + crate.Notes + ")"
+		case crate != nil && crate.Backends[f.Name] != "":
+			name = crate.Backends[f.Name] + " in " + name
+		case f.Name == "":
+		case k.ManifestOf(f.Node) == nil:
+			name = "`" + f.Name + "` of " + name + ", of which nothing is known"
+		case code == "":
+			continue
+		default:
+			name = "code of its own (" + k.Nodes[f.Node].Name + ": " + code + ")"
+		}
+		what = manifest.Union(what, []string{name})
+	}
+	return few(what)
+}
+
 // devOnly is a dev-dependency to which features of the root lead, and to nothing else; empty where there is none.
-func (k *rootJudge) devOnly(asked []string) string {
+func (k *rootJudge) devOnly(asked []string) (found string) {
+	if k.pkg == nil {
+		return ""
+	}
 	_, edges := k.pkg.Closure(asked)
-	found := ""
 	for _, e := range edges {
 		for _, d := range k.pkg.Dependencies {
 			switch {
@@ -712,8 +624,8 @@ func (k *rootJudge) looseEnds(c *graph.Closure) (out []looseEnd) {
 }
 
 // deadEnd says which edge of what was asked for leads to nothing that is linked.
-func (k *rootJudge) deadEnd(c *graph.Closure) string {
-	for _, l := range k.looseEnds(c) {
+func (k *rootJudge) deadEnd(ends []looseEnd) string {
+	for _, l := range ends {
 		switch {
 		case l.edge.Weak:
 			return fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", l.edge.Text, l.pkg.Name, l.edge.Dep)
@@ -724,84 +636,77 @@ func (k *rootJudge) deadEnd(c *graph.Closure) string {
 			return fmt.Sprintf("%s is a dependency of %s only", l.dep.Package, l.dep.Target)
 		}
 	}
-	if k.pkg != nil {
-		for _, d := range k.pkg.Dependencies {
-			if d.Target != "" && !k.mayApply(d.Target) && d.Kind == manifest.Normal && k.Catalog.Crate(d.Package).CUDA() &&
-				k.DepNode(k.r.Node, d, k.r.Set) < 0 {
-				return fmt.Sprintf("%s, which has CUDA code, is a dependency of %s only", d.Package, d.Target)
-			}
-		}
-	}
 	return ""
 }
 
 // mayApply reports whether a table of dependencies may be for what is built here; only cargo knows.
 func (k *rootJudge) mayApply(target string) bool {
-	return strings.Contains(target, k.Host.OS) || strings.Contains(target, "unix") && k.Host.OS != "windows" ||
+	return target == "" || strings.Contains(target, k.Host.OS) || strings.Contains(target, "unix") && k.Host.OS != "windows" ||
 		strings.Contains(target, "not(")
 }
 
-// conditional reports whether another feature, or another target, would make an edge of what was asked for count.
-func (k *rootJudge) conditional(c *graph.Closure) bool {
-	return slices.ContainsFunc(k.looseEnds(c), func(l looseEnd) bool { return l.edge.Weak || l.dep.Target != "" })
+// byFile is the linked crate whose libtorch decides; -1 where there is none.
+func (k *rootJudge) byFile(g *group) int {
+	if g.backend != manifest.CUDA && g.backend != manifest.AnyGPU {
+		return -1
+	}
+	return slices.IndexFunc(k.r.Linked, func(i int) bool { c := k.Crate(i); return c != nil && c.Role == catalog.ByFile })
 }
 
-// byFile says what decides where libtorch is linked.
-func (k *rootJudge) byFile(backend, f string) bool {
-	at := slices.IndexFunc(k.r.Linked, func(i int) bool { c := k.Crate(i); return c != nil && c.Role == catalog.ByFile })
-	if at < 0 || backend != manifest.CUDA && backend != manifest.AnyGPU {
-		return false
-	}
-	find := k.finding(IDByFile, f, "`%s` of %s does not decide: %s", f, k.label, k.Crate(k.r.Linked[at]).Notes)
-	if t := k.torch(k.r); t.Says != "" {
-		find.Message += "; " + t.Says
+// file says what decides where libtorch is linked.
+func (k *rootJudge) file(g *group) {
+	f := k.finding(IDByFile, g.asked[0], "`%s` of %s does not decide: %s", g.asked[0], k.label, k.Crate(k.r.Linked[k.byFile(g)]).Notes)
+	for _, i := range k.r.Linked {
+		if k.Nodes[i].Name != "torch-sys" {
+			continue
+		}
+		t := k.src.LibtorchOf(k.Nodes[i].Features)
+		f.Message += "; " + t.Says
 		if t.CPU {
-			find.become(IDFileCPU)
-			find.Fix = t.Fix
+			f.become(IDFileCPU)
+			f.Fix = t.Fix
 		}
 		if t.CUDA && k.Host.OS == "linux" && k.pkg != nil && !k.src.Passes(k.pkg, "no-as-needed") {
 			// https://github.com/LaurentMazare/tch-rs/issues/907: a library's build script cannot say so for the program.
-			find.Message += "; unless its own build script passes -Wl,--no-as-needed, " +
+			f.Message += "; unless its own build script passes -Wl,--no-as-needed, " +
 				"the linker may leave libtorch_cuda out of the program"
 		}
+		break
 	}
-	k.find(find)
-	return true
+	k.find(f)
 }
 
-// torch is the libtorch of a root; it says nothing where none is linked.
-func (v *view) torch(r *graph.Root) source.Libtorch {
-	for _, i := range r.Linked {
-		if v.Nodes[i].Name == "torch-sys" {
-			return v.src.LibtorchOf(v.Nodes[i].Features)
+// loadDynamic says where a library that is loaded decides.
+func (k *rootJudge) loadDynamic() {
+	for _, i := range k.r.Linked {
+		if n := &k.Nodes[i]; n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic") {
+			k.find(k.finding(IDLoadDynamic, "",
+				"%s is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used", k.name(i)))
 		}
 	}
-	return source.Libtorch{}
 }
 
-// paths records for each feature that was asked for by which edges it turned a GPU crate on, or where it ends.
-func (k *rootJudge) paths() {
-	add := func(name string, from graph.Feature) {
+// paths lists for each feature that was asked for by which edges it turned a GPU crate on, or where it ends.
+func (k *rootJudge) paths() (out []graph.Why) {
+	add := func(name string, from graph.Feature, always bool) {
 		w := k.path(from)
-		w.Root, w.Feature = k.Nodes[k.r.Node].Name, name
-		if !slices.ContainsFunc(k.out.Paths, func(o graph.Why) bool {
-			return o.Root == w.Root && o.Feature == w.Feature && slices.Equal(o.Steps, w.Steps)
-		}) {
-			k.out.Paths = append(k.out.Paths, w)
+		if w.Root, w.Feature = k.Nodes[k.r.Node].Name, name; always || w.Reached {
+			out = append(out, w)
 		}
 	}
 	for _, f := range k.asked {
-		add(f, graph.Feature{Node: k.r.Node, Name: f})
+		add(f, graph.Feature{Node: k.r.Node, Name: f}, true)
 	}
 	for _, f := range k.ask.Plain { // asked for under another name: flash-attn
-		if at := (graph.Feature{Node: k.r.Node, Name: f}); !slices.Contains(k.asked, f) && k.path(at).Reached {
-			add(f, at)
+		if !slices.Contains(k.asked, f) {
+			add(f, graph.Feature{Node: k.r.Node, Name: f}, false)
 		}
 	}
 	for _, q := range k.qualified {
 		pkg, f, _ := strings.Cut(q, "/")
-		add(q, graph.Feature{Node: k.dependency(pkg), Name: f})
+		add(q, graph.Feature{Node: k.dependency(pkg), Name: f}, true)
 	}
+	return out
 }
 
 // path follows one feature to a carrier, else to the farthest gated crate that is on.
@@ -829,7 +734,7 @@ func (k *rootJudge) path(from graph.Feature) graph.Why {
 	}
 	if best == nil {
 		w.Steps = []string{k.Nodes[from.Node].Name + "/" + from.Name}
-		w.End = cmp.Or(k.deadEnd(c), "it enables no GPU crate")
+		w.End = cmp.Or(k.deadEnd(k.looseEnds(c)), "it enables no GPU crate")
 	}
 	return w
 }
@@ -844,12 +749,6 @@ func (k *rootJudge) finding(id, feature, format string, a ...any) Finding {
 		f.Path, f.Line = k.pkg.Manifest, k.pkg.FeatureLine(feature)
 	}
 	return f
-}
-
-func (k *rootJudge) lacks(f *Finding, off []gpuCrate) {
-	for _, c := range off {
-		f.Lacks = append(f.Lacks, Lack{k.Nodes[c.node].Name, k.Nodes[c.node].Version, c.gate[0]})
-	}
 }
 
 // crateNames names crates, each once.
@@ -882,15 +781,16 @@ func verb(named []string, one, several string) string {
 
 // title is a backend's name in a sentence.
 func title(backend string) string {
-	switch backend {
-	case manifest.CUDA:
-		return "CUDA"
-	case manifest.ROCm:
-		return "ROCm"
-	case manifest.Vulkan:
-		return "Vulkan"
-	case manifest.Metal:
-		return "Metal"
+	names := map[string]string{manifest.CUDA: "CUDA", manifest.ROCm: "ROCm", manifest.Vulkan: "Vulkan", manifest.Metal: "Metal"}
+	return cmp.Or(names[backend], "a GPU")
+}
+
+// turnedOn reports whether the request turned a linked node on: as a GPU crate of any backend, or where it is none, anything in it.
+func (k *rootJudge) turnedOn(i int) bool {
+	for _, b := range []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal} {
+		if c, is := k.crate(i, b); is && c.on && c.by(k.request) {
+			return true
+		}
 	}
-	return "a GPU"
+	return slices.ContainsFunc(k.request.Features(), func(f graph.Feature) bool { return f.Node == i && k.Crate(i) == nil })
 }

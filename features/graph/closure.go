@@ -18,8 +18,11 @@ type Feature struct {
 // Closure is everything that features turn on by their edges, among what one root links. Cargo's features only ever add: what is on in
 // the build and in no closure of the request is on without it.
 type Closure struct {
+	view *View
+	root *Root
 	list []visit
 	at   map[Feature]int
+	weak map[int][]visit // of a possible view: edges x?/f of packages x that nothing has brought in yet
 }
 
 // visit is one thing that is turned on: by which other one, and where that is written.
@@ -39,29 +42,111 @@ type Step struct {
 // maxSteps bounds a closure: nobody's features turn on more.
 const maxSteps = 100000
 
-// step is the node to which a dependency entry of a node leads; -1 where it is not linked.
-type step func(from int, d manifest.Dependency, weak bool) int
-
-// Closure follows the edges of features breadth first: own features, `dep:x`, `x/f`, and `x?/f` where x is linked. Of a package whose
-// manifest is not on this machine it takes the edges that the catalog knows.
+// Closure follows the edges of features breadth first: own features, `dep:x`, `x/f`, and `x?/f` where x is linked, or in a possible
+// view where the closure itself brings x in.
 func (v *View) Closure(r *Root, from ...Feature) *Closure {
-	c := &Closure{at: map[Feature]int{}}
+	c := &Closure{view: v, root: r, at: map[Feature]int{}, weak: map[int][]visit{}}
 	for _, f := range from {
-		c.push(v, f, -1, "", 0)
+		c.push(f, -1, "", 0)
 	}
-	v.follow(c, func(from int, d manifest.Dependency, _ bool) int {
-		if !v.counts(r, from, d) {
-			return -1
-		}
-		return v.DepNode(from, d, r.Set)
-	})
+	for at := 0; at < len(c.list) && at < maxSteps; at++ {
+		c.expand(at)
+	}
 	return c
 }
 
-// Alone is what cargo would build of some members, as far as their packages show it: what `--lint` looks at before it asks cargo. Tables
-// for other targets count.
-func Alone(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, members []*manifest.Package, r manifest.Request) *View {
-	v := &View{Host: h, Project: p, Catalog: known, files: map[string]*manifest.Package{}}
+func (c *Closure) push(f Feature, from int, manifest string, line int) {
+	if _, known := c.at[f]; known {
+		return
+	}
+	if f.Name != "" && c.view.ManifestOf(f.Node) != nil && !c.view.Declares(f.Node, f.Name) {
+		return
+	}
+	text := c.view.Nodes[f.Node].Name
+	if f.Name != "" {
+		text += "/" + f.Name
+	}
+	c.at[f] = len(c.list)
+	c.list = append(c.list, visit{f, from, Step{text, manifest, line}})
+	if f.Name == "" {
+		for _, w := range c.weak[f.Node] {
+			c.push(w.Feature, w.from, w.Manifest, w.Line)
+		}
+	}
+}
+
+func (c *Closure) expand(at int) {
+	v, here := c.view, c.list[at]
+	p := v.edgesOf(here.Node)
+	if p == nil {
+		return
+	}
+	enter := func(to int, d manifest.Dependency, line int) {
+		c.push(Feature{to, ""}, at, p.Manifest, line)
+		for _, f := range d.Features {
+			c.push(Feature{to, f}, at, p.Manifest, line)
+		}
+		if d.DefaultFeatures && (v.possible || slices.Contains(v.Nodes[to].Features, "default")) {
+			c.push(Feature{to, "default"}, at, p.Manifest, line)
+		}
+	}
+	if here.Name == "" {
+		for _, d := range p.Dependencies {
+			if to := c.linked(here.Node, d); to >= 0 && !d.Optional {
+				enter(to, d, p.DependencyLine(d))
+			}
+		}
+		return
+	}
+	line := p.Line("features", here.Name)
+	for _, e := range p.Edges(here.Name) {
+		if e.Dep == "" {
+			c.push(Feature{here.Node, e.Feature}, at, p.Manifest, line)
+			continue
+		}
+		if e.Feature != "" && !e.Weak && p.Implicit(e.Dep) && e.Dep != here.Name {
+			c.push(Feature{here.Node, e.Dep}, at, p.Manifest, line)
+		}
+		for _, d := range p.Dependencies {
+			to := -1
+			if d.Key == e.Dep {
+				to = c.linked(here.Node, d)
+			}
+			switch f := (Feature{to, e.Feature}); {
+			case to < 0:
+				continue
+			case e.Weak && v.possible && !c.Has(Feature{to, ""}):
+				c.weak[to] = append(c.weak[to], visit{f, at, Step{Manifest: p.Manifest, Line: line}})
+			case e.Feature != "":
+				c.push(f, at, p.Manifest, line)
+			}
+			if d.Optional && !e.Weak {
+				enter(to, d, line)
+			}
+		}
+	}
+}
+
+// linked is the node of a dependency entry that can be linked into the root: a test, benchmark or example has the dev-dependencies, too.
+// -1 where there is none.
+func (c *Closure) linked(node int, d manifest.Dependency) int {
+	counts := d.Kind == manifest.Normal
+	if d.Kind == manifest.Dev && node == c.root.Node && c.view.Graph != nil {
+		u := &c.view.Graph.Units[node]
+		counts = u.Mode == "test" || u.Mode == "bench" || slices.ContainsFunc(u.Target.Kind, func(kind string) bool {
+			return kind == "test" || kind == "bench" || kind == "example"
+		})
+	}
+	if !counts {
+		return -1
+	}
+	return c.view.DepNode(node, d, c.root.Set)
+}
+
+// Possible is everything that manifests let some packages link, for whatever target and with whatever features; none is on. It has a root
+// for each package.
+func Possible(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, members ...*manifest.Package) *View {
+	v := &View{Host: h, Project: p, Catalog: known, files: map[string]*manifest.Package{}, possible: true}
 	at := map[string]int{} // by manifest, or by name where there is none
 	node := func(d manifest.Dependency, pkg *manifest.Package) int {
 		key, n := d.Package, Node{Name: d.Package, Version: strings.TrimLeft(d.Version, "=^~>< ")}
@@ -76,150 +161,59 @@ func Alone(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, members
 		}
 		return i
 	}
-	c := &Closure{at: map[Feature]int{}}
-	asked := manifest.ParseRequest(r)
+	set, all := map[int]bool{}, []int{}
 	for _, m := range members {
-		root := node(manifest.Dependency{}, m)
-		v.Roots = append(v.Roots, Root{Node: root, Set: map[int]bool{}})
-		c.push(v, Feature{root, ""}, -1, "", 0)
-		for _, f := range asked.Of(m) {
-			c.push(v, Feature{root, f}, -1, "", 0)
-		}
+		v.Roots = append(v.Roots, Root{Node: node(manifest.Dependency{}, m), Set: set})
 	}
-	for before := -1; before < len(c.list); { // a weak edge counts once something else has brought its package in
-		before = len(c.list)
-		v.follow(c, func(from int, d manifest.Dependency, weak bool) int {
-			name := strings.ReplaceAll(d.Key, "-", "_")
-			for _, have := range v.Nodes[from].Deps {
-				if have.name == name {
-					return have.To
-				}
+	for i := 0; i < len(v.Nodes); i++ {
+		set[i], all = true, append(all, i)
+		pkg := v.edgesOf(i)
+		if pkg == nil {
+			continue
+		}
+		for _, d := range pkg.Dependencies {
+			if d.Kind == manifest.Normal {
+				to := node(d, p.Declaring(v.Nodes[i].pkg, d))
+				v.Nodes[i].Deps = append(v.Nodes[i].Deps, Dep{to, strings.ReplaceAll(d.Key, "-", "_")})
 			}
-			if weak || d.Kind != manifest.Normal {
-				return -1
-			}
-			to := node(d, p.Declaring(v.Nodes[from].pkg, d))
-			v.Nodes[from].Deps = append(v.Nodes[from].Deps, Dep{to, name})
-			return to
-		})
-	}
-	for _, f := range c.Features() {
-		if n := &v.Nodes[f.Node]; f.Name != "" {
-			n.Features = append(n.Features, f.Name)
 		}
 	}
-	for i := range v.Nodes {
-		slices.Sort(v.Nodes[i].Features)
-		for r := range v.Roots {
-			v.Roots[r].Linked, v.Roots[r].Set[i] = append(v.Roots[r].Linked, i), true
-		}
+	for i := range v.Roots {
+		v.Roots[i].Linked = all
 	}
 	return v
 }
 
-func (c *Closure) push(v *View, f Feature, from int, manifest string, line int) {
-	if _, known := c.at[f]; known {
-		return
+// Alone is what cargo would build of some members, as far as their packages show it: what `--lint` looks at before it asks cargo. Tables
+// for other targets count.
+func Alone(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, members []*manifest.Package, r manifest.Request) *View {
+	v := Possible(h, p, known, members...)
+	if len(members) == 0 {
+		return v
 	}
-	if v.Graph == nil && f.Name != "" && v.ManifestOf(f.Node) != nil && !v.Declares(f.Node, f.Name) {
-		return
-	}
-	text := v.Nodes[f.Node].Name
-	if f.Name != "" {
-		text += "/" + f.Name
-	}
-	c.at[f] = len(c.list)
-	c.list = append(c.list, visit{f, from, Step{text, manifest, line}})
-}
-
-func (v *View) follow(c *Closure, to step) {
-	for at := 0; at < len(c.list) && at < maxSteps; at++ {
-		v.expand(c, at, to)
-	}
-}
-
-func (v *View) expand(c *Closure, at int, step step) {
-	here := c.list[at]
-	p := v.ManifestOf(here.Node)
-	if p == nil {
-		v.expandKnown(c, at, step)
-		return
-	}
-	enter := func(to int, d manifest.Dependency, line int) {
-		c.push(v, Feature{to, ""}, at, p.Manifest, line)
-		for _, f := range d.Features {
-			c.push(v, Feature{to, f}, at, p.Manifest, line)
-		}
-		if d.DefaultFeatures && (v.Graph == nil || slices.Contains(v.Nodes[to].Features, "default")) {
-			c.push(v, Feature{to, "default"}, at, p.Manifest, line)
+	asked := manifest.ParseRequest(r)
+	var start []Feature
+	for i, m := range members {
+		start = append(start, Feature{v.Roots[i].Node, ""})
+		for _, f := range asked.Of(m) {
+			start = append(start, Feature{v.Roots[i].Node, f})
 		}
 	}
-	if here.Name == "" {
-		for _, d := range p.Dependencies {
-			if d.Optional {
-				continue
-			}
-			if to := step(here.Node, d, false); to >= 0 {
-				enter(to, d, p.DependencyLine(d))
-			}
-		}
-		return
-	}
-	for _, e := range p.Edges(here.Name) {
-		line := p.Line("features", here.Name)
-		if e.Dep == "" {
-			c.push(v, Feature{here.Node, e.Feature}, at, p.Manifest, line)
-			continue
-		}
-		if e.Feature != "" && !e.Weak && p.Implicit(e.Dep) && e.Dep != here.Name {
-			c.push(v, Feature{here.Node, e.Dep}, at, p.Manifest, line)
-		}
-		for _, d := range p.Dependencies {
-			to := -1
-			if d.Key == e.Dep {
-				to = step(here.Node, d, e.Weak)
-			}
-			if to < 0 {
-				continue
-			}
-			if e.Feature != "" {
-				c.push(v, Feature{to, e.Feature}, at, p.Manifest, line)
-			}
-			if d.Optional && !e.Weak {
-				enter(to, d, line)
-			}
+	set, linked := map[int]bool{}, []int{}
+	for _, f := range v.Closure(&v.Roots[0], start...).Features() {
+		if n := &v.Nodes[f.Node]; f.Name == "" {
+			set[f.Node], linked = true, append(linked, f.Node)
+		} else {
+			n.Features = append(n.Features, f.Name)
+			slices.Sort(n.Features)
 		}
 	}
-}
-
-// expandKnown takes the edges of a feature from the catalog.
-func (v *View) expandKnown(c *Closure, at int, step step) {
-	here, crate := c.list[at], v.Crate(c.list[at].Node)
-	if crate == nil || here.Name == "" {
-		return
+	slices.Sort(linked)
+	v.possible = false
+	for i := range v.Roots {
+		v.Roots[i].Linked, v.Roots[i].Set = linked, set
 	}
-	for _, s := range crate.Features[here.Name] {
-		e := manifest.ParseEdge(s)
-		if e.Dep == "" && !strings.Contains(e.Feature, "(") {
-			c.push(v, Feature{here.Node, e.Feature}, at, "", 0)
-		}
-		if e.Dep == "" || e.Weak {
-			continue
-		}
-		if to := step(here.Node, manifest.Dependency{Key: e.Dep, Package: e.Dep, Kind: manifest.Normal}, false); to >= 0 {
-			if c.push(v, Feature{to, ""}, at, "", 0); e.Feature != "" {
-				c.push(v, Feature{to, e.Feature}, at, "", 0)
-			}
-		}
-	}
-	if slices.Contains(crate.CUDAFeatures, here.Name) { // implicit edges are not written out there
-		for _, d := range v.Nodes[here.Node].Deps {
-			if to := v.Crate(d.To); to.CUDA() && to.Role == catalog.Carrier &&
-				step(here.Node, manifest.Dependency{Key: d.name, Package: to.Name, Kind: manifest.Normal}, true) == d.To {
-				c.push(v, Feature{d.To, ""}, at, "", 0)
-			}
-		}
-	}
+	return v
 }
 
 // Has reports whether something is turned on.
@@ -268,18 +262,6 @@ func (v *View) Way(r *Root, to int) []int {
 		}
 	}
 	return nil
-}
-
-// counts reports whether a dependency entry of a node can be linked into a root: a test, benchmark or example has the dev-dependencies,
-// too.
-func (v *View) counts(r *Root, node int, d manifest.Dependency) bool {
-	if d.Kind != manifest.Dev || node != r.Node || v.Graph == nil {
-		return d.Kind == manifest.Normal
-	}
-	u := &v.Graph.Units[node]
-	return u.Mode == "test" || u.Mode == "bench" || slices.ContainsFunc(u.Target.Kind, func(kind string) bool {
-		return kind == "test" || kind == "bench" || kind == "example"
-	})
 }
 
 // Why is the chain of edges by which a feature turned a GPU crate on, or where it ends.

@@ -18,6 +18,8 @@ type View struct {
 	Nodes   []Node // index = unit
 	Roots   []Root
 	files   map[string]*manifest.Package // manifests by path; nil: cannot be read
+
+	possible bool // see Possible
 }
 
 // Node is one package with one set of features, as far as it is linked.
@@ -133,19 +135,39 @@ func (v *View) DirOf(i int) string {
 	return v.Nodes[i].Dir
 }
 
-// Declares says whether a node's package has a feature, by its manifest, else by the catalog.
+// edgesOf is the manifest of a node, or what the catalog has of it where that is not on this machine; nil: nothing is known.
+func (v *View) edgesOf(i int) *manifest.Package {
+	n, c := &v.Nodes[i], v.Crate(i)
+	if p := v.ManifestOf(i); p != nil || c == nil {
+		return p
+	}
+	known, seen := v.files[n.Name]
+	if seen {
+		return known
+	}
+	known = &manifest.Package{Name: n.Name, Version: n.Version, Features: map[string][]string{}}
+	for f, list := range c.Features {
+		known.Features[f] = []string{}
+		for _, s := range list {
+			s, _, implicit := strings.Cut(s, "(")
+			e := manifest.ParseEdge(s)
+			if implicit && e.Dep == "" {
+				e.Dep = e.Feature
+			}
+			if known.Features[f] = append(known.Features[f], e.Text); e.Dep != "" {
+				known.Dependencies = append(known.Dependencies,
+					manifest.Dependency{Key: e.Dep, Package: e.Dep, Kind: manifest.Normal, Optional: true})
+			}
+		}
+	}
+	v.files[n.Name] = known
+	return known
+}
+
+// Declares reports whether a node's package has a feature, by its manifest, else by the catalog.
 func (v *View) Declares(i int, feature string) bool {
-	if slices.Contains(v.Nodes[i].Features, feature) {
-		return true
-	}
-	if p := v.ManifestOf(i); p != nil {
-		return p.Declares(feature)
-	}
-	if c := v.Crate(i); c != nil {
-		_, ok := c.Features[feature]
-		return ok
-	}
-	return false
+	p := v.edgesOf(i)
+	return slices.Contains(v.Nodes[i].Features, feature) || p != nil && p.Declares(feature)
 }
 
 // DepNode answers the linked node that a dependency entry of package i means; -1 when it is not linked.
