@@ -32,75 +32,37 @@ func ParseEdge(s string) Edge {
 	return e
 }
 
-// featureIndex is a package's features, taken apart once.
-type featureIndex struct {
-	edges    map[string][]Edge
-	optional map[string]bool
-	hidden   map[string]bool // optional dependencies that a "dep:" mentions
-}
-
-func (p *Package) indexed() *featureIndex {
-	if p.index == nil {
-		x := &featureIndex{edges: make(map[string][]Edge, len(p.Features)), optional: map[string]bool{}, hidden: map[string]bool{}}
-		for f, list := range p.Features {
-			edges := make([]Edge, 0, len(list))
-			for _, s := range list {
-				e := ParseEdge(s)
-				if e.Feature == "" {
-					x.hidden[e.Dep] = true
-				}
-				edges = append(edges, e)
-			}
-			x.edges[f] = edges
-		}
-		for i := range p.Dependencies {
-			if p.Dependencies[i].Optional {
-				x.optional[p.Dependencies[i].Key] = true
-			}
-		}
-		p.index = x
-	}
-	return p.index
-}
-
-// Edges lists what a feature turns on, implicit features of optional dependencies included; none when the package has no such feature. The
-// list is not to be changed.
+// Edges lists what a feature turns on; none when the package has no such feature. The list is not to be changed.
 func (p *Package) Edges(feature string) []Edge {
-	list, declared := p.indexed().edges[feature]
-	if !declared && p.Implicit(feature) {
-		return []Edge{{Text: "dep:" + feature, Dep: feature}}
+	if p.edges == nil {
+		p.edges = make(map[string][]Edge, len(p.Features))
+		for f, list := range p.Features {
+			for _, s := range list {
+				p.edges[f] = append(p.edges[f], ParseEdge(s))
+			}
+		}
 	}
-	return list
+	return p.edges[feature]
 }
 
-// Declares says whether the package has a feature of this name, implicit ones included.
+// Declares says whether the package has a feature of this name, one that cargo makes of an optional dependency included.
 func (p *Package) Declares(feature string) bool {
 	_, ok := p.Features[feature]
-	return ok || p.Implicit(feature)
+	return ok
 }
 
-// Implicit says whether feature is that of an optional dependency which no "dep:" mentions.
-// Source: the cargo book, features.md, "Optional dependencies".
+// Implicit says whether feature is one that cargo makes of an optional dependency, and that the manifest does not write.
 func (p *Package) Implicit(feature string) bool {
-	x := p.indexed()
-	return x.optional[feature] && !x.hidden[feature]
+	list := p.Features[feature]
+	return len(list) == 1 && list[0] == "dep:"+feature && p.Line("features", feature) == 0
 }
 
-func (p *Package) Optional(key string) bool { return p.indexed().optional[key] }
-
-// FeatureNames lists the declared and the implicit features, sorted.
-func (p *Package) FeatureNames() []string {
-	seen := map[string]bool{}
-	for f := range p.Features {
-		seen[f] = true
-	}
-	for _, d := range p.Dependencies {
-		if d.Optional && p.Implicit(d.Key) {
-			seen[d.Key] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(seen))
+func (p *Package) Optional(key string) bool {
+	return slices.ContainsFunc(p.Dependencies, func(d Dependency) bool { return d.Key == key && d.Optional })
 }
+
+// FeatureNames lists the features, sorted.
+func (p *Package) FeatureNames() []string { return slices.Sorted(maps.Keys(p.Features)) }
 
 // Closure lists every feature of the package that the given ones turn on within it, themselves included, and the edges that leave it.
 func (p *Package) Closure(on []string) (feats map[string]bool, edges []Edge) {
@@ -119,7 +81,7 @@ func (p *Package) Closure(on []string) (feats map[string]bool, edges []Edge) {
 				continue
 			}
 			edges = append(edges, e)
-			if e.Feature != "" && !e.Weak && p.Implicit(e.Dep) { // x/f turns the implicit feature x on, too
+			if e.Feature != "" && !e.Weak && p.Optional(e.Dep) { // x/f turns the feature x on, too, where there is one
 				queue = append(queue, e.Dep)
 			}
 		}

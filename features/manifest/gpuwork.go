@@ -16,9 +16,6 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 		return true, "a GPU feature is requested"
 	}
 	cat := catalog.Default()
-	if _, known := p.Selection(r); !known {
-		return true, "the packages asked for are not among the manifests"
-	}
 	if len(p.Doubts) > 0 {
 		return true, "not decided from the manifests: " + p.Doubts[0]
 	}

@@ -13,6 +13,7 @@ import (
 type Metadata struct {
 	Packages []Package `json:"packages"`
 	Members  []string  `json:"workspace_members"`
+	Default  []string  `json:"workspace_default_members"`
 	Resolve  struct {  // empty after --no-deps
 		Nodes []struct {
 			ID   string `json:"id"`
@@ -50,32 +51,40 @@ func ParseMetadata(data []byte) (*Metadata, error) {
 	return m, nil
 }
 
-// With is the project as cargo knows it: its packages with what they inherit, and the packages of others that belong to the build. What
-// the manifests show besides, such as path dependencies that are off, stays. Nil metadata changes nothing.
+// With is the project as cargo knows it: its members with what they inherit, and the packages of others that belong to the build. Path
+// dependencies that are off stay as they were read. Nil metadata changes nothing.
 func (p *Project) With(m *Metadata) *Project {
 	if m == nil {
 		return p
 	}
 	out := *p
-	out.Members, out.Locals, out.Default = nil, nil, nil
-	out.known, out.dirs = map[string]*Package{}, map[string]*Package{}
-	out.byPath = map[string]*Package{}
+	out.Members, out.Locals, out.Default, out.Selected = nil, nil, nil, nil
+	out.byID, out.byPath = map[string]*Package{}, map[string]*Package{}
 	for i := range m.Packages {
 		pkg := p.complete(m.Packages[i])
-		out.known[idKey(pkg.ID)], out.byPath[pkg.Manifest] = pkg, pkg
+		out.byID[pkg.ID], out.byPath[pkg.Manifest] = pkg, pkg
 		switch {
 		case slices.Contains(m.Members, pkg.ID):
 			out.Members = append(out.Members, pkg)
 		case ParsePkgID(pkg.ID).Local():
 			out.Locals = append(out.Locals, pkg)
 		}
+		if slices.Contains(m.Default, pkg.ID) {
+			out.Default = append(out.Default, pkg)
+		}
+		if p.host.SamePath(pkg.Manifest, p.Manifest) {
+			out.Selected = pkg
+		}
+	}
+	if out.Selected != nil && p.Manifest != p.RootManifest { // cargo lists those of the root
+		out.Default = []*Package{out.Selected}
 	}
 	for _, n := range m.Resolve.Nodes {
-		if pkg := out.known[idKey(n.ID)]; pkg != nil {
+		if pkg := out.byID[n.ID]; pkg != nil {
 			pkg.resolved = map[string]*Package{}
 			for _, d := range n.Deps { // a build script may have another version of the same name
 				if normal := len(d.Kinds) > 0 && d.Kinds[0].Kind == ""; normal || pkg.resolved[d.Name] == nil {
-					pkg.resolved[d.Name] = out.known[idKey(d.Pkg)]
+					pkg.resolved[d.Name] = out.byID[d.Pkg]
 				}
 			}
 		}
@@ -85,59 +94,33 @@ func (p *Project) With(m *Metadata) *Project {
 			out.Locals, out.byPath[seen.Manifest] = append(out.Locals, seen), seen
 		}
 	}
-	for _, pkg := range slices.Concat(out.Locals, out.Members) {
-		out.dirs[pkg.Dir] = pkg
-	}
-	for _, d := range p.Default {
-		if pkg := out.byPath[d.Manifest]; pkg != nil {
-			out.Default = append(out.Default, pkg)
-		}
-	}
-	if p.Selected != nil {
-		out.Selected = out.byPath[p.Selected.Manifest]
-	}
 	return &out
 }
 
-// idKey is the same for both forms of a package id.
-func idKey(id string) string {
-	p := ParsePkgID(id)
-	return p.Name + "@" + p.Version + " " + p.URL
-}
-
-// complete is a package of cargo's metadata in the form of one that was read here; its text, where the manifest was read before, is that.
+// complete is a package of cargo's metadata in the form that is used here, with its text where the look has read it.
 func (p *Project) complete(pkg Package) *Package {
 	h := p.host
 	pkg.Manifest = h.Clean(pkg.Manifest)
 	read := p.byPath[pkg.Manifest]
 	for _, one := range slices.Concat(p.Members, p.Locals) { // through a link
-		if read == nil && one.Name == pkg.Name && h.SamePath(one.Manifest, pkg.Manifest) {
+		if read == nil && one.Name == pkg.Name && h.Real(one.Manifest) == pkg.Manifest {
 			read, pkg.Manifest = one, one.Manifest
 		}
 	}
 	pkg.Dir = h.Dir(pkg.Manifest)
+	path := pkg.Manifest
+	pkg.spans = sync.OnceValue(func() Positions {
+		data, _ := h.ReadFile(path, manifestLimit) // without a text nothing has a line
+		return Locate(data)
+	})
 	if read != nil {
 		pkg.text, pkg.spans = read.text, read.spans
-	} else {
-		path := pkg.Manifest
-		pkg.spans = sync.OnceValue(func() Positions {
-			data, err := h.ReadFile(path, manifestLimit)
-			if err != nil {
-				return Positions{}
-			}
-			return Locate(data)
-		})
 	}
 	for i := range pkg.Dependencies {
 		d := &pkg.Dependencies[i]
 		d.Key, d.Kind = cmp.Or(d.Key, d.Package), cmp.Or(d.Kind, Normal)
 		if d.Path != "" {
 			d.Path = h.Clean(d.Path)
-		}
-	}
-	for name, list := range pkg.Features { // cargo adds those of optional dependencies that no "dep:" mentions
-		if len(list) == 1 && list[0] == "dep:"+name && (read == nil || read.Features[name] == nil) {
-			delete(pkg.Features, name)
 		}
 	}
 	for _, t := range pkg.Targets {
@@ -152,4 +135,4 @@ func (p *Project) complete(pkg Package) *Package {
 }
 
 // Known is the package of cargo's metadata that an id means; nil where it is none.
-func (p *Project) Known(id string) *Package { return p.known[idKey(id)] }
+func (p *Project) Known(id string) *Package { return p.byID[id] }

@@ -31,14 +31,14 @@ func TestWithMetadata(t *testing.T) {
 {"id": "path+file:///w/kern#kernels@0.2.0", "name": "kernels", "version": "0.2.0", "manifest_path": "/w/kern/Cargo.toml", "features": {"cuda": []}, "dependencies": [], "targets": []},
 {"id": "registry+https://registry.example/index#far@1.0.0", "name": "far", "version": "1.0.0", "manifest_path": "/r/far-1.0.0/Cargo.toml", "features": {},
  "dependencies": [{"name": "only-tested", "kind": "dev", "req": "*", "features": []}], "targets": [{"kind": ["lib"], "name": "far", "src_path": "/r/far-1.0.0/src/lib.rs"}]}],
-"workspace_members": ["path+file:///w#app@0.1.0"],
+"workspace_members": ["path+file:///w#app@0.1.0"], "workspace_default_members": ["path+file:///w#app@0.1.0"],
 "resolve": {"nodes": [{"id": "path+file:///w#app@0.1.0", "deps": [{"name": "kern", "pkg": "path+file:///w/kern#kernels@0.2.0"}, {"name": "far", "pkg": "registry+https://registry.example/index#far@1.0.0"}]}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := p.With(m)
 	app := got.Selected
-	if app == nil || !got.IsMember(app) || len(got.Members) != 1 || app.BuildScript != "/w/make.rs" || app.FeatureLine("cuda") != 5 {
+	if app == nil || !got.IsMember(app) || !slices.Equal(got.Default, []*Package{app}) || len(got.Members) != 1 || app.BuildScript != "/w/make.rs" || app.FeatureLine("cuda") != 5 {
 		t.Fatalf("%+v", app)
 	}
 	if !app.Implicit("off") || app.Implicit("wgpu") || !app.Declares("wgpu") {
@@ -53,7 +53,7 @@ func TestWithMetadata(t *testing.T) {
 			t.Errorf("%s leads to %+v", want, to)
 		}
 	}
-	far := got.Known("far 1.0.0 (registry+https://registry.example/index)") // as cargo wrote ids before 1.77
+	far := got.Known("registry+https://registry.example/index#far@1.0.0")
 	if far == nil || len(far.Dependencies) != 0 || len(far.Targets) != 0 {
 		t.Errorf("%+v", far)
 	}

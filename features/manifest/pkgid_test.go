@@ -18,9 +18,6 @@ func TestParsePkgID(t *testing.T) {
 		{"sparse+https://registry.example/index/#cudarc@0.19.10", "sparse", "cudarc", "0.19.10", ""},
 		{"git+https://git.example/u/candle?branch=main#candle-core@0.9.1", "git", "candle-core", "0.9.1", ""},
 		{"git+https://git.example/u/candle.git?rev=abc#0.9.1", "git", "candle", "0.9.1", ""},
-		{"app 0.1.0 (path+file:///w/app)", "path", "app", "0.1.0", "/w/app"},
-		{"candle-core 0.9.1 (git+https://git.example/u/candle?rev=abc#0123abc)", "git", "candle-core", "0.9.1", ""},
-		{"candle-core 0.9.1 (registry+https://registry.example/index)", "registry", "candle-core", "0.9.1", ""},
 		{"", "", "", "", ""},
 	}
 	h := hosttest.Memory(nil)

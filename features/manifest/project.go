@@ -2,39 +2,57 @@ package manifest
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
+	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
-// Project is a workspace as its manifests and Cargo.lock say it.
+// Project is a workspace with its packages: what the look finds without cargo, or what cargo's metadata has (With).
 type Project struct {
 	Root         string // directory of the workspace root
 	RootManifest string
 	Manifest     string // the one asked for
 	Members      []*Package
-	Default      []*Package // what cargo builds without -p, from Manifest
+	Default      []*Package // what cargo builds without -p, from Manifest; all members of a virtual one until cargo is asked
 	Selected     *Package   // the package of Manifest; nil for a virtual one
 	Locals       []*Package // path dependencies that are no members
 	Lock         []LockPackage
 	LockPath     string
 	HasLock      bool
-	Doubts       []string // what the manifests alone leave open
+	Doubts       []string // what the look could not read
 
-	host     buildenv.Host
-	byPath   map[string]*Package
-	globbed  []string              // what member patterns looked at
-	dirs     map[string]*Package   // Members and Locals
-	known    map[string]*Package   // what cargo's metadata has, by idKey
-	unpacked []string              // UnpackedIn; nil: not looked yet
-	locked   map[string][]*Package // see Locked
+	host      buildenv.Host
+	unbounded error // a file that is too large, or has no end
+	byPath    map[string]*Package
+	byID      map[string]*Package // of cargo's metadata
+	globbed   []string            // what member patterns looked at
+	unpacked  []string            // UnpackedIn; nil: not looked yet
+}
+
+// LockPackage is one [[package]] of Cargo.lock.
+type LockPackage struct {
+	Name, Version, Source string
 }
 
 // FileName is what a package's or a workspace's manifest is called.
 const FileName = buildenv.ManifestFile
+
+// NotFoundError says that neither a directory nor its parents hold a Cargo.toml.
+type NotFoundError struct{ Dir string }
+
+func (e *NotFoundError) Error() string {
+	return "no Cargo.toml in " + e.Dir + " or any directory above it"
+}
+
+func (e *NotFoundError) ExitCode() int { return exit.Config }
+
+func (e *NotFoundError) Hint() string {
+	return "go to the project's directory or name its manifest with --manifest-path"
+}
 
 // Find walks up from dir to the nearest Cargo.toml, as cargo does.
 func Find(h buildenv.Host, dir string) (string, error) {
@@ -47,111 +65,48 @@ func Find(h buildenv.Host, dir string) (string, error) {
 	return "", &NotFoundError{Dir: dir}
 }
 
-// Load reads the workspace that a manifest belongs to: its members, their local path dependencies and the lock file.
-func Load(h buildenv.Host, manifest string) (*Project, error) {
-	manifest = h.Clean(h.Abs(manifest))
-	p := &Project{Manifest: manifest, host: h, byPath: map[string]*Package{}, dirs: map[string]*Package{}}
-	asked, err := p.read(manifest)
-	if err != nil {
-		return nil, err
+// Refresh reads what cargo may write while it answers: Cargo.lock of the workspace root, and where it unpacks packages.
+func (p *Project) Refresh() {
+	p.unpacked = nil
+	data, err := p.host.ReadFile(p.LockPath, manifestLimit)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.doubt(p.LockPath, err)
 	}
-	root, err := p.findRoot(asked)
-	if err != nil {
-		return nil, err
+	p.HasLock, p.Lock = err == nil, parseLock(string(data))
+}
+
+func (p *Project) doubt(path string, err error) {
+	var pe *fs.PathError // repeats the path
+	if errors.As(err, &pe) {
+		err = pe.Err
 	}
-	p.RootManifest, p.Root = root.Manifest, root.Dir
-	asked.inherit(h, root)
-	if err := p.findMembers(root); err != nil {
-		return nil, err
+	if text := path + ": " + err.Error(); !slices.Contains(p.Doubts, text) {
+		p.Doubts = append(p.Doubts, text)
 	}
-	if asked.Name != "" {
-		p.Selected = asked
-		if !p.IsMember(asked) {
-			if asked != root {
-				p.Doubts = append(p.Doubts, asked.Manifest+" is not among the members of "+root.Manifest)
-			}
-			p.Members = append(p.Members, asked)
+}
+
+// parseLock reads the fixed form in which cargo writes its lock files, all versions of it. It is many times faster than a TOML reader,
+// which matters because every build begins with it.
+func parseLock(text string) (out []LockPackage) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[[") {
+			out = append(out, LockPackage{})
 		}
-	}
-	if err := p.findLocals(); err != nil {
-		return nil, err
-	}
-	for _, m := range slices.Concat(p.Locals, p.Members) {
-		p.dirs[m.Dir] = m
-	}
-	p.findDefaults(root, asked)
-	p.Refresh()
-	return p, nil
-}
-
-// read parses a manifest once.
-func (p *Project) read(path string) (*Package, error) {
-	if pkg, ok := p.byPath[path]; ok {
-		return pkg, nil
-	}
-	data, err := p.host.ReadFile(path, manifestLimit)
-	if err != nil {
-		return nil, &Error{Path: path, Message: "cannot be read: " + plain(err), Err: err}
-	}
-	pkg, err := parseManifest(p.host, path, data)
-	if err != nil {
-		return nil, err
-	}
-	p.byPath[path] = pkg
-	return pkg, nil
-}
-
-// plain is an error's text without the path, which the message has already.
-func plain(err error) string {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err.Error()
-	}
-	return err.Error()
-}
-
-// findRoot answers the workspace root of a package; a package without one is its own.
-// Source: cargo's workspace.rs (find_workspace_root_with_loader, get_ws_root, is_excluded).
-func (p *Project) findRoot(pkg *Package) (*Package, error) {
-	h := p.host
-	if pkg.workspace != nil {
-		return pkg, nil
-	}
-	if pkg.pointer != "" {
-		return p.pointed(pkg)
-	}
-	for d := range h.Upwards(h.Dir(pkg.Dir)) {
-		path := h.Join(d, FileName)
-		if d == pkg.Dir || !h.IsFile(path) {
+		key, value, ok := strings.Cut(line, " = ")
+		if !ok || len(out) == 0 {
 			continue
 		}
-		cand, err := p.read(path)
-		switch {
-		case err != nil:
-			return nil, err
-		case cand.workspace != nil && !excluded(h, cand, pkg.Manifest):
-			return cand, nil
-		case cand.workspace == nil && cand.pointer != "":
-			return p.pointed(cand)
+		switch l := &out[len(out)-1]; key {
+		case "name":
+			l.Name = strings.Trim(value, `"`)
+		case "version":
+			l.Version = strings.Trim(value, `"`)
+		case "source":
+			l.Source = strings.Trim(value, `"`)
 		}
 	}
-	return pkg, nil
-}
-
-// pointed is the workspace root that package.workspace names.
-func (p *Project) pointed(pkg *Package) (*Package, error) {
-	root, err := p.read(p.host.Join(p.host.From(pkg.Dir, pkg.pointer), FileName))
-	if err != nil {
-		return nil, fmt.Errorf("%s: package.workspace: %w", pkg.Manifest, err)
-	}
-	return root, nil
-}
-
-// excluded says whether a root's exclude list names a manifest that its members list does not.
-func excluded(h buildenv.Host, root *Package, manifest string) bool {
-	named := func(list []string) bool {
-		return slices.ContainsFunc(list, func(e string) bool { return h.Below(manifest, h.Clean(h.From(root.Dir, e))) })
-	}
-	return named(root.workspace.exclude) && !named(root.workspace.members)
+	return out
 }
 
 // Text is a manifest of the workspace as it was read; nil for others.
@@ -171,129 +126,17 @@ func (p *Project) Member(manifest string) bool {
 
 func (p *Project) IsMember(pkg *Package) bool { return slices.Contains(p.Members, pkg) }
 
-func (p *Project) findMembers(root *Package) error {
-	if root.workspace == nil {
-		p.Members = append(p.Members, root)
-		return nil
-	}
-	for _, pattern := range root.workspace.members {
-		paths, globbed := p.expand(root.Dir, pattern)
-		if globbed && len(paths) == 0 {
-			p.Doubts = append(p.Doubts, fmt.Sprintf("workspace member %q matches nothing", pattern))
-		}
-		for _, dir := range paths {
-			m := p.host.Join(dir, FileName)
-			if globbed && (!p.host.IsFile(m) || excluded(p.host, root, m)) {
-				continue
-			}
-			if err := p.addMember(root, m, false); err != nil {
-				return err
-			}
-		}
-	}
-	if root.Name != "" {
-		return p.addMember(root, root.Manifest, false)
-	}
-	return nil
-}
-
-// addMember adds a package and those of its path dependencies that lie in the workspace, as cargo's find_path_deps does.
-func (p *Project) addMember(root *Package, manifest string, dependency bool) error {
-	if dependency && (!p.host.Below(manifest, root.Dir) || excluded(p.host, root, manifest)) {
-		return nil
-	}
-	if dependency && !p.host.IsFile(manifest) {
-		return nil // cargo has its own words for that
-	}
-	pkg, err := p.read(manifest)
-	if err != nil {
-		return err
-	}
-	if pkg.Name == "" || p.IsMember(pkg) || dependency && pkg.workspace != nil && pkg != root {
-		return nil
-	}
-	p.Members = append(p.Members, pkg)
-	pkg.inherit(p.host, root)
-	for _, d := range pkg.Dependencies {
-		if d.Path != "" {
-			if err := p.addMember(root, p.host.Join(d.Path, FileName), true); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// findLocals reads the path dependencies that are no members, and theirs.
-func (p *Project) findLocals() error {
-	for queue := slices.Clone(p.Members); len(queue) > 0; queue = queue[1:] {
-		for _, d := range queue[0].Dependencies {
-			if d.Path == "" {
-				continue
-			}
-			m := p.host.Join(d.Path, FileName)
-			if !p.host.IsFile(m) {
-				p.doubt(fmt.Sprintf("%s: path dependency `%s` has no manifest at %s", queue[0].Manifest, d.Key, m))
-				continue
-			}
-			if _, err := p.read(m); err != nil {
-				return err
-			}
-			if local := p.readLocal(d.Path); !p.IsMember(local) && !slices.Contains(p.Locals, local) && local.Name != "" {
-				p.Locals, queue = append(p.Locals, local), append(queue, local)
-			}
-		}
-	}
-	return nil
-}
-
-func (p *Project) findDefaults(root, asked *Package) {
-	switch {
-	case asked != root && asked.Name != "":
-		p.Default = []*Package{asked}
-	case root.workspace != nil && root.workspace.hasDefaults:
-		for _, pattern := range root.workspace.defaults {
-			paths, _ := p.expand(root.Dir, pattern)
-			for _, dir := range paths {
-				for _, m := range p.Members {
-					if p.host.SamePath(m.Dir, dir) {
-						p.Default = append(p.Default, m)
-					}
-				}
-			}
-		}
-	case root.Name != "":
-		p.Default = []*Package{root}
-	default:
-		p.Default = p.Members
-	}
-}
-
-// expand lists the directories that a member pattern means; globbed says whether it was a pattern at all.
-func (p *Project) expand(dir, pattern string) (paths []string, globbed bool) {
-	full := p.host.Clean(p.host.From(dir, pattern))
-	if !strings.ContainsAny(pattern, "*?[") {
-		return []string{full}, false
-	}
-	paths = glob(p.host, dir, pattern, func(path string) { p.globbed = append(p.globbed, path) })
-	for _, dir := range paths {
-		p.globbed = append(p.globbed, p.host.Join(dir, FileName)) // a directory that matches becomes a member with its manifest
-	}
-	return paths, true
-}
-
 // Globbed lists the directories and manifests that decided which members the workspace's patterns find, those that are not there included.
 func (p *Project) Globbed() []string { return p.globbed }
 
 // Local answers the workspace member or path dependency whose directory is dir.
 func (p *Project) Local(dir string) *Package {
-	if m := p.dirs[dir]; m != nil {
+	all := slices.Concat(p.Members, p.Locals)
+	if m := p.byPath[p.host.Join(dir, FileName)]; slices.Contains(all, m) {
 		return m
 	}
-	for _, m := range slices.Concat(p.Members, p.Locals) {
-		if p.host.SamePath(m.Dir, dir) {
-			return m
-		}
+	if i := slices.IndexFunc(all, func(m *Package) bool { return p.host.SamePath(m.Dir, dir) }); i >= 0 {
+		return all[i]
 	}
 	return nil
 }
@@ -319,8 +162,84 @@ func (p *Project) Declaring(from *Package, d Dependency) *Package {
 	if to := p.Local(d.Path); to != nil {
 		return to
 	}
-	return p.readLocal(d.Path)
+	return p.read(p.host.Join(d.Path, FileName))
 }
 
-// Package answers a package that was read, by the path of its manifest; nil for others.
+// Package answers a package by the path of its manifest; nil for one that was not read.
 func (p *Project) Package(manifest string) *Package { return p.byPath[manifest] }
+
+// Locked reads the manifests of all packages of Cargo.lock that have a name; none where cargo has not unpacked one of them.
+func (p *Project) Locked(name string) (list []*Package) {
+	for i := range p.Lock {
+		if l := &p.Lock[i]; l.Name == name && l.Source != "" {
+			m := p.LockedManifest(l)
+			if m == nil {
+				return nil
+			}
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+const repositoryLimit = 4000 // directories of a repository that are looked at for a package
+
+// LockedManifest reads the manifest of a locked package of a registry or a repository where cargo has unpacked it; nil where it has not.
+// Source: src/cargo/sources/git/source.rs (a checkout's directory is the short id of the commit).
+func (p *Project) LockedManifest(l *LockPackage) *Package {
+	h := p.host
+	var dirs []string
+	if _, commit, git := strings.Cut(l.Source, "#"); git {
+		for _, repository := range p.CheckoutsIn()[1:] {
+			for _, id := range h.Names(repository) {
+				if budget := repositoryLimit; len(id) >= 7 && strings.HasPrefix(commit, id) {
+					dirs = append(dirs, tree(h, h.Join(repository, id), &budget)...)
+				}
+			}
+		}
+	} else if l.Source != "" {
+		for _, dir := range p.UnpackedIn() { // `cargo vendor` leaves the version out where there is one only
+			dirs = append(dirs, h.Join(dir, l.Name+"-"+l.Version), h.Join(dir, l.Name))
+		}
+	}
+	for _, dir := range dirs {
+		if m := p.read(h.Join(dir, FileName)); m != nil && m.Name == l.Name && (m.Version == l.Version || m.Version == "") {
+			return m
+		}
+	}
+	return nil
+}
+
+// UnpackedIn lists the directories in which cargo unpacks registry packages, and the one where `cargo vendor` puts them.
+func (p *Project) UnpackedIn() []string {
+	if p.unpacked == nil {
+		h := p.host
+		src := h.Join(CargoHome(h), "registry", "src")
+		p.unpacked = []string{h.Join(p.Root, "vendor")}
+		names := h.Names(src)
+		sort.Strings(names)
+		for _, name := range names {
+			p.unpacked = append(p.unpacked, h.Join(src, name))
+		}
+	}
+	return p.unpacked
+}
+
+// CheckoutsIn lists the directories in which cargo checks out repositories: the common one first.
+func (p *Project) CheckoutsIn() []string {
+	base := p.host.Join(CargoHome(p.host), "git", "checkouts")
+	dirs := []string{base}
+	for _, name := range p.host.Names(base) {
+		dirs = append(dirs, p.host.Join(base, name))
+	}
+	return dirs
+}
+
+// CargoHome is cargo's home directory; empty when there is none.
+// Source: The Cargo Book, "Cargo Home".
+func CargoHome(h buildenv.Host) string {
+	if home := h.Env.Get("CARGO_HOME"); home != "" || h.Home == "" {
+		return home
+	}
+	return h.Join(h.Home, ".cargo")
+}

@@ -3,7 +3,6 @@ package manifest
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"reflect"
 	"sort"
 	"strings"
@@ -29,7 +28,6 @@ func TestLoadWorkspaces(t *testing.T) {
 		root              string // default /w
 		members, defaults string
 		locals            string
-		doubts            int
 	}{
 		{story: "a single package", files: map[string]string{"/w/Cargo.toml": pkg("a", "")}, members: "a", defaults: "a"},
 		{
@@ -57,21 +55,6 @@ func TestLoadWorkspaces(t *testing.T) {
 			},
 			members:  "a b",
 			defaults: "a b",
-		},
-		{
-			story:  "a glob that matches nothing",
-			files:  map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\n"},
-			doubts: 1,
-		},
-		{
-			story: "default-members",
-			files: map[string]string{
-				"/w/Cargo.toml":   "[workspace]\nmembers = [\"a\", \"b\"]\ndefault-members = [\"b\"]\n",
-				"/w/a/Cargo.toml": pkg("a", ""),
-				"/w/b/Cargo.toml": pkg("b", ""),
-			},
-			members:  "a b",
-			defaults: "b",
 		},
 		{
 			story: "a root package with path dependencies inside and outside",
@@ -116,13 +99,6 @@ func TestLoadWorkspaces(t *testing.T) {
 			members:  "old",
 			defaults: "old",
 		},
-		{
-			story:    "a path dependency that is not there",
-			files:    map[string]string{"/w/Cargo.toml": pkg("a", "[dependencies]\nb = { path = \"b\" }\n")},
-			members:  "a",
-			defaults: "a",
-			doubts:   1,
-		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
@@ -137,7 +113,7 @@ func TestLoadWorkspaces(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p.Root != tt.root || names(p.Members) != tt.members || names(p.Default) != tt.defaults || names(p.Locals) != tt.locals ||
-				len(p.Doubts) != tt.doubts {
+				len(p.Doubts) != 0 {
 				t.Errorf(
 					"root %s, members %s, default %s, locals %s, doubts %q",
 					p.Root,
@@ -151,17 +127,14 @@ func TestLoadWorkspaces(t *testing.T) {
 	}
 }
 
-func TestInheritance(t *testing.T) {
+// TestInheritedNames: of an inherited dependency the look knows what it is and where. Nothing is missed when the workspace renames it.
+func TestInheritedNames(t *testing.T) {
 	h := hosttest.Memory(map[string]string{
-		"/w/Cargo.toml": strings.Join(
-			[]string{"[workspace]", `members = ["a"]`, "[workspace.package]", `version = "3.1.0"`, "[workspace.dependencies]",
-				`core = { package = "candle-core", version = "0.11", default-features = false, features = ["mkl"] }`, `local = { path = "local" }`, `nn = "0.11"`},
-			"\n",
-		),
-		"/w/a/Cargo.toml": strings.Join([]string{"[package]", `name = "a"`, "version.workspace = true", "[dependencies]",
-			`core = { workspace = true, optional = true, features = ["cuda"] }`, "local.workspace = true", "[dev-dependencies]", `core = { workspace = true, default-features = true }`,
-			"[build-dependencies]", `nn = { workspace = true, default-features = false }`}, "\n"),
-		"/w/local/Cargo.toml": pkg("local", ""),
+		"/w/Cargo.toml": strings.Join([]string{"[workspace]", `members = ["a"]`, "[workspace.dependencies]",
+			`core = { package = "candle-core", version = "0.11" }`, `local = { path = "other/local" }`, `nn = "0.11"`}, "\n"),
+		"/w/a/Cargo.toml": pkg("a", strings.Join([]string{"[dependencies]", `core = { workspace = true, optional = true }`,
+			"local.workspace = true", "[build-dependencies]", `nn = { workspace = true }`}, "\n")),
+		"/w/other/local/Cargo.toml": pkg("local", ""),
 	})
 	p, err := Load(h, "/w/a/Cargo.toml")
 	if err != nil {
@@ -169,32 +142,12 @@ func TestInheritance(t *testing.T) {
 	}
 	var got []string
 	for _, d := range p.Selected.Dependencies {
-		got = append(
-			got,
-			fmt.Sprintf(
-				"%s %s=%s optional=%v default=%v %v %s line %d",
-				d.Kind,
-				d.Key,
-				d.Package,
-				d.Optional,
-				d.DefaultFeatures,
-				d.Features,
-				d.Path,
-				p.Selected.DependencyLine(d),
-			),
-		)
+		got = append(got, fmt.Sprintf("%s %s=%s optional=%v %s line %d", d.Kind, d.Key, d.Package, d.Optional, d.Path, p.Selected.DependencyLine(d)))
 	}
-	want := []string{
-		"normal core=candle-core optional=true default=false [mkl cuda]  line 5",
-		"normal local=local optional=false default=true [] /w/local line 6",
-		"build nn=nn optional=false default=true []  line 10",
-		"dev core=candle-core optional=false default=true [mkl]  line 8",
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	if p.Selected.Version != "3.1.0" {
-		t.Errorf("version %s", p.Selected.Version)
+	want := []string{"normal core=candle-core optional=true  line 6", "normal local=local optional=false /w/other/local line 7",
+		"build nn=nn optional=false  line 9"}
+	if !reflect.DeepEqual(got, want) || names(p.Members) != "a local" {
+		t.Errorf("%s: got\n%s\nwant\n%s", names(p.Members), strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -214,40 +167,24 @@ func TestImplicitFeatures(t *testing.T) {
 	}
 }
 
+// TestBrokenManifests: a manifest that cannot be understood, of whichever package, is for cargo to judge: there may be GPU work.
 func TestBrokenManifests(t *testing.T) {
-	tests := []struct{ story, text, want string }{
-		{"a list that is not closed", "[package]\nname = \"a\"\n[features]\ncuda = [\"x\"\nother = 1\n", "/w/Cargo.toml:5:1: "},
-		{"a bare word", "[package]\nname = \"a\"\n\n[features]\ncuda = yes\n", "/w/Cargo.toml:5:8: "},
-		{"twice the same key", "[features]\ncuda = []\ncuda = []\n", "/w/Cargo.toml:3:"},
-		{
-			"a feature that is no list",
-			"[package]\nname = \"a\"\n[features]\ncuda = \"x\"\n",
-			"/w/Cargo.toml:4:1: feature `cuda` is not a list of strings",
-		},
-		{"no name", "[package]\nversion = \"1.0.0\"\n", "/w/Cargo.toml:1:1: [package] has no name"},
-		{"bytes that are no text", "[package]\nname = \"a\xff\"\n", "/w/Cargo.toml:2:"},
+	for story, files := range map[string]map[string]string{
+		"of the package":     {"/w/Cargo.toml": "[package]\nname = \"a\"\n[features]\ncuda = [\"x\"\n"},
+		"twice the same key": {"/w/Cargo.toml": "[features]\na = []\na = []\n"},
+		"no text":            {"/w/Cargo.toml": "[package]\nname = \"a\xff\"\n"},
+		"of a member":        {"/w/Cargo.toml": pkg("a", "[workspace]\nmembers = [\"b\"]\n"), "/w/b/Cargo.toml": "[package\n"},
+		"of a dependency":    {"/w/Cargo.toml": pkg("a", "[dependencies]\nb = { path = \"../b\" }\n"), "/b/Cargo.toml": "= 1"},
+	} {
+		p, err := Load(hosttest.Memory(files), "/w/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if work, why := p.GPUWork(Request{}); !work || !strings.Contains(why, "Cargo.toml: ") {
+			t.Errorf("%s: %t, %s", story, work, why)
+		}
 	}
-	for _, tt := range tests {
-		t.Run(tt.story, func(t *testing.T) {
-			_, err := Load(hosttest.Memory(map[string]string{"/w/Cargo.toml": tt.text}), "/w/Cargo.toml")
-			var me *Error
-			if !errors.As(err, &me) {
-				t.Fatalf("%v", err)
-			}
-			if !strings.HasPrefix(err.Error(), tt.want) || me.Hint() == "" {
-				t.Errorf("got %s, want %s…", err, tt.want)
-			}
-			if me.Text != "" {
-				lines := strings.Split(err.Error(), "\n")
-				if caret := strings.Index(lines[len(lines)-1], "^"); caret < 0 ||
-					caret-strings.Index(lines[len(lines)-1], "|") != me.Column+1 {
-					t.Errorf("the caret stands wrong:\n%s", err)
-				}
-			}
-		})
-	}
-	_, err := Load(hosttest.Memory(nil), "/w/Cargo.toml")
-	if !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Load(hosttest.Memory(nil), "/w/Cargo.toml"); err == nil || !strings.Contains(err.Error(), "/w/Cargo.toml") {
 		t.Errorf("a manifest that is not there: %v", err)
 	}
 }
@@ -314,7 +251,6 @@ func TestGPUWork(t *testing.T) {
 		{"a name that only selects a version", "", lock("app"), "", Request{Features: []string{"cuda-12080"}}},
 		{"the feature of a dependency", "", lock("app"), "a GPU feature is requested", Request{Features: []string{"x/cuda"}}},
 		{"libtorch decides", `tch = "1"`, lock("app: tch", "tch"), "app depends on tch", Request{}},
-		{"a package nobody knows", "", lock("app"), "the packages asked for are not among the manifests", Request{Packages: []string{"nobody"}}},
 		{"a platform's table, which may not apply", "[target.'cfg(windows)'.dependencies]\ncudarc = \"1\"", lock("app"),
 			"app depends on cudarc", Request{}},
 	} {

@@ -98,47 +98,35 @@ func (a *Asked) Of(pkg *Package) []string {
 
 // Selection lists the packages that a command line builds; known is false when one of its names is not found.
 func (p *Project) Selection(r Request) (list []*Package, known bool) {
-	switch {
-	case len(r.Packages) > 0:
-		known = true
+	list = p.Default
+	if r.Workspace {
+		list = p.Members
+	}
+	if known = true; len(r.Packages) > 0 {
+		list = nil
 		for _, spec := range r.Packages {
-			found := false
 			among := p.Members
 			if !strings.ContainsAny(spec, "*?[") { // a pattern means members only; a name may be that of any package
-				among = append(append([]*Package{}, p.Members...), p.Locals...)
+				among = slices.Concat(p.Members, p.Locals)
 			}
-			for _, m := range among {
-				if specMatches(spec, m) {
-					if !slices.Contains(list, m) {
-						list = append(list, m)
-					}
-					found = true
-				}
-			}
-			known = known && found
+			found := slices.DeleteFunc(slices.Clone(among), func(m *Package) bool { return !specMatches(spec, m) })
+			known = known && len(found) > 0
+			list = append(list, slices.DeleteFunc(found, func(m *Package) bool { return slices.Contains(list, m) })...)
 		}
-		return list, known
-	case r.Workspace:
-		list = p.Members
-	default:
-		list = p.Default
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(m *Package) bool {
 		return slices.ContainsFunc(r.Excludes, func(spec string) bool { return specMatches(spec, m) })
-	}), true
+	}), known
 }
 
 // specMatches says whether a -p value means a package: a name, a glob, name@version, or a package id.
 func specMatches(spec string, m *Package) bool {
-	if ok, err := path.Match(strings.ReplaceAll(spec, "[!", "[^"), m.Name); ok && err == nil {
-		return true
+	if strings.Contains(spec, "://") {
+		return ParsePkgID(spec).Name == m.Name
 	}
-	for _, sep := range []string{"@", ":"} {
-		if name, _, ok := strings.Cut(spec, sep); ok && name == m.Name {
-			return true
-		}
-	}
-	return strings.Contains(spec, "://") && ParsePkgID(spec).Name == m.Name
+	name, _, _ := strings.Cut(strings.ReplaceAll(spec, ":", "@"), "@")
+	ok, err := path.Match(strings.ReplaceAll(name, "[!", "[^"), m.Name)
+	return ok && err == nil
 }
 
 // Question is one feature of one member that means GPU work: does it reach when that package is built alone with it?

@@ -18,7 +18,6 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/features/manifest"
 )
 
 // Source is one place that configuration was read from.
@@ -165,11 +164,15 @@ func take[T any](to *Value[T], v T, set bool, origin string) {
 }
 
 func decode(s Source) (File, error) {
-	if err := manifest.TooDeep(s.Data); err != nil {
-		return File{}, syntax(s, err)
-	}
 	var whole map[string]toml.Primitive
-	md, err := toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&whole)
+	var md toml.MetaData
+	err := tooDeep(s.Data)
+	if err == nil {
+		md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&whole)
+	}
+	if err != nil && s.Table != "" { // a Cargo.toml, of which cargo says best what is wrong
+		return File{}, nil
+	}
 	if err != nil {
 		return File{}, syntax(s, err)
 	}
@@ -202,9 +205,9 @@ func decode(s Source) (File, error) {
 }
 
 func syntax(s Source, err error) error {
-	if _, ok := errors.AsType[toml.ParseError](err); ok {
-		at := manifest.SyntaxError(s.Path, s.Data, err)
-		return &Error{Path: s.Path, Line: at.Line, Problem: at.Message, Detail: at.Excerpt(), Fix: "correct the TOML on this line"}
+	if wrong, ok := errors.AsType[toml.ParseError](err); ok {
+		line, message, excerpt := place(s.Data, wrong)
+		return &Error{Path: s.Path, Line: line, Problem: message, Detail: excerpt, Fix: "correct the TOML on this line"}
 	}
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		line, _ := strconv.Atoi(m[1])

@@ -178,7 +178,7 @@ func ownFeature(ctx context.Context, m *session.Machine, l cargo.Line) string {
 	if len(l.Features) > 0 || l.AllFeatures {
 		return ""
 	}
-	s, err := session.OpenOrRefuse(ctx, m, l)
+	s, err := session.Open(m, l)
 	if err != nil {
 		return "" // and so says whoever asks cargo
 	}

@@ -34,6 +34,7 @@ type Judged struct {
 
 // Judge has features judge cargo's answer about the session's line. o.Strict counts in addition to the configuration's.
 func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judged {
+	s = s.Knowing(g.Project)
 	j := Judged{Session: s, Tool: tool, Graph: g, Input: s.Input(g, o.Strict)}
 	if j.Input.Sources = o.sources; o.sources == nil {
 		j.Input.Sources = features.NewSources(s.Machine.Host, s.Project)
@@ -77,7 +78,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if err != nil {
 		return Judged{}, err
 	}
-	s, err := session.OpenOrRefuse(ctx, m, line)
+	s, err := session.Open(m, line)
 	if err != nil {
 		return Judged{}, err
 	}
@@ -128,20 +129,26 @@ func openWithout(ctx context.Context, s *session.Session) (Judged, error) {
 	if j, err := Open(ctx, s.Quiet().Machine, line, Options{missing: missing}); err == nil {
 		return j, nil
 	}
-	return fromManifests(s, missing) // without a Cargo.lock, say
+	return fromManifests(ctx, s, missing) // without a Cargo.lock, say
 }
 
-// OpenUnlocked is Open for a project without a Cargo.lock, which cargo would write if it was asked: it judges as much as the
-// manifests show.
+// OpenUnlocked is Open for a project without a Cargo.lock, which cargo would write if it was asked: it judges as much as the metadata of
+// the workspace alone shows.
 func OpenUnlocked(ctx context.Context, m *session.Machine, line cargo.Line) (Judged, error) {
-	s, err := session.OpenOrRefuse(ctx, m, line)
+	s, err := session.Open(m, line)
 	if err != nil {
 		return Judged{}, err
 	}
-	return fromManifests(s, nil)
+	return fromManifests(ctx, s, nil)
 }
 
-func fromManifests(s *session.Session, missing []string) (j Judged, err error) {
+func fromManifests(ctx context.Context, s *session.Session, missing []string) (j Judged, err error) {
+	tool, err := cargo.Find(s.Machine.Host, s.Line)
+	if err != nil {
+		return j, err
+	}
+	project, _ := s.Packages(ctx, tool, true)
+	s = s.Knowing(project)
 	j.Session = s
 	r := s.Request()
 	selected, known := s.Project.Selection(r)

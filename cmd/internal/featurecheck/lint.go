@@ -48,32 +48,30 @@ type LintOptions struct {
 func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOptions) (Checked, error) {
 	var out Checked
 	s, err := session.Open(m, line)
-	if o.Cargo && err != nil {
-		s, err = session.OpenOrRefuse(ctx, m, line)
-	}
 	if err != nil {
 		return out, err
 	}
+	tool, err := cargo.Find(m.Host, line)
+	if err != nil {
+		return out, err
+	}
+	project, refused := s.Packages(ctx, tool, !o.Cargo)
+	broken := project == s.Project // not even the metadata of the workspace alone
+	if out.Refused = broken || manifestFault.MatchString(refused); out.Refused {
+		m.Shell.Warning("cargo refuses the workspace: %s", strings.TrimPrefix(strings.TrimSpace(refused), "error: "))
+	}
+	s = s.Knowing(project)
 	out.Session = s
-	for _, doubt := range s.Project.Doubts {
-		m.Shell.Warning("cargo refuses the workspace: %s", doubt)
-		out.Refused = true
-	}
-	var known session.Graph
-	refused := "" // cargo's words
-	if tool, none := cargo.Find(m.Host, line); none == nil {
-		known.Project, refused = s.Packages(ctx, tool, !o.Cargo)
-	}
-	in := s.Input(known, o.Strict)
+	in := s.Input(session.Graph{}, o.Strict)
 	in.Lint, in.Sources = true, features.NewSources(m.Host, s.Project)
-	if out.Questions, err = questions(s, in.Project); err != nil {
+	if out.Questions, err = questions(s); err != nil {
 		return out, err
 	}
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		q.manifests(in, s, refused)
+		q.manifests(in, s, refused, broken)
 		suspected := q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
 		if o.Fixer != nil && suspected || o.Cargo && suspected && s.Project.HasLock {
 			if err := q.ask(ctx, m, line, o, in.Sources); err != nil {
@@ -82,18 +80,21 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 		}
 	}
 	if o.Fixer != nil {
-		out.Session, err = session.Open(m, line) // as it is now
+		if s, err = session.Open(m, line); err == nil { // as it is now
+			project, _ = s.Packages(ctx, tool, !o.Cargo)
+			out.Session = s.Knowing(project)
+		}
 	}
 	return out, err
 }
 
-// manifests answers a question from manifests, and from what cargo refused them for.
-func (q *Question) manifests(in features.Input, s *session.Session, refused string) {
+// manifests answers a question from manifests, and from what cargo refused them for; nothing else is judged where it refuses the workspace.
+func (q *Question) manifests(in features.Input, s *session.Session, refused string, broken bool) {
 	q.By = "manifests"
 	if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 {
 		q.findings = features.RefusedBy(q.member, refused)
 	}
-	if len(q.findings) == 0 { // cargo reads no manifest of the workspace before
+	if len(q.findings) == 0 && !broken {
 		in.Request = q.request
 		in.Alone = graph.Alone(s.Machine.Host, in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
 		q.findings = features.Judge(s.Machine.Host, in).Findings
@@ -130,9 +131,9 @@ func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line,
 }
 
 // questions lists the GPU features of the members, those only that the command line selects and names where it does.
-func questions(s *session.Session, p *manifest.Project) ([]*Question, error) {
+func questions(s *session.Session) ([]*Question, error) {
 	var list []*Question
-	r := s.Request()
+	r, p := s.Request(), s.Project
 	asked := p.Questions(r.GPUFeatures)
 	if len(r.Packages) > 0 || r.Workspace {
 		selected, known := p.Selection(r)

@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/features/manifest"
 )
 
 // endFindings are what the end of a command adds to the findings of its stages.
@@ -109,13 +108,10 @@ func failure(m *session.Machine, end error, verb string) (finding.Finding, bool)
 	}
 	f := finding.Of(finding.Finding{ID: "gpubuild.failed", Message: worded(end), Fix: exit.Hint(end)})
 	var conf *config.Error
-	var toml *manifest.Error
 	child, failed := end.(*buildenv.ExitError)
 	switch {
 	case errors.As(end, &conf):
 		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(conf.Path), conf.Line, conf.Problem
-	case errors.As(end, &toml):
-		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(toml.Path), toml.Line, toml.Message
 	case failed:
 		f.ID = "build.failed"
 		if verb == "run" || verb == "test" || verb == "bench" {

@@ -34,7 +34,7 @@ type Question struct {
 }
 
 // graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
-const graphKind = "graph-3"
+const graphKind = "graph-4"
 
 // stored is how a Graph is kept: in cargo's own JSON, without what nobody here reads.
 type stored struct {
@@ -47,18 +47,84 @@ type stored struct {
 func (st stored) graph(p *manifest.Project) (g Graph, err error) {
 	g = Graph{Reason: st.Reason, Places: st.Places, Project: p.With(st.Metadata)}
 	if len(st.Graph) > 0 {
-		if g.Units, err = graph.Parse(bytes.NewReader(st.Graph)); err != nil {
-			return g, err
-		}
+		g.Units, err = graph.Parse(bytes.NewReader(st.Graph))
 	}
 	return g, err
 }
 
-// Graph asks cargo what the command line builds, or takes the answer that is kept. It is kept with everything that cargo looked at for it,
-// what did not exist included: a question costs as much as a build with nothing to do.
+// Graph asks cargo what the command line builds, or takes the answer that is kept.
 func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph, error) {
-	m := s.Machine
-	store, key := m.Memo(), s.graphKey(tool, q)
+	return s.answer(tool, s.graphKey(tool, q), func(private cargo.Private) (st stored, keep bool, err error) {
+		m := s.Machine
+		type located struct {
+			places cargo.Places
+			err    error
+		}
+		places := make(chan located, 1)
+		go func() {
+			var at located
+			if q.Places {
+				at.places, at.err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
+			}
+			places <- at
+		}()
+		asked := cargo.Request{
+			Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
+			Notice: func(text string) {
+				if m.Waited == nil || m.Waited.CompareAndSwap(false, true) { // one command asks cargo often
+					m.Shell.Note("cargo: %s", text)
+				}
+			},
+			Status: m.Shell.Cargo,
+			Mkdir:  cache.Make,
+		}
+		if q.Silent {
+			asked.Notice, asked.Status = func(string) {}, func(string) {}
+		}
+		got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, asked)
+		at := <-places
+		if err := cmp.Or(err, at.err); err != nil { // not both: cargo's refusal says the same twice
+			return st, false, err
+		}
+		st = stored{Graph: got.Graph, Reason: got.Reason, Places: at.places}
+		if work, _ := s.GPUWork(); work { // nobody else pays a second question
+			st.Metadata, _ = s.metadata(ctx, tool, private, false)
+		}
+		return st, true, nil
+	})
+}
+
+// Packages is the project by cargo's metadata alone, kept as Graph is; workspace leaves out what is not of the workspace. Where cargo
+// refuses to say what belongs to the build, its words are the second answer, and nothing is kept: it may have read any file.
+func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool) (p *manifest.Project, refused string) {
+	key := memo.Key(s.graphKey(tool, Question{}), "metadata", fmt.Sprint(workspace))
+	g, err := s.answer(tool, key, func(private cargo.Private) (st stored, keep bool, err error) {
+		st.Metadata, refused = s.metadata(ctx, tool, private, workspace)
+		return st, refused == "" && st.Metadata != nil, nil
+	})
+	if err != nil {
+		s.Machine.Shell.Detail("cargo is not asked for its packages: %v", err)
+	}
+	return cmp.Or(g.Project, s.Project), refused
+}
+
+func (s *Session) metadata(ctx context.Context, tool cargo.Tool, private cargo.Private, workspace bool) (*manifest.Metadata, string) {
+	data, refused := cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, workspace)
+	if data == nil {
+		return nil, refused
+	}
+	m, err := manifest.ParseMetadata(data)
+	if err != nil {
+		s.Machine.Shell.Detail("%v", err)
+		return nil, refused
+	}
+	return m, refused
+}
+
+// answer takes the answer of cargo's that is kept, or asks. It is kept with everything that cargo looked at for it, what did not exist
+// included: a question costs as much as a build with nothing to do.
+func (s *Session) answer(tool cargo.Tool, key string, ask func(cargo.Private) (stored, bool, error)) (Graph, error) {
+	store := s.Machine.Memo()
 	if data, ok := store.Get(graphKind, key); ok {
 		var kept stored
 		if json.Unmarshal(data, &kept) == nil {
@@ -68,119 +134,41 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		}
 	}
 	inputs := s.watchProject(tool) // before cargo is asked: what changes while it answers is no part of the answer
-	type located struct {
-		places cargo.Places
-		err    error
-	}
-	places := make(chan located, 1)
-	go func() {
-		var at located
-		if q.Places {
-			at.places, at.err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
-		}
-		places <- at
-	}()
-	private, done, err := m.private(m.Host.Real(s.Project.Root))
+	private, done, err := s.Machine.private(s.Machine.Host.Real(s.Project.Root))
 	if err != nil {
 		return Graph{}, err
 	}
 	defer done()
-	asked := cargo.Request{
-		Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
-		Notice: func(text string) {
-			if m.Waited == nil || m.Waited.CompareAndSwap(false, true) { // one command asks cargo often
-				m.Shell.Note("cargo: %s", text)
-			}
-		},
-		Status: m.Shell.Cargo,
-		Mkdir:  cache.Make,
-	}
-	if q.Silent {
-		asked.Notice, asked.Status = func(string) {}, func(string) {}
-	}
-	got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, asked)
-	at := <-places
-	if err := cmp.Or(err, at.err); err != nil { // not both: cargo's refusal says the same twice
+	st, keep, err := ask(private)
+	if err != nil {
 		return Graph{}, err
 	}
 	s.Project.Refresh()
-	answer := stored{Graph: got.Graph, Reason: got.Reason, Places: at.places}
-	if len(got.Graph) > 0 { // else nothing is judged
-		answer.Metadata = s.metadata(ctx, tool, private)
+	g, err := st.graph(s.Project)
+	if err != nil || !keep {
+		return g, err
 	}
-	g, err := answer.graph(s.Project)
-	if err != nil {
-		return Graph{}, err
-	}
+	var ids []string
 	if g.Units != nil {
-		if answer.Graph, err = json.Marshal(g.Units); err != nil {
-			return Graph{}, err
-		}
-		var ids []string
 		for i := range g.Units.Units {
 			ids = append(ids, g.Units.Units[i].PkgID)
 		}
-		inputs = append(inputs, s.watchLocals(ids)...)
+		if st.Graph, err = json.Marshal(g.Units); err != nil {
+			return Graph{}, err
+		}
+	} else if st.Metadata != nil {
+		for i := range st.Metadata.Packages {
+			ids = append(ids, st.Metadata.Packages[i].ID)
+		}
 	}
-	data, err := json.Marshal(answer)
-	if err == nil {
-		err = store.Put(graphKind, key, inputs, data)
-	}
-	if err != nil { // costs time only
-		m.Shell.Detail("cargo's answer is not kept: %v", err)
-	}
-	return g, nil
-}
-
-// metadata is cargo's, where there is GPU work: nobody else pays a second question.
-func (s *Session) metadata(ctx context.Context, tool cargo.Tool, private cargo.Private) *manifest.Metadata {
-	if work, _ := s.GPUWork(); !work {
-		return nil
-	}
-	data, _ := cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, false)
-	return s.parsed(data)
-}
-
-func (s *Session) parsed(data []byte) *manifest.Metadata {
-	m, err := manifest.ParseMetadata(data)
-	if err != nil {
-		s.Machine.Shell.Detail("%v", err)
-		return nil
-	}
-	return m
-}
-
-// Packages is the project by cargo's metadata alone, kept as Graph is; workspace leaves out what is not of the workspace. Where cargo
-// refuses to say what belongs to the build, its words are the second answer, and nothing is kept: it may have read any file.
-func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool) (p *manifest.Project, refused string) {
-	store, key := s.Machine.Memo(), memo.Key(s.graphKey(tool, Question{}), "metadata-2", fmt.Sprint(workspace))
-	if data, ok := store.Get(graphKind, key); ok {
-		return s.Project.With(s.parsed(data)), ""
-	}
-	inputs := s.watchProject(tool)
-	private, done, err := s.Machine.private(s.Machine.Host.Real(s.Project.Root))
-	if err != nil {
-		s.Machine.Shell.Detail("cargo is not asked for its packages: %v", err)
-		return s.Project, ""
-	}
-	defer done()
-	answer, refused := cargo.Packages(ctx, s.Machine.Host, s.Machine.Runner, tool, s.Line, private, workspace)
-	m := s.parsed(answer)
-	if m == nil || refused != "" {
-		return s.Project.With(m), refused
-	}
-	var ids []string
-	for i := range m.Packages {
-		ids = append(ids, m.Packages[i].ID)
-	}
-	data, err := json.Marshal(m)
+	data, err := json.Marshal(st)
 	if err == nil {
 		err = store.Put(graphKind, key, append(inputs, s.watchLocals(ids)...), data)
 	}
 	if err != nil { // costs time only
 		s.Machine.Shell.Detail("cargo's answer is not kept: %v", err)
 	}
-	return s.Project.With(m), ""
+	return g, nil
 }
 
 // private is where cargo keeps what it learns about a project while it is asked: in the cache, or where that cannot be written to in a

@@ -2,14 +2,12 @@ package session
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"os"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/config"
@@ -35,19 +33,22 @@ type Session struct {
 // WithoutProject is the session of a verb that also works outside a project: Project is nil, and the configuration is empty.
 func WithoutProject(m *Machine) *Session { return &Session{Machine: m} }
 
-// Open reads the manifests and the configuration. If only the configuration is wrong (a *config.Error), it returns the error and a session
-// without a configuration: `gpubuild init` replaces the file.
+// Open reads the manifests and the configuration. What is wrong with a manifest, cargo says best, and whoever asks it gets to know. If only
+// the configuration is wrong (a *config.Error), it returns the error and a session without a configuration: `gpubuild init` replaces the file.
 func Open(m *Machine, line cargo.Line) (*Session, error) {
 	path, err := findManifest(m, line)
 	if err != nil {
 		return nil, err
 	}
 	project, err := manifest.Load(m.Host, path)
+	if err == nil {
+		err = bounded(m.Host, project)
+	}
+	if errors.Is(err, buildenv.ErrUnbounded) {
+		err = exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if err := bounded(m.Host, project); err != nil {
-		return nil, exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
 	}
 	read, err := readConfig(m, project)
 	return &Session{m, line, project, read}, err
@@ -58,34 +59,10 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 func bounded(h buildenv.Host, project *manifest.Project) error {
 	err := h.Unbounded(project.LockPath, sourceLimit)
 	for _, p := range slices.Concat(project.Members, project.Locals) {
-		err = cmp.Or(err, h.Unbounded(p.BuildScript, source.Limit), h.Unbounded(p.Lib, sourceLimit),
+		err = cmp.Or(err, h.Unbounded(p.BuildScript, source.Limit),
 			h.Unbounded(h.Join(p.Dir, "src", "lib.rs"), sourceLimit), h.Unbounded(h.Join(p.Dir, "src", "main.rs"), sourceLimit))
 	}
 	return err
-}
-
-// OpenOrRefuse is Open for verbs that can ask cargo: what is wrong with a manifest, cargo says best, as a *cargo.RefusedError. Our own
-// error remains where cargo finds nothing wrong, or is not here.
-func OpenOrRefuse(ctx context.Context, m *Machine, line cargo.Line) (*Session, error) {
-	s, err := Open(m, line)
-	if _, ok := errors.AsType[*manifest.Error](err); !ok || errors.Is(err, buildenv.ErrUnbounded) {
-		return s, err
-	}
-	tool, missing := cargo.Find(m.Host, line)
-	if missing != nil {
-		return nil, err
-	}
-	private, done, failed := m.private(m.Host.Cwd)
-	if failed != nil {
-		return nil, err
-	}
-	defer done()
-	asking := cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: true}
-	_, answer := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{Line: line, Asking: asking, Mkdir: cache.Make})
-	if refused, ok := errors.AsType[*cargo.RefusedError](answer); ok {
-		return nil, exit.Errorf(exit.Config, "", "%w", refused)
-	}
-	return nil, err
 }
 
 // findManifest is the manifest that the command line is about.
@@ -139,6 +116,13 @@ func readPlaces(m *Machine, places []place) (config.Config, error) {
 func (s *Session) With(line cargo.Line) *Session {
 	other := *s
 	other.Line = line
+	return &other
+}
+
+// Knowing is the session with the project as an answer of cargo's has it.
+func (s *Session) Knowing(p *manifest.Project) *Session {
+	other := *s
+	other.Project = cmp.Or(p, s.Project)
 	return &other
 }
 

@@ -1,3 +1,0 @@
-package manifest
-
-func ask(feats string) Request { return Request{Features: []string{feats}} }
