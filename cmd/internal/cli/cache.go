@@ -10,7 +10,7 @@ import (
 
 func cacheVerb() verb {
 	var json *string
-	var kernels, installed bool
+	var kernels bool
 	return verb{
 		Verb: help.Verb{Name: "cache", Usage: "show or empty gpubuild's cache", Text: "GPUBUILD_CACHE moves the cache."},
 		verbs: []verb{
@@ -30,11 +30,10 @@ func cacheVerb() verb {
 					Examples: []string{"gpubuild cache clean", "gpubuild cache clean --kernels"}},
 				flags: []*flag{
 					toggle("kernels", "remove compiled kernels, and nothing else", &kernels),
-					toggle("toolkits", "remove installed CUDA toolkits, too", &installed),
 					jsonFlag(&json),
 				},
 				run: func(_ context.Context, a *invocation, _ cargo.Line) error {
-					return toolkits.CleanCache(a.Machine, json, kernels, installed)
+					return toolkits.CleanCache(a.Machine, json, kernels)
 				},
 			},
 		},

@@ -36,13 +36,3 @@ func complete(a *invocation, pages help.Pages, json *string, l cargo.Line) error
 	}
 	return a.Shell.Data(text)
 }
-
-func manVerb(pages func() help.Pages) verb {
-	return verb{
-		Verb: help.Verb{
-			Name: "man", Usage: "print the manual page",
-			Examples: []string{"gpubuild man | man -l -", "gpubuild man > gpubuild.1"},
-		},
-		run: func(_ context.Context, a *invocation, _ cargo.Line) error { return a.Shell.Data(pages().Manual()) },
-	}
-}

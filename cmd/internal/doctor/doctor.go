@@ -77,7 +77,6 @@ type Facts struct {
 	NVCCBroken   string // what the chosen nvcc said when it was started for its version; empty: it works
 	Prove        bool   // judged for proving, not only for building
 	CUPTI        string
-	Linked       []string // libraries that the project's programs are linked with
 	Run          RunTime
 	WSL          bool
 	Compiler     string // for the probe
@@ -130,7 +129,6 @@ func Run(f Facts) []Check {
 		checkSet(f),
 		checkCapability(f),
 		checkCUDNN(f),
-		checkLinkLibraries(f),
 		checkROCm(f),
 		checkDriver(f),
 		checkDevices(f),
@@ -196,7 +194,7 @@ func (f Facts) chooseFix() string {
 // onlyROCm leaves out what concerns NVIDIA's GPUs alone.
 func onlyROCm(checks []Check) []Check {
 	nvidia := []string{
-		"cuda.toolkit", "cuda.set", "capability", "cudnn", "link.libraries", "driver", "devices", "cupti", "loader.stubs",
+		"cuda.toolkit", "cuda.set", "capability", "cudnn", "driver", "devices", "cupti", "loader.stubs",
 		"loader.path",
 	}
 	checks = slices.DeleteFunc(checks, func(c Check) bool { return slices.Contains(nvidia, c.ID) })
@@ -437,19 +435,6 @@ func checkCUDNN(f Facts) Check {
 	}
 	if usable {
 		c.State, c.Says, c.Fix = Info, "a cuDNN is here; "+f.notChosen(), ""
-	}
-	return c
-}
-
-// checkLinkLibraries names the libraries that the project's programs are linked with; whether the linker finds them, it says itself.
-func checkLinkLibraries(f Facts) Check {
-	c := Check{ID: "link.libraries", State: Info, Says: "no crate here links a library of the toolkit"}
-	switch {
-	case len(f.Linked) == 0:
-	case f.Chosen.Toolkit != nil:
-		c.State, c.Says = OK, "linked: "+strings.Join(f.Linked, ", ")
-	default:
-		c.Says = f.notChosen() + ": " + strings.Join(f.Linked, ", ")
 	}
 	return c
 }

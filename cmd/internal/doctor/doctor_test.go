@@ -140,12 +140,6 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		},
 			"build.tools", doctor.Missing, doctor.Missing},
 		{"long paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "1") }, "long.paths", doctor.OK, doctor.OK},
-		{"libraries that it finds", func(f *doctor.Facts) { f.Linked = []string{"libcublas"} }, "link.libraries", doctor.OK, doctor.OK},
-		{"nothing is linked", func(*doctor.Facts) {}, "link.libraries", doctor.Info, doctor.OK},
-		{"which libraries is not known without a toolkit", func(f *doctor.Facts) {
-			f.Linked, f.Chosen, f.Toolchain.Toolkits = []string{"libcublas"}, toolchain.Set{}, nil
-			f.ChooseErr = &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}
-		}, "link.libraries", doctor.Info, doctor.Missing},
 		{"a toolkit that lacks only a cuDNN beside it is not at fault", func(f *doctor.Facts) {
 			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MissingError{What: "cuDNN", Part: toolchain.PartCUDNN}
 		}, "cuda.toolkit", doctor.Info, doctor.Missing},
@@ -210,7 +204,7 @@ func TestIDs(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	const all = "cargo rust.target cache project cuda.toolkit host.compiler%s cuda.set capability cudnn link.libraries " +
+	const all = "cargo rust.target cache project cuda.toolkit host.compiler%s cuda.set capability cudnn " +
 		"rocm driver devices cupti probe loader.stubs loader.path%s"
 	if got, want := ids(doctor.Facts{}), fmt.Sprintf(all, "", ""); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

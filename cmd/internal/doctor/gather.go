@@ -105,7 +105,6 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		}
 	}
 	f.Vulkan = lookAtVulkan(ctx, m, p.Answer)
-	f.Linked = tools.LinkedLibraries(needed, p.Answer.Needs.Files)
 	return f, nil
 }
 

@@ -14,7 +14,6 @@ var sections = []struct {
 	ids  []string
 }{
 	{"Build", nil},
-	{"Link", []string{"link.libraries"}},
 	{"Run", []string{"driver", "devices", "vulkan", "loader.path", "loader.stubs", "wsl"}},
 	{"Prove", []string{"cupti", "probe"}},
 }
@@ -65,7 +64,7 @@ func Verdict(checks []Check) string {
 	for _, c := range checks {
 		bad := c.State == Missing || c.State == Misfit
 		switch s := sections[c.section()].name; {
-		case bad && (s == "Build" || s == "Link"):
+		case bad && s == "Build":
 			build = append(build, c.reason())
 		case bad, c.Absent:
 			prove = append(prove, c.reason())

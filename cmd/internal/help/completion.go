@@ -26,7 +26,7 @@ var (
 	completionPwsh string
 )
 
-// Script answers a shell's completion script, or the manual page.
+// Script answers a shell's completion script.
 func (p Pages) Script(name string) (string, bool) {
 	switch name {
 	case "bash":
@@ -37,8 +37,6 @@ func (p Pages) Script(name string) (string, bool) {
 		return completionFish, true
 	case "pwsh", "powershell":
 		return completionPwsh, true
-	case "man":
-		return p.Manual(), true
 	}
 	return "", false
 }
@@ -223,7 +221,7 @@ func (p Pages) positional(verb string, n int) candidates {
 	}
 	switch verb {
 	case "completion":
-		c.words("", "bash", "zsh", "fish", "pwsh", "man")
+		c.words("", "bash", "zsh", "fish", "pwsh")
 	case "help":
 		c.words("topic", topics...)
 		for _, v := range p.Verbs {

@@ -45,13 +45,10 @@ func ShowCache(m *session.Machine, json *string) error {
 	return m.Shell.Data(m.CacheDir + "\n")
 }
 
-// CleanCache empties the cache: the kernels alone, or everything, installed toolkits only if asked for.
-func CleanCache(m *session.Machine, json *string, kernels, installed bool) error {
+// CleanCache empties the cache: the kernels alone, or everything but installed toolkits, which `toolchain remove` takes by name.
+func CleanCache(m *session.Machine, json *string, kernels bool) error {
 	parts := slices.DeleteFunc(slices.Clone(cacheParts), func(name string) bool {
-		if name == toolkitsPart {
-			return !installed
-		}
-		return kernels && name != nvcc.Kernels
+		return name == toolkitsPart || kernels && name != nvcc.Kernels
 	})
 	// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
 	// be the user's own, and nothing is removed.
@@ -64,10 +61,8 @@ func CleanCache(m *session.Machine, json *string, kernels, installed bool) error
 	for _, name := range parts {
 		size += dirSize(filepath.Join(m.CacheDir, name))
 	}
-	if n := len(install.Installed(m.Host, m.CacheDir)); n > 0 && slices.Contains(parts, toolkitsPart) {
-		toolkits = ", with " + report.Count(n, "CUDA toolkit")
-	} else if n > 0 && len(parts) > 1 {
-		toolkits = "; " + report.Count(n, "CUDA toolkit") + " kept: --toolkits removes toolkits"
+	if n := len(install.Installed(m.Host, m.CacheDir)); n > 0 && len(parts) > 1 {
+		toolkits = "; " + report.Count(n, "CUDA toolkit") + " kept: `gpubuild toolchain remove` removes toolkits"
 	}
 	for _, name := range parts {
 		if err := os.RemoveAll(filepath.Join(m.CacheDir, name)); err != nil {

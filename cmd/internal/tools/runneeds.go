@@ -2,24 +2,12 @@ package tools
 
 import (
 	"slices"
-	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
-	"gpubuild/features/manifest"
 )
-
-// LinkedLibraries lists the libraries that the project's programs are linked with, and the headers that are compiled with them.
-func LinkedLibraries(needs []features.NeedReason, files []string) (libraries []string) {
-	for _, need := range needs {
-		if strings.HasPrefix(need.Need, "lib") && need.Why == "to start" {
-			libraries = append(libraries, need.Need)
-		}
-	}
-	return manifest.Union(libraries, files)
-}
 
 // scriptLinks is a library of the toolkit that a build script names to the linker. A static one is not needed to run.
 var scriptLinks = lazyregexp.New(`rustc-link-lib=(?:dylib(?::[^="]*)?=)?(cudart|cublas(?:Lt)?|` +
