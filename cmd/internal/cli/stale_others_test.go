@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +66,57 @@ func TestAnotherCargoAtWork(t *testing.T) {
 	}
 	s.holds("after the editor", "app/target/debug/app", first, "sm_90")
 	s.build(s.a, "sm_90")
+	s.compiled("and then", s.build(s.a, "sm_90"), "")
+}
+
+// onTarget is how cargo says that another one works in the target directory.
+var onTarget = regexp.MustCompile(`Blocking waiting for file lock on (artifact|build) directory`)
+
+// TestAnotherCargoEachTime: another cargo builds other kernels in front of ours, and again in front of the second build. What it left is not
+// taken for what was requested: the build ends with 13.
+func TestAnotherCargoEachTime(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	files := kern("app")
+	files["sys/build.rs"] = strings.NewReplacer("if std::fs", `if env::var_os("EDITOR").is_none() && std::fs`, "    assert!(ok);\n", `    assert!(ok);
+    while let Some(top) = env::var_os("EDITOR").filter(|top| !Path::new(top).join("go").exists()) {
+        std::fs::write(Path::new(&top).join("begun"), "").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+`).Replace(files["sys/build.rs"])
+	writeFiles(t, s.dir, files)
+	s.build(s.a, "sm_90")
+	cargo, err := exec.LookPath("cargo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, s.top, map[string]string{"front/cargo": "#!/bin/sh\ncase \"$*\" in\n*unit-graph*) ;;\nbuild*)\n  rm -f ../go ../begun; touch sys/build.rs\n" +
+		"  EDITOR=" + s.top + " CUDA_COMPUTE_CAP=90 PATH=" + s.b + "/bin:$PATH " + cargo + " check -q --features cuda >>" + s.top + "/editor 2>&1 &\n" +
+		"  until [ -e ../begun ]; do sleep 0.02; done ;;\nesac\nexec " + cargo + " \"$@\"\n"})
+	if err := os.Chmod(filepath.Join(s.top, "front", "cargo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ours := s.command([]string{filepath.Join(s.top, "front"), filepath.Join(s.a, "bin")}, binary(t), "build", "--features", "cuda",
+		"--gpu-toolkit="+s.a, "--gpu-arch=sm_90")
+	var text syncBuffer
+	ours.Stdout, ours.Stderr = &text, &text
+	if err := ours.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= 2; n++ {
+		for until := time.Now().Add(2 * time.Minute); len(onTarget.FindAllString(text.String(), -1)) < n; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("gpubuild did not wait for the editor's cargo %d times\n%s", n, text.String())
+			}
+		}
+		writeFiles(t, s.top, map[string]string{"go": ""})
+	}
+	_ = ours.Wait()
+	if code := ours.ProcessState.ExitCode(); code != 13 || !strings.Contains(text.String(), "another cargo works in ") {
+		t.Errorf("ended with %d, want 13\n%s", code, text.String())
+	}
+	s.build(s.a, "sm_90")
+	s.holds("alone again", "app/target/debug/app", first, "sm_90")
 	s.compiled("and then", s.build(s.a, "sm_90"), "")
 }
 
