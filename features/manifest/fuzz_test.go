@@ -22,7 +22,7 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.expand("/w", member)
+		expand(h, "/w", member)
 		parseLock(text)
 		if work, _ := p.GPUWork(Request{Features: []string{"x"}}); !work && len(p.Doubts) > 0 {
 			t.Errorf("no GPU work although %s", p.Doubts)

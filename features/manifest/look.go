@@ -118,8 +118,13 @@ func excluded(h buildenv.Host, root *Package, manifest string) bool {
 func (p *Project) walk(root, asked *Package) {
 	h, queue := p.host, []string{root.Manifest, asked.Manifest}
 	for _, pattern := range root.look.members {
-		for _, dir := range p.expand(root.Dir, pattern) {
-			if m := h.Join(dir, FileName); !excluded(h, root, m) {
+		dirs, read := expand(h, root.Dir, pattern)
+		if p.globbed = append(p.globbed, read...); len(read) >= globLimit {
+			p.doubt(root.Manifest, errors.New("the member pattern "+pattern+" matches too many directories"))
+		}
+		for _, dir := range dirs {
+			m := h.Join(dir, FileName)
+			if p.globbed = append(p.globbed, m); !excluded(h, root, m) { // a directory that matches becomes a member with its manifest
 				queue = append(queue, m)
 			}
 		}
@@ -151,10 +156,10 @@ func (p *Project) walk(root, asked *Package) {
 	}
 }
 
-// expand lists the directories that a member pattern such as "crates/*" means, sorted.
+// expand lists the directories that a member pattern such as "crates/*" means, sorted, and those whose names decided it.
 // Source: the glob crate that cargo uses: * and ? stop at separators, ** is any number of directories, [!a] negates.
-func (p *Project) expand(dir, pattern string) []string {
-	h, fixed, wild := p.host, pattern, ""
+func expand(h buildenv.Host, dir, pattern string) (found, read []string) {
+	fixed, wild := pattern, ""
 	if h.OS == buildenv.Windows {
 		fixed = strings.ReplaceAll(pattern, `\`, "/")
 	}
@@ -162,62 +167,32 @@ func (p *Project) expand(dir, pattern string) []string {
 		i = strings.LastIndexByte(fixed[:i], '/') + 1
 		fixed, wild = fixed[:i], strings.ReplaceAll(fixed[i:], "[!", "[^")
 	}
-	at := []string{h.Clean(h.From(dir, fixed))}
-	if wild == "" {
-		return at
-	}
-	budget := globLimit
+	found = []string{h.Clean(h.From(dir, fixed))}
 	for part := range strings.SplitSeq(wild, "/") {
 		var next []string
-		for _, d := range at {
+		for i := 0; i < len(found) && len(read) < globLimit && part != ""; i++ {
+			d := found[i]
+			read = append(read, d)
 			if part == "**" {
-				all := tree(h, d, &budget)
-				p.globbed, next = append(p.globbed, all...), append(next, all...)
-				continue
+				next = append(next, d)
 			}
-			p.globbed = append(p.globbed, d)
-			for _, name := range subdirs(h, d, &budget) {
-				if ok, err := path.Match(part, name); ok && err == nil {
-					next = append(next, h.Join(d, name))
+			for _, name := range h.Names(d) {
+				sub := h.Join(d, name)
+				if part != "**" {
+					if ok, err := path.Match(part, name); ok && err == nil && h.IsDir(sub) {
+						next = append(next, sub)
+					}
+				} else if name != "target" && h.IsDir(sub) && h.Base(h.Real(sub)) == name { // no link, and nothing that cargo built
+					found = append(found, sub)
 				}
 			}
 		}
-		slices.Sort(next)
-		at = slices.Compact(next)
-	}
-	for _, d := range at {
-		p.globbed = append(p.globbed, h.Join(d, FileName)) // a directory that matches becomes a member with its manifest
-	}
-	if budget < 0 {
-		p.doubt(h.Join(dir, FileName), errors.New("the member pattern "+pattern+" matches too many directories"))
-	}
-	return at
-}
-
-// tree lists dir and every directory below it, links not followed, without what cargo builds.
-func tree(h buildenv.Host, dir string, budget *int) []string {
-	out := []string{dir}
-	for i := 0; i < len(out); i++ {
-		for _, name := range subdirs(h, out[i], budget) {
-			sub := h.Join(out[i], name)
-			if real, err := h.Files.EvalSymlinks(sub); err == nil && h.Base(real) == name && name != "target" {
-				out = append(out, sub)
-			}
+		if part != "" {
+			slices.Sort(next)
+			found = slices.Compact(next)
 		}
 	}
-	return out
-}
-
-func subdirs(h buildenv.Host, dir string, budget *int) (names []string) {
-	for _, name := range h.Names(dir) {
-		if *budget--; *budget < 0 {
-			break
-		}
-		if h.IsDir(h.Join(dir, name)) {
-			names = append(names, name)
-		}
-	}
-	return names
+	return found, read
 }
 
 // parse reads one Cargo.toml. What it inherits from its workspace is not known.

@@ -17,23 +17,60 @@ type Positions map[string]Span
 
 // Locate finds the places of all keys of a TOML text, as far as it can be read.
 func Locate(data []byte) Positions {
-	l := &locator{found: Positions{}, line: 1}
-	text := bytes.TrimPrefix(data, []byte("\uFEFF"))
-	l.shift = len(data) - len(text)
-	l.text = text
-	l.parser.Reset(text)
-	var table []string
-	for l.parser.NextExpression() {
-		switch e := l.parser.Expression(); e.Kind {
-		case unstable.Table, unstable.ArrayTable:
-			path, first, last := l.key(e)
-			table = path
-			l.record(table, Span{l.lineOf(first), first, last})
-		case unstable.KeyValue:
-			l.pair(table, e)
+	found, text := Positions{}, bytes.TrimPrefix(data, []byte("\uFEFF"))
+	shift, line, counted := len(data)-len(text), 1, 0
+	lineOf := func(offset int) int { // keys are visited in their order
+		line, counted = line+bytes.Count(text[counted:offset], []byte("\n")), offset
+		return line
+	}
+	record := func(path []string, line, start, end int) {
+		if k := strings.Join(path, "\x00"); found[k] == (Span{}) {
+			found[k] = Span{line, start + shift, end + shift}
 		}
 	}
-	return l.found
+	var pair func(table []string, e *unstable.Node) // key = value below a table, and what lies in an inline table
+	pair = func(table []string, e *unstable.Node) {
+		key, first, last := keyOf(e)
+		line, path := lineOf(first), slices.Concat(table, key)
+		start := last + bytes.IndexByte(text[last:], '=') + 1
+		start += len(text[start:]) - len(bytes.TrimLeft(text[start:], " \t"))
+		for i := len(table) + 1; i < len(path); i++ { // dotted keys open tables on their way
+			record(path[:i], line, start, start)
+		}
+		record(path, line, start, int(e.Raw.Offset+e.Raw.Length))
+		if e.Value().Kind == unstable.InlineTable {
+			for it := e.Value().Children(); it.Next(); {
+				if it.Node().Kind == unstable.KeyValue {
+					pair(path, it.Node())
+				}
+			}
+		}
+	}
+	var table []string
+	var parser unstable.Parser
+	for parser.Reset(text); parser.NextExpression(); {
+		switch e := parser.Expression(); e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			path, first, last := keyOf(e)
+			table = path
+			record(path, lineOf(first), first, last)
+		case unstable.KeyValue:
+			pair(table, e)
+		}
+	}
+	return found
+}
+
+// keyOf answers a dotted key and the bytes from its first part to its last one.
+func keyOf(e *unstable.Node) (path []string, first, last int) {
+	for it := e.Key(); it.Next(); {
+		raw := it.Node().Raw
+		if path == nil {
+			first = int(raw.Offset)
+		}
+		path, last = append(path, string(it.Node().Data)), int(raw.Offset+raw.Length)
+	}
+	return path, first, last
 }
 
 // At answers the place of a key.
@@ -51,62 +88,4 @@ func (p Positions) Entries(table string) []Span {
 		}
 	}
 	return out
-}
-
-type locator struct {
-	parser unstable.Parser
-	text   []byte
-	shift  int // bytes before text
-	found  Positions
-	at     int // lines are counted up to here
-	line   int
-}
-
-// pair records `key = value` below a table, and what lies in an inline table.
-func (l *locator) pair(table []string, e *unstable.Node) {
-	key, first, last := l.key(e)
-	line := l.lineOf(first)
-	path := slices.Concat(table, key)
-	start := last + bytes.IndexByte(l.text[last:], '=') + 1
-	for start < len(l.text) && (l.text[start] == ' ' || l.text[start] == '\t') {
-		start++
-	}
-	for i := len(table) + 1; i < len(path); i++ { // dotted keys open tables on their way
-		l.record(path[:i], Span{line, start, start})
-	}
-	l.record(path, Span{line, start, int(e.Raw.Offset + e.Raw.Length)})
-	if e.Value().Kind == unstable.InlineTable {
-		for it := e.Value().Children(); it.Next(); {
-			if it.Node().Kind == unstable.KeyValue {
-				l.pair(path, it.Node())
-			}
-		}
-	}
-}
-
-// key answers a dotted key and the bytes from its first part to its last one.
-func (l *locator) key(e *unstable.Node) (path []string, first, last int) {
-	for it := e.Key(); it.Next(); {
-		raw := it.Node().Raw
-		if path == nil {
-			first = int(raw.Offset)
-		}
-		path, last = append(path, string(it.Node().Data)), int(raw.Offset+raw.Length)
-	}
-	return path, first, last
-}
-
-func (l *locator) record(path []string, s Span) {
-	k := strings.Join(path, "\x00")
-	if _, known := l.found[k]; !known {
-		s.Start, s.End = s.Start+l.shift, s.End+l.shift
-		l.found[k] = s
-	}
-}
-
-// lineOf counts on: keys are visited in their order.
-func (l *locator) lineOf(offset int) int {
-	l.line += bytes.Count(l.text[l.at:offset], []byte("\n"))
-	l.at = offset
-	return l.line
 }

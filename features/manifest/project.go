@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -182,57 +181,42 @@ func (p *Project) Locked(name string) (list []*Package) {
 	return list
 }
 
-const repositoryLimit = 4000 // directories of a repository that are looked at for a package
-
 // LockedManifest reads the manifest of a locked package of a registry or a repository where cargo has unpacked it; nil where it has not.
 // Source: src/cargo/sources/git/source.rs (a checkout's directory is the short id of the commit).
 func (p *Project) LockedManifest(l *LockPackage) *Package {
 	h := p.host
-	var dirs []string
-	if _, commit, git := strings.Cut(l.Source, "#"); git {
-		for _, repository := range p.CheckoutsIn()[1:] {
-			for _, id := range h.Names(repository) {
-				if budget := repositoryLimit; len(id) >= 7 && strings.HasPrefix(commit, id) {
-					dirs = append(dirs, tree(h, h.Join(repository, id), &budget)...)
+	_, commit, git := strings.Cut(l.Source, "#")
+	for _, in := range p.UnpackedIn() { // `cargo vendor` leaves the version out where there is one only
+		dirs := []string{h.Join(in, l.Name+"-"+l.Version), h.Join(in, l.Name)}
+		if git {
+			dirs = nil
+			for _, id := range h.Names(in) {
+				if len(id) >= 7 && strings.HasPrefix(commit, id) {
+					dirs, _ = expand(h, h.Join(in, id), "**")
 				}
 			}
 		}
-	} else if l.Source != "" {
-		for _, dir := range p.UnpackedIn() { // `cargo vendor` leaves the version out where there is one only
-			dirs = append(dirs, h.Join(dir, l.Name+"-"+l.Version), h.Join(dir, l.Name))
-		}
-	}
-	for _, dir := range dirs {
-		if m := p.read(h.Join(dir, FileName)); m != nil && m.Name == l.Name && (m.Version == l.Version || m.Version == "") {
-			return m
+		for _, dir := range dirs {
+			if m := p.read(h.Join(dir, FileName)); m != nil && m.Name == l.Name && (m.Version == l.Version || m.Version == "") {
+				return m
+			}
 		}
 	}
 	return nil
 }
 
-// UnpackedIn lists the directories in which cargo unpacks registry packages, and the one where `cargo vendor` puts them.
+// UnpackedIn lists the directories in which cargo unpacks packages and checks out repositories, and the one where `cargo vendor` puts them.
 func (p *Project) UnpackedIn() []string {
-	if p.unpacked == nil {
-		h := p.host
-		src := h.Join(CargoHome(h), "registry", "src")
+	if h := p.host; p.unpacked == nil {
 		p.unpacked = []string{h.Join(p.Root, "vendor")}
-		names := h.Names(src)
-		sort.Strings(names)
-		for _, name := range names {
-			p.unpacked = append(p.unpacked, h.Join(src, name))
+		for _, base := range []string{h.Join(CargoHome(h), "registry", "src"), h.Join(CargoHome(h), "git", "checkouts")} {
+			p.unpacked = append(p.unpacked, base)
+			for _, name := range h.Names(base) {
+				p.unpacked = append(p.unpacked, h.Join(base, name))
+			}
 		}
 	}
 	return p.unpacked
-}
-
-// CheckoutsIn lists the directories in which cargo checks out repositories: the common one first.
-func (p *Project) CheckoutsIn() []string {
-	base := p.host.Join(CargoHome(p.host), "git", "checkouts")
-	dirs := []string{base}
-	for _, name := range p.host.Names(base) {
-		dirs = append(dirs, p.host.Join(base, name))
-	}
-	return dirs
 }
 
 // CargoHome is cargo's home directory; empty when there is none.

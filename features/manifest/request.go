@@ -98,35 +98,31 @@ func (a *Asked) Of(pkg *Package) []string {
 
 // Selection lists the packages that a command line builds; known is false when one of its names is not found.
 func (p *Project) Selection(r Request) (list []*Package, known bool) {
-	list = p.Default
-	if r.Workspace {
+	list, known = p.Default, true
+	switch {
+	case len(r.Packages) > 0:
+		list = slices.Concat(p.Members, p.Locals)
+		for _, spec := range r.Packages {
+			known = known && slices.ContainsFunc(list, func(m *Package) bool { return means([]string{spec}, m) })
+		}
+	case r.Workspace:
 		list = p.Members
 	}
-	if known = true; len(r.Packages) > 0 {
-		list = nil
-		for _, spec := range r.Packages {
-			among := p.Members
-			if !strings.ContainsAny(spec, "*?[") { // a pattern means members only; a name may be that of any package
-				among = slices.Concat(p.Members, p.Locals)
-			}
-			found := slices.DeleteFunc(slices.Clone(among), func(m *Package) bool { return !specMatches(spec, m) })
-			known = known && len(found) > 0
-			list = append(list, slices.DeleteFunc(found, func(m *Package) bool { return slices.Contains(list, m) })...)
-		}
-	}
 	return slices.DeleteFunc(slices.Clone(list), func(m *Package) bool {
-		return slices.ContainsFunc(r.Excludes, func(spec string) bool { return specMatches(spec, m) })
+		return len(r.Packages) > 0 && !means(r.Packages, m) || means(r.Excludes, m)
 	}), known
 }
 
-// specMatches says whether a -p value means a package: a name, a glob, name@version, or a package id.
-func specMatches(spec string, m *Package) bool {
-	if strings.Contains(spec, "://") {
-		return ParsePkgID(spec).Name == m.Name
-	}
-	name, _, _ := strings.Cut(strings.ReplaceAll(spec, ":", "@"), "@")
-	ok, err := path.Match(strings.ReplaceAll(name, "[!", "[^"), m.Name)
-	return ok && err == nil
+// means says whether one of some -p values means a package: a name, a glob, name@version, or a package id.
+func means(specs []string, m *Package) bool {
+	return slices.ContainsFunc(specs, func(spec string) bool {
+		if strings.Contains(spec, "://") {
+			return ParsePkgID(spec).Name == m.Name
+		}
+		name, _, _ := strings.Cut(strings.ReplaceAll(spec, ":", "@"), "@")
+		ok, err := path.Match(strings.ReplaceAll(name, "[!", "[^"), m.Name)
+		return ok && err == nil
+	})
 }
 
 // Question is one feature of one member that means GPU work: does it reach when that package is built alone with it?

@@ -30,7 +30,6 @@ type Graph struct {
 type Question struct {
 	Places bool // where cargo builds is to be known, too: a question of its own
 	Own    bool // for a verb of ours, which never writes a Cargo.lock; the build itself would, and so may its question
-	Silent bool // nothing that cargo says meanwhile is passed on
 }
 
 // graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
@@ -56,19 +55,7 @@ func (st stored) graph(p *manifest.Project) (g Graph, err error) {
 func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph, error) {
 	return s.answer(tool, s.graphKey(tool, q), func(private cargo.Private) (st stored, keep bool, err error) {
 		m := s.Machine
-		type located struct {
-			places cargo.Places
-			err    error
-		}
-		places := make(chan located, 1)
-		go func() {
-			var at located
-			if q.Places {
-				at.places, at.err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
-			}
-			places <- at
-		}()
-		asked := cargo.Request{
+		got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{
 			Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
 			Notice: func(text string) {
 				if m.Waited == nil || m.Waited.CompareAndSwap(false, true) { // one command asks cargo often
@@ -77,16 +64,13 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 			},
 			Status: m.Shell.Cargo,
 			Mkdir:  cache.Make,
+		})
+		if st = (stored{Graph: got.Graph, Reason: got.Reason}); err == nil && q.Places {
+			st.Places, err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
 		}
-		if q.Silent {
-			asked.Notice, asked.Status = func(string) {}, func(string) {}
-		}
-		got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, asked)
-		at := <-places
-		if err := cmp.Or(err, at.err); err != nil { // not both: cargo's refusal says the same twice
+		if err != nil {
 			return st, false, err
 		}
-		st = stored{Graph: got.Graph, Reason: got.Reason, Places: at.places}
 		if work, _ := s.GPUWork(); work { // nobody else pays a second question
 			st.Metadata, _ = s.metadata(ctx, tool, private, false)
 		}

@@ -158,14 +158,12 @@ func (s *Session) GPUWork() (bool, string) {
 // remembered reads the build scripts of Cargo.lock's packages only once, until another package is locked or unpacked.
 func (s *Session) remembered(locked func() []string) func() []string {
 	return func() []string {
-		const kind = "scripts-2"
+		const kind = "scripts-3"
 		store, key := s.Machine.Memo(), memo.Key(s.Project.LockPath, manifest.CargoHome(s.Machine.Host))
 		if data, known := store.Get(kind, key); known {
 			return strings.FieldsFunc(string(data), func(c rune) bool { return c == '\n' })
 		}
-		h := s.Machine.Host
-		watched := []string{s.Project.LockPath, h.Join(manifest.CargoHome(h), "registry", "src"), h.Join(s.Project.Root, "vendor")}
-		state := store.Watch(slices.Concat(watched, s.Project.UnpackedIn(), s.Project.CheckoutsIn())...)
+		state := store.Watch(append([]string{s.Project.LockPath}, s.Project.UnpackedIn()...)...)
 		list := locked()
 		if err := store.Put(kind, key, state, []byte(strings.Join(list, "\n"))); err != nil {
 			s.Machine.Shell.Detail("the build scripts of Cargo.lock's packages are read again next time: %v", err)
