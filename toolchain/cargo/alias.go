@@ -40,7 +40,8 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 		if err != nil {
 			return l, owns, fmt.Errorf("alias `%s` of cargo's configuration: %w", w, err)
 		}
-		if len(more) > len(owns) {
+		// not their number: an alias that ends in -- takes the user's own ones away
+		if slices.ContainsFunc(more, func(o Own) bool { return !slices.Contains(owns, o) }) {
 			if err := foreignAlias(h, t, l, config, w); err != nil {
 				return l, owns, err
 			}
