@@ -9,14 +9,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 )
 
 const (
-	manifestLimit = 16 << 20 // bytes of a manifest or lock file that are read
+	manifestLimit = 4 << 20  // bytes of a manifest that are read
+	lockLimit     = 16 << 20 // bytes of a lock file
 	globLimit     = 20000    // directories that a member pattern looks at
 )
 
@@ -197,8 +196,8 @@ func expand(h buildenv.Host, dir, pattern string) (found, read []string) {
 
 // parse reads one Cargo.toml. What it inherits from its workspace is not known.
 func parse(h buildenv.Host, path string, data []byte) (*Package, error) {
-	raw := map[string]any{}
-	if err := toml.Unmarshal([]byte(strings.TrimPrefix(string(data), "\uFEFF")), &raw); err != nil {
+	raw, err := buildenv.ReadTOML(data)
+	if err != nil {
 		return nil, err
 	}
 	pkg, ws := table(raw, "package", "project"), table(raw, "workspace")

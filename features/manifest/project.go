@@ -67,7 +67,7 @@ func Find(h buildenv.Host, dir string) (string, error) {
 // Refresh reads what cargo may write while it answers: Cargo.lock of the workspace root, and where it unpacks packages.
 func (p *Project) Refresh() {
 	p.unpacked = nil
-	data, err := p.host.ReadFile(p.LockPath, manifestLimit)
+	data, err := p.host.ReadFile(p.LockPath, lockLimit)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.doubt(p.LockPath, err)
 	}

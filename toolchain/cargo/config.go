@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
-
 	"gpubuild/buildenv"
 )
 
@@ -108,7 +106,7 @@ func (r *reader) file(path string) {
 // text adds a layer, and then what it includes (cargo 1.94 and newer): a path or a table with one, or a list of them, the last the
 // strongest.
 func (r *reader) text(text string, is layer, dir string) {
-	_, is.unread = toml.Decode(text, &is.table)
+	is.table, is.unread = buildenv.ReadTOML([]byte(text))
 	r.out = append(r.out, is)
 	list, isList := is.table["include"].([]any)
 	if tables, ok := is.table["include"].([]map[string]any); ok {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
 )
@@ -166,7 +167,7 @@ func take[T any](to *Value[T], v T, set bool, origin string) {
 func decode(s Source) (File, error) {
 	var whole map[string]toml.Primitive
 	var md toml.MetaData
-	err := tooDeep(s.Data)
+	err := buildenv.TooDeep(s.Data)
 	if err == nil {
 		md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&whole)
 	}

@@ -38,28 +38,3 @@ func place(data []byte, wrong toml.ParseError) (line int, message, excerpt strin
 	}
 	return line, cmp.Or(wrong.Message, strings.TrimPrefix(wrong.Error(), "toml: ")), excerpt
 }
-
-// deepest is how far tables may be nested; the reader takes quadratic time, and nobody nests them ten deep.
-const deepest = 200
-
-// tooDeep is an error where a TOML text nests inline tables or dotted keys so deeply that reading it would take seconds.
-func tooDeep(data []byte) error {
-	depth, dots := 0, 0
-	for at, c := range data {
-		switch c {
-		case '{':
-			depth++
-		case '}':
-			depth--
-		case '.':
-			dots++
-		case '\n', '"', '\'', '=':
-			dots = 0
-		}
-		if depth > deepest || dots > deepest {
-			line := 1 + strings.Count(string(data[:at]), "\n")
-			return toml.ParseError{Message: "tables are nested more than 200 deep", Position: toml.Position{Line: line, Start: at, Len: 1}}
-		}
-	}
-	return nil
-}

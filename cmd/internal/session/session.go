@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	manifestLimit = 16 << 20 // of a configuration file, in bytes
+	manifestLimit = 4 << 20  // of a configuration file, in bytes
 	sourceLimit   = 64 << 20 // of a Cargo.lock, the root of a library or a program
 )
 
