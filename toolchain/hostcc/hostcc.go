@@ -367,25 +367,6 @@ func Command(h buildenv.Host, c Compiler) buildenv.Cmd {
 	return buildenv.Cmd{Path: c.Path, Args: []string{"--version"}, Env: env.Entries(), Timeout: patient, Limit: 1 << 16}
 }
 
-// Inputs answers what a compiler's answer to Command depends on in addition to its own file: what a launcher such as ccache under its
-// name would call, which is the next of that name on PATH, and the variables that redirect it, the compiler or the system's loader. ok is
-// false where the file behind the links is no compiler by its name: a launcher of any kind. Source: ccache's manual ("Run modes",
-// CCACHE_*), distcc's ("masquerade"), gcc's ("Environment Variables Affecting GCC"), ld.so(8).
-func Inputs(h buildenv.Host, c buildenv.Cmd) (files, variables []string, ok bool) {
-	real, called := name.FindStringSubmatch(h.Base(h.Real(c.Path))), h.Base(c.Path)
-	if real == nil || name.FindStringSubmatch(called) == nil || h.OS == buildenv.Windows {
-		return nil, nil, false
-	}
-	for _, n := range []string{called, h.Base(h.Real(c.Path))} {
-		files = append(files, h.LookPathAll(n)...)
-	}
-	return files, []string{
-		"PATH", "CCACHE_COMPILER", "CCACHE_CC", "CCACHE_PATH", "CCACHE_PREFIX", "CCACHE_CONFIGPATH",
-		"DISTCC_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "CCC_OVERRIDE_OPTIONS",
-		"CLANG_CONFIG_FILE_USER_DIR", "LD_LIBRARY_PATH", "LD_PRELOAD", "LC_ALL", "LANGUAGE",
-	}, true
-}
-
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return strings.TrimSuffix(s, ":")

@@ -13,18 +13,6 @@ import (
 	"gpubuild/toolchain/cuda"
 )
 
-// Completion is the answer of `completion`.
-type Completion struct {
-	For  string `json:"for"`
-	Text string `json:"text"`
-}
-
-// Init is the answer of `init`.
-type Init struct {
-	Path string `json:"path"`
-	Text string `json:"text"`
-}
-
 // Receipt is the answer of `receipt verify`.
 type Receipt struct {
 	File    string         `json:"file"`
@@ -40,13 +28,6 @@ type Receipt struct {
 // Doctor is the answer of `doctor`.
 type Doctor struct {
 	Checks []doctor.Check `json:"checks"`
-}
-
-// Exec is the answer of `exec`.
-type Exec struct {
-	Command []string `json:"command"`
-	Code    int      `json:"code"`
-	buildenv.Delta
 }
 
 // Env is the answer of `env`.

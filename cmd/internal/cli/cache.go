@@ -21,19 +21,17 @@ func cacheVerb() verb {
 				run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return toolkits.ShowUse(a.Machine, json) },
 			},
 			{
-				Verb:  help.Verb{Name: "dir", Usage: "print the directory of the cache", Examples: []string{"gpubuild cache dir"}},
-				flags: []*flag{jsonFlag(&json)},
-				run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return toolkits.ShowCache(a.Machine, json) },
+				Verb: help.Verb{Name: "dir", Usage: "print the directory of the cache", Examples: []string{"gpubuild cache dir"}},
+				run:  func(_ context.Context, a *invocation, _ cargo.Line) error { return a.Shell.Data(a.CacheDir + "\n") },
 			},
 			{
 				Verb: help.Verb{Name: "clean", Usage: "empty the cache, except for CUDA toolkits",
 					Examples: []string{"gpubuild cache clean", "gpubuild cache clean --kernels"}},
 				flags: []*flag{
 					toggle("kernels", "remove compiled kernels, and nothing else", &kernels),
-					jsonFlag(&json),
 				},
 				run: func(_ context.Context, a *invocation, _ cargo.Line) error {
-					return toolkits.CleanCache(a.Machine, json, kernels)
+					return toolkits.CleanCache(a.Machine, kernels)
 				},
 			},
 		},

@@ -2,31 +2,20 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
-	"gpubuild/cmd/internal/receipt"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
 )
 
-// execOptions are the flags of exec.
-type execOptions struct {
-	Tools tools.Options
-	JSON  *string
-}
-
 func execVerb() verb {
-	var o execOptions
+	var o tools.Options
 	return verb{
 		Verb: help.Verb{
 			Name: "exec", Args: "-- COMMAND", Usage: "run any command in the environment of the build", Project: true,
@@ -35,9 +24,9 @@ func execVerb() verb {
 			Text: "`gpubuild exec -- cargo build` is `gpubuild build`. Any other command gets the variables that any CUDA crate " +
 				"needs, and those for the crates that the selection flags enable. In a project, uses [toolchain] of gpubuild.toml.",
 		},
-		flags: append(toolFlags(&o.Tools, "--", fetches)[:3], jsonFlag(&o.JSON)),
+		flags: toolFlags(&o, "--", fetches)[:3],
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			c, builds, err := pipeline.CargoOf(a.Machine, l.Trailing, o.Tools, report.Files{JSON: o.JSON})
+			c, builds, err := pipeline.CargoOf(a.Machine, l.Trailing, o)
 			switch c.Args = a.words; {
 			case err != nil:
 				return err
@@ -55,9 +44,9 @@ func execVerb() verb {
 }
 
 // runExec runs any command in the environment that every CUDA crate would need: which of them the command builds is unknown.
-func runExec(ctx context.Context, m *session.Machine, o execOptions, l cargo.Line) error {
+func runExec(ctx context.Context, m *session.Machine, o tools.Options, l cargo.Line) error {
 	words := l.Trailing
-	chosen, err := pipeline.AnyTools(ctx, m, o.Tools, l)
+	chosen, err := pipeline.AnyTools(ctx, m, o, l)
 	if err != nil {
 		return err
 	}
@@ -73,19 +62,7 @@ func runExec(ctx context.Context, m *session.Machine, o execOptions, l cargo.Lin
 		}
 		path = found
 	}
-	out := m.Shell.Out
-	if o.JSON != nil && *o.JSON == "" {
-		out = m.Shell.Err // stdout belongs to the answer
-	}
-	c := buildenv.Cmd{Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: out, Stderr: m.Shell.Err,
-		Grace: buildenv.ProgramGrace}
-	_, err = m.Runner.Run(ctx, c)
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
-	said := answer.Exec{Command: append(words[:1:1], receipt.Hidden(words[1:])...), Code: exit.Of(err), Delta: chosen.Delta}
-	if answered := report.Answer(m, o.JSON, "exec", err == nil, nil, said); answered != nil {
-		return answered
-	}
+	_, err = m.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out,
+		Stderr: m.Shell.Err, Grace: buildenv.ProgramGrace})
 	return err
 }

@@ -15,9 +15,8 @@ import (
 // Answers are the types of the verbs' own answers, by the name in their schema; those of a second list have a result, too.
 func Answers() (plain, results map[string]any) {
 	plain = map[string]any{
-		"bundle": bundle.Bundle{}, "cache": toolkits.Cache{}, "cache-clean": struct{}{}, "cache-dir": toolkits.Dir{},
-		"completion": answer.Completion{}, "env": answer.Env{}, "exec": answer.Exec{}, "explain": diagnose.Log{},
-		"explain-code": diagnose.Meaning{}, "features-why": answer.Why{}, "init": answer.Init{},
+		"bundle": bundle.Bundle{}, "cache": toolkits.Cache{},
+		"env": answer.Env{}, "explain": diagnose.Log{}, "explain-code": diagnose.Meaning{}, "features-why": answer.Why{},
 		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scan.Answer{}, "toolchain-install": toolkits.Installed{},
 		"toolchain-list": toolkits.Listed{}, "toolchain-remove": toolkits.Removed{},
 		"version": versionAnswer{}, "watch": gpu.Summary{},

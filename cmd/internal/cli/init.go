@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 
-	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
@@ -27,7 +26,6 @@ func initVerb() verb {
 		instead: cargoInit,
 		flags: []*flag{
 			toggle("stdout", "print the file instead of writing it", &o.Stdout), toggle("force", "replace an existing file", &o.Force),
-			jsonFlag(&o.JSON),
 		},
 		run: with(&o, runInit),
 	}
@@ -40,7 +38,6 @@ const configName = "gpubuild.toml"
 // initOptions are the flags of init.
 type initOptions struct {
 	Stdout, Force bool
-	JSON          *string
 }
 
 // runInit writes a commented configuration, with what this project and this machine have.
@@ -62,9 +59,6 @@ func runInit(ctx context.Context, a *invocation, o initOptions, l cargo.Line) er
 	text := initfile.Text(ctx, s, tool, ci.ProviderNames("|"))
 	path := a.Host.Join(s.Project.Root, configName)
 	if o.Stdout {
-		if o.JSON != nil {
-			return a.answer(o.JSON, "init", true, nil, answer.Init{Path: path, Text: text})
-		}
 		return a.Shell.Data(text)
 	}
 	if err := initfile.Write(path, text, o.Force); err != nil {
@@ -78,5 +72,5 @@ func runInit(ctx context.Context, a *invocation, o initOptions, l cargo.Line) er
 		return err
 	}
 	a.Shell.Status("Created", "%s", a.Shown(path))
-	return a.answer(o.JSON, "init", true, nil, answer.Init{Path: path, Text: text})
+	return nil
 }

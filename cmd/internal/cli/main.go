@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/elsewhere"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -169,7 +171,12 @@ func (a *invocation) early() report.Outcome {
 	}
 	name := prefix + "json"
 	if v, ours := find(words[0]); ours {
-		name, o.Verb = "--json", strings.Join(v.path(words[1:]), "-")
+		path := v.path(words[1:])
+		page, _ := pages().Find(path...)
+		if !slices.ContainsFunc(page.Flags, func(f help.Flag) bool { return f.Name == "json" }) && len(page.Verbs) == 0 {
+			return o // what it prints is the answer
+		}
+		name, o.Verb = "--json", strings.Join(path, "-")
 	} else if o.Verb = "build"; !strings.HasPrefix(words[0], "-") {
 		o.Verb = words[0]
 	}

@@ -387,7 +387,7 @@ func TestWine(t *testing.T) {
 		}
 		for script, wanted := range map[string][]string{
 			"driver 580.29\ngpu 0 name=NVIDIA+L4 uuid=GPU-00000000-0000-0000-0000-000000000007 cc=8.9 memory=24152899584\n": {
-				"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", " long.paths ", "580.29, CUDA 13.0 (nvidia-smi)",
+				"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", "580.29, CUDA 13.0 (nvidia-smi)",
 				"NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89, the GPU, NVIDIA L4"},
 			"error 18\n": {"Failed to initialize NVML: Driver/library"},
 			"hang\n":     {"nvidia-smi: no answer in 10s"},

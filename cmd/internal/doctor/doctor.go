@@ -145,7 +145,6 @@ func Run(f Facts) []Check {
 		withoutCUDA(checks)
 		checks = append(checks, checkVulkan(*f.Vulkan))
 	}
-	checks = append(checks, checkLongPaths(f.Host)...)
 	if f.WSL {
 		checks = append(checks, Check{
 			ID:    "wsl",

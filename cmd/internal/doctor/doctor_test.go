@@ -134,12 +134,10 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"Windows without an SDK", func(f *doctor.Facts) { f.Toolchain.MSVC = &msvc.Found{} }, "windows.sdk", doctor.Missing,
 			doctor.Missing},
 		{"ROCm is needed and not there", func(f *doctor.Facts) { f.Needs.ROCm = true }, "rocm", doctor.Missing, doctor.Missing},
-		{"short paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "0") }, "long.paths", doctor.Warning, doctor.Warning},
 		{"no libclang", func(f *doctor.Facts) {
 			f.NoBuildTools = doctor.Lack{Why: "there is no libclang", Fix: "apt install libclang-dev"}
 		},
 			"build.tools", doctor.Missing, doctor.Missing},
-		{"long paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "1") }, "long.paths", doctor.OK, doctor.OK},
 		{"a toolkit that lacks only a cuDNN beside it is not at fault", func(f *doctor.Facts) {
 			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MissingError{What: "cuDNN", Part: toolchain.PartCUDNN}
 		}, "cuda.toolkit", doctor.Info, doctor.Missing},
@@ -210,7 +208,7 @@ func TestIDs(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	full := doctor.Facts{WSL: true, Host: windows(t, "1"), Toolchain: toolchain.Facts{MSVC: &msvc.Found{}}}
-	if got, want := ids(full), fmt.Sprintf(all, " windows.sdk", " long.paths wsl"); got != want {
+	if got, want := ids(full), fmt.Sprintf(all, " windows.sdk", " wsl"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -90,22 +90,3 @@ func checkCapability(f Facts) Check {
 	}
 	return c
 }
-
-// checkLongPaths says whether Windows takes paths of more than 260 characters,
-// which CMake's and nvcc's intermediate files in a target directory reach.
-func checkLongPaths(h buildenv.Host) []Check {
-	if h.OS != buildenv.Windows || h.Registry == nil {
-		return nil
-	}
-	const key = `HKLM\SYSTEM\CurrentControlSet\Control\FileSystem`
-	c := Check{
-		ID: "long.paths", State: Warning, Says: "Windows cuts paths at 260 characters", Places: []string{key + `\LongPathsEnabled`},
-		Breaks: "CMake crates in a deep target directory: \"Cannot open compiler intermediate file\"",
-		Fix: "set CARGO_TARGET_DIR to a short path such as C:\\t, or enable long paths (needs an administrator): " +
-			"reg add " + key + " /v LongPathsEnabled /t REG_DWORD /d 1 /f",
-	}
-	if v, err := h.Registry.String(key, "LongPathsEnabled", 64); err == nil && v == "1" {
-		c = Check{ID: c.ID, State: OK, Says: "Windows takes paths of more than 260 characters"}
-	}
-	return []Check{c}
-}

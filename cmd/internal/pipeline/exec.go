@@ -9,7 +9,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/featurecheck"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
@@ -19,7 +18,7 @@ import (
 
 // CargoOf returns a command of `exec` that is cargo itself, and builds, as the command line that gpubuild runs in its place. What other
 // programs that call cargo build is unknown: a note says so.
-func CargoOf(m *session.Machine, words []string, o tools.Options, files report.Files) (c Command, ok bool, err error) {
+func CargoOf(m *session.Machine, words []string, o tools.Options) (c Command, ok bool, err error) {
 	name := strings.TrimSuffix(m.Host.Base(words[0]), ".exe")
 	line, _, wrong := cargo.Split(words[1:], nil)
 	if at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "--gpu-") }); name == "cargo" && at > 0 &&
@@ -34,7 +33,7 @@ func CargoOf(m *session.Machine, words []string, o tools.Options, files report.F
 		if strings.ContainsAny(words[0], `/\`) {
 			tool.Path, tool.Origin = m.Host.Abs(words[0]), "exec"
 		}
-		return Command{Machine: m, Tool: tool, Line: line, Options: Options{Tools: o, Files: files}, Typed: words[1:]}, true, err
+		return Command{Machine: m, Tool: tool, Line: line, Options: Options{Tools: o}, Typed: words[1:]}, true, err
 	case name == "cargo" && wrong == nil && !line.Builds():
 		name = "cargo " + line.Verb
 	}

@@ -17,11 +17,6 @@ import (
 	"gpubuild/toolchain/nvcc"
 )
 
-// Dir is the answer of `cache dir`.
-type Dir struct {
-	Dir string `json:"dir"`
-}
-
 // ShowUse prints what the kernel cache has saved.
 func ShowUse(m *session.Machine, json *string) error {
 	use := nvcc.Totals(m.CacheDir)
@@ -37,16 +32,8 @@ func ShowUse(m *session.Machine, json *string) error {
 	return m.Shell.Data(text)
 }
 
-// ShowCache prints the directory of the cache.
-func ShowCache(m *session.Machine, json *string) error {
-	if json != nil {
-		return report.Answer(m, json, "cache-dir", true, nil, Dir{Dir: m.CacheDir})
-	}
-	return m.Shell.Data(m.CacheDir + "\n")
-}
-
 // CleanCache empties the cache: the kernels alone, or everything but installed toolkits, which `toolchain remove` takes by name.
-func CleanCache(m *session.Machine, json *string, kernels bool) error {
+func CleanCache(m *session.Machine, kernels bool) error {
 	parts := slices.DeleteFunc(slices.Clone(cacheParts), func(name string) bool {
 		return name == toolkitsPart || kernels && name != nvcc.Kernels
 	})
@@ -70,7 +57,7 @@ func CleanCache(m *session.Machine, json *string, kernels bool) error {
 		}
 	}
 	m.Shell.Status("Removed", "%s of %s%s", tree.Size(size), m.CacheDir, toolkits)
-	return report.Answer(m, json, "cache-clean", true, nil, nil)
+	return nil
 }
 
 // toolkitsPart holds installed toolkits, which take long to fetch again.

@@ -51,7 +51,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	if d.wish.CCBin != "" {
 		asked = []string{d.wish.CCBin}
 	}
-	run := d.guard.Over(commandCache{m, h})
+	run := d.guard.Over(m.Runner)
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
 	compilersFound.Go(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) })
 	f.Toolkits = findToolkits(ctx, h, run, d.wish.extra)
