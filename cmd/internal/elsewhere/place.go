@@ -104,9 +104,9 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Pla
 		p.Command = slurm(h)
 		return p, nil
 	}
-	names := append([]string{"ssh:HOST", "slurm"}, slices.Sorted(maps.Keys(tables))...)
-	return p, &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: "places: " + strings.Join(names, ", ") +
-		"; [on.NAME] of gpubuild.toml or your own configuration defines another one"}
+	names := append([]string{"slurm"}, slices.Sorted(maps.Keys(tables))...)
+	return p, &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: fmt.Sprintf("ssh:%s if it is a host; places: %s; "+
+		"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(names, ", "))}
 }
 
 // ssh is the command that reaches [USER@]HOST[:PORT]. ssh would read a host that begins with a hyphen as an option.

@@ -102,6 +102,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		_ = stdout.Close()
 		ended <- res
 	}()
+	m.Shell.Status("Starting", "on %s", p.Name)
 	c := &client{place: p, nonce: nonce, self: self, req: req, streams: s, shell: m, from: bufio.NewReaderSize(fromThere, framePiece),
 		to: &frames{to: toThere}, raw: toThere, said: said}
 	type reply struct {
@@ -193,7 +194,7 @@ type client struct {
 	shell   *session.Machine
 	from    *bufio.Reader
 	to      *frames
-	raw     io.Writer
+	raw     io.WriteCloser
 	said    *tail
 	greeted bool
 	started host
@@ -208,13 +209,19 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 	if err := c.to.sendJSON(frameRequest, c.req); err != nil {
 		return none, errEnded
 	}
+	sent := make(chan error, 1)
 	for {
 		kind, content, err := readFrame(c.from, true)
 		if errors.Is(err, errChanged) {
 			return none, &Error{IDIncomplete, c.place.Name + ": " + err.Error(), "leave such flags out of its command"}
 		}
 		if err != nil {
-			return none, errEnded
+			select {
+			case err := <-sent:
+				return none, cmp.Or(err, errEnded)
+			default:
+				return none, errEnded
+			}
 		}
 		switch kind {
 		case frameMissing:
@@ -222,9 +229,12 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 			if err := json.Unmarshal(content, &sums); err != nil {
 				return none, err
 			}
-			if err := c.sendFiles(sums); err != nil {
-				return none, err
-			}
+			go func() { // what the other side says is read meanwhile: it may refuse them, with a full disk
+				err := c.sendFiles(sums)
+				if sent <- err; err != nil {
+					_ = c.raw.Close() // the other side sees the end of its input; never an error
+				}
+			}()
 		case frameStarted:
 			if err := json.Unmarshal(content, &c.started); err != nil {
 				return none, err
@@ -247,7 +257,11 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 			if err := json.Unmarshal(content, &r); err != nil {
 				return none, err
 			}
-			return none, &Error{cmp.Or(r.ID, IDIncomplete), c.place.Name + ": " + r.What, r.Fix}
+			id := IDIncomplete
+			if c.started.Name == "" {
+				id = IDRefused
+			}
+			return none, &Error{cmp.Or(r.ID, id), c.place.Name + ": " + r.What, r.Fix}
 		default:
 			err = &Error{IDIncomplete, fmt.Sprintf("%s sent something unknown (%q)", c.place.Name, kind), ""}
 		}

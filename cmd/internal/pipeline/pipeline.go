@@ -90,8 +90,8 @@ func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
 		return none, exit.Usagef("use build, run, test, bench or nextest run, without --no-run",
 			"--gpu-require-proof needs a program to run, and `%s` runs none", strings.Join(c.Line.Words(), " "))
 	case o.Proof.On.Name != "" && (!c.runs() || o.Watch):
-		return none, exit.Usagef("use run, test, bench or nextest run, without --gpu-watch",
-			"--gpu-on needs a program that runs, and --gpu-watch watches the GPUs of this machine")
+		return none, exit.Usagef("gpubuild run --gpu-on "+o.Proof.On.Name,
+			"--gpu-on is for run, test, bench and nextest run, without --gpu-watch")
 	}
 	trace := finding.NewTrace(time.Now)
 	if c.repeatable() {

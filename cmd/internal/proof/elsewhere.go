@@ -97,11 +97,11 @@ func unreached(program string, err error) (Proof, bool) {
 	if !errors.As(err, &f) {
 		return Proof{}, false
 	}
-	why := f.Error()
+	v := verify.Verdict{Kind: verify.Unproved, Why: f.Error()}
 	if hint := exit.Hint(err); hint != "" {
-		why += " (" + hint + ")"
+		v.Lines = []string{"next: " + hint}
 	}
-	return Proof{Program: program, Finding: f.FindingID(), Verdict: verify.Verdict{Kind: verify.Unproved, Why: why}}, true
+	return Proof{Program: program, Finding: f.FindingID(), Verdict: v}, true
 }
 
 // sendProgram is what the runner does for a program that runs elsewhere.
