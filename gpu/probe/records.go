@@ -169,6 +169,7 @@ type Identity struct {
 type Process struct {
 	Identity
 	Words       []string     `json:"-"`         // what it was started with, behind its name: nothing for a receipt
+	Dir         string       `json:"-"`         // where it was when the probe began
 	Recording   bool         `json:"recording"` // CUPTI was switched on
 	CUPTI       uint32       `json:"cupti,omitempty"`
 	LibCUPTI    string       `json:"libcupti,omitempty"`
@@ -290,6 +291,7 @@ type heartbeat struct {
 	Version int      `json:"version"`
 	PPid    int      `json:"ppid"`
 	Words   []string `json:"words"`
+	Dir     string   `json:"dir"`
 }
 
 // launches is a line about one kernel: one launch, or several that were summed up.
@@ -398,7 +400,7 @@ func (p *parser) begin(e heartbeat) bool {
 		return false
 	}
 	e.Parent = e.PPid
-	p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words})
+	p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words, Dir: e.Dir})
 	p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
 	return true
 }

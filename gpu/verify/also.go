@@ -16,14 +16,14 @@ var interpreter = lazyregexp.New(`^(python|pypy|perl|ruby|node|julia|Rscript|bas
 var bare = lazyregexp.New(`^-[uBOsSPqvxw]+$`).MatchString
 
 // script is the file that an interpreter runs: of the words that it was started with the first behind options without a value. A relative
-// one is known only of the program as gpubuild started it, with args, in dir: another process may have had another directory. Nothing
-// where that is not known: `-m`, `-c`, options with values, a title that the program gave itself.
-func script(h buildenv.Host, p probe.Process, program bool, args []string, dir string) string {
+// one is known only of a process that is still in dir, where gpubuild started the program: it may have been another file elsewhere.
+// Nothing where that is not known: `-m`, `-c`, options with values, a title that the program gave itself.
+func script(h buildenv.Host, p probe.Process, dir string) string {
 	if !interpreter(path.Base(p.Exe)) {
 		return ""
 	}
 	i := slices.IndexFunc(p.Words, func(w string) bool { return !bare(w) })
-	if i < 0 || !h.IsAbs(p.Words[i]) && !(program && slices.Equal(p.Words, args)) {
+	if i < 0 || !h.IsAbs(p.Words[i]) && p.Dir != h.Real(dir) {
 		return ""
 	}
 	if file := h.From(dir, p.Words[i]); h.IsFile(file) {

@@ -213,7 +213,7 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, b original) erro
 		program := e.isProgram(Process{Process: p})
 		self := is(b.id) || is(b.interpreter) && program && interprets(b.line, p.Words, e.Binary)
 		q := Process{Process: p, Self: self, Tree: e.Watch.holds(p), Loaded: complete(h, o.loaded(p)),
-			Script: script(h, p, program && is(b.id), o.Args, h.Abs(o.Dir))}
+			Script: script(h, p, h.Abs(o.Dir))}
 		q.Real, q.RealNote = judged(o.Real, q.Loaded)
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)

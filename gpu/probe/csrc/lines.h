@@ -89,6 +89,7 @@ static void heartbeat(int forked, const char *caller) {   /* under the lock, or 
         for (; at < words; at += strlen(line + at) + 1) item(line + at);
         if (words + 1 < end) item("");  /* a title that a program gave itself has zeros behind it */
         text("]");
+        working_directory(line, sizeof line); field_s("dir", line);     /* of which a relative word speaks */
         field("ancestors"); text("[");
         for (; n < 64 && (pid = parent) > 0 && ancestor(pid, &started, &parent); n++) {
             if (n) text(",");

@@ -181,6 +181,11 @@ static size_t command_line(char *to, size_t size) {
     return n > 0 ? (size_t)n : 0;
 }
 
+static void working_directory(char *to, size_t size) {
+    ssize_t n = readlink(OF_SELF("cwd"), to, size - 1);
+    to[n > 0 ? n : 0] = 0;
+}
+
 static int program_file(uint64_t *device, uint64_t *inode) {
     struct stat st;
     if (stat(OF_SELF("exe"), &st) != 0) return 0;

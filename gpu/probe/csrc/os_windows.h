@@ -99,6 +99,7 @@ static void program(char *exe, size_t size) {
 
 static size_t command_line(char *to, size_t size) { (void)size; to[0] = 0; return 0; }   /* no file is a script there */
 
+static void working_directory(char *to, size_t size) { (void)size; *to = 0; }     /* nobody asks for it */
 static int program_file(uint64_t *device, uint64_t *inode) {
     WCHAR w[LONGEST]; BY_HANDLE_FILE_INFORMATION is; HANDLE f; BOOL ok;
     if (!program_path(w, LONGEST)) return 0;
