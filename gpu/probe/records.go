@@ -24,12 +24,11 @@ const (
 	maxLine     = 64 << 10
 	maxFile     = 1 << 30
 	maxFiles    = 4096
-	maxKernels  = 1 << 14  // distinct names and devices kept for a process; more are counted, not named
+	maxKernels  = 1 << 16  // distinct names, devices and streams of a process, and of a directory
 	maxNames    = 64 << 20 // bytes of those names
 	maxImages   = 64       // programs that one process became by exec
 	maxRefused  = 1024     // that a process lists
 	maxContexts = 256      // of a process, whose waits are kept
-	maxTotal    = 1 << 16  // distinct names and devices kept for a directory
 )
 
 // Kernel is what was recorded of the launches of one kernel on one device in one process.
@@ -111,18 +110,12 @@ type Wait struct {
 
 // Unavailable says why a process could not be recorded.
 type Unavailable struct {
-	Step      string   `json:"step"` // load, enable, …
-	RC        int      `json:"rc"`   // CUPTI's answer
-	Why       string   `json:"why,omitempty"`
-	Profilers []string `json:"profilers,omitempty"` // other tools that are loaded in the process
+	Step string `json:"step"` // load, enable, …
+	RC   int    `json:"rc"`   // CUPTI's answer
+	Why  string `json:"why,omitempty"`
 }
 
 func (u Unavailable) String() string {
-	if len(u.Profilers) > 0 {
-		by := strings.Join(u.Profilers, ", ")
-		u.Profilers = nil
-		return u.String() + "; loaded as well: " + by
-	}
 	switch {
 	case u.Why != "" && u.RC != 0:
 		return fmt.Sprintf("%s: %s (%d)", u.Step, u.Why, u.RC)
@@ -189,7 +182,6 @@ type Process struct {
 	APIs        []string     `json:"apis,omitempty"`    // libraries of other APIs of the GPU that were mapped at its end
 	Another     string       `json:"another,omitempty"` // a second driver that it loaded, whose kernels are not recorded
 	Dropped     uint64       `json:"dropped,omitempty"`
-	Unnamed     uint64       `json:"unnamed,omitempty"` // launches beyond the names that are kept
 	BadBuffers  int          `json:"bad_buffers,omitempty"`
 	End         *End         `json:"end,omitempty"`
 	Engine      string       `json:"engine,omitempty"` // Vulkan: what the program calls its engine, such as wgpu-hal
@@ -197,7 +189,7 @@ type Process struct {
 
 // Launches answers how many finished launches were recorded.
 func (p Process) Launches() uint64 {
-	n := p.Unnamed
+	var n uint64
 	for _, k := range p.Kernels {
 		n += k.Count
 	}
@@ -247,7 +239,7 @@ func ParseRecords(r io.Reader) (Records, error) {
 			if len(text) > 0 { // a last line without its end is not believed, even if it reads well
 				out.Cut++
 			}
-			out.Truncated = read > maxFile
+			out.Truncated = out.Truncated || read > maxFile
 			return out, nil
 		default:
 			return out, err
@@ -268,8 +260,6 @@ type parser struct {
 	at    *Process
 	index map[kernelKey]int
 	names int // bytes
-
-	profilers []string // reported by the process that is being read
 }
 
 func (p *parser) line(text []byte) {
@@ -339,8 +329,7 @@ var events = map[string]func(*parser, []byte) bool{
 	"kernel":      on((*parser).launched),
 	"device":      on((*parser).device),
 	"end":         on((*parser).end),
-	"unavailable": noted(func(p *parser, e Unavailable) { e.Profilers, p.at.Unavailable = p.profilers, &e }),
-	"profilers":   noted(func(p *parser, e struct{ Profilers []string }) { p.profilers = union(nil, e.Profilers) }),
+	"unavailable": noted(func(p *parser, e Unavailable) { p.at.Unavailable = &e }),
 	"recovered":   noted(func(p *parser, e Refusal) { p.at.Refused = slices.DeleteFunc(p.at.Refused, e.cancels) }),
 	"another":     noted(func(p *parser, e Identity) { p.at.Another = e.Caller }),
 	"late":        noted(func(p *parser, _ struct{}) { p.at.Late = true }),
@@ -401,7 +390,7 @@ func (p *parser) begin(e heartbeat) bool {
 	}
 	e.Parent = e.PPid
 	p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words, Dir: e.Dir})
-	p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
+	p.at, p.index, p.names = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0
 	return true
 }
 
@@ -518,7 +507,7 @@ func (p *parser) kernel(k Kernel) {
 	i, ok := p.index[key]
 	if !ok {
 		if p.names += len(k.Name) + len(k.Shape); len(p.at.Kernels) >= maxKernels || p.names > maxNames {
-			p.at.Unnamed += k.Count
+			p.out.Truncated = true
 			return
 		}
 		p.index[key] = len(p.at.Kernels)
@@ -611,7 +600,7 @@ func ReadDir(dir string) (Records, error) {
 				out.Bad++
 				continue
 			}
-			if kernels += len(p.Kernels); kernels > maxTotal {
+			if kernels += len(p.Kernels); kernels > maxKernels {
 				out.Truncated = true
 				return out, nil
 			}

@@ -236,11 +236,6 @@ const lostRecords = "could not write its records (no room on the disk, or no rig
 // cutOff is said of a run that recorded more than gpu/probe reads.
 const cutOff = "the records are not whole: of a run at most 4,096 processes, 65,536 kernel names and 1 GiB for each process are read"
 
-func unnamedText(launches uint64) string {
-	return "the records are not whole: of a process the first 16,384 kernel names are kept, not those of " + launchesText(launches) +
-		" more"
-}
-
 // unseen answers what may have happened out of sight. Each of these makes silence mean nothing.
 func unseen(e Evidence, r Rules, s summary) string {
 	switch {
@@ -256,8 +251,6 @@ func unseen(e Evidence, r Rules, s summary) string {
 		return "the records are not whole: a process ended while it wrote them"
 	case e.Truncated:
 		return cutOff
-	case s.unnamed > 0:
-		return unnamedText(s.unnamed)
 	case s.unavailable != "":
 		return "a process could not be recorded: " + s.unavailable
 	case s.untimed > 0:
@@ -321,20 +314,13 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 			return n + " was opened while it ran: by another API of the GPU (Vulkan, OpenGL, OpenCL), or by another program"
 		}
 	}
-	switch {
-	case w.Ignored, s.ignores:
-		return "it ignored the end of its children: whether there were any is not known"
-	}
 	for _, p := range e.Processes {
 		if !p.Forked && len(p.Drivers) > 1 && !ofWSL(p.Drivers) { // one of them may not have loaded the probe
 			return fmt.Sprintf("process %d has more than one driver loaded: %s", p.Pid, strings.Join(p.Drivers, ", "))
 		}
 	}
-	children := w.Children || w.Orphans > 0 || s.forks
+	children := w.Children || w.Ignored || w.Orphans > 0 || s.children
 	for _, p := range w.Seen {
-		if why := outOfSight(p); why != "" && !p.Root && (len(w.Nodes) > 0 || w.Watched <= 0) { // gpubuild itself starts the root
-			return why
-		}
 		if p.Driver != "" && len(heart) == 0 {
 			return fmt.Sprintf("process %d (%s) had loaded the driver, and the probe never started: whether it called it is not known",
 				p.Pid, p.Exe)
@@ -352,7 +338,7 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	case len(heart) == 0:
 		return "whether a GPU was opened while it ran is not known"
 	case children:
-		return "it started other programs, which may have lived too short to be looked at"
+		return "it started other programs, or may have: whether one of them used a GPU is not known"
 	}
 	return ""
 }
@@ -387,7 +373,7 @@ type summary struct {
 	launches, selfLaunches, matched uint64
 	matchedTotal                    uint64
 	unwaited                        uint64 // launches that match and count, but for which nothing waited
-	unfinished, dropped, unnamed    uint64
+	unfinished, dropped             uint64
 	uncounted                       uint64 // launches that match by their name, and by their process or device do not count
 	unavailable, noEnd              string
 	childRecorded                   string // which process used the GPU, where its launches do not count
@@ -398,7 +384,7 @@ type summary struct {
 	conflicts, notes []string
 	heartbeat        bool     // of any process
 	matching         bool     // a kernel matches, of a process of the binary or one that counts
-	forks, ignores   bool     // as any process said at its end
+	children         bool     // any process said at its end that it had some, or that nobody would know
 	elsewhere        string   // the device of a kernel that matches but for its device
 	against          []string // what speaks against a kernel that matches
 	untimed          uint64   // launches whose times CUPTI could not collect
@@ -536,13 +522,6 @@ func survey(e Evidence, r Rules) summary {
 			s.late = where + " launched kernels while it ended, after the last record"
 		}
 		s.apis = append(s.apis, p.APIs...)
-		s.unnamed += p.Unnamed
-		if p.Unnamed > 0 {
-			s.launches += p.Unnamed
-			if counts {
-				s.selfLaunches += p.Unnamed
-			}
-		}
 		dropped := p.Dropped
 		switch {
 		case p.Unavailable != nil:
@@ -582,7 +561,7 @@ func survey(e Evidence, r Rules) summary {
 			dropped = max(dropped, p.End.Dropped)
 			s.unfinished += p.End.Unfinished
 			s.untimed += p.End.Untimed
-			s.forks, s.ignores = s.forks || p.End.Forks > 0, s.ignores || p.End.Ignores
+			s.children = s.children || p.End.Forks > 0 || p.End.Ignores
 		}
 		s.dropped += dropped
 		if p.Real && p.RealNote != "" && !slices.Contains(s.notes, p.RealNote) {
@@ -605,9 +584,6 @@ func survey(e Evidence, r Rules) summary {
 		}
 		if s.noEnd != "" {
 			s.notes = append(s.notes, "later records may be missing: "+s.noEnd)
-		}
-		if s.unnamed > 0 {
-			s.notes = append(s.notes, unnamedText(s.unnamed))
 		}
 		if s.dropped > 0 {
 			s.notes = append(s.notes, "CUPTI dropped "+counted(s.dropped, "record", "records"))

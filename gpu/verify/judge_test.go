@@ -142,7 +142,7 @@ func TestJudge(t *testing.T) {
 		{"other, and fewer lines than kernels", other, func(e *Evidence) { e.Processes[0].End.Kernels = 9 }, Unproved, "could not write"},
 		{"other, and launches without records", other, func(e *Evidence) { e.Processes[0].End.Accepted = 9 }, Unproved, "of 9 launches that the driver accepted"},
 		{"other, and a file is cut", other, func(e *Evidence) { e.CutFiles = 1 }, Unproved, "not whole"},
-		{"other, and names were left out", other, func(e *Evidence) { e.Processes[0].Unnamed = 1 }, Unproved, "not whole"},
+		{"other, and names were left out", other, func(e *Evidence) { e.Truncated = true }, Unproved, "not whole"},
 		{"other, and a buffer was bad", other, func(e *Evidence) { e.Processes[0].BadBuffers = 1 }, Unproved, "could not read"},
 
 		{"other, and records could not be written", other, func(e *Evidence) { e.LostFiles = 1 }, Unproved, "could not write its records"},
@@ -160,7 +160,7 @@ func TestJudge(t *testing.T) {
 		{"a device was opened, and a child was waited for", idle, func(e *Evidence) { e.Watch.Children = true }, Unproved, "other programs"},
 		{"silent, and a child was left", silent, func(e *Evidence) { e.Watch.Left = true }, Unproved, "left a running process"},
 		{"a device was opened, and an orphan ended", idle, func(e *Evidence) { e.Watch.Orphans = 1 }, Unproved, "other programs"},
-		{"a device was opened, and children were ignored", idle, func(e *Evidence) { e.Watch.Ignored = true }, Unproved, "ignored"},
+		{"a device was opened, and children were ignored", idle, func(e *Evidence) { e.Watch.Ignored = true }, Unproved, "other programs"},
 		{"silent, and nobody watched", silent, func(e *Evidence) { e.Watch = Watch{} }, Unproved, "could not be watched"},
 		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
@@ -170,7 +170,7 @@ func TestJudge(t *testing.T) {
 		}, Unproved, "other programs"},
 		{"a heartbeat, no launch, and its children vanish", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Ignores: true}
-		}, Unproved, "ignored the end of its children"},
+		}, Unproved, "it started other programs"},
 		{"a heartbeat, no launch, and the end is missing", proven, func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "orderly"},
 		{"a heartbeat, no launch recorded, but one accepted", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Accepted: 1}
@@ -227,12 +227,6 @@ func TestJudge(t *testing.T) {
 			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Namespace = nil, &probe.End{}, 4026532000
 		}, Unproved, "probe never started"},
 		{"more records than are read, and a kernel that matches", proven, func(e *Evidence) { e.Truncated = true }, Unproved, "at most 4,096 processes"},
-		{"more names than are kept, and none matches", other, func(e *Evidence) {
-			e.Processes[0].Unnamed, e.Processes[0].End = 7, &probe.End{Kernels: 10, Accepted: 10}
-		}, Unproved, "not those of 7 launches more"},
-		{"more names than are kept, and one matches", proven, func(e *Evidence) {
-			e.Processes[0].Unnamed, e.Processes[0].End = 7, &probe.End{Kernels: 10, Accepted: 10}
-		}, Proved, ""},
 		{"nothing waited for it", proven, func(e *Evidence) { e.Processes[0].Kernels[0].Waited = 0 }, Unproved, "nothing waited for them"},
 		{"launched at the end", idle, func(e *Evidence) { e.Processes[0].Late = true }, Unproved, "while it ended"},
 		{"a second driver", idle, func(e *Evidence) { e.Processes[0].Another = "/x/libcuda.so.1" }, Unproved, "a second driver"},
@@ -271,8 +265,8 @@ func TestJudge(t *testing.T) {
 		{"Windows, everything fits", windows(proven), func(*Evidence) {}, Proved, ""},
 		{"Windows, nothing came of it", windows(silent), func(*Evidence) {}, Unproved, "is not known"},
 		{"Windows, the driver was loaded and the probe was not", windows(silent), func(e *Evidence) { e.Watch.Seen = []Seen{{Pid: 7, Root: true, Driver: `C:\nvcuda.dll`}} }, Unproved, "had loaded the driver"},
-		{"Windows, a child that lost the variable", windows(silent), func(e *Evidence) { e.Watch.Seen = []Seen{{Pid: 8, NoInjection: true}} }, Unproved, "process 8 () has lost the variable"},
-		{"Windows, a child that may not be looked into", windows(silent), func(e *Evidence) { e.Watch.Seen = []Seen{{Pid: 8, Closed: true}} }, Unproved, "process 8 may not be looked into"},
+		{"Windows, a child that lost the variable", windows(silent), func(e *Evidence) { e.Watch.Seen = []Seen{{Pid: 8, NoInjection: true}} }, Unproved, "whether a GPU was opened"},
+		{"Windows, a child that may not be looked into", windows(silent), func(e *Evidence) { e.Watch.Seen = []Seen{{Pid: 8, Closed: true}} }, Unproved, "whether a GPU was opened"},
 		{"Windows, a heartbeat and no launch", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{} }, NotUsed, "in this program and its children"},
 		{"Windows, a heartbeat, no launch and no end", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "TerminateProcess"},
 		{"Windows, an access violation", windows(proven), func(e *Evidence) { e.Exit.Code = 0xC0000005 }, Unproved, "access violation (0xC0000005)"},

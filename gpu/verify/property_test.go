@@ -95,7 +95,6 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 		p.Unavailable = pick(r, nil, &probe.Unavailable{Step: "enable", RC: 35})
 	}),
 	each(func(r *rand.Rand, p *Process) { p.Dropped = uint64(r.Intn(2)) }),
-	each(func(r *rand.Rand, p *Process) { p.Unnamed = uint64(r.Intn(2)) }),
 	each(func(r *rand.Rand, p *Process) { p.BadBuffers = r.Intn(2) }),
 	each(func(r *rand.Rand, p *Process) { p.Kernels = nil }),
 	each(func(r *rand.Rand, p *Process) { p.Devices = nil }),

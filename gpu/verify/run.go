@@ -29,7 +29,7 @@ type Options struct {
 	Dir      string       // where it starts; empty: the current directory
 	Env      buildenv.Env // its environment, run-time library directories included; the probe's variables are added
 	CUPTI    string       // libcupti; empty: the usual names by the loader's own search
-	Others   []string     // further ones, each tried where the control says of the one before that it could not connect to the driver
+	Others   []string     // further ones, each tried where the one before did not record the control
 	Probe    probe.Probe
 	Rules
 	Timeout time.Duration // 0: none
@@ -121,10 +121,10 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 			o.layerDirs = layerDirs(h) // a loader of before 1.3.207
 			continue
 		}
-		if len(o.Others) == 0 || e.Control.Outcome != ControlUnrecorded || !strings.Contains(e.Control.Why, "NOT_INITIALIZED") {
+		if len(o.Others) == 0 || e.Control.Outcome != ControlUnrecorded {
 			break
 		}
-		// A CUPTI that is newer than the driver does not start (CUPTI documentation 12.8, 13.4).
+		// Which drivers a CUPTI works with, only it knows: one that is newer does not start (CUPTI documentation 12.8, 13.4).
 		o.CUPTI, o.Others = o.Others[0], o.Others[1:]
 		e.CUPTI = o.CUPTI
 		if err := errors.Join(os.RemoveAll(controlDir), os.Mkdir(controlDir, 0o700)); err != nil {

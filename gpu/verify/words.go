@@ -150,7 +150,6 @@ var remedies = []struct {
 	{"children started", "Prove that program itself: how one ends that a daemon started is not seen", false},
 	{"by a child", "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
 	{lostRecords, "Make room, or set GPUBUILD_CACHE to a directory on another disk", false},
-	{"kernel names are kept", "Let it launch the kernel that counts among the first, or less in one run", false},
 	{cutOff, "Prove a shorter run, of fewer processes", false},
 	{"records could not be read", "Leave the directory that " + probe.DirVariable + " names alone", false},
 	{"has lost the variable", "Prove that program itself, or keep the environment", false},

@@ -93,7 +93,9 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	needed := tools.RunNeeds(m.Host, p.Answer)
 	f.Run = runTime(ctx, m, needed, f.Chosen)
-	f.CUPTI = proof.PickCUPTI(proof.Toolkits(m, f.Chosen.Toolkit), f.Toolchain.Driver.CUDA)
+	if all := proof.CUPTIs(proof.Toolkits(m, f.Chosen.Toolkit)); len(all) > 0 {
+		f.CUPTI = all[0]
+	}
 	for _, c := range f.Toolchain.Compilers {
 		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {
 			f.Compiler = c.Named()

@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
-	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -65,18 +64,13 @@ func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Too
 	if err != nil {
 		return rt, err
 	}
-	tools, err := o.tools(ctx, m, first, driver.Version(m.Host).CUDA)
+	tools, err := o.Tools(ctx, m, first)
 	tools.Env, tools.Lacks, tools.Missing = rt.Env, rt.Lacks, rt.Missing
 	return tools, err
 }
 
-// Tools are the probe and every CUPTI for another machine: which one the driver there takes, only it knows.
-func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit) (Runtime, error) {
-	return o.tools(ctx, m, first, gpu.Version{})
-}
-
-// tools are the probe and every CUPTI: first the one that suits a driver which supports that version of CUDA.
-func (o Options) tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit, limit gpu.Version) (rt Runtime, err error) {
+// Tools are the probe and every CUPTI: which one the driver takes, only the driver knows.
+func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit) (rt Runtime, err error) {
 	if rt.Probe, err = getProbe(ctx, m, o); err != nil || o.Backend == probe.Vulkan {
 		return rt, err
 	}
@@ -86,12 +80,8 @@ func (o Options) tools(ctx context.Context, m *session.Machine, first *cuda.Tool
 		}
 		return rt, nil
 	}
-	toolkits := Toolkits(m, first)
-	rt.CUPTI = PickCUPTI(toolkits, limit)
-	for _, t := range toolkits {
-		if t.CUPTI != "" && t.CUPTI != rt.CUPTI && !slices.Contains(rt.Others, t.CUPTI) {
-			rt.Others = append(rt.Others, t.CUPTI)
-		}
+	if all := CUPTIs(Toolkits(m, first)); len(all) > 0 {
+		rt.CUPTI, rt.Others = all[0], all[1:]
 	}
 	return rt, nil
 }
@@ -214,19 +204,14 @@ func AppendLibraries(h buildenv.Host, dir string) buildenv.Delta {
 	return d
 }
 
-// PickCUPTI takes the first toolkit's CUPTI that is not newer than the driver: a newer one does not start (CUPTI documentation 12.8, 13.4).
-func PickCUPTI(toolkits []cuda.Toolkit, limit gpu.Version) string {
+// CUPTIs are those of toolkits, in their order.
+func CUPTIs(toolkits []cuda.Toolkit) (out []string) {
 	for _, t := range toolkits {
-		if t.CUPTI != "" && (limit.IsZero() || t.Version.Compare(limit) <= 0) {
-			return t.CUPTI
+		if t.CUPTI != "" && !slices.Contains(out, t.CUPTI) {
+			out = append(out, t.CUPTI)
 		}
 	}
-	for _, t := range toolkits {
-		if t.CUPTI != "" && t.Version.Major == limit.Major {
-			return t.CUPTI // within one major version it may work; the control shows whether it does
-		}
-	}
-	return ""
+	return out
 }
 
 // getProbe takes the given probe or builds ours.

@@ -276,14 +276,6 @@ static void each_mapped(void (*report)(const char *), int (*is)(const char *base
 static int is_driver(const char *base) { return starts(base, "libcuda.so"); }
 static void each_driver(void (*report)(const char *)) { each_mapped(report, is_driver); }
 
-/* Profilers are recognised by the names of what they load into a process. */
-static int is_profiler(const char *base) {
-    static const char *const marks[] = { "njection", "libcupti", "sanitizer", "libnsys", "nvbit", "kineto" };
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) if (strstr(base, marks[i]) && !strstr(base, "gpubuild")) return 1;
-    return 0;
-}
-static void each_profiler(void (*report)(const char *)) { each_mapped(report, is_profiler); }
-
 /* Libraries through which a program uses the same devices, and whose work CUPTI does not record; records.go has the same list. */
 static int is_api(const char *base) {
     static const char *const names[] = { "libOpenCL.so", "libvulkan.so", "libnvidia-opencl.so", "libnvidia-glcore.so", "libnvidia-eglcore.so", "libGLX_nvidia.so", "libEGL_nvidia.so",

@@ -239,7 +239,6 @@ static void each_driver(void (*report)(const char *)) {
 }
 static void each_node(void (*report)(const char *)) { (void)report; }   /* Windows has no device nodes */
 static void each_api(void (*report)(const char *)) { (void)report; }   /* of Linux only */
-static void each_profiler(void (*report)(const char *)) { (void)report; }   /* they are not recognised there yet */
 
 /* Every function that the driver offers, by its table of exports (PE format, ".edata"). */
 static void each_function(void *driver, void (*each)(const char *)) {

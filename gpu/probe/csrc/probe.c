@@ -581,11 +581,7 @@ static int load(void) {
     *(void **)&p_stream = symbol(h, "cuptiGetStreamIdEx");
     *(void **)&p_unsubscribe = symbol(h, "cuptiUnsubscribe"); *(void **)&p_name = symbol(h, "cuptiGetCallbackName"); *(void **)&p_context = symbol(h, "cuptiGetContextId");
     if ((rc = p_version(&v)) != OK) return unavailable("version", rc, NULL);
-    if ((counting = watch_calls(v, brought)) > 0) {
-        file_of(*(void **)&p_enable, file, sizeof file);
-        begin("profilers"); list("profilers", each_profiler); finish(0);
-        return unavailable("subscribe", counting, NULL);
-    }
+    if ((counting = watch_calls(v, brought)) > 0) return unavailable("subscribe", counting, NULL);
     bound_device_memory();
     rc = one_of_many ? p_register_2(subscriber, on_request_2, on_complete_2) : p_register(on_request, on_complete);
     if (rc != OK) return unavailable("register", rc, NULL);
