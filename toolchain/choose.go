@@ -270,7 +270,7 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 		part  Part
 	}{
 		{complete, PartToolkit}, {versions, PartToolkit}, {driver, PartToolkit}, {archs, PartCapability},
-		{links, PartToolkit},
+		{links, PartLibraries},
 	} {
 		v := check.judge(f, n, t, arch)
 		if tr.step, tr.part = i, check.part; v.why != "" {
@@ -311,6 +311,9 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 	}
 	return tr
 }
+
+// ByUse is the origin of a wish in the user's own configuration.
+const ByUse = "gpubuild toolchain use"
 
 // IsVersion says whether a wish reads as a version, and so is not the name of a directory.
 func IsVersion(wish string) bool {

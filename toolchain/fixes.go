@@ -53,6 +53,9 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 			fix = oneOfThose + fix
 		}
 	}
+	if w.CUDAOrigin == ByUse {
+		fix = ByUse + " default forgets it; or " + fix
+	}
 	for _, t := range f.Toolkits {
 		name, _, _ := strings.Cut(t.Origin, ",")
 		switch base := strings.ToLower(path.Base(strings.ReplaceAll(t.Root, `\`, "/"))); {

@@ -1,5 +1,5 @@
-// Command release makes the archives of a release: for each platform one file with the program, licence, README, completions,
-// SHA256SUMS over all of them, and a bill of materials (CycloneDX 1.5) of each program. Two runs on one commit, wherever they are,
+// Command release makes the archives of a release: for each platform one file with the program, licence, README, completions and manual
+// page, SHA256SUMS over all of them, and a bill of materials (CycloneDX 1.5) of each program. Two runs on one commit, wherever they are,
 // give the same bytes.
 //
 //	go run .ci/release/main.go -version 0.2.0 -out dist
@@ -275,7 +275,7 @@ func (r *release) build(t target) (string, error) {
 	return out, c.Run()
 }
 
-// shared are the files that every archive has besides the program; completions are what the program itself prints.
+// shared are the files that every archive has besides the program; completions and manual are what the program itself prints.
 func (r *release) shared() ([]entry, error) {
 	var out []entry
 	for _, n := range []string{"LICENSE", "README.md"} {
@@ -294,6 +294,7 @@ func (r *release) shared() ([]entry, error) {
 		"zsh":  "completions/_gpubuild",
 		"fish": "completions/gpubuild.fish",
 		"pwsh": "completions/gpubuild.ps1",
+		"man":  "man/gpubuild.1",
 	} {
 		c := exec.Command(self, "completion", what)
 		c.Stderr = os.Stderr

@@ -121,7 +121,7 @@ func checkArchive(t *testing.T, dist string, target target) {
 	program := fill.Replace("{ name }-{ target }-v{ version }/{ bin }{ binary-ext }")
 	files := unpack(t, filepath.Join(dist, archive))
 	folder := strings.TrimSuffix(program, target.exe("gpubuild"))
-	for _, n := range []string{"LICENSE", "README.md", "completions/gpubuild.bash", "completions/_gpubuild", "completions/gpubuild.fish",
+	for _, n := range []string{"LICENSE", "README.md", "man/gpubuild.1", "completions/gpubuild.bash", "completions/_gpubuild", "completions/gpubuild.fish",
 		"completions/gpubuild.ps1", "gpubuild.cdx.json"} {
 		if len(files[folder+n]) == 0 {
 			t.Errorf("%s lacks %s", archive, n)

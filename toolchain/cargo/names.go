@@ -47,7 +47,7 @@ func knows(verb, flag string) bool {
 	return known
 }
 
-// Names lists the flags that a verb of cargo knows, for completion: those of the splitter's own table. Verbs that the
+// Names lists the flags that a verb of cargo knows, for completion and the manual: those of the splitter's own table. Verbs that the
 // splitter passes on unread have the global ones only.
 func Names(verb string) []Name {
 	if long, ok := builtinAliases[verb]; ok {

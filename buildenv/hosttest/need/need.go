@@ -75,6 +75,7 @@ var asked = map[string]thing{
 	"fish":        {[]string{"fish"}, "apt-get install fish"},
 	"flock":       {[]string{"flock"}, "apt-get install util-linux"},
 	"git":         {[]string{"git"}, "apt-get install git"},
+	"groff":       {[]string{"groff"}, "apt-get install groff"},
 	"gxx":         {[]string{"g++-11"}, "apt-get install g++-11 g++-12"},
 	"jsonschema":  {[]string{"check-jsonschema"}, "pip install check-jsonschema"},
 	"docs":        {how: "compiler versions as those of .ci/run; rewrite docs/commands with -update"},

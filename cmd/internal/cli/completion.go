@@ -26,3 +26,13 @@ func completionVerb(pages func() help.Pages) verb {
 		},
 	}
 }
+
+func manVerb(pages func() help.Pages) verb {
+	return verb{
+		Verb: help.Verb{
+			Name: "man", Usage: "print the manual page",
+			Examples: []string{"gpubuild man | man -l -", "gpubuild man > gpubuild.1"},
+		},
+		run: func(_ context.Context, a *invocation, _ cargo.Line) error { return a.Shell.Data(pages().Manual()) },
+	}
+}

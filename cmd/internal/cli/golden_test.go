@@ -15,7 +15,7 @@ import (
 // TestHelpIsGolden compares every page of help; a change of it is read in review.
 func TestHelpIsGolden(t *testing.T) {
 	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}, {"help", "results"},
-		{"help", "ci", "init"}, {"help", "toolchain", "install"}}
+		{"help", "ci", "init"}, {"help", "toolchain", "install"}, {"man"}}
 	for _, verb := range cli.VerbNames() {
 		pages = append(pages, []string{verb, "--help"})
 	}
@@ -30,7 +30,7 @@ func TestHelpIsGolden(t *testing.T) {
 				t.Errorf("help is data and belongs on stdout; stderr has %q", err.String())
 			}
 			for i, line := range strings.Split(out.String(), "\n") {
-				if utf8.RuneCountInString(line) > console.Width && !strings.Contains(line, "  ") {
+				if page[0] != "man" && utf8.RuneCountInString(line) > console.Width && !strings.Contains(line, "  ") {
 					t.Errorf("line %d has more than %d columns: %s", i+1, console.Width, line)
 				}
 			}

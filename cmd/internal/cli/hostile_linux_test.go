@@ -78,7 +78,7 @@ func everyVerb() [][]string {
 		"report": {"report", "."}, "audit": {"audit", "Cargo.toml"}, "bundle": {"bundle", "Cargo.toml"}, "exec": {"exec", "--", "true"},
 		"toolchain": {"toolchain", "list"}, "explain": {"explain", "gpubuild.toml"}, "init": {"init", "--stdout"},
 		"cache":      {"cache", "dir"},
-		"completion": {"completion", "bash"}, "ci": {"ci", "init", "github", "--stdout"},
+		"completion": {"completion", "bash"}, "man": {"man"}, "ci": {"ci", "init", "github", "--stdout"},
 		"doctor": {"doctor"},
 		"cargo":  {"cargo", "metadata", "--no-deps", "--offline"}, "version": {"version"},
 	}

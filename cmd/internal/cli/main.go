@@ -1,5 +1,5 @@
-// Package cli is gpubuild's command line: it reads the arguments into the options of one verb and calls that verb. It owns help
-// and completion, and decides nothing about a build.
+// Package cli is gpubuild's command line: it reads the arguments into the options of one verb and calls that verb. It owns help,
+// completion and the manual page, and decides nothing about a build.
 package cli
 
 import (

@@ -20,7 +20,7 @@ func toolchainVerb() verb {
 		}
 	}
 	return verb{
-		Verb: help.Verb{Name: "toolchain", Usage: "list, install or remove CUDA toolkits"},
+		Verb: help.Verb{Name: "toolchain", Usage: "list, install, use or remove CUDA toolkits"},
 		verbs: []verb{
 			{
 				Verb: help.Verb{
@@ -51,6 +51,16 @@ func toolchainVerb() verb {
 					json,
 				},
 				run: with(toolkits.Install),
+			},
+			{
+				Verb: help.Verb{
+					Name: "use", Args: "[VERSION|DIR|default]", Usage: "choose the toolkit of all your builds, or show the choice",
+					Examples: []string{"gpubuild toolchain use 13.4", "gpubuild toolchain use default"},
+					Text: "The choice is kept in your own configuration file. --gpu-toolkit, GPUBUILD_CUDA and the project's " +
+						"gpubuild.toml take precedence. `use default` removes it.",
+				},
+				flags: []*flag{json},
+				run:   with(toolkits.Use),
 			},
 			{
 				Verb: help.Verb{

@@ -14,7 +14,7 @@ func verbs() []verb {
 	return []verb{
 		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), scanVerb(),
 		proveVerb(), receiptVerb(), reportVerb(), auditVerb(), bundleVerb(), watchVerb(), execVerb(), toolchainVerb(),
-		ciVerb(), explainVerb(), initVerb(), cacheVerb(), completionVerb(pages), versionVerb(),
+		ciVerb(), explainVerb(), initVerb(), cacheVerb(), completionVerb(pages), manVerb(pages), versionVerb(),
 	}
 }
 

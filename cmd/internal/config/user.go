@@ -3,10 +3,12 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // UserVariable names the user's own configuration file, in place of the usual one.
@@ -15,7 +17,7 @@ const UserVariable = "GPUBUILD_CONFIG"
 // User is what a person set for all projects, in a file of their own. A repository has no say in it.
 type User struct {
 	Path string `toml:"-"`
-	// The CUDA toolkit of all projects that name none: a version or a directory.
+	// The CUDA toolkit of all projects that name none: a version or a directory. `gpubuild toolchain use` writes it.
 	CUDA string `toml:"cuda"`
 	// Repositories that may name compilers and toolkits of their own, as --gpu-trust-project allows for one command.
 	Trust []string `toml:"trust"`
@@ -73,4 +75,32 @@ func ReadUser(path string, data []byte) (User, error) {
 			"name a version or a root here, and give --gpu-toolkit=fetch on the command line", "cuda")
 	}
 	return u, nil
+}
+
+var cudaLine = lazyregexp.New(`(?m)^[ \t]*["']?cuda["']?[ \t]*=.*(\n|\z)`)
+
+// WithCUDA answers the file with another toolkit in it, or with none, and all else as it was.
+func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
+	before, err := ReadUser(path, data)
+	if err != nil {
+		return nil, err
+	}
+	var line []byte
+	if cuda != "" {
+		var b bytes.Buffer
+		if err := toml.NewEncoder(&b).Encode(map[string]string{"cuda": cuda}); err != nil {
+			return nil, err
+		}
+		line = b.Bytes()
+	}
+	out := slices.Concat(line, data)
+	if at := cudaLine.FindIndex(data); at != nil {
+		out = slices.Concat(data[:at[0]], line, data[at[1]:])
+	}
+	after, err := ReadUser(path, out)
+	if err != nil || after.CUDA != cuda || after.Redist != before.Redist || !slices.Equal(after.Trust, before.Trust) {
+		return nil, Source{Path: path, Data: data}.wrong("cuda is written in a way that cannot be changed",
+			fmt.Sprintf("write cuda = %q on a line of its own", cuda), "cuda")
+	}
+	return out, nil
 }

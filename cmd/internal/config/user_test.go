@@ -1,6 +1,8 @@
 package config
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"gpubuild/buildenv"
@@ -30,6 +32,36 @@ func TestUserPath(t *testing.T) {
 	for _, tt := range tests {
 		if got := UserPath(buildenv.Host{OS: tt.os, Home: tt.home, Env: buildenv.NewEnv(tt.os, tt.env)}); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestWithCUDA(t *testing.T) {
+	tests := map[string]struct{ data, cuda, want, err string }{
+		"a new file": {"", "13.4", "cuda = \"13.4\"\n", ""},
+		"another one": {
+			"# mine\ncuda = \"12.8\" # old\nredist = \"/r\"\n",
+			"13.4",
+			"# mine\ncuda = \"13.4\"\nredist = \"/r\"\n",
+			"",
+		},
+		"none":                 {"# mine\ncuda = '12.8'", "", "# mine\n", ""},
+		"none where none was":  {"redist = \"/r\"\n", "", "redist = \"/r\"\n", ""},
+		"next to another":      {"redist = \"/r\"\n", "13", "cuda = \"13\"\nredist = \"/r\"\n", ""},
+		"a path of Windows":    {"", `C:\Program Files\cüda`, "cuda = \"C:\\\\Program Files\\\\cüda\"\n", ""},
+		"in several lines":     {"cuda = \"\"\"\n13\"\"\"\n", "12", "", "cannot be changed"},
+		"a file that is wrong": {"cuda = \n", "12", "", "config.toml:1"},
+		"an unknown key":       {"cuda = '12'\nfetch = true\n", "13", "", `config.toml:2: unknown key "fetch"`},
+		"no download":          {"cuda = 'fetch'\n", "13", "", "names no toolkit"},
+	}
+	for name, tt := range tests {
+		got, err := WithCUDA("config.toml", []byte(tt.data), tt.cuda)
+		var hint *Error
+		switch {
+		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err) || !errors.As(err, &hint) || hint.Hint() == ""):
+			t.Errorf("%s: got %v, want %q", name, err, tt.err)
+		case tt.err == "" && (err != nil || string(got) != tt.want):
+			t.Errorf("%s: got %q, %v; want %q", name, got, err, tt.want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ var (
 	completionPwsh string
 )
 
-// Script answers a shell's completion script.
+// Script answers a shell's completion script, or the manual page.
 func (p Pages) Script(name string) (string, bool) {
 	switch name {
 	case "bash":
@@ -37,6 +37,8 @@ func (p Pages) Script(name string) (string, bool) {
 		return completionFish, true
 	case "pwsh", "powershell":
 		return completionPwsh, true
+	case "man":
+		return p.Manual(), true
 	}
 	return "", false
 }
@@ -221,7 +223,7 @@ func (p Pages) positional(verb string, n int) candidates {
 	}
 	switch verb {
 	case "completion":
-		c.words("", "bash", "zsh", "fish", "pwsh")
+		c.words("", "bash", "zsh", "fish", "pwsh", "man")
 	case "help":
 		c.words("topic", topics...)
 		for _, v := range p.Verbs {

@@ -1,4 +1,4 @@
-// Package help makes what a user reads about the command line: help, its topics, and the candidates of completion. It is
+// Package help makes what a user reads about the command line: help, its topics, the manual page, and the candidates of completion. It is
 // given the verbs and flags as tables, and reads no command line itself.
 package help
 

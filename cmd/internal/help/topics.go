@@ -43,7 +43,7 @@ var variables = []struct{ Name, Meaning string }{
 	{"GPUBUILD_CACHE", "the directory of the cache: toolkits, the probe, compiled kernels"},
 	{"GPUBUILD_CONFIG", "your own configuration file (cuda, redist, trust), instead of gpubuild/config.toml in your configuration " +
 		"directory"},
-	{"GPUBUILD_CUDA", "the toolkit to use, below --gpu-toolkit; then gpubuild.toml, then `cuda` in your own configuration"},
+	{"GPUBUILD_CUDA", "the toolkit to use, below --gpu-toolkit; then gpubuild.toml, then `gpubuild toolchain use`"},
 	{"GPUBUILD_READ_ALONG", "never: cargo writes to the terminal directly; a build that fails there is not explained"},
 	{
 		"GPUBUILD_REDIST",

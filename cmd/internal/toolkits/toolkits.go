@@ -1,4 +1,4 @@
-// Package toolkits lists, installs and removes CUDA toolkits for `toolchain`, and shows and empties the cache for `cache`.
+// Package toolkits lists, installs, chooses and removes CUDA toolkits for `toolchain`, and shows and empties the cache for `cache`.
 package toolkits
 
 import (
@@ -38,6 +38,12 @@ type Listed struct {
 // Installed is the answer of `toolchain install`.
 type Installed struct {
 	Root string `json:"root"`
+}
+
+// Chosen is the answer of `toolchain use`.
+type Chosen struct {
+	CUDA string `json:"cuda"` // empty: none
+	Path string `json:"path"`
 }
 
 // Removed is the answer of `toolchain remove`.
@@ -167,6 +173,33 @@ func Install(ctx context.Context, m *session.Machine, o Options, rest []string) 
 	return m.Shell.Data(root + "\n")
 }
 
+// Use sets, shows or drops the toolkit that this user's builds take when nobody says anything else.
+func Use(_ context.Context, m *session.Machine, o Options, rest []string) error {
+	u, err := tools.User(m.Host)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 1 {
+		if u, err = tools.Use(m, rest[0]); err != nil {
+			return err
+		}
+	}
+	if o.JSON != nil {
+		return report.Answer(m, o.JSON, "toolchain-use", true, nil, Chosen{CUDA: u.CUDA, Path: u.Path})
+	}
+	if u.CUDA == "" {
+		m.Shell.Note("no toolkit is chosen in %s: builds use the newest that works", u.Path)
+		return nil
+	}
+	if err := m.Shell.Data(u.CUDA + "\n"); err != nil {
+		return err
+	}
+	if v := m.Host.Env.Get("GPUBUILD_CUDA"); v != "" {
+		m.Shell.Note("GPUBUILD_CUDA=%s is set here and wins over it", v)
+	}
+	return nil
+}
+
 // called are the toolkits that words mean, each a name, a root or a version.
 func called(installed []install.Installation, names []string) ([]install.Installation, error) {
 	var meant []install.Installation
@@ -203,6 +236,22 @@ func Remove(ctx context.Context, m *session.Machine, o Options, names []string) 
 		}
 		roots = append(roots, in.Root)
 		m.Shell.Status("Removed", "%s", in.Root)
+		if err := forget(m, in); err != nil {
+			return err
+		}
 	}
 	return report.Answer(m, o.JSON, "toolchain-remove", true, nil, Removed{Roots: roots})
+}
+
+// forget drops the user's own choice where it was the toolkit that was just removed.
+func forget(m *session.Machine, gone install.Installation) error {
+	u, err := tools.User(m.Host)
+	if err != nil || !tools.Unused(m, u, gone) {
+		return nil
+	}
+	if _, err := tools.Use(m, "default"); err != nil {
+		return err
+	}
+	m.Shell.Note("your builds used CUDA %s by `gpubuild toolchain use`; now they use the newest toolkit that works", u.CUDA)
+	return nil
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
@@ -15,8 +18,12 @@ import (
 	"gpubuild/toolchain/install"
 )
 
-// inCache is the origin of a toolkit in our cache.
-const inCache = "gpubuild's cache"
+const (
+	// byUse is the origin of the toolkit in the user's own configuration.
+	byUse = toolchain.ByUse
+	// inCache is the origin of a toolkit in our cache.
+	inCache = "gpubuild's cache"
+)
 
 // User reads the user's own configuration; no file is an empty one.
 func User(h buildenv.Host) (config.User, error) {
@@ -46,7 +53,7 @@ func readUser(h buildenv.Host, path string) ([]byte, error) {
 func Installed(m *session.Machine) []cuda.Toolkit { return cuda.Find(m.Host, ours(m)) }
 
 // Default is what Installed lists, with the directory of the toolkit that builds try first where neither a flag nor the project names one,
-// and who chose it: GPUBUILD_CUDA, the user's own configuration, or nobody.
+// and who chose it: GPUBUILD_CUDA, `use`, or nobody.
 func Default(m *session.Machine) (found []cuda.Toolkit, root, by string, err error) {
 	wish, by := m.Host.Env.Get("GPUBUILD_CUDA"), "GPUBUILD_CUDA"
 	if wish == "" {
@@ -54,7 +61,7 @@ func Default(m *session.Machine) (found []cuda.Toolkit, root, by string, err err
 		if err != nil {
 			return nil, "", "", err
 		}
-		wish, by = u.CUDA, u.Path
+		wish, by = u.CUDA, byUse
 	}
 	extra := ours(m)
 	switch {
@@ -113,4 +120,56 @@ func ours(m *session.Machine) (extra []cuda.Candidate) {
 		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: inCache})
 	}
 	return extra
+}
+
+// Use writes the toolkit that this user's builds take when nobody says anything else: a version or a directory, or "default" for none. A
+// toolkit that is not there would only fail later, and far from here.
+func Use(m *session.Machine, what string) (config.User, error) {
+	h, path := m.Host, config.UserPath(m.Host)
+	if path == "" {
+		return config.User{}, &config.Error{Path: "your configuration", Problem: "there is no home directory to keep it in",
+			Fix: "set " + config.UserVariable + " to a file"}
+	}
+	value := ""
+	if what != "default" {
+		var extra []cuda.Candidate
+		if strings.ContainsAny(what, `/\`) || h.IsDir(h.Abs(what)) && !toolchain.IsVersion(what) {
+			what = h.Abs(what)
+			extra = append(extra, cuda.Candidate{Root: what, Origin: byUse})
+		}
+		if _, err := first(cuda.Find(h, append(extra, ours(m)...)), what); err != nil {
+			return config.User{}, err
+		}
+		value = what
+	}
+	data, err := readUser(h, path)
+	if err != nil {
+		return config.User{}, err
+	}
+	out, err := config.WithCUDA(path, data, value)
+	if err != nil {
+		return config.User{}, err
+	}
+	if string(out) != string(data) {
+		// A file renamed into place would replace a link to a file that the user keeps elsewhere, so the link's target is written.
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			real = path
+		}
+		if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
+			return config.User{}, &config.Error{Path: path, Problem: err.Error(), Fix: "name another file by " + config.UserVariable}
+		}
+		if err := cache.WriteFile(real, out, 0o600); err != nil {
+			return config.User{}, &config.Error{Path: path, Problem: err.Error(),
+				Fix: "make its directory writable, or name another file by " + config.UserVariable}
+		}
+	}
+	return config.ReadUser(path, out)
+}
+
+// Unused says whether the user's own configuration names a toolkit that was removed, and no other one answers to the name.
+func Unused(m *session.Machine, u config.User, gone install.Installation) bool {
+	named := u.CUDA != "" && (u.CUDA == gone.Root || u.CUDA == gone.CUDA.String() || u.CUDA == gone.Release)
+	_, err := toolchain.First(Installed(m), u.CUDA)
+	return named && err != nil
 }

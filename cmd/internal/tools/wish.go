@@ -40,7 +40,7 @@ func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 		if err != nil {
 			return w, err
 		}
-		w.CUDA, w.from = u.CUDA, u.Path
+		w.CUDA, w.from = u.CUDA, byUse
 	}
 	if w.CUDA != "" {
 		w.CUDAOrigin = w.from
@@ -61,7 +61,11 @@ func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 		s.Machine.Shell.Warning("%s", in.Unusable())
 	}
 	for _, in := range installed {
-		w.extra = append(w.extra, cuda.Candidate{Root: in.Root, Origin: inCache})
+		origin := inCache
+		if w.CUDAOrigin == byUse && w.CUDA == in.CUDA.String() {
+			origin += ", " + byUse
+		}
+		w.extra = append(w.extra, cuda.Candidate{Root: in.Root, Origin: origin})
 	}
 	return w, nil
 }
