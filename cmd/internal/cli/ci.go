@@ -66,11 +66,14 @@ func ciVerb() verb {
 }
 
 // runCIInit writes a workflow.
-func runCIInit(_ context.Context, a *invocation, o ciOptions, l cargo.Line) error {
+func runCIInit(ctx context.Context, a *invocation, o ciOptions, l cargo.Line) error {
 	if len(l.Features) > 0 || l.AllFeatures || l.NoDefault {
 		return usage("`gpubuild ci init` takes no features", "it writes a build for each feature that leads to a GPU crate; edit the file")
 	}
 	s, err := session.Open(a.Machine, l)
+	if err == nil {
+		s, err = s.WithMetadata(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -143,12 +143,9 @@ func OpenUnlocked(ctx context.Context, m *session.Machine, line cargo.Line) (Jud
 }
 
 func fromManifests(ctx context.Context, s *session.Session, missing []string) (j Judged, err error) {
-	tool, err := cargo.Find(s.Machine.Host, s.Line)
-	if err != nil {
+	if s, err = s.WithMetadata(ctx); err != nil {
 		return j, err
 	}
-	project, _ := s.Packages(ctx, tool, true)
-	s = s.Knowing(project)
 	j.Session = s
 	r := s.Request()
 	selected, known := s.Project.Selection(r)

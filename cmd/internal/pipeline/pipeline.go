@@ -189,7 +189,6 @@ func (c Command) demandsProof(s *session.Session) bool {
 // noGPUWork is plain cargo. A proof that was requested and cannot be made must not look like a success.
 func noGPUWork(ctx context.Context, c Command, s *session.Session, why string) (r Result, err error) {
 	m := c.Machine
-	noteLeftOff(c, s)
 	r.Session = s
 	demanded := c.demandsProof(s)
 	switch {
@@ -278,6 +277,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	case a == nil && refused && !asked.RequestsGPU() && len(s.Config.GPUPackages.Value) == 0: // cargo says so itself
 		return noGPUWork(ctx, c, s, "cargo refuses the build")
 	case a != nil && c.withoutGPU(a):
+		noteLeftOff(c, r.Features.Session)
 		return noGPUWork(ctx, c, s, "no GPU crate is linked")
 	case a != nil:
 		r.Findings = r.Features.Findings()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/features/graph"
@@ -90,6 +91,19 @@ func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool)
 		s.Machine.Shell.Detail("cargo is not asked for its packages: %v", err)
 	}
 	return cmp.Or(g.Project, s.Project), refused
+}
+
+// WithMetadata is the session with the project as cargo's metadata of the workspace alone has it.
+func (s *Session) WithMetadata(ctx context.Context) (*Session, error) {
+	tool, err := cargo.Find(s.Machine.Host, s.Line)
+	if err != nil {
+		return nil, err
+	}
+	p, refused := s.Packages(ctx, tool, true)
+	if p == s.Project {
+		return nil, exit.Errorf(exit.Config, "", "cargo refuses the workspace: %s", strings.TrimPrefix(strings.TrimSpace(refused), "error: "))
+	}
+	return s.Knowing(p), nil
 }
 
 func (s *Session) metadata(ctx context.Context, tool cargo.Tool, private cargo.Private, workspace bool) (*manifest.Metadata, string) {

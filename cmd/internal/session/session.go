@@ -86,10 +86,15 @@ func readConfig(m *Machine, project *manifest.Project) (config.Config, error) {
 	})
 }
 
-// Anywhere is the session of the working directory, which need not be in a project.
+// Anywhere is the session of the working directory, which need not be in a project. Since cargo is not asked, a manifest that cannot be read
+// is an error: it may configure this command.
 func Anywhere(m *Machine, line cargo.Line) (*Session, error) {
 	if _, none := manifest.Find(m.Host, m.Host.Cwd); none == nil {
-		return Open(m, line)
+		s, err := Open(m, line)
+		if err == nil && len(s.Project.Doubts) > 0 {
+			return nil, exit.Errorf(exit.Config, "cargo metadata --no-deps --format-version 1", "%s", s.Project.Doubts[0])
+		}
+		return s, err
 	}
 	read, err := readPlaces(m, []place{{m.Host.Abs("gpubuild.toml"), ""}})
 	return &Session{m, line, &manifest.Project{Root: m.Host.Cwd}, read}, err
