@@ -68,7 +68,8 @@ type Facts struct {
 	Assumed      string // the feature of the project that it is checked with although the command line has none
 	Install      string // the command that installs a toolkit for the project; empty: none is known
 	Cache        string // our own cache
-	NoCache      Lack   // why it cannot be used
+	NoCache      Lack   // why it cannot be used: every build ends
+	Unkept       Lack   // why nothing can be kept in it: builds go through
 	Toolchain    toolchain.Facts
 	Needs        toolchain.Needs
 	Chosen       toolchain.Set
@@ -244,13 +245,13 @@ func checkCache(f Facts) Check {
 			Breaks: "every build through gpubuild",
 		}
 	}
+	if f.Unkept.Why != "" {
+		return Check{ID: "cache", State: Info, Says: "gpubuild's " + f.Unkept.Why + ": builds go through and keep nothing", Fix: f.Unkept.Fix}
+	}
 	return Check{ID: "cache", State: OK, Says: f.Cache}
 }
 
 func checkProject(f Facts) Check {
-	if f.ProjectBad && f.NoCache.Why != "" {
-		return Check{ID: "project", State: Info, Says: f.NoProject.Why}
-	}
 	if f.ProjectBad {
 		return Check{
 			ID:     "project",
@@ -541,6 +542,9 @@ func (f Facts) lacks(c Check) Check {
 }
 
 func checkProbe(f Facts) Check {
+	if f.Unkept.Why != "" {
+		return f.lacks(Check{ID: "probe", Says: "there is no place to build the probe (see cache)", Breaks: "a proof", Fix: f.Unkept.Fix})
+	}
 	if f.Compiler != "" {
 		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
 	}

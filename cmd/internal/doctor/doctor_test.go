@@ -162,8 +162,10 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			f.Project, f.NoProject.Why, f.ProjectBad = "", "error: no such feature",
 				true
 		}, "project", doctor.Misfit, doctor.Misfit},
-		{"a cache that cannot be written to", func(f *doctor.Facts) { f.NoCache.Why = "cache /x cannot be written to: read-only file system" },
+		{"a cache that others may write to", func(f *doctor.Facts) { f.NoCache.Why = "cache: /x belongs to user 7" },
 			"cache", doctor.Misfit, doctor.Misfit},
+		{"a cache that cannot be written to", func(f *doctor.Facts) { f.Unkept.Why = "cache /x cannot be written to: read-only file system" },
+			"cache", doctor.Info, doctor.OK},
 		{"no project", func(f *doctor.Facts) { f.Project = "" }, "project", doctor.Info, doctor.OK},
 		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit,
 			doctor.Misfit},

@@ -67,7 +67,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 				f.Stops = &Stop{p.Answer.Findings[max(at, 0)].Finding, "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)}
 			}
 		} else {
-			f.notOpened(m, err)
+			f.notOpened(err)
 		}
 	}
 	if t := o.Tools.Toolkit; t == "fetch" || t == "" && m.Host.Env.Get("GPUBUILD_CUDA") == "fetch" {
@@ -149,10 +149,10 @@ func startNVCC(ctx context.Context, m *session.Machine, guard *tools.Guard, set 
 	return ""
 }
 
-// TryCache makes the cache's directory: a project may not have been looked at, or only parts of the cache.
+// TryCache makes the cache's directory.
 func (f *Facts) TryCache() {
 	if err := cache.Make(f.Cache); err != nil && f.NoCache.Why == "" {
-		f.NoCache = lackOf(err)
+		f.Unkept = lackOf(err)
 	}
 }
 
@@ -201,7 +201,7 @@ func ownFeature(ctx context.Context, m *session.Machine, l cargo.Line) string {
 }
 
 // notOpened says why there is no project to look at.
-func (f *Facts) notOpened(m *session.Machine, err error) {
+func (f *Facts) notOpened(err error) {
 	if _, ok := errors.AsType[*manifest.NotFoundError](err); ok {
 		f.NoProject.Why = err.Error()
 		return
@@ -211,18 +211,6 @@ func (f *Facts) notOpened(m *session.Machine, err error) {
 	if ok && f.NoProject.Fix == "" && strings.Contains(string(refused.Stderr), "--> ") {
 		f.NoProject.Fix = "correct the line that cargo shows"
 	}
-	var unwritable *cache.ReadOnlyError
-	var open *cache.OpenError
-	switch {
-	case m.NoCache != nil:
-	case errors.As(err, &unwritable):
-		f.NoCache = lackOf(unwritable)
-	case errors.As(err, &open):
-		f.NoCache = lackOf(open)
-	default:
-		return
-	}
-	f.NoProject = Lack{Why: "cargo's answers have no place (see cache)"}
 }
 
 // urlUser is the user and the password of a URL.
