@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"io"
@@ -32,6 +33,7 @@ type object struct {
 	machine elf.Machine
 	interp  string
 	needed  []string
+	audited bool // the loader would run a library of the file's choice
 }
 
 func (o *object) kind() string {
@@ -99,11 +101,55 @@ func parse(path string, r io.ReaderAt) (*object, error) {
 			o.interp = strings.TrimRight(string(text), "\x00")
 		}
 	}
+	o.audited = audited(f)
 	o.needed, err = f.ImportedLibraries()
 	if err != nil {
 		return nil, notELF(path, err)
 	}
 	return o, nil
+}
+
+// audited reports whether glibc's loader would run an audit library that the file names (DT_AUDIT, DT_DEPAUDIT), which it does even where
+// it only lists. It reads the dynamic section as the loader does, by its address (elf/rtld.c): section headers can say something else. A
+// layout that no linker makes, so that the loader could read other bytes, counts as one.
+func audited(f *elf.File) bool {
+	var dynamic, in *elf.Prog
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_DYNAMIC && dynamic != nil {
+			return true
+		} else if p.Type == elf.PT_DYNAMIC {
+			dynamic = p
+		}
+	}
+	if dynamic == nil {
+		return false
+	}
+	page := map[elf.Machine]uint64{elf.EM_X86_64: 4 << 10}[f.Machine]
+	page = cmp.Or(page, 64<<10) // the most that aarch64 has
+	for _, p := range f.Progs {
+		begin, end := p.Vaddr/page*page, (p.Vaddr+p.Memsz+page-1)/page*page
+		if p.Type == elf.PT_LOAD && dynamic.Vaddr < end && dynamic.Vaddr+max(dynamic.Memsz, dynamic.Filesz) > begin {
+			if in != nil {
+				return true
+			}
+			in = p
+		}
+	}
+	if in == nil || dynamic.Off-in.Off != dynamic.Vaddr-in.Vaddr || dynamic.Filesz > 1<<20 {
+		return true
+	}
+	entry := make([]byte, 16)
+	for r := dynamic.Open(); ; {
+		if _, err := io.ReadFull(r, entry); err != nil {
+			return true // it has no end
+		}
+		switch elf.DynTag(f.ByteOrder.Uint64(entry)) {
+		case elf.DT_NULL:
+			return false
+		case elf.DT_AUDIT, elf.DT_DEPAUDIT:
+			return true
+		}
+	}
 }
 
 // reaches says whether a file has all bytes of a part.

@@ -3,6 +3,8 @@ package loader
 import (
 	"bytes"
 	"context"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -91,12 +93,33 @@ func built(t *testing.T) string {
 	cc(program, "-Wl,--no-as-needed", "stubs/libcuda.so.1", "-o", "cuda")
 	cc(program, "-Wl,--dynamic-linker=/opt/evil/ld.so", "-o", "evil")
 	cc("int main(void){return 77;}", "-static", "-o", "static")
+	cc(program, "-Wl,--audit=/opt/evil/audit.so", "-o", "audited")
+	cc(program, "-Wl,--depaudit=/opt/evil/audit.so", "-o", "depaudited")
+	shorten(t, filepath.Join(dir, "audited"), filepath.Join(dir, "hidden"))
 	for name, text := range map[string]string{"text/liba.so.1": "GROUP ( liba.so.1 )", "text/libb.so.1": ""} {
 		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "text"), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return dir
+}
+
+// shorten copies a program whose section header of .dynamic ends after one entry: only debug/elf reads that, and no loader.
+func shorten(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, n := binary.LittleEndian.Uint64(data[0x28:]), slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == ".dynamic" })
+	binary.LittleEndian.PutUint64(data[table+uint64(n)*64+0x20:], 16)
+	if err := os.WriteFile(to, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // show writes what was found, one library a line, without those of the system.
@@ -167,16 +190,18 @@ func opens(t *testing.T, dir string) {
 	}
 }
 
-// neverTheFilesOwn: a repository could name any program as the loader of its files.
+// neverTheFilesOwn: a repository could name any program as the loader of its files, and any library for it to run.
 func neverTheFilesOwn(t *testing.T, dir string) {
 	h := here(t, dir)
 	nobody := &answers{}
-	libs, err := Resolve(t.Context(), h, nobody, filepath.Join(dir, "evil"), nil)
-	if err != nil || len(nobody.asked) > 0 || len(libs) == 0 || libs[0].Kind != Unknown {
-		t.Errorf("a loader of its own: %+v, %v, asked %v", libs, err, nobody.asked)
+	for _, name := range []string{"evil", "audited", "depaudited", "hidden"} {
+		libs, err := Resolve(t.Context(), h, nobody, filepath.Join(dir, name), nil)
+		if err != nil || len(nobody.asked) > 0 || len(libs) == 0 || libs[0].Kind != Unknown {
+			t.Errorf("%s: %+v, %v, asked %v", name, libs, err, nobody.asked)
+		}
 	}
 	h.Arch = "arm64"
-	libs, err = Resolve(t.Context(), h, nobody, filepath.Join(dir, "app"), nil)
+	libs, err := Resolve(t.Context(), h, nobody, filepath.Join(dir, "app"), nil)
 	if h.Arch != runtime.GOARCH && (err != nil || len(nobody.asked) > 0 || len(libs) == 0 || libs[0].Kind != Unknown) {
 		t.Errorf("of another processor: %+v, %v, asked %v", libs, err, nobody.asked)
 	}
