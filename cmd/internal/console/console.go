@@ -136,9 +136,13 @@ func (s *Shell) Failure(err error) {
 // Hint writes what to do, on a line of its own behind a blank one.
 func (s *Shell) Hint(text string) {
 	if text != "" {
-		text = strings.ReplaceAll(text, toolchain.Fetch, cmp.Or(s.Fetch, "gpubuild toolchain install"))
-		s.line("\n"+s.paint(cyan, "hint")+": ", text)
+		s.line("\n"+s.paint(cyan, "hint")+": ", s.Pasteable(text))
 	}
+}
+
+// Pasteable is a hint with the user's own command line in place of toolchain.Fetch.
+func (s *Shell) Pasteable(hint string) string {
+	return strings.ReplaceAll(hint, toolchain.Fetch, cmp.Or(s.Fetch, "gpubuild toolchain install"))
 }
 
 // Finding writes a finding: its message, the place, the evidence when verbose, and the fix.

@@ -106,7 +106,7 @@ func failure(m *session.Machine, end error, verb string) (finding.Finding, bool)
 	if end == nil || errors.As(end, &code) {
 		return finding.Finding{}, false
 	}
-	f := finding.Of(finding.Finding{ID: "gpubuild.failed", Message: worded(end), Fix: exit.Hint(end)})
+	f := finding.Of(finding.Finding{ID: "gpubuild.failed", Message: worded(end), Fix: m.Shell.Pasteable(exit.Hint(end))})
 	var conf *config.Error
 	child, failed := end.(*buildenv.ExitError)
 	switch {
