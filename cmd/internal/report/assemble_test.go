@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
@@ -57,7 +58,7 @@ func TestAssemble(t *testing.T) {
 		{"of marked tests only those count", report.Stages{Result: of("test", marked), Judged: true, Made: checks(report.CheckRun, exit.Code(exit.Unproved)), Proving: report.Proving{Asked: true, MarkedOnly: true}}, exit.Code(exit.Unproved),
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run passed, proof gpu failed, proof other skipped"},
 	}
-	m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
+	m := &session.Machine{Shell: &console.Shell{}, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			r := report.Assemble(m, []string{tt.stages.Verb}, tt.stages, tt.end)
