@@ -270,7 +270,7 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 		part  Part
 	}{
 		{complete, PartToolkit}, {versions, PartToolkit}, {driver, PartToolkit}, {archs, PartCapability},
-		{links, PartLibraries},
+		{links, PartToolkit},
 	} {
 		v := check.judge(f, n, t, arch)
 		if tr.step, tr.part = i, check.part; v.why != "" {

@@ -35,7 +35,6 @@ const (
 	PartCompiler   Part = "host.compiler"
 	PartSDK        Part = "windows.sdk"
 	PartCUDNN      Part = "cudnn"
-	PartLibraries  Part = "link.libraries"
 	PartROCm       Part = "rocm"
 )
 
