@@ -184,21 +184,16 @@ func (m *Machine) private(project string) (p cargo.Private, done func(), err err
 
 // graphKey names the question: the arguments, where they were given, and every variable that cargo, rustup or rustc reads.
 func (s *Session) graphKey(tool cargo.Tool, q Question) string {
-	parts := []string{version.Number(), tool.Path, tool.Dir, s.Project.Manifest}
-	for _, on := range []bool{q.Own, q.Places} {
-		parts = append(parts, map[bool]string{true: "1", false: "0"}[on])
-	}
+	parts := []string{version.Number(), tool.Path, tool.Dir, s.Project.Manifest, fmt.Sprint(q)}
 	parts = append(parts, s.Line.Words()...)
 	if rustc, err := s.Machine.Host.LookPath("rustc"); err == nil { // another one may come first on the same PATH
 		parts = append(parts, rustc)
 	}
+	read := []string{"CARGO", "RUST", "HOME", "USERPROFILE", "PATH", "CC", "CFG_", "TARGET", "HOST"}
 	for _, e := range tool.Env.Entries() {
 		name, _, _ := strings.Cut(strings.ToUpper(e), "=")
-		for _, prefix := range []string{"CARGO", "RUST", "HOME", "USERPROFILE", "PATH", "CC", "CFG_", "TARGET", "HOST"} {
-			if strings.HasPrefix(name, prefix) {
-				parts = append(parts, e)
-				break
-			}
+		if slices.ContainsFunc(read, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+			parts = append(parts, e)
 		}
 	}
 	return memo.Key(parts...)
@@ -210,10 +205,8 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 	h, w := s.Machine.Host, watchList{host: s.Machine.Host, seen: map[string]bool{}}
 	w.local(s.Project.RootManifest)
 	w.local(s.Project.Manifest)
-	for _, list := range [][]*manifest.Package{s.Project.Members, s.Project.Locals} {
-		for _, p := range list {
-			w.local(p.Manifest)
-		}
+	for _, p := range slices.Concat(s.Project.Members, s.Project.Locals) {
+		w.local(p.Manifest)
 	}
 	w.add(s.Project.LockPath)
 	w.add(s.Project.Globbed()...)
@@ -222,11 +215,8 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 			w.add(h.Abs(t))
 		}
 	}
-	starts := []string{h.Cwd, h.Real(h.Cwd)}
-	if s.Line.Dir != "" {
-		starts = append(starts, h.Abs(s.Line.Dir), h.Real(h.Abs(s.Line.Dir)))
-	}
-	for _, start := range starts {
+	at := h.Abs(s.Line.Dir)
+	for _, start := range []string{h.Cwd, h.Real(h.Cwd), at, h.Real(at)} {
 		for dir := range h.Upwards(start) {
 			w.add(h.Join(dir, ".cargo", "config.toml"), h.Join(dir, ".cargo", "config"), h.Join(dir, "rust-toolchain"),
 				h.Join(dir, "rust-toolchain.toml"))

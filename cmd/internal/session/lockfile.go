@@ -22,12 +22,11 @@ func (s *Session) KeepLock(do func() error) error {
 		mode = fi.Mode().Perm()
 	}
 	err := do()
-	now, gone := h.ReadFile(path, sourceLimit)
-	switch {
-	case missing == nil && gone == nil && bytes.Equal(old, now), missing != nil && errors.Is(gone, fs.ErrNotExist):
-		return err
-	case missing != nil:
-		return errors.Join(err, os.Remove(path))
+	switch now, gone := h.ReadFile(path, sourceLimit); {
+	case missing != nil && gone == nil:
+		err = errors.Join(err, os.Remove(path))
+	case missing == nil && !bytes.Equal(old, now):
+		err = errors.Join(err, cache.WriteFile(path, old, mode))
 	}
-	return errors.Join(err, cache.WriteFile(path, old, mode))
+	return err
 }

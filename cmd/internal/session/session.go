@@ -33,8 +33,8 @@ type Session struct {
 // WithoutProject is the session of a verb that also works outside a project: Project is nil, and the configuration is empty.
 func WithoutProject(m *Machine) *Session { return &Session{Machine: m} }
 
-// Open reads the manifests and the configuration. What is wrong with a manifest, cargo says best, and whoever asks it gets to know. If only
-// the configuration is wrong (a *config.Error), it returns the error and a session without a configuration: `gpubuild init` replaces the file.
+// Open reads the manifests and the configuration. What is wrong with a manifest, cargo says best. If only the configuration is wrong (a
+// *config.Error), it returns the error and a session without a configuration: `gpubuild init` replaces the file.
 func Open(m *Machine, line cargo.Line) (*Session, error) {
 	path, err := findManifest(m, line)
 	if err != nil {
@@ -86,8 +86,8 @@ func readConfig(m *Machine, project *manifest.Project) (config.Config, error) {
 	})
 }
 
-// Anywhere is the session of the working directory, which need not be in a project. Since cargo is not asked, a manifest that cannot be read
-// is an error: it may configure this command.
+// Anywhere is the session of the working directory, which need not be in a project. A manifest that cannot be read is an error, since cargo
+// is not asked: it may configure this command.
 func Anywhere(m *Machine, line cargo.Line) (*Session, error) {
 	if _, none := manifest.Find(m.Host, m.Host.Cwd); none == nil {
 		s, err := Open(m, line)
