@@ -10,8 +10,6 @@ import (
 	"gpubuild/buildenv/exit"
 )
 
-const graphLimit = 256 << 20 // bytes of a unit graph; entrenar's (456 packages) is below 1 MiB
-
 // Graph is cargo's unit graph: what it will compile and run, and with which features.
 type Graph struct {
 	Version int    `json:"version"`
@@ -44,46 +42,29 @@ type UnitDep struct {
 
 // Parse reads the answer of `cargo build --unit-graph`. Another version than 1 is an error.
 func Parse(r io.Reader) (*Graph, error) {
-	data, err := io.ReadAll(io.LimitReader(r, graphLimit+1))
+	g := &Graph{}
+	data, err := io.ReadAll(r)
+	if err == nil {
+		err = json.Unmarshal(data, g)
+	}
+	if err == nil && g.Version != 1 {
+		err = fmt.Errorf("version %d, only 1 is understood", g.Version)
+	}
+	if err == nil && !g.whole() {
+		err = errors.New("a unit has no package, or a number is that of no unit")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("unit graph: %w", err)
-	}
-	bad := func(format string, a ...any) (*Graph, error) {
-		return nil, exit.Errorf(0, "this cargo's answer is not understood: use a stable cargo of 1.78 or newer",
-			"unit graph: "+format, a...)
-	}
-	if len(data) > graphLimit {
-		return bad("larger than %d bytes", graphLimit)
-	}
-	g := &Graph{Version: -1}
-	err = json.Unmarshal(data, g)
-	var wrong *json.SyntaxError
-	switch {
-	case errors.As(err, &wrong):
-		return bad("not JSON: %v", err)
-	case g.Version == -1:
-		return bad("version none, only 1 is understood")
-	case g.Version != 1: // whatever else is wrong, another version explains it
-		return bad("version %d, only 1 is understood", g.Version)
-	case err != nil:
-		return bad("%v", err)
-	}
-	for i, u := range g.Units {
-		if u.PkgID == "" {
-			return bad("unit %d has no pkg_id", i)
-		}
-		for _, d := range u.Dependencies {
-			if d.Index < 0 || d.Index >= len(g.Units) {
-				return bad("unit %d depends on unit %d of %d", i, d.Index, len(g.Units))
-			}
-		}
-	}
-	for _, r := range g.Roots {
-		if r < 0 || r >= len(g.Units) {
-			return bad("root %d of %d units", r, len(g.Units))
-		}
+		return nil, exit.Errorf(0, "this cargo's answer is not understood: use a stable cargo of 1.78 or newer", "unit graph: %w", err)
 	}
 	return g, nil
+}
+
+// whole reports whether every number is that of a unit.
+func (g *Graph) whole() bool {
+	bad := func(i int) bool { return i < 0 || i >= len(g.Units) }
+	return !slices.ContainsFunc(g.Roots, bad) && !slices.ContainsFunc(g.Units, func(u Unit) bool {
+		return u.PkgID == "" || slices.ContainsFunc(u.Dependencies, func(d UnitDep) bool { return bad(d.Index) })
+	})
 }
 
 // Host says whether the unit runs on the building machine and is no part of what it builds. `platform` does not show it: it is empty for

@@ -103,7 +103,7 @@ func (p *Project) complete(pkg Package) *Package {
 	pkg.Manifest = h.Clean(pkg.Manifest)
 	read := p.byPath[pkg.Manifest]
 	for _, one := range slices.Concat(p.Members, p.Locals) { // through a link
-		if read == nil && one.Name == pkg.Name && h.Real(one.Manifest) == pkg.Manifest {
+		if read == nil && one.Name == pkg.Name && h.SamePath(h.Real(one.Manifest), pkg.Manifest) {
 			read, pkg.Manifest = one, one.Manifest
 		}
 	}
