@@ -20,7 +20,6 @@ const (
 	frameData     = 'D' // a piece of it
 	frameFileEnd  = 'Z'
 	frameInput    = 'I' // of the program; empty: its end
-	frameStop     = 'K' // end the program
 	frameMissing  = 'm' // the SHA-256 of each file that is not there
 	frameStarted  = 's' // host
 	frameOut      = 'o'
@@ -75,7 +74,6 @@ type refusal struct {
 	ID   string `json:"id,omitempty"` // empty: an error that is no matter of the place
 	What string `json:"what"`
 	Fix  string `json:"fix,omitempty"`
-	Code int    `json:"code"`
 }
 
 // frames writes whole frames; several goroutines may share it.

@@ -46,7 +46,7 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 	if errors.Is(err, context.Canceled) {
 		err = &Error{IDIncomplete, "gpubuild had to end there before the program did: a cancelled job, or its time limit", ""}
 	}
-	out := refusal{What: err.Error(), Fix: exit.Hint(err), Code: exit.Of(err)}
+	out := refusal{What: err.Error(), Fix: exit.Hint(err)}
 	if e, is := errors.AsType[*Error](err); is {
 		out.ID = e.ID
 	}
@@ -222,7 +222,7 @@ func (s *server) listen(feed *io.PipeWriter) {
 	for {
 		kind, content, err := readFrame(s.from, false)
 		switch {
-		case err != nil || kind == frameStop:
+		case err != nil:
 			s.stop()
 			_ = feed.Close() // never an error
 			return

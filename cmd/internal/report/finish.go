@@ -198,7 +198,7 @@ func appendSummary(m *session.Machine, r Result) error {
 	}
 	fi, err := f.Stat()
 	if err == nil {
-		_, err = io.WriteString(f, r.Summary(SummaryRoom(fi.Size())))
+		_, err = io.WriteString(f, r.Summary(int(summaryLimit-fi.Size())))
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("the step summary: %w", err)

@@ -39,23 +39,15 @@ func sign(state string) string {
 	return "○"
 }
 
-// Headline says in a line what a result is about and what came of it.
-func (r Result) Headline() string {
-	words := []string{"gpubuild " + r.Verb}
-	if r.Row != "" {
-		words = append(words, r.Row)
-	}
-	end := "done"
-	if r.Code != 0 {
-		end = fmt.Sprintf("exit code %d", r.Code)
-	}
-	return strings.Join(words, ", ") + ": " + end
-}
-
 // Summary renders a result as a section of a step summary, in at most room bytes: what does not fit is left out by whole lines, and
 // counted.
 func (r Result) Summary(room int) string {
-	head := "### " + sign(map[bool]string{true: Passed, false: Failed}[r.OK()]) + " " + markdown(r.Headline()) + "\n"
+	end, state := "done", Passed
+	if !r.OK() {
+		end, state = fmt.Sprintf("exit code %d", r.Code), Failed
+	}
+	title := strings.Join(words([]fact{{"gpubuild ", r.Verb}, {"", r.Row}}), ", ") + ": " + end
+	head := "### " + sign(state) + " " + markdown(title) + "\n"
 	var rows []string
 	table := func(head string, more []string) {
 		if len(more) > 0 {
@@ -98,9 +90,4 @@ func (r Result) Summary(room int) string {
 		b.WriteString(row)
 	}
 	return b.String() + "\n"
-}
-
-// SummaryRoom is how many bytes may still be appended to a summary of a size.
-func SummaryRoom(size int64) int {
-	return int(max(0, summaryLimit-size))
 }
