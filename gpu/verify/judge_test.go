@@ -227,6 +227,15 @@ func TestJudge(t *testing.T) {
 			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Namespace = nil, &probe.End{}, 4026532000
 		}, Unproved, "probe never started"},
 		{"more records than are read, and a kernel that matches", proven, func(e *Evidence) { e.Truncated = true }, Unproved, "at most 4,096 processes"},
+		{"a child that still ran, and nobody stopped the program", fork(0), func(e *Evidence) {
+			e.Processes[0].Running, e.Processes[0].End = true, nil
+		}, Unproved, "did not end in an orderly way"},
+		{"a child that somebody else started", fork(0), func(e *Evidence) { e.Processes[0].Tree = false }, Unproved, "which neither the program nor"},
+		{"after an exec of itself the driver refused a copy", proven, func(e *Evidence) {
+			second := e.Processes[0]
+			second.Kernels, second.Refused = nil, []probe.Refusal{{RC: 1, Kind: probe.Copies, Function: "cuMemcpyDtoH_v2"}}
+			e.Processes = append(e.Processes, second)
+		}, Unproved, "cuMemcpyDtoH_v2 answered CUDA error 1"},
 		{"nothing waited for it", proven, func(e *Evidence) { e.Processes[0].Kernels[0].Waited = 0 }, Unproved, "nothing waited for them"},
 		{"launched at the end", idle, func(e *Evidence) { e.Processes[0].Late = true }, Unproved, "while it ended"},
 		{"a second driver", idle, func(e *Evidence) { e.Processes[0].Another = "/x/libcuda.so.1" }, Unproved, "a second driver"},
@@ -521,5 +530,22 @@ func TestWaits(t *testing.T) {
 	e.Processes[0].Waits[0].Probe = false
 	if v := Judge(e, Rules{}); v.Kind != Proved || !strings.Contains(strings.Join(v.Notes, "\n"), "the program's own cuCtxSynchronize") {
 		t.Errorf("which wait it was is not told: %s %q", v.Kind, v.Notes)
+	}
+}
+
+// TestReconsider: a driver counts as real if it did then and still does; what was loaded beside it was seen then.
+func TestReconsider(t *testing.T) {
+	t.Parallel()
+	for story, tt := range map[string]struct{ then, now, want bool }{
+		"it was real": {true, true, true}, "it is no more": {true, false, false}, "it never was": {false, true, false},
+	} {
+		e := idle()
+		e.After = &Control{Real: tt.then}
+		e.Control.Real, e.Processes[0].Real = tt.then, tt.then
+		e.Control.Loaded.Drivers, e.Processes[0].Loaded.Drivers = []string{"/x"}, []string{"/x"}
+		e = Reconsider(e, func(l Loaded) (bool, string) { return tt.now && l.Drivers == nil, "" })
+		if e.Control.Real != tt.want || e.After.Real != tt.want || e.Processes[0].Real != tt.want {
+			t.Errorf("%s: %v, %v, %v", story, e.Control.Real, e.After.Real, e.Processes[0].Real)
+		}
 	}
 }

@@ -23,12 +23,12 @@ func TestProveTable(t *testing.T) {
 		exit     int
 		asks     bool
 	}{
-		"the program of the table":     {of("server"), Options{}, 3, true},
-		"another":                      {of("tool"), Options{}, 0, false},
-		"a flag":                       {of("server"), Options{Rules: verify.Rules{ExpectExit: 2}, ExitGiven: true}, 2, true},
-		"a flag that says the usual":   {of("server"), Options{ExitGiven: true}, 0, true},
-		"a flag, of another program":   {of("tool"), Options{Rules: verify.Rules{ExpectExit: 2}, ExitGiven: true}, 2, false},
-		"no program is known yet":      {nil, Options{}, 3, true},
+		"the program of the table":   {of("server"), Options{}, 3, true},
+		"another":                    {of("tool"), Options{}, 0, false},
+		"a flag":                     {of("server"), Options{Rules: verify.Rules{ExpectExit: 2}, ExitGiven: true}, 2, true},
+		"a flag that says the usual": {of("server"), Options{ExitGiven: true}, 0, true},
+		"a flag, of another program": {of("tool"), Options{Rules: verify.Rules{ExpectExit: 2}, ExitGiven: true}, 2, false},
+		"no program is known yet":    {nil, Options{}, 3, true},
 	} {
 		r := Request{Session: s, Options: tt.options, Programs: tt.programs}
 		if got := r.task(""); got.Asked.ExpectExit != tt.exit || r.asksForMatch() != tt.asks || got.Until != tt.asks {
