@@ -59,7 +59,6 @@ type Probe struct {
 	Watch      string  `json:"watch,omitempty"`   // the parent of the watched program
 	SourceHash string  `json:"source_hash,omitempty"`
 	Digest     string  `json:"digest"` // SHA-256 of the library
-	Origin     string  `json:"origin"`
 }
 
 // part is one program to be compiled.
@@ -338,7 +337,7 @@ func check(h buildenv.Host, dir, source string, backend Backend) (Probe, error) 
 	if err := json.Unmarshal(data, &b); err != nil {
 		return Probe{}, fmt.Errorf("%s: %w", filepath.Join(dir, stamp), err)
 	}
-	p, of := Probe{Backend: backend, SourceHash: source, Origin: "built by " + b.Compiler}, parts(h.OS, backend)
+	p, of := Probe{Backend: backend, SourceHash: source}, parts(h.OS, backend)
 	for i, to := range []*string{&p.Library, &p.Control, &p.Watch} {
 		*to = filepath.Join(dir, of[i].name)
 		sum, err := cache.Hash(*to)
@@ -367,7 +366,7 @@ func FromFile(h buildenv.Host, library string, backend Backend) (Probe, error) {
 	if err != nil {
 		return Probe{}, fmt.Errorf("probe: %w", err)
 	}
-	p := Probe{Backend: backend, Library: library, Digest: sum, Origin: "given"}
+	p := Probe{Backend: backend, Library: library, Digest: sum}
 	for i, to := range []*string{&p.Control, &p.Watch} {
 		if at := h.Join(h.Dir(library), parts(h.OS, backend)[i+1].name); h.IsFile(at) {
 			*to = at

@@ -60,7 +60,7 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 		return p
 	}
 	p := build(3)
-	if p.Digest == "" || p.SourceHash != SourceHash() || !strings.Contains(p.Origin, h.Real(gcc)) {
+	if p.Digest == "" || p.SourceHash != SourceHash() {
 		t.Errorf("%+v", p)
 	}
 	if q := build(3); q != p {
@@ -89,7 +89,7 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 	}
 	// A library that was built elsewhere brings its control and its watcher along.
 	given, err := FromFile(h, p.Library, CUDA)
-	if err != nil || given.Control != p.Control || given.Watch == "" || given.Digest == "" || given.Origin != "given" {
+	if err != nil || given.Control != p.Control || given.Watch == "" || given.Digest == "" {
 		t.Errorf("%+v %v", given, err)
 	}
 }

@@ -38,7 +38,6 @@ const (
 	ControlNoDevice   ControlOutcome = "no device"  // the driver sees no device
 	ControlFailed     ControlOutcome = "failed"     // anything else
 	ControlCannotRun  ControlOutcome = "cannot run" // it could not be started or did not answer
-	ControlWrong      ControlOutcome = "wrong"      // its kernel computed nonsense
 )
 
 // Control is the positive control: a program of ours that certainly runs a kernel.
@@ -96,23 +95,10 @@ func (e Exit) String() string {
 	case e.Signal != "":
 		return "was ended by " + e.Signal
 	}
-	if name, ok := exceptions[uint32(e.Code)]; ok {
-		return fmt.Sprintf("was ended by Windows: %s (0x%08X)", name, uint32(e.Code))
+	if uint32(e.Code) >= 0xC0000000 { // ntstatus.h: an exception that nobody handled
+		return fmt.Sprintf("was ended by Windows (0x%08X)", uint32(e.Code))
 	}
 	return fmt.Sprintf("ended with status %d", e.Code)
-}
-
-// exceptions are the statuses that a Windows process has when an exception that nobody handled ended it (ntstatus.h).
-var exceptions = map[uint32]string{
-	0xC0000005: "access violation",
-	0xC000001D: "illegal instruction",
-	0xC0000094: "division by zero",
-	0xC00000FD: "stack overflow",
-	0xC0000135: "a DLL was not found",
-	0xC0000139: "a DLL lacks a function",
-	0xC000013A: "Ctrl-C",
-	0xC0000374: "heap corruption",
-	0xC0000409: "fail fast",
 }
 
 // Seen is one process of the tree as /proc, or on Windows the watcher, showed it.
@@ -177,7 +163,7 @@ type Evidence struct {
 	Changed   bool       `json:"changed,omitempty"`  // the binary's file changed while it ran
 	CUPTI     string     `json:"cupti,omitempty"`    // the libcupti that was asked for
 	Probe     string     `json:"probe,omitempty"`    // SHA-256 of the probe
-	Hidden    string     `json:"hidden,omitempty"`   // the setting that hides all devices
+	Hidden    string     `json:"hidden,omitempty"`   // the setting under which the driver sees no device
 	Control   Control    `json:"control"`
 	After     *Control   `json:"after,omitempty"` // the control once more, after a run in which nothing matched
 	Ran       bool       `json:"ran"`             // the program was started

@@ -106,7 +106,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	none := s.launches == 0 && s.unfinished == 0 && s.untimed == 0 && s.aside == setAside{}
 	if o := e.Control.Outcome; (o == ControlNoDevice || o == ControlNoLibrary) && none {
 		if e.Hidden != "" {
-			return NoDevice, "all devices are hidden by " + e.Hidden
+			return NoDevice, "the driver sees no GPU here; they may be hidden by " + e.Hidden
 		}
 		what := map[probe.Backend][2]string{probe.CUDA: {"the driver sees no GPU here", "there is no CUDA driver here"},
 			probe.Vulkan: {"there is no Vulkan device here", "there is no Vulkan loader here"}}[e.Backend]
@@ -143,7 +143,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		return Unproved, fmt.Sprintf("it called %s: what that ran is not known", s.aside.other)
 	case s.aside.unsure > 0:
 		return Unproved, counted(s.aside.unsure, "launch was", "launches were") +
-			" indirect or conditional: whether any workgroup ran is not known"
+			" indirect or conditional, or of an unlabelled pipeline that may be wgpu's own: whether any of its work ran is not known"
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:
@@ -157,8 +157,6 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	switch a := s.aside; {
 	case a.software > 0:
 		return NotUsed, fmt.Sprintf("it ran on the CPU (%s): %s of %s", a.by, launchesText(a.software), shown(s.kernels, false))
-	case a.perhaps > 0:
-		return Unproved, "whether the pipelines that it launched are its own or wgpu's is not known: they have no label"
 	case a.own > 0:
 		return NotUsed, "of compute pipelines it launched only wgpu's own, none of the program's"
 	case s.refused != "":
@@ -432,9 +430,6 @@ func survey(e Evidence, r Rules) summary {
 			c := deviceSummary{Name: d.Name, UUID: d.UUID, Capability: "capability " + d.Capability.String()}
 			if e.Backend == probe.Vulkan {
 				c.Capability = d.Type
-			}
-			if old, ok := devices[d.Ordinal]; ok && old != c {
-				s.conflicts = append(s.conflicts, where+" described one device in two ways")
 			}
 			devices[d.Ordinal] = c
 		}

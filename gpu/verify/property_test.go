@@ -18,7 +18,7 @@ import (
 // spoilers are what can be otherwise in an evidence, each on its own. Many at once make evidence that nobody thought of.
 var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
-		e.Control.Outcome = pick(r, ControlMissing, ControlRecorded, ControlRecorded, ControlUnrecorded, ControlNoLibrary, ControlNoDevice, ControlFailed, ControlCannotRun, ControlWrong)
+		e.Control.Outcome = pick(r, ControlMissing, ControlRecorded, ControlRecorded, ControlUnrecorded, ControlNoLibrary, ControlNoDevice, ControlFailed, ControlCannotRun)
 	},
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Control.Real = r.Intn(4) > 0 },
 	func(r *rand.Rand, e *Evidence, _ *Rules) {

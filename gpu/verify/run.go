@@ -89,7 +89,7 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if err != nil {
 		return e, BinaryError(e.Binary, err)
 	}
-	e.Conflicts, e.Hidden = surroundings(h, o.Env, o.Probe)
+	e.Conflicts = surroundings(h, o.Env, o.Probe)
 	if o.RunDir != "" {
 		if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
 			return e, probe.CacheError(o.RunDir, err)
@@ -135,10 +135,8 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if look { // a driver may make them at its first use, which was the control's
 		o.Nodes = DeviceNodes(h)
 	}
-	if devices, ok := o.Env.Lookup("CUDA_VISIBLE_DEVICES"); ok && e.Hidden == "" && e.Control.Outcome == ControlNoDevice {
-		e.Conflicts = append(e.Conflicts, Conflict{
-			What: "CUDA_VISIBLE_DEVICES=" + devices + " is set: it may name no device of this machine",
-		})
+	if devices, ok := o.Env.Lookup("CUDA_VISIBLE_DEVICES"); ok && o.Probe.Backend == probe.CUDA && e.Control.Outcome == ControlNoDevice {
+		e.Hidden = "CUDA_VISIBLE_DEVICES=" + devices
 	}
 
 	env := probed(o, targetDir)
@@ -306,19 +304,14 @@ func judged(real func(Loaded) (bool, string), l Loaded) (bool, string) {
 }
 
 // surroundings finds what in an environment changes what a record means.
-func surroundings(h buildenv.Host, env buildenv.Env, p probe.Probe) (out []Conflict, hidden string) {
+func surroundings(h buildenv.Host, env buildenv.Env, p probe.Probe) (out []Conflict) {
 	if v := env.Get(probe.InjectionVariable); p.Backend == probe.CUDA && v != "" && !h.SamePath(v, p.Library) {
 		out = append(out, Conflict{What: probe.InjectionVariable + " was set: replaced by gpubuild's probe for this run"})
 	}
 	if env.Get("LD_AUDIT") != "" && h.OS != buildenv.Windows { // its value is nothing for a receipt
 		out = append(out, Conflict{What: "LD_AUDIT is set: it can put other functions in the driver's place", Against: true})
 	}
-	if v, ok := env.Lookup("CUDA_VISIBLE_DEVICES"); ok && p.Backend == probe.CUDA {
-		if t := strings.TrimSpace(v); t == "" || strings.HasPrefix(t, "-") || strings.EqualFold(t, "NoDevFiles") {
-			hidden = "CUDA_VISIBLE_DEVICES=" + v
-		}
-	}
-	return out, hidden
+	return out
 }
 
 // within finds what in a recorded process speaks against its records.
@@ -357,7 +350,6 @@ type controlLine struct {
 const (
 	controlNoLibrary = 3
 	controlNoDevice  = 4
-	controlWrongExit = 8
 )
 
 // ask runs the control as it is, without the probe, and answers what it printed.
@@ -447,8 +439,6 @@ func runControl(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Opt
 		c.Outcome = ControlNoLibrary
 	case result.Code == controlNoDevice:
 		c.Outcome = ControlNoDevice
-	case result.Code == controlWrongExit:
-		c.Outcome = ControlWrong
 	}
 	return c, nil
 }

@@ -53,8 +53,7 @@ type setAside struct {
 	software uint64 // dispatches on a software rasteriser
 	by       string // its name
 	own      uint64 // dispatches of wgpu's own pipelines
-	perhaps  uint64 // of pipelines that may be wgpu's own
-	unsure   uint64 // dispatches that were indirect or conditional: perhaps nothing ran
+	unsure   uint64 // dispatches that were indirect or conditional: perhaps nothing ran; and those of pipelines that may be wgpu's own
 	other    string // a function of Vulkan by which it perhaps ran something else than a pipeline's dispatch
 }
 
@@ -82,7 +81,7 @@ func (a *setAside) add(p Process, k probe.Kernel, d probe.Device) bool {
 			a.own += k.Count
 			return true
 		default:
-			a.perhaps += k.Count
+			a.unsure += k.Count
 			return true
 		}
 	}

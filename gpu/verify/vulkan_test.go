@@ -101,7 +101,7 @@ func TestJudgeVulkan(t *testing.T) {
 		}, Proved, ""},
 		{"perhaps wgpu's scaling of timestamps", func(e *Evidence, _ *Rules) {
 			kernel(e).Block, kernel(e).Shape = wgpusOwn[2].block, wgpusOwn[2].shape
-		}, Unproved, "or wgpu's is not known"},
+		}, Unproved, "that may be wgpu's own"},
 		{"an indirect dispatch", func(e *Evidence, _ *Rules) { kernel(e).Unsure = true }, Unproved, "indirect or conditional"},
 		{"commands that the device generates", func(e *Evidence, _ *Rules) {
 			kernel(e).Unsure, kernel(e).Name = true, "vkCmdExecuteGeneratedCommandsEXT"

@@ -159,32 +159,17 @@ func parseStat(text string) (stat, bool) {
 	return stat{parent: parent, started: started, zombie: f[0] == "Z" || f[0] == "X"}, err1 == nil && err2 == nil
 }
 
-// children lists a process's children, by the kernel's own list (CONFIG_PROC_CHILDREN) or by asking every process for its parent.
+// children lists a process's children. A kernel without lists of them (CONFIG_PROC_CHILDREN) shows none; that there were some the watcher
+// knows.
 func (s *sampler) children(pid int) (out []int) {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
-	names := s.h.Names(tasks)
-	if names == nil {
-		return nil
-	}
-	listed := false
-	for _, t := range names {
+	for _, t := range s.h.Names(tasks) {
 		data, err := s.h.ReadFile(tasks+"/"+t+"/children", 1<<20)
 		if err != nil {
-			continue
+			continue // it has ended
 		}
-		listed = true
 		for _, f := range strings.Fields(string(data)) {
 			if n, err := strconv.Atoi(f); err == nil {
-				out = append(out, n)
-			}
-		}
-	}
-	if listed {
-		return out
-	}
-	for _, name := range s.h.Names("/proc") {
-		if n, err := strconv.Atoi(name); err == nil {
-			if st, ok := s.stat(n); ok && st.parent == pid {
 				out = append(out, n)
 			}
 		}

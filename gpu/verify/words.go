@@ -45,8 +45,6 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 		out = append(out, fmt.Sprintf("where: this machine has %s (%s), driver %s", e.Control.Device, e.Control.UUID, driverText(e)))
 	case e.Control.Device != "":
 		out = append(out, fmt.Sprintf("where: this machine has %s, driver %s", e.Control.Device, driverText(e)))
-	case e.Hidden != "":
-		out = append(out, "where: "+e.Hidden+" hides every device")
 	default:
 		out = append(out, "where: no device was found")
 	}

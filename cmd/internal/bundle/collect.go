@@ -15,14 +15,13 @@ import (
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
-	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/loader"
 )
 
 // Collect lists the files of a bundle, the programs first, without making one.
 func Collect(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
-	c := &collector{m: m, o: o, toolkits: proof.Toolkits(m, o.Toolkit), seen: map[string]bool{}}
-	c.dirs = proof.LibraryDirs(m, c.toolkits)
+	c := &collector{m: m, o: o, seen: map[string]bool{}}
+	c.dirs = proof.LibraryDirs(m, proof.Toolkits(m, o.Toolkit))
 	c.b = Bundle{Version: version.Number(), Needs: []Need{}}
 	for _, program := range o.Programs {
 		if err := c.program(ctx, proof.LookPath(m.Host, program)); err != nil {
@@ -57,13 +56,12 @@ func Collect(ctx context.Context, m *session.Machine, o Options) (Bundle, error)
 
 // collector finds what belongs into a bundle.
 type collector struct {
-	m        *session.Machine
-	o        Options
-	toolkits []cuda.Toolkit
-	dirs     []string
-	seen     map[string]bool
-	queue    []want // libraries that are yet to be taken in
-	b        Bundle
+	m     *session.Machine
+	o     Options
+	dirs  []string
+	seen  map[string]bool
+	queue []want // libraries that are yet to be taken in
+	b     Bundle
 }
 
 // want is a library that a file loads: it links it, or loads it by name while it runs.
@@ -188,7 +186,7 @@ func (c *collector) add(ctx context.Context, l want) error {
 	case strings.ContainsAny(l.Name, `/\`) && !l.byName:
 		why = h.Base(l.By) + " names it by its path"
 	case l.Kind != loader.OK && l.Kind != loader.Added:
-		why, missing = l.Problem+proof.Remedy(l.Name, c.toolkits), l.Kind != loader.Unknown && !l.byName && !l.Delayed
+		why, missing = l.Problem+proof.Remedy(l.Name), l.Kind != loader.Unknown && !l.byName && !l.Delayed
 	case !allowed && !c.o.Own && nvidia(name):
 		why = notShipped
 	}

@@ -3,7 +3,6 @@ package proof
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -133,7 +132,7 @@ func Libraries(ctx context.Context, m *session.Machine, first *cuda.Toolkit, env
 		case loader.Added:
 			rt.Lacks = append(rt.Lacks, l.Name+" is "+l.Problem)
 		default:
-			rt.Lacks = append(rt.Lacks, l.Name+": "+l.Problem+Remedy(l.Name, toolkits))
+			rt.Lacks = append(rt.Lacks, l.Name+": "+l.Problem+Remedy(l.Name))
 			if !l.Delayed {
 				rt.Missing = append(rt.Missing, l.Name)
 			}
@@ -149,28 +148,10 @@ func Libraries(ctx context.Context, m *session.Machine, first *cuda.Toolkit, env
 }
 
 // Remedy says where a library that is not there comes from.
-func Remedy(name string, toolkits []cuda.Toolkit) string {
+func Remedy(name string) string {
 	lower := strings.ToLower(name)
 	has := func(prefixes ...string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(lower, p) })
-	}
-	if major := loader.CUDAMajor(name); major != 0 {
-		var here []string
-		for _, t := range toolkits {
-			if t.Version.Major == major {
-				here = nil
-				break
-			}
-			here = append(here, t.Version.String())
-		}
-		if len(here) > 0 {
-			get := fmt.Sprintf("install one of CUDA %d", major)
-			if major == 12 {
-				get = "`gpubuild toolchain install 12.9 --parts run`"
-			}
-			return fmt.Sprintf("; the program was linked to CUDA %d, here is %s: build it again with the toolkit of now, or %s",
-				major, strings.Join(here, ", "), get)
-		}
 	}
 	switch {
 	case has("libcuda.so", "nvcuda.dll"):

@@ -101,7 +101,7 @@ func Run(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error
 		for _, n := range s.Notes {
 			fmt.Fprintf(&b, "  note: %s\n", n)
 		}
-		b.WriteString(libraryLines(m, s.Libraries))
+		b.WriteString(libraryLines(s.Libraries))
 	}
 	if err := m.Shell.Print(b.String()); err != nil {
 		return err
@@ -131,9 +131,8 @@ func librariesCode(libs []loader.Library) int {
 }
 
 // libraryLines is what the loader takes, one library a line, and what is the matter with it.
-func libraryLines(m *session.Machine, libs []loader.Library) string {
+func libraryLines(libs []loader.Library) string {
 	var b strings.Builder
-	toolkits := proof.Toolkits(m, nil)
 	for _, l := range libs {
 		where := cmp.Or(l.Path, "nowhere")
 		if l.Origin != "" {
@@ -149,7 +148,7 @@ func libraryLines(m *session.Machine, libs []loader.Library) string {
 			b.WriteString("\n      a bare start lacks it: put that directory on the loader's path, " +
 				"or start the program with `gpubuild run` or `gpubuild exec`")
 		default:
-			fmt.Fprintf(&b, "\n      %s: %s%s", l.Kind, l.Problem, proof.Remedy(l.Name, toolkits))
+			fmt.Fprintf(&b, "\n      %s: %s%s", l.Kind, l.Problem, proof.Remedy(l.Name))
 		}
 		b.WriteByte('\n')
 	}
