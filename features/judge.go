@@ -26,7 +26,7 @@ func Judge(h buildenv.Host, in Input) *Reach {
 		in:   in,
 		ask:  manifest.ParseRequest(in.Request),
 		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
-		seen: map[string]bool{}, scripts: map[int]scriptFacts{}, names: map[string]bool{}, ways: map[*manifest.Package]*rootJudge{},
+		seen: map[string]bool{}, scripts: map[string]scriptFacts{}, names: map[string]bool{}, ways: map[*manifest.Package]*rootJudge{},
 	}
 	switch j.out.Via = "unit graph"; {
 	case unknown:
@@ -70,7 +70,7 @@ type judge struct {
 
 	undecided bool // a root has a feature that turns something on of which nothing is known
 
-	scripts map[int]scriptFacts // by the unit that runs the script
+	scripts map[string]scriptFacts
 	ways    map[*manifest.Package]*rootJudge
 }
 

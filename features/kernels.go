@@ -151,14 +151,9 @@ func (v *view) scriptDoes(p *manifest.Package) scriptDoes {
 	if p.BuildScript == "" {
 		return scriptDoes{}
 	}
-	text := v.src.TextOf(v.manifestScript(p), p.Dir).All
+	text := v.src.TextOf(v.scriptFile(p, p.FeatureNames()), p.Dir).All
 	_, helper := v.helper(p)
 	return scriptDoes{helper || runsNvcc(text), source.NamesHipcc(text), source.LinksCUDA(text)}
-}
-
-// gpuFeatures are those that a build script may test.
-func gpuFeatures(configured []string) []string {
-	return manifest.Union([]string{"cuda", "cudnn", "_cuda", "gpu"}, configured)
 }
 
 func testsFeature(text, f string) bool {

@@ -136,21 +136,19 @@ func (j *judge) units() {
 		sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
 	}()
 	seen := map[string]bool{}
-	add := func(i int, id, dir, platform string, s scriptFacts) {
-		n := &j.Nodes[i]
-		if key := id + "\x00" + strings.Join(n.Features, ",") + "\x00" + platform; id != "" && s.machine() && !seen[key] {
-			seen[key] = true
-			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: id, Name: n.Name, Version: n.Version,
-				Features: append([]string{}, n.Features...),
-				Dir:      dir, Platform: platform, Inputs: s.inputs()})
-		}
-	}
 	if j.Graph == nil {
 		return
 	}
 	for i := range j.Graph.Units {
-		if u := &j.Graph.Units[i]; u.Mode == "run-custom-build" {
-			add(i, u.PkgID, j.DirOf(i), u.Platform, j.scriptRun(i))
+		u, n := &j.Graph.Units[i], &j.Nodes[i]
+		key := u.PkgID + "\x00" + strings.Join(n.Features, ",") + "\x00" + u.Platform
+		if u.Mode != "run-custom-build" || seen[key] {
+			continue
+		}
+		if s, has := j.scriptNode(i); has && s.machine() {
+			seen[key] = true
+			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: u.PkgID, Name: n.Name, Version: n.Version,
+				Features: append([]string{}, n.Features...), Dir: j.DirOf(i), Platform: u.Platform, Inputs: s.inputs()})
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package features
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -109,8 +111,7 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 		return s
 	}
 	script := j.src.TextOf(from, j.DirOf(i))
-	// What a helper crate tests by cfg is a feature of its own; the variable is one of the package whose script runs.
-	if script.Own == "" || !j.scriptWants(i, script.Own+strings.ReplaceAll(script.All[len(script.Own):], "feature", "")) {
+	if script.Own == "" {
 		return s
 	}
 	text := script.All
@@ -153,107 +154,49 @@ func (j *judge) runsNvcc(from source.Script, dir string) bool {
 	return runsNvcc(text) || source.LeadsOn(text) && runsNvcc(j.src.TextOf(source.Script{Source: from.Source}, dir).All)
 }
 
-// scriptWants says whether a script that tests GPU features has one of them on; one that tests none always does its work.
-func (j *judge) scriptWants(i int, text string) bool {
-	tested := false
-	for _, f := range gpuFeatures(j.in.Request.GPUFeatures) {
-		if testsFeature(text, f) {
-			if slices.Contains(j.Nodes[i].Features, f) {
-				return true
-			}
-			tested = true
-		}
+// scriptNode is what the build script of a node needs, by the graph or, without one, by the manifest; false where it has none.
+func (j *judge) scriptNode(i int) (s scriptFacts, has bool) {
+	n, c, p := &j.Nodes[i], j.Crate(i), j.ManifestOf(i)
+	var from source.Script
+	if p != nil {
+		from = j.scriptFile(p, n.Features)
 	}
-	return !tested
+	switch {
+	case j.Graph != nil:
+		from.Source, has = j.Graph.Script(i)
+	case p == nil:
+		has = c != nil && c.Script != nil
+	default:
+		has = p.BuildScript != "" && (n.Local || c != nil || slices.Contains(n.Features, "cuda"))
+	}
+	if !has {
+		return s, false
+	}
+	key := fmt.Sprint(n.ID, n.Name, n.Platform, n.Features)
+	if _, known := j.scripts[key]; !known {
+		j.scripts[key] = j.scriptOf(i, from)
+	}
+	return j.scripts[key], true
 }
 
-// scriptRun says what the build script that a unit of the graph runs needs.
-func (j *judge) scriptRun(run int) scriptFacts {
-	s, ok := j.scripts[run]
-	if !ok {
-		s = j.scriptOf(run, j.graphScript(run))
-		j.scripts[run] = s
-	}
-	return s
-}
-
-// scriptNode answers what the build script of a linked node needs, from the graph or, without one, from the manifest.
-func (j *judge) scriptNode(i int) (scriptFacts, bool) {
-	if j.Graph != nil {
-		run := j.Graph.ScriptRun(i)
-		if run < 0 {
-			return scriptFacts{}, false
-		}
-		return j.scriptRun(run), true
-	}
-	n, c := &j.Nodes[i], j.Crate(i)
-	if !n.Local && c == nil && !slices.Contains(n.Features, "cuda") {
-		return scriptFacts{}, false
-	}
-	p := j.ManifestOf(i)
-	if p == nil {
-		return j.scriptOf(i, source.Script{}), c != nil && c.Script != nil
-	}
-	if p.BuildScript == "" {
-		return scriptFacts{}, false
-	}
-	return j.scriptOf(i, j.manifestScript(p)), true
-}
-
-// graphScript is the script that a unit runs, with all packages that its program links, and those of them that are the user's or, taken by
-// the user's own script, name nvcc.
-func (j *judge) graphScript(run int) source.Script {
-	build := j.Graph.Compiled(run)
-	s := source.Script{Source: j.Graph.Units[run].Target.SrcPath}
-	if build < 0 {
-		return s
-	}
-	s.Source = j.Graph.Units[build].Target.SrcPath
-	walk := func(enter func(from, to int) bool) (out []int) {
-		seen := map[int]bool{build: true}
-		for queue := []int{build}; len(queue) > 0; queue = queue[1:] {
-			for _, d := range j.Nodes[queue[0]].Deps {
-				if !seen[d.To] && enter(queue[0], d.To) {
-					seen[d.To] = true
-					queue, out = append(queue, d.To), append(out, d.To)
-				}
-			}
-		}
-		return out
-	}
-	for _, i := range walk(func(_, _ int) bool { return true }) {
-		s.Helpers = append(s.Helpers, j.Nodes[i].Name)
-	}
-	for _, i := range walk(func(from, to int) bool {
-		foreign := from == build && j.Nodes[build].Local && j.Crate(to) == nil
-		return !j.Graph.Units[to].Host() &&
-			(j.Nodes[to].Local || foreign && source.NamesNvcc(j.src.Modules(j.Graph.Units[to].Target.SrcPath)))
-	}) {
-		s.Locals = append(s.Locals, j.Graph.Units[i].Target.SrcPath)
-	}
-	return s
-}
-
-// manifestScript is the script of a package without a unit graph, by its manifest and those of its path dependencies.
-func (v *view) manifestScript(p *manifest.Package) source.Script {
+// scriptFile is the build script of a package with all that it uses: the names of its build-dependencies, but for optional ones that
+// no feature brings in, and those that are the user's own.
+func (v *view) scriptFile(p *manifest.Package, features []string) source.Script {
 	s := source.Script{Source: p.BuildScript}
-	seen := map[string]bool{}
+	_, edges := p.Closure(features)
+	seen := map[*manifest.Package]bool{p: true}
 	var walk func(p *manifest.Package, kind string)
 	walk = func(p *manifest.Package, kind string) {
 		for _, d := range p.Dependencies {
-			if d.Kind != kind {
+			if d.Kind != kind || d.Optional && kind == manifest.Build &&
+				!slices.ContainsFunc(edges, func(e manifest.Edge) bool { return e.Dep == d.Key }) {
 				continue
 			}
-			if !slices.Contains(s.Helpers, d.Package) {
-				s.Helpers = append(s.Helpers, d.Package)
-			}
-			if d.Path == "" || seen[d.Path] {
-				continue
-			}
-			seen[d.Path] = true
-			if local := v.Project.Declaring(nil, d); local != nil {
-				s.Locals = append(s.Locals, v.Host.Join(local.Dir, "src", "lib.rs"))
-				walk(local, manifest.Normal)
+			s.Helpers = manifest.Union(s.Helpers, []string{d.Package})
+			if to := v.Project.Declaring(p, d); to != nil && !seen[to] && v.Project.Local(to.Dir) == to {
+				seen[to] = true
+				s.Locals = append(s.Locals, cmp.Or(to.Lib, v.Host.Join(to.Dir, "src", "lib.rs")))
+				walk(to, manifest.Normal)
 			}
 		}
 	}

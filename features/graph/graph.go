@@ -95,14 +95,14 @@ func (g *Graph) Linked(root int) []int {
 	return list
 }
 
-// ScriptRun answers the unit that runs the build script of a unit; -1 where there is none.
-func (g *Graph) ScriptRun(unit int) int {
-	for _, d := range g.Units[unit].Dependencies {
+// Script is the source of the build script that a unit runs or has run before it; false where there is none.
+func (g *Graph) Script(unit int) (source string, has bool) {
+	for _, d := range append([]UnitDep{{Index: unit}}, g.Units[unit].Dependencies...) {
 		if u := &g.Units[d.Index]; u.Mode == "run-custom-build" && u.PkgID == g.Units[unit].PkgID {
-			return d.Index
+			return u.Target.SrcPath, true
 		}
 	}
-	return -1
+	return "", false
 }
 
 // Compiled answers the unit that compiles the script which run runs; -1 when the graph has none.
