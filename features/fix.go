@@ -177,24 +177,9 @@ func (k *rootJudge) offer(f *Finding, fixes [][]edge) {
 
 // fixNothing adds to a finding about a feature that enables nothing the edges to what manifests make possible: optional GPU crates, and
 // features of dependencies that lead to one.
-func (k *rootJudge) fixNothing(f *Finding, g *group, ends []looseEnd) {
+func (k *rootJudge) fixNothing(f *Finding, g *group) {
 	f.Fix = nameIt
 	if k.pkg == nil || k.Project == nil || !k.Project.IsMember(k.pkg) || strings.Contains(g.asked[0], "/") {
-		return
-	}
-	for _, l := range ends { // a weak edge to a package that nothing brings in
-		if !l.edge.Weak || l.dep.Target != "" || !k.Project.IsMember(l.pkg) {
-			continue
-		}
-		for _, other := range l.pkg.FeatureNames() {
-			if l.node == k.r.Node && slices.ContainsFunc(l.pkg.Edges(other), func(e manifest.Edge) bool {
-				return e.Dep == l.edge.Dep && !e.Weak
-			}) {
-				f.Fix, f.Ask = "", []string{other}
-				return
-			}
-		}
-		k.offer(f, [][]edge{{{l.pkg, l.feature, l.edge.Dep + "/" + l.edge.Feature, 0}}})
 		return
 	}
 	backend := g.backend
@@ -219,13 +204,26 @@ func (k *rootJudge) fixNothing(f *Finding, g *group, ends []looseEnd) {
 			engine, _, _ := strings.Cut(name, "-")
 			engines[engine] = append(engines[engine], edges...)
 		}
+		for _, e := range edges {
+			to := manifest.ParseEdge(e.text)
+			weak := to.Dep + "?/" + to.Feature
+			if !slices.Contains(e.pkg.Features[e.feature], weak) {
+				continue
+			}
+			why = fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", weak, e.pkg.Name, to.Dep)
+			for _, other := range e.pkg.FeatureNames() { // the one that is meant to come with it
+				if e.depth == 0 && slices.ContainsFunc(e.pkg.Edges(other), func(o manifest.Edge) bool { return o.Dep == to.Dep && !o.Weak }) {
+					f.Fix, f.Ask = "", []string{other}
+				}
+			}
+		}
 	}
 	f.Message += ": " + why
 	var fixes [][]edge
 	for _, engine := range slices.Sorted(maps.Keys(engines)) {
 		fixes = append(fixes, engines[engine])
 	}
-	if len(fixes) > 0 {
+	if len(fixes) > 0 && len(f.Ask) == 0 {
 		k.offer(f, fixes)
 	}
 }

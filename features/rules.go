@@ -533,13 +533,11 @@ func (k *rootJudge) undecidedOf(g *group) {
 // nothing: no GPU crate is linked, and the features turn nothing on.
 func (k *rootJudge) nothing(g *group) {
 	f := k.finding(IDUnreached, g.asked[0], "%s of %s %s nothing", quoted(g.asked), k.label, verb(g.asked, "enables", "enable"))
-	ends := k.looseEnds(k.of(g))
-	k.fixNothing(&f, g, ends)
-	if why := k.deadEnd(ends); why != "" {
-		f.Message = fmt.Sprintf("%s of %s %s nothing: %s", quoted(g.asked), k.label, verb(g.asked, "enables", "enable"), why)
-	}
-	if k.in.Lint && slices.ContainsFunc(ends, func(l looseEnd) bool { return l.edge.Weak || l.dep.Target != "" }) {
-		f.become(IDConditional)
+	k.fixNothing(&f, g)
+	if k.pkg != nil && k.in.Lint { // nobody asked for it without what its edges wait for: another feature, another target
+		if _, edges := k.pkg.Closure(g.asked); len(edges) > 0 {
+			f.become(IDConditional)
+		}
 	}
 	if g.backend == manifest.Metal && k.Host.OS != "darwin" { // what it would enable is no part of this build
 		f.become(IDUndecided)
@@ -594,49 +592,6 @@ func (k *rootJudge) devOnly(asked []string) (found string) {
 		}
 	}
 	return found
-}
-
-// looseEnd is an edge of a feature to a package that is not linked.
-type looseEnd struct {
-	node    int
-	pkg     *manifest.Package
-	feature string
-	edge    manifest.Edge
-	dep     manifest.Dependency
-}
-
-// looseEnds lists the edges of what was turned on that lead to nothing that is linked.
-func (k *rootJudge) looseEnds(c *graph.Closure) (out []looseEnd) {
-	for _, f := range c.Features() {
-		p := k.ManifestOf(f.Node)
-		if p == nil || f.Name == "" {
-			continue
-		}
-		for _, e := range p.Edges(f.Name) {
-			for _, d := range p.Dependencies {
-				if e.Dep != "" && d.Key == e.Dep && k.DepNode(f.Node, d, k.r.Set) < 0 {
-					out = append(out, looseEnd{f.Node, p, f.Name, e, d})
-				}
-			}
-		}
-	}
-	return out
-}
-
-// deadEnd says which edge of what was asked for leads to nothing that is linked.
-func (k *rootJudge) deadEnd(ends []looseEnd) string {
-	for _, l := range ends {
-		switch {
-		case l.edge.Weak:
-			return fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", l.edge.Text, l.pkg.Name, l.edge.Dep)
-		case k.Catalog.Crate(l.dep.Package) == nil && l.dep.Path == "": // what it could bring has nothing to do with a GPU
-		case l.dep.Kind == manifest.Build:
-			return fmt.Sprintf("%s is a build-dependency of %s", l.dep.Key, l.pkg.Name)
-		case l.dep.Target != "" && !k.mayApply(l.dep.Target):
-			return fmt.Sprintf("%s is a dependency of %s only", l.dep.Package, l.dep.Target)
-		}
-	}
-	return ""
 }
 
 // mayApply reports whether a table of dependencies may be for what is built here; only cargo knows.
@@ -709,32 +664,19 @@ func (k *rootJudge) paths() (out []graph.Why) {
 	return out
 }
 
-// path follows one feature to a carrier, else to the farthest gated crate that is on.
+// path follows one feature to the farthest GPU crate that it turns on.
 func (k *rootJudge) path(from graph.Feature) graph.Why {
-	c := k.Closure(k.r, from)
-	var best []graph.Step
-	for _, f := range c.Features() {
-		crate := k.Crate(f.Node)
-		if crate == nil || f.Node == k.r.Node && f.Name == "" {
-			continue
-		}
-		carrier := crate.Role == catalog.Carrier && crate.Backend != ""
-		if !carrier && !(crate.CUDA() && slices.Contains(crate.CUDAFeatures, f.Name)) && crate.Backends[f.Name] == "" {
-			continue
-		}
-		if chain := c.Chain(f); len(chain) > len(best) || carrier {
-			if best = chain; carrier {
-				break
+	closure := k.Closure(k.r, from)
+	w := graph.Why{Steps: []string{k.Nodes[from.Node].Name + "/" + from.Name}, End: "it enables no GPU crate"}
+	for _, c := range k.crates(manifest.AnyGPU) {
+		for _, f := range c.features() {
+			if chain := closure.Chain(f); len(chain) > 0 && (len(chain) > len(w.Steps) || !w.Reached) {
+				w.Steps, w.Reached, w.End = nil, true, ""
+				for _, s := range chain {
+					w.Steps = append(w.Steps, s.Text)
+				}
 			}
 		}
-	}
-	w := graph.Why{Reached: best != nil}
-	for _, s := range best {
-		w.Steps = append(w.Steps, s.Text)
-	}
-	if best == nil {
-		w.Steps = []string{k.Nodes[from.Node].Name + "/" + from.Name}
-		w.End = cmp.Or(k.deadEnd(k.looseEnds(c)), "it enables no GPU crate")
 	}
 	return w
 }
