@@ -1,7 +1,6 @@
 package features
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -195,7 +194,13 @@ func (v *view) scriptFile(p *manifest.Package, features []string) source.Script 
 			s.Helpers = manifest.Union(s.Helpers, []string{d.Package})
 			if to := v.Project.Declaring(p, d); to != nil && !seen[to] && v.Project.Local(to.Dir) == to {
 				seen[to] = true
-				s.Locals = append(s.Locals, cmp.Or(to.Lib, v.Host.Join(to.Dir, "src", "lib.rs")))
+				lib := v.Host.Join(to.Dir, "src", "lib.rs")
+				for _, t := range to.Targets {
+					if slices.Contains(t.Kind, "lib") {
+						lib = t.SrcPath
+					}
+				}
+				s.Locals = append(s.Locals, lib)
 				walk(to, manifest.Normal)
 			}
 		}

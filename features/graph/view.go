@@ -150,10 +150,10 @@ func (v *View) edgesOf(i int) *manifest.Package {
 		known.Features[f] = []string{}
 		for _, s := range list {
 			s, _, implicit := strings.Cut(s, "(")
-			e := manifest.ParseEdge(s)
-			if implicit && e.Dep == "" {
-				e.Dep = e.Feature
+			if implicit && !strings.HasPrefix(s, "dep:") {
+				s = "dep:" + s
 			}
+			e := manifest.ParseEdge(s)
 			if known.Features[f] = append(known.Features[f], e.Text); e.Dep != "" {
 				known.Dependencies = append(known.Dependencies,
 					manifest.Dependency{Key: e.Dep, Package: e.Dep, Kind: manifest.Normal, Optional: true})
