@@ -94,14 +94,6 @@ func TestLibtorch(t *testing.T) {
 			"libtorch_cuda.so is there",
 		},
 		{
-			"it may be dropped by the linker",
-			map[string]string{"/t/lib/libtorch_cuda.so": "x"},
-			[]string{"LIBTORCH=/t"},
-			"",
-			Note,
-			"--no-as-needed",
-		},
-		{
 			"a libtorch without CUDA",
 			map[string]string{"/t/lib/libtorch_cpu.so": "x"},
 			[]string{"LIBTORCH=/t"},

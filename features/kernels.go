@@ -69,13 +69,12 @@ func (v *view) withOwn(in Input) {
 // None: it always does.
 func (v *view) kernelFeatures(p *manifest.Package, configured []string) (cuda []string, others map[string]string) {
 	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: configured})
-	script := v.src.Text(p.BuildScript)
 	helper, _ := v.helper(p)
 	others = map[string]string{}
 	for _, f := range p.FeatureNames() {
 		backend, _ := asked.BackendOf(f, nil)
 		_, edges := p.Closure([]string{f})
-		tested := testsFeature(script, f) || v.src.TestsOf(p, f).Script ||
+		tested := v.src.TestsOf(p, f).Script ||
 			helper != "" && slices.ContainsFunc(edges, func(e manifest.Edge) bool { return e.Dep == helper })
 		switch {
 		case !tested || backend == "" || f == "default":
@@ -154,8 +153,4 @@ func (v *view) scriptDoes(p *manifest.Package) scriptDoes {
 	text := v.src.TextOf(v.scriptFile(p, p.FeatureNames()), p.Dir).All
 	_, helper := v.helper(p)
 	return scriptDoes{helper || runsNvcc(text), source.NamesHipcc(text), source.LinksCUDA(text)}
-}
-
-func testsFeature(text, f string) bool {
-	return strings.Contains(text, "CARGO_FEATURE_"+source.EnvName(f)+`"`) || source.TestsFeature(text, f)
 }

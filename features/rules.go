@@ -621,11 +621,6 @@ func (k *rootJudge) file(g *group) {
 			f.become(IDFileCPU)
 			f.Fix = t.Fix
 		}
-		if t.CUDA && k.Host.OS == "linux" && k.pkg != nil && !k.src.Passes(k.pkg, "no-as-needed") {
-			// https://github.com/LaurentMazare/tch-rs/issues/907: a library's build script cannot say so for the program.
-			f.Message += "; unless its own build script passes -Wl,--no-as-needed, " +
-				"the linker may leave libtorch_cuda out of the program"
-		}
 		break
 	}
 	k.find(f)

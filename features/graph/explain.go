@@ -26,38 +26,40 @@ func (v *View) Explain(r manifest.Request, crate, feature string) []Reason {
 	ask := manifest.ParseRequest(r)
 	name, version, _ := strings.Cut(crate, "@")
 	out := []Reason{}
+	add := func(e Reason) { // the library and the program of a package have the same answer
+		if !slices.ContainsFunc(out, func(o Reason) bool { return fmt.Sprint(o) == fmt.Sprint(e) }) {
+			out = append(out, e)
+		}
+	}
 	for i := range v.Roots {
 		root := &v.Roots[i]
+		top := &v.Nodes[root.Node]
+		start := []Feature{{root.Node, ""}}
+		for _, f := range top.Features {
+			if ask.All || slices.Contains(ask.Plain, f) || slices.Contains(ask.Qualified[top.Name], f) || f == "default" && !ask.NoDefault {
+				start = append(start, Feature{root.Node, f})
+			}
+		}
 		linked := false
 		for _, at := range root.Linked {
 			n := &v.Nodes[at]
-			if !sameCrate(n.Name, name) || !begins(n.Version, version) || at != root.Node && n.ID == v.Nodes[root.Node].ID {
+			if !sameCrate(n.Name, name) || !begins(n.Version, version) || at != root.Node && n.ID == top.ID {
 				continue
 			}
 			linked = true
-			e := Reason{Root: v.Nodes[root.Node].Name, Crate: n.Name, Version: n.Version, Linked: true, Feature: feature,
-				Features: n.Features}
+			e := Reason{Root: top.Name, Crate: n.Name, Version: n.Version, Linked: true, Feature: feature, Features: n.Features}
 			if e.On = feature == "" || slices.Contains(n.Features, feature); e.On {
-				e.Steps = v.way(root, &ask, Feature{at, feature})
+				e.Steps = v.Closure(root, start...).Chain(Feature{at, feature})
 			} else {
-				e.Because = v.leadsTo(root, at, feature)
+				e.Because = v.leadsTo(root, Feature{at, feature})
 			}
-			out = addReason(out, e)
+			add(e)
 		}
 		if !linked {
-			out = addReason(out, Reason{Root: v.Nodes[root.Node].Name, Crate: name, Version: version, Feature: feature,
-				Because: v.optionalIn(root, name)})
+			add(Reason{Root: top.Name, Crate: name, Version: version, Feature: feature, Because: v.optionalIn(root, name)})
 		}
 	}
 	return out
-}
-
-// addReason adds what is not said yet: the library and the program of a package have the same answer.
-func addReason(list []Reason, e Reason) []Reason {
-	if slices.ContainsFunc(list, func(o Reason) bool { return fmt.Sprint(o) == fmt.Sprint(e) }) {
-		return list
-	}
-	return append(list, e)
 }
 
 // sameCrate: sources write underscores where a package's name has hyphens.
@@ -67,36 +69,19 @@ func sameCrate(a, b string) bool {
 
 // begins reports whether a version is the one that was asked for: 0.11 includes 0.11.1, and nothing includes all.
 func begins(version, asked string) bool {
-	rest, ok := strings.CutPrefix(version, strings.TrimPrefix(asked, "v"))
-	return ok && (asked == "" || rest == "" || strings.ContainsAny(rest[:1], ".-+"))
+	return asked == "" || strings.HasPrefix(version+".", strings.TrimPrefix(asked, "v")+".")
 }
 
-// way is the shortest chain from what was requested of a root to a feature; nil where none leads there: another part of the build does it.
-func (v *View) way(r *Root, ask *manifest.Asked, to Feature) []Step {
-	n := &v.Nodes[r.Node]
-	start := []Feature{{r.Node, ""}}
-	for _, f := range n.Features {
-		if ask.All || slices.Contains(ask.Plain, f) || slices.Contains(ask.Qualified[n.Name], f) || f == "default" && !ask.NoDefault {
-			start = append(start, Feature{r.Node, f})
-		}
-	}
-	return v.Closure(r, start...).Chain(to)
-}
-
-// leadsTo lists the features of linked packages that turn a feature of another one on, all of which are off.
-func (v *View) leadsTo(r *Root, to int, feature string) (out []Step) {
+// leadsTo lists the features of linked packages whose own edge turns a feature on that is off.
+func (v *View) leadsTo(r *Root, to Feature) (out []Step) {
 	for _, i := range r.Linked {
 		p := v.ManifestOf(i)
-		if p == nil || !slices.ContainsFunc(v.Nodes[i].Deps, func(d Dep) bool { return d.To == to }) {
+		if p == nil || !slices.ContainsFunc(v.Nodes[i].Deps, func(d Dep) bool { return d.To == to.Node }) {
 			continue
 		}
 		for _, f := range p.FeatureNames() {
-			for _, e := range p.Edges(f) {
-				if e.Feature == feature && slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool {
-					return d.Key == e.Dep && v.DepNode(i, d, r.Set) == to
-				}) {
-					out = append(out, Step{p.Name + "/" + f + " has " + e.Text, p.Manifest, p.Line("features", f)})
-				}
+			if chain := v.Closure(r, Feature{i, f}).Chain(to); len(chain) == 2 {
+				out = append(out, Step{p.Name + "/" + f + " has " + chain[1].Text, p.Manifest, p.Line("features", f)})
 			}
 		}
 	}

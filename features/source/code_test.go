@@ -48,7 +48,7 @@ func TestOnlyCodeGates(t *testing.T) {
 		{"another feature", `#[cfg(feature = "cuda-extra")] mod gpu;`, false},
 	}
 	for _, tt := range tests {
-		if got := TestsFeature(code(tt.text), "cuda"); got != tt.want {
+		if got := testOf("cuda").MatchString(code(tt.text)); got != tt.want {
 			t.Errorf("%s: got %v of\n%s\nsearched as\n%s", tt.story, got, tt.text, code(tt.text))
 		}
 	}

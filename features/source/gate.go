@@ -133,11 +133,6 @@ func testOf(feature string) *regexp.Regexp {
 	return regexp.MustCompile(`\bfeature\s*=\s*"` + regexp.QuoteMeta(feature) + `"`)
 }
 
-// TestsFeature reports whether a text tests a feature anywhere.
-func TestsFeature(text, feature string) bool {
-	return strings.Contains(text, `"`+feature+`"`) && testOf(feature).MatchString(text)
-}
-
 // notCode are comments, raw strings and modules of tests, as rustfmt writes them. A `//` in an address and a `/*` in a pattern begin none.
 var notCode = lazyregexp.New(`(?ms)(?:^|[\s;{}(,])(?:/\*.*?\*/|//[^\n]*)|r#+".*?"#+|^#\[cfg\(test\)\]\s*(?:pub\s+)?mod\s+\w+\s*` +
 	`\{(?:[^\n]*\}[ \t\r]*$|.*?^\})`)

@@ -12,7 +12,6 @@ import (
 type Libtorch struct {
 	Says string
 	CPU  bool   // it certainly has no CUDA
-	CUDA bool   // it certainly has
 	Fix  string // what would bring CUDA
 }
 
@@ -30,7 +29,7 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 	if lib != "" {
 		for _, name := range []string{"libtorch_cuda.so", "libtorch_cuda_cu.so", "torch_cuda.dll", "torch_cuda_cu.dll"} {
 			if r.h.IsFile(r.h.Join(lib, name)) {
-				return Libtorch{Says: how + ": " + r.h.Join(lib, name) + " is there", CUDA: true}
+				return Libtorch{Says: how + ": " + r.h.Join(lib, name) + " is there"}
 			}
 		}
 		for _, name := range []string{"libtorch_cpu.so", "libtorch.so", "torch_cpu.dll", "torch.lib"} {
@@ -52,16 +51,6 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 	}
 	return Libtorch{Says: "TORCH_CUDA_VERSION is not set: the libtorch for the CPU is downloaded", CPU: true,
 		Fix: "TORCH_CUDA_VERSION=cu128"}
-}
-
-// Passes says whether a package's build script or cargo's configuration mentions a linker flag.
-func (r *Reader) Passes(p *manifest.Package, flag string) bool {
-	if p.BuildScript != "" {
-		if data, err := r.h.ReadFile(p.BuildScript, Limit); err == nil && strings.Contains(string(data), flag) {
-			return true
-		}
-	}
-	return r.ConfigNames(flag)
 }
 
 // ConfigNames says whether a configuration file of cargo's mentions a variable.

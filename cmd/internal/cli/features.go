@@ -99,14 +99,29 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 		if err := a.Shell.Print(strings.Join(append(lines, ""), "\n")); err != nil {
 			return err
 		}
-		a.printFindings(j)
-		j.NoteUnasked()
 	}
 	return a.endFeatures(o, j, nil)
 }
 
-// endFeatures renders what is said of the features of a build; fixes are nil unless they were asked for.
+// fixer is for --fix; nil without it.
+func (a *invocation) fixer(o featuresOptions) *featurecheck.Fixer {
+	if !o.Fix {
+		return nil
+	}
+	return featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: o.Lint})
+}
+
+// endFeatures prints what is wrong with a build, and the fixes where they were asked for. Notes are for --verbose, unless nothing of the
+// build uses a GPU: then they say why.
 func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes []featurecheck.Fix) error {
+	if o.Results.JSON == nil {
+		for _, f := range j.Shown(a.Shell.Verbose) {
+			a.Shell.Finding(f)
+		}
+		if !o.Fix {
+			j.NoteUnasked()
+		}
+	}
 	return a.end(o.Results, reachEnd(j.Answer.Stops), a.reachResult("features", j), featuresAnswer{Reach: j.Answer, Fixes: fixes})
 }
 
@@ -149,71 +164,59 @@ func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 
 // runFix is features --fix.
 func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line) error {
-	fixer := featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun})
+	fixer := a.fixer(o)
 	j, err := featurecheck.FixMembers(ctx, fixer, l)
-	if err != nil {
-		for _, fix := range fixer.Fixes() { // cargo refuses the manifests as they are: this is what would be written first
-			err = errors.Join(a.Shell.Data(fix.Diff), err)
-		}
+	fixes := fixer.Fixes()
+	if err != nil { // cargo refuses the manifests as they are: this is what would be written first
+		return errors.Join(a.printDiffs(o, fixes), err)
+	}
+	if err := a.printDiffs(o, fixes); err != nil {
 		return err
 	}
-	fixes := fixer.Fixes()
-	if o.Results.JSON == nil {
-		for _, fix := range fixes {
-			if err := a.Shell.Data(fix.Diff); err != nil {
-				return err
-			}
-		}
-		switch {
-		case len(fixes) > 0:
-		case slices.ContainsFunc(j.Answer.Findings, func(f features.Finding) bool { return f.Choice() }):
-			a.Shell.Note("nothing written: several changes are possible; choose one of those below")
-		case j.Answer.Stops:
-			a.Shell.Note("nothing written: no change to this workspace's manifests fixes it")
-		default:
-			a.Shell.Note("nothing to fix: no linked GPU crate is off")
-		}
-		a.printFindings(j)
+	switch {
+	case o.Results.JSON != nil || len(fixes) > 0:
+	case slices.ContainsFunc(j.Answer.Findings, func(f features.Finding) bool { return f.Choice() }):
+		a.Shell.Note("nothing written: several changes are possible; choose one of those below")
+	case j.Answer.Stops:
+		a.Shell.Note("nothing written: no change to this workspace's manifests fixes it")
+	default:
+		a.Shell.Note("nothing to fix: no linked GPU crate is off")
 	}
 	return a.endFeatures(o, j, fixes)
 }
 
-// printFindings prints what is wrong with a build. Notes are for --verbose, unless nothing of the build uses a GPU: then they say why.
-func (a *invocation) printFindings(j featurecheck.Judged) {
-	for _, f := range j.Shown(a.Shell.Verbose) {
-		a.Shell.Finding(f)
+// printDiffs prints what a dry run would write.
+func (a *invocation) printDiffs(o featuresOptions, fixes []featurecheck.Fix) error {
+	var errs []error
+	for _, fix := range fixes {
+		if o.Results.JSON == nil {
+			errs = append(errs, a.Shell.Data(fix.Diff))
+		}
 	}
+	return errors.Join(errs...)
 }
 
 // runLint is features --lint, which asks cargo, and --manifest-only: every member's GPU features; with --fix the faults are fixed. It ends
 // with 10 where one of them is an alarm.
 func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
-	look := featurecheck.LintOptions{Strict: o.Strict, Cargo: o.Lint}
-	if o.Fix {
-		look.Fixer = featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: true})
-	}
-	checked, err := featurecheck.Lint(ctx, a.Machine, l, look)
+	fixer := a.fixer(o)
+	checked, err := featurecheck.Lint(ctx, a.Machine, l, featurecheck.LintOptions{Strict: o.Strict, Cargo: o.Lint, Fixer: fixer})
 	if err != nil {
 		return err
 	}
 	var fixes []featurecheck.Fix
-	if o.Fix {
-		fixes = look.Fixer.Fixes()
+	if fixer != nil {
+		fixes = fixer.Fixes()
+	}
+	if err := a.printDiffs(o, fixes); err != nil {
+		return err
 	}
 	findings, stops := checked.Summary(a.Shell.Verbose)
 	if o.Results.JSON == nil {
-		for _, fix := range fixes {
-			if err := a.Shell.Data(fix.Diff); err != nil {
-				return err
-			}
-		}
 		for _, f := range findings {
 			a.Shell.Finding(f)
 		}
-		features := "GPU features"
-		if len(checked.Questions) == 1 {
-			features = "GPU feature"
-		}
+		features := map[bool]string{true: "GPU feature", false: "GPU features"}[len(checked.Questions) == 1]
 		a.Shell.Status("Checked", "%d %s of the workspace's members", len(checked.Questions), features)
 	}
 	r := report.Result{Verb: "features-lint", Project: a.Shown(checked.Session.Project.Manifest), Findings: findings}

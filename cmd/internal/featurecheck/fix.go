@@ -144,8 +144,7 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 	if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
 		return nil, j, err
 	}
-	edges, lacks := suspected(ctx, s)
-	return append(edges, lacks...), j, err
+	return suspected(ctx, s, err), j, err
 }
 
 // next is the first finding that edges of this workspace fix and that was not tried.

@@ -39,7 +39,7 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judg
 	if j.Input.Sources = o.sources; o.sources == nil {
 		j.Input.Sources = features.NewSources(s.Machine.Host, s.Project)
 	}
-	j.Input.Lint, j.Input.Missing = o.lint, o.missing
+	j.Input.Lint = o.lint
 	j.Answer = features.Judge(s.Machine.Host, j.Input)
 	for i := range j.Answer.Findings { // features to request become a command
 		f := &j.Answer.Findings[i]
@@ -64,7 +64,6 @@ type Options struct {
 	Edges  bool // edges for which cargo refuses the build are findings, not an error
 
 	lint    bool
-	missing []string
 	sources *features.Sources // read for other questions already; may be nil
 }
 
@@ -89,77 +88,49 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if err == nil {
 		return Judge(s, tool, g, o), nil
 	}
-	edges := refusedEdges(s)
-	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && len(edges) == 0 {
-		for _, m := range s.Project.Members {
-			edges = append(edges, features.RefusedBy(m, string(refused.Stderr))...)
-		}
-	}
-	if o.Edges && len(edges) > 0 {
+	if edges := suspected(ctx, s, err); o.Edges && slices.ContainsFunc(edges, isRefused) {
 		return Judged{Session: s, Answer: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
 			Roots: []features.Root{}, Paths: []graph.Why{}, Units: []features.ScriptUnit{}}}, nil
 	}
 	return Judged{}, WithMissingFeature(ctx, s, err)
 }
 
-// undeclared lists the GPU features of a command line that no selected package declares: cargo refuses it for them.
-func undeclared(s *session.Session) []string {
-	r := s.Request()
-	selected, known := s.Project.Selection(r)
-	asked := manifest.ParseRequest(r)
-	var out []string
-	for _, f := range asked.Plain {
-		if known && asked.IsBackend(f) && !slices.ContainsFunc(selected, func(p *manifest.Package) bool { return p.Declares(f) }) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
+func isRefused(f features.Finding) bool { return f.ID == features.IDRefused }
 
-// openWithout judges a command line without the GPU features that no selected package declares, as if they were declared and empty.
-func openWithout(ctx context.Context, s *session.Session) (Judged, error) {
-	missing := undeclared(s)
-	if len(missing) == 0 {
-		return Judged{}, errors.New("every GPU feature is declared")
-	}
-	line, err := s.Line.Change(cargo.Change{Without: missing})
+// OpenUnlocked is Open for a project without a Cargo.lock, which cargo would write if it was asked: it judges the first selected package
+// as the metadata of the workspace shows it.
+func OpenUnlocked(ctx context.Context, m *session.Machine, line cargo.Line) (Judged, error) {
+	list, err := fromManifests(ctx, m, line, nil)
 	if err != nil {
 		return Judged{}, err
 	}
-	if j, err := Open(ctx, s.Quiet().Machine, line, Options{missing: missing}); err == nil {
-		return j, nil
-	}
-	return fromManifests(ctx, s, missing) // without a Cargo.lock, say
+	return list[0], nil
 }
 
-// OpenUnlocked is Open for a project without a Cargo.lock, which cargo would write if it was asked: it judges as much as the metadata of
-// the workspace alone shows.
-func OpenUnlocked(ctx context.Context, m *session.Machine, line cargo.Line) (Judged, error) {
+// fromManifests judges each selected package by metadata, as if it was built alone. missing are features that count as declared and empty.
+func fromManifests(ctx context.Context, m *session.Machine, line cargo.Line, missing []string) (list []Judged, err error) {
 	s, err := session.Open(m, line)
 	if err != nil {
-		return Judged{}, err
+		return nil, err
 	}
-	return fromManifests(ctx, s, nil)
-}
-
-func fromManifests(ctx context.Context, s *session.Session, missing []string) (j Judged, err error) {
-	if s, err = s.WithMetadata(ctx); err != nil {
-		return j, err
+	tool, err := cargo.Find(m.Host, line)
+	if err != nil {
+		return nil, err
 	}
-	j.Session = s
-	r := s.Request()
-	selected, known := s.Project.Selection(r)
+	project, _ := s.Packages(ctx, tool, !s.Project.HasLock)
+	s = s.Knowing(project)
+	selected, known := s.Project.Selection(s.Request())
 	if !known || len(selected) == 0 {
-		return j, errors.New("no package is selected")
+		return nil, errors.New("no package is selected")
 	}
-	j.Input = s.Input(session.Graph{}, false)
-	asked := manifest.ParseRequest(r)
-	declared := r
-	declared.Features = slices.DeleteFunc(asked.Plain, func(f string) bool { return slices.Contains(missing, f) })
-	j.Input.Missing = missing
-	j.Input.Alone = graph.Alone(s.Machine.Host, s.Project, j.Input.Catalog, selected[:1], declared)
-	j.Answer = features.Judge(s.Machine.Host, j.Input)
-	return j, nil
+	for _, p := range selected {
+		j := Judged{Session: s, Input: s.Input(session.Graph{}, false)}
+		j.Input.Missing = missing
+		j.Input.Alone = graph.Alone(m.Host, s.Project, j.Input.Catalog, []*manifest.Package{p}, s.Request())
+		j.Answer = features.Judge(m.Host, j.Input)
+		list = append(list, j)
+	}
+	return list, nil
 }
 
 // WithMissingFeature adds to cargo's refusal what would correct it: the line of [features] that declares a GPU feature which no selected
@@ -170,17 +141,13 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 		return err
 	}
 	var lines []string
-	add := func(what string, list []features.Finding) {
-		for _, f := range list {
-			if len(f.Edits) > 0 {
-				lines = manifest.Union(lines, []string{what + " [features] of " + s.Machine.Shown(f.Path) + ":\n      " +
-					strings.ReplaceAll(f.Fix, "\n", "\n      ")})
-			}
+	for _, f := range suspected(ctx, s, err) {
+		what := map[bool]string{true: "correct", false: "add to"}[isRefused(f)]
+		if len(f.Edits) > 0 {
+			lines = manifest.Union(lines, []string{what + " [features] of " + s.Machine.Shown(f.Path) + ":\n      " +
+				strings.ReplaceAll(f.Fix, "\n", "\n      ")})
 		}
 	}
-	refusedEdges, lacks := suspected(ctx, s)
-	add("correct", refusedEdges)
-	add("add to", lacks)
 	if len(lines) == 0 {
 		return err
 	}
@@ -190,22 +157,36 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 	return &suggested
 }
 
-// suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, or else what the build lacks without the
-// features that nobody declares.
-func suspected(ctx context.Context, s *session.Session) (edges, lacks []features.Finding) {
-	if edges = refusedEdges(s); len(edges) == 0 {
-		if j, bad := openWithout(ctx, s); bad == nil {
-			lacks = j.Answer.Findings
+// suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, those that its words name, or else what
+// the build lacks with the GPU features that no selected package declares.
+func suspected(ctx context.Context, s *session.Session, err error) (list []features.Finding) {
+	for _, m := range s.Project.Members {
+		list = append(list, features.RefusedEdges(s.Project, m)...)
+	}
+	refused, ok := errors.AsType[*cargo.RefusedError](err)
+	for _, m := range s.Project.Members {
+		if ok && len(list) == 0 {
+			list = features.RefusedBy(m, string(refused.Stderr))
 		}
 	}
-	return edges, lacks
-}
-
-func refusedEdges(s *session.Session) (edges []features.Finding) {
-	for _, m := range s.Project.Members {
-		edges = append(edges, features.RefusedEdges(s.Project, m)...)
+	r := s.Request()
+	selected, known := s.Project.Selection(r)
+	asked := manifest.ParseRequest(r)
+	missing := slices.DeleteFunc(asked.Plain, func(f string) bool {
+		return !known || !asked.IsBackend(f) || slices.ContainsFunc(selected, func(p *manifest.Package) bool { return p.Declares(f) })
+	})
+	line, err := s.Line.Change(cargo.Change{Without: missing})
+	if len(list) > 0 || len(missing) == 0 || err != nil {
+		return list
 	}
-	return edges
+	judged, err := fromManifests(ctx, s.Quiet().Machine, line, missing)
+	if err != nil {
+		s.Machine.Shell.Detail("%v", err)
+	}
+	for _, j := range judged {
+		list = append(list, j.Answer.Findings...)
+	}
+	return list
 }
 
 // Shown are the findings that a person should read: notes only when all are wanted, or when no GPU code is linked, which they explain.

@@ -177,23 +177,16 @@ func (c Checked) Summary(notes bool) (findings []finding.Finding, stops bool) {
 
 // memberLine builds one member alone: its own manifest is named, because resolver 1 gives --features to that package only.
 func memberLine(l cargo.Line, member *manifest.Package, r manifest.Request) (cargo.Line, error) {
-	var words []string
+	words := []string{"build", "--manifest-path", member.Manifest, "--features", strings.Join(r.Features, ",")}
 	if l.Toolchain != "" {
-		words = append(words, "+"+l.Toolchain)
+		words = append([]string{"+" + l.Toolchain}, words...)
 	}
-	words = append(words, "build", "--manifest-path", member.Manifest)
-	for _, f := range r.Features {
-		words = append(words, "--features", f)
+	if r.NoDefault {
+		words = append(words, "--no-default-features")
 	}
-	for _, given := range []struct {
-		is   bool
-		word string
-	}{
-		{r.AllFeatures, "--all-features"}, {r.NoDefault, "--no-default-features"}, {l.Has("--offline"), "--offline"},
-		{l.Has("--locked"), "--locked"}, {l.Has("--frozen"), "--frozen"}, {l.Has("--quiet"), "--quiet"},
-	} {
-		if given.is {
-			words = append(words, given.word)
+	for _, flag := range []string{"--offline", "--locked", "--frozen", "--quiet"} {
+		if l.Has(flag) {
+			words = append(words, flag)
 		}
 	}
 	for _, t := range r.Targets {
@@ -213,25 +206,16 @@ func FixMembers(ctx context.Context, f *Fixer, line cargo.Line) (Judged, error) 
 	if err != nil {
 		return j, err
 	}
-	r := j.Session.Request()
-	selected, _ := j.Session.Project.Selection(r)
-	if len(selected) < 2 {
+	if selected, _ := j.Session.Project.Selection(j.Session.Request()); len(selected) < 2 {
 		return j, nil
 	}
+	list, err := questions(j.Session)
+	if err != nil {
+		return j, err
+	}
 	fixed := len(f.fixes)
-	for _, m := range selected {
-		var asked []string
-		for _, name := range manifest.ParseRequest(r).Plain {
-			if m.Declares(name) {
-				asked = append(asked, name)
-			}
-		}
-		if len(asked) == 0 {
-			continue
-		}
-		one := r
-		one.Features = asked
-		alone, err := memberLine(line, m, one)
+	for _, q := range list {
+		alone, err := memberLine(line, q.member, q.request)
 		if err != nil {
 			return j, err
 		}
