@@ -115,7 +115,7 @@ func TestNeedsOfCandle(t *testing.T) {
 	for _, w := range a.Paths {
 		paths = append(paths, strings.Join(w.Steps, " → "))
 	}
-	if want := []string{"candle-matmul/cuda → candle-core/cuda → candle-core/cudarc → cudarc", "candle-matmul/cudnn → candle-matmul/cuda → candle-core/cuda → candle-kernels"}; !reflect.DeepEqual(
+	if want := []string{"candle-matmul/cuda → candle-core/cuda → candle-kernels", "candle-matmul/cudnn → candle-core/cudnn → cudarc/cudnn"}; !reflect.DeepEqual(
 		paths,
 		want,
 	) {

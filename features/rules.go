@@ -659,18 +659,26 @@ func (k *rootJudge) paths() (out []graph.Why) {
 	return out
 }
 
-// path follows one feature to the farthest GPU crate that it turns on.
+// path follows one feature to the nearest carrier of GPU code, else to the farthest gated crate that is on.
 func (k *rootJudge) path(from graph.Feature) graph.Why {
-	closure := k.Closure(k.r, from)
+	c := k.Closure(k.r, from)
 	w := graph.Why{Steps: []string{k.Nodes[from.Node].Name + "/" + from.Name}, End: "it enables no GPU crate"}
-	for _, c := range k.crates(manifest.AnyGPU) {
-		for _, f := range c.features() {
-			if chain := closure.Chain(f); len(chain) > 0 && (len(chain) > len(w.Steps) || !w.Reached) {
-				w.Steps, w.Reached, w.End = nil, true, ""
-				for _, s := range chain {
-					w.Steps = append(w.Steps, s.Text)
-				}
-			}
+	for _, f := range c.Features() {
+		crate, chain := k.Crate(f.Node), c.Chain(f)
+		if crate == nil || f.Node == k.r.Node && f.Name == "" {
+			continue
+		}
+		carrier := crate.Role == catalog.Carrier && crate.Backend != ""
+		gated := crate.CUDA() && slices.Contains(crate.CUDAFeatures, f.Name) || crate.Backends[f.Name] != ""
+		if !carrier && !(gated && (!w.Reached || len(chain) > len(w.Steps))) {
+			continue
+		}
+		w.Steps, w.Reached, w.End = nil, true, ""
+		for _, s := range chain {
+			w.Steps = append(w.Steps, s.Text)
+		}
+		if carrier {
+			break
 		}
 	}
 	return w
