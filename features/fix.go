@@ -56,7 +56,7 @@ func (k *rootJudge) fix(f *Finding, g *group, off []gpuCrate) {
 		return
 	}
 	for _, c := range off {
-		if d, direct := k.DepFor(k.r.Node, c.node); direct {
+		if d, direct := k.DepFor(k.r, k.r.Node, c.node); direct {
 			f.Ask = append(f.Ask, d.Key+"/"+c.gate[0])
 		}
 	}
@@ -89,12 +89,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		if p == nil {
 			return nil, fmt.Sprintf("the manifest of %s is not on this machine", k.name(way[x]))
 		}
-		d, ok := k.DepFor(way[x], to)
-		if at := slices.IndexFunc(p.Dependencies, func(d manifest.Dependency) bool {
-			return d.Kind == manifest.Dev && d.Package == k.Nodes[to].Name
-		}); !ok && x == 0 && at >= 0 {
-			d, ok = p.Dependencies[at], true
-		}
+		d, ok := k.DepFor(k.r, way[x], to)
 		switch {
 		case !ok:
 			return nil, fmt.Sprintf("%s is no dependency in the manifest of %s", k.name(to), p.Name)

@@ -15,20 +15,23 @@ import (
 
 // RefusedEdges finds the edges of a workspace's member that cargo refuses: those that name a feature or dependency that is not there. One
 // within two letters of a right one, or with "dep:" too much or too little, has that as its fix.
+// Source: cargo's summary.rs, build_feature_map.
 func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	var out []Finding
+	known, open := possible(p, member)
 	for _, feature := range member.FeatureNames() {
+		others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature })
 		for _, e := range member.Edges(feature) {
-			if accepts(p, member, feature, e.Text) {
+			instead := nearest(e.Text, others)
+			if slices.Contains(others, e.Text) || open[e.Dep] && instead == "" {
 				continue
 			}
-			f := refused(member, feature, e.Text)
-			instead := nearest(e.Text, slices.DeleteFunc(possible(p, member), func(s string) bool { return s == feature }))
 			for _, s := range []string{strings.TrimPrefix(e.Text, "dep:"), "dep:" + e.Text, e.Dep + "/" + feature} {
-				if s != e.Text && accepts(p, member, feature, s) {
+				if s != e.Text && slices.Contains(others, s) {
 					instead = s
 				}
 			}
+			f := refused(member, feature, e.Text)
 			if instead != "" {
 				f.Edits = []edit.Edit{{Manifest: member.Manifest, Feature: feature, Add: []string{instead}, Instead: e.Text}}
 				list := slices.Clone(member.Features[feature])
@@ -39,6 +42,36 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 		}
 	}
 	return out
+}
+
+// possible lists the edges that a package can have, as far as they are known; open are the dependencies that may have more features.
+func possible(p *manifest.Project, member *manifest.Package) (known []string, open map[string]bool) {
+	known, open = member.FeatureNames(), map[string]bool{}
+	for _, d := range member.Dependencies {
+		names := []string{"default"}
+		locked := p.Locked(d.Package) // of several versions the edge may mean any
+		if to := p.Declaring(member, d); to != nil {
+			locked = []*manifest.Package{to}
+		}
+		for _, to := range locked {
+			names = append(names, to.FeatureNames()...)
+		}
+		if open[d.Key] = len(locked) == 0; open[d.Key] {
+			if c := catalog.Default().Crate(d.Package); c != nil {
+				names = slices.Concat(names, slices.Sorted(maps.Keys(c.Features)), c.CUDAFeatures)
+			}
+		}
+		for _, f := range names {
+			known = append(known, d.Key+"/"+f)
+			if d.Optional {
+				known = append(known, d.Key+"?/"+f)
+			}
+		}
+		if d.Optional {
+			known = append(known, "dep:"+d.Key)
+		}
+	}
+	return known, open
 }
 
 func refused(member *manifest.Package, feature, edge string) Finding {
@@ -64,61 +97,6 @@ func RefusedBy(member *manifest.Package, words string) (out []Finding) {
 					out = append(out, refused(member, feature, e.Text))
 				}
 			}
-		}
-	}
-	return out
-}
-
-// accepts reports whether cargo may accept an edge of a feature; it does where nothing is known of the dependency.
-// Source: cargo's summary.rs, build_feature_map.
-func accepts(p *manifest.Project, member *manifest.Package, feature, text string) bool {
-	e := manifest.ParseEdge(text)
-	if e.Dep == "" {
-		return text == e.Feature && text != feature && member.Declares(text)
-	}
-	for _, d := range member.Dependencies {
-		if d.Key != e.Dep || (e.Weak || e.Feature == "") && !member.Optional(d.Key) {
-			continue
-		}
-		has, all := featuresOf(p, member, d)
-		if e.Feature == "" || e.Feature == "default" || slices.Contains(has, e.Feature) || !all && nearest(e.Feature, has) == "" {
-			return true
-		}
-	}
-	return false
-}
-
-// featuresOf lists the features of a dependency; all is false for one that is not on this machine, of which the catalog knows some.
-func featuresOf(p *manifest.Project, member *manifest.Package, d manifest.Dependency) (names []string, all bool) {
-	locked := p.Locked(d.Package)
-	if to := p.Declaring(member, d); to != nil {
-		locked = []*manifest.Package{to}
-	}
-	if len(locked) > 0 { // of several versions the edge may mean any
-		for _, to := range locked {
-			names = manifest.Union(names, to.FeatureNames())
-		}
-		return names, true
-	}
-	if c := catalog.Default().Crate(d.Package); c != nil {
-		names = manifest.Union(slices.Sorted(maps.Keys(c.Features)), c.CUDAFeatures)
-	}
-	return names, false
-}
-
-// possible lists the edges that a package can have.
-func possible(p *manifest.Project, member *manifest.Package) []string {
-	out := member.FeatureNames()
-	for _, d := range member.Dependencies {
-		names, _ := featuresOf(p, member, d)
-		for _, f := range names {
-			out = append(out, d.Key+"/"+f)
-			if d.Optional {
-				out = append(out, d.Key+"?/"+f)
-			}
-		}
-		if d.Optional {
-			out = append(out, "dep:"+d.Key)
 		}
 	}
 	return out

@@ -97,11 +97,9 @@ func (k *rootJudge) asks() {
 		}
 		k.groups[at].asked = append(k.groups[at].asked, f)
 	}
-	missing := slices.DeleteFunc(slices.Clone(k.in.Missing), func(f string) bool {
-		return k.pkg == nil || !k.Project.IsMember(k.pkg) || k.pkg.Declares(f)
-	})
-	for _, f := range slices.Concat(n.Features, missing) {
-		named := k.ask.All || slices.Contains(k.ask.Plain, f) || slices.Contains(k.ask.Qualified[n.Name], f) || slices.Contains(missing, f)
+	for _, f := range slices.Concat(n.Features, k.in.Missing) {
+		named := k.ask.All || slices.Contains(k.ask.Plain, f) || slices.Contains(k.ask.Qualified[n.Name], f) ||
+			slices.Contains(k.in.Missing, f)
 		backend, loose := k.ask.BackendOf(f, k.known)
 		if k.pkg != nil && k.pkg.Implicit(f) { // the name of a dependency
 			backend = ""

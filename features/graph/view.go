@@ -185,21 +185,14 @@ func (v *View) DepNode(i int, d manifest.Dependency, set map[int]bool) int {
 	return found
 }
 
-// DepFor answers the dependency entry by which the manifest of node from calls node to.
-func (v *View) DepFor(from, to int) (found manifest.Dependency, ok bool) {
-	p := v.ManifestOf(from)
-	if p == nil {
-		return found, false
-	}
-	for _, step := range v.Nodes[from].Deps {
+// DepFor is the dependency entry by which the manifest of node from calls node to; a root may have it for its tests.
+func (v *View) DepFor(r *Root, from, to int) (found manifest.Dependency, ok bool) {
+	if p := v.ManifestOf(from); p != nil {
 		for _, d := range p.Dependencies {
-			if step.To != to || d.Kind != manifest.Normal || d.Package != v.Nodes[to].Name {
-				continue
-			}
-			if !ok || strings.ReplaceAll(d.Key, "-", "_") == step.name {
-				found, ok = d, true
+			if (d.Kind == manifest.Normal || d.Kind == manifest.Dev && from == r.Node) && v.DepNode(from, d, r.Set) == to {
+				return d, true
 			}
 		}
 	}
-	return found, ok
+	return found, false
 }

@@ -68,7 +68,7 @@ type Options struct {
 }
 
 // manifestFault is cargo's refusal of a manifest, or of the workspace that manifests make.
-var manifestFault = lazyregexp.New("failed to (parse|load) manifest|failed to read `[^`]*Cargo\\.toml`|cyclic |" +
+var manifestFault = lazyregexp.New("failed to (parse|load) manifest|failed to read `[^`]*Cargo\\.toml`|cyclic |Cargo\\.toml` was not valid|" +
 	"error: [^\n]*\n *--> [^\n]*Cargo\\.toml")
 
 // Open opens the project of a command line and asks cargo about it, writing nothing of the user's.
