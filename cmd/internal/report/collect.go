@@ -77,19 +77,7 @@ func observe(m *session.Machine, file string, real receipt.Real) ([]Observation,
 	if err != nil {
 		return nil, err
 	}
-	isReceipt := false
-	list, err := Read(data, func(schema string, data []byte) ([]Result, bool, error) {
-		if !strings.HasPrefix(schema, receipt.Family) {
-			return nil, false, nil
-		}
-		isReceipt = true
-		r, err := receipt.Decode(data)
-		if err != nil {
-			return nil, true, err
-		}
-		one, err := OfReceipt(r, real)
-		return []Result{one}, true, err
-	})
+	list, isReceipt, err := Read(data, real)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +99,10 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 		// Of a gpubuild that wrote no result into it: neither the row nor the time is known.
 		out = Result{Verb: "prove", Gpubuild: r.Gpubuild, Command: r.Command}
 	} else {
-		list, err := Read(r.Result, nil)
-		if err != nil {
+		var err error
+		if out, err = readResult(r.Result); err != nil {
 			return out, err
 		}
-		out = list[0]
 	}
 	for i := range out.Programs {
 		out.Programs[i].Proof = nil // as the receipts say, and no other way

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,6 +78,14 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 				wrong, _ := receipt.Verify(r, binary, true, real)
 				if text := strings.Join(wrong, "\n"); (text == "") != (tt.want == "") || !strings.Contains(text, tt.want) {
 					t.Errorf("%q, want %q", text, tt.want)
+				}
+				odd := r
+				odd.Result = json.RawMessage(`{"schema":"gpubuild/history/1","results":[]}`)
+				if data, err = odd.Encode(); err != nil {
+					t.Fatal(err)
+				}
+				if list, _, err := report.Read(data, real); err == nil || !strings.Contains(err.Error(), "holds no result") {
+					t.Errorf("a history in place of its result: %v, %v", list, err)
 				}
 				result, err := report.OfReceipt(r, real)
 				if err != nil {

@@ -226,7 +226,7 @@ func TestCIKnowsAFailedRowAgain(t *testing.T) {
 func TestTheEnvelopeIsReadBack(t *testing.T) {
 	for _, name := range []string{"compiled", "proven", "unreached"} {
 		r := samples()[name]
-		list, err := report.Read([]byte(render(t, r)["json"]), nil)
+		list, _, err := report.Read([]byte(render(t, r)["json"]), nil)
 		if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], r) {
 			t.Errorf("%s: %v\n%+v\n%+v", name, err, list, r)
 		}
@@ -245,12 +245,13 @@ func TestFilesThatAreNoResults(t *testing.T) {
 		{"an answer without a result", `{"schema":"gpubuild/scan/1","ok":true,"findings":[]}`, `"scan" holds no result`},
 		{"a result of nothing", `{"schema":"gpubuild/build/1","result":{}}`, "neither what was done nor when"},
 		{"a result of another shape", `{"schema":"gpubuild/build/1","result":[1]}`, "cannot be read"},
+		{"a history of noise", `{"schema":"gpubuild/history/1","results":[[1]]}`, "without a schema"},
 		{"HTML", `<html><body>404</body></html>`, "not JSON"},
 		{"JUnit", `<testsuites/>`, "not JSON"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := report.Read([]byte(tt.data), nil)
+			_, _, err := report.Read([]byte(tt.data), nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
@@ -454,7 +455,7 @@ func FuzzEscaping(f *testing.F) {
 		got := render(t, make(s))
 
 		validSARIF(t, schema, got["sarif"])
-		if _, err := report.Read([]byte(got["json"]), nil); err != nil {
+		if _, _, err := report.Read([]byte(got["json"]), nil); err != nil {
 			t.Errorf("the envelope: %v", err)
 		}
 
