@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -109,32 +110,24 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Pla
 		"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(names, ", "))}
 }
 
-// ssh is the command that reaches [USER@]HOST[:PORT]. ssh would read a host that begins with a hyphen as an option.
-func ssh(word string) ([]string, error) {
-	user, host, at := strings.Cut(word, "@")
-	if !at {
-		user, host = "", word
-	}
-	port := ""
-	if i := strings.LastIndex(host, ":"); i >= 0 && (!strings.Contains(host[:i], ":") || strings.HasSuffix(host[:i], "]")) {
-		host, port = host[:i], host[i+1:]
-		if port == "" || strings.Trim(port, "0123456789") != "" {
-			return nil, &exit.UsageError{What: fmt.Sprintf("ssh:%s: %q is not a port", word, port), Fix: "ssh:HOST:22"}
-		}
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if host == "" || strings.HasPrefix(host, "-") || strings.HasPrefix(user, "-") || strings.ContainsAny(word, " \t\r\n\x00") ||
-		at && user == "" {
-		return nil, &exit.UsageError{What: fmt.Sprintf("ssh:%s names no host", word), Fix: "ssh:[USER@]HOST[:PORT]"}
+// sshPlace is [USER@]HOST[:PORT]; HOST may be an IPv6 address, in brackets before a port. ssh would read a hyphen in front as an option.
+var sshPlace = lazyregexp.New(
+	`^(?:([^-@\s][^@\s]*)@)?(\[[^-\]\s][^\]\s]*\]|[^-:@\[\s][^:@\s]*|[^-:@\[\s]*:[^@\s]*:[^@\s]*)(?::(\d+))?$`)
+
+// ssh is the command that reaches a host.
+func ssh(place string) ([]string, error) {
+	m := sshPlace.FindStringSubmatch(place)
+	if m == nil {
+		return nil, &exit.UsageError{What: fmt.Sprintf("ssh:%s names no host", place), Fix: "ssh:[USER@]HOST[:PORT]"}
 	}
 	words := []string{"ssh", "-T", "-oServerAliveInterval=15", "-oServerAliveCountMax=4"}
-	if port != "" {
+	if port := m[3]; port != "" {
 		words = append(words, "-p", port)
 	}
-	if at {
+	if user := m[1]; user != "" {
 		words = append(words, "-l", user)
 	}
-	return append(words, "--", host), nil
+	return append(words, "--", strings.Trim(m[2], "[]")), nil
 }
 
 // slurm is one task: in the allocation that gpubuild runs in, else in a job of its own with one GPU. Unbuffered: srun(1) holds back bytes
