@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/config"
 )
@@ -86,10 +87,56 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "work", "data"), []byte("changed"), 0o600); err != nil || !s.has(sum) {
 		t.Errorf("a program's change of its data changes what is kept: %v", err)
 	}
-	if err := s.prune(1, time.Now()); err != nil || !s.has(sum) {
+	if err := s.prune(1, "here", time.Now()); err != nil || !s.has(sum) {
 		t.Errorf("what was just used is removed: %v", err)
 	}
-	if err := s.prune(1, time.Now().Add(2*time.Hour)); err != nil || s.has(sum) {
+	if err := s.prune(1, "here", time.Now().Add(2*time.Hour)); err != nil || s.has(sum) {
 		t.Errorf("more than the limit is kept: %v", err)
+	}
+}
+
+// TestKilledRunsLeaveNothing: a later run of the same host removes what a killed one left, and nothing of one that is alive or another host's.
+func TestKilledRunsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	s := store{t.TempDir()}
+	for _, name := range []string{"files", "runs/run-here-killed/bin", "runs/run-here-alive", "runs/run-there-1", "runs/run-here-no-locks"} {
+		if err := os.MkdirAll(filepath.Join(s.dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock := func(run string) string { return filepath.Join(s.dir, "runs", run, lockName) }
+	free, err := cache.Lock(t.Context(), lock("run-here-alive"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []string{"run-here-killed", "run-there-1"} {
+		if err := os.WriteFile(lock(run), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(later time.Duration) (names []string) {
+		if err := s.prune(0, "here", time.Now().Add(later)); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	if got := left(0); len(got) != 4 {
+		t.Errorf("of the last hour only %q are left", got)
+	}
+	if got := strings.Join(left(2*time.Hour), " "); got != "run-here-alive run-here-no-locks run-there-1" {
+		t.Errorf("left: %s", got)
+	}
+	if err := free(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(left(2*time.Hour), " "); got != "run-here-no-locks run-there-1" {
+		t.Errorf("left: %s", got)
 	}
 }

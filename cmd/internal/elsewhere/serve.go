@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -81,17 +82,23 @@ func (s *server) serve(ctx context.Context) error {
 	if err := os.MkdirAll(runs, 0o700); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp(runs, "run-")
+	at := hostOf(s.m.Host)
+	dir, err := os.MkdirTemp(runs, runOf(at.Name)+"*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	lock := filepath.Join(dir, lockName)
+	if free, err := cache.Lock(ctx, lock, nil); err == nil {
+		defer func() { _ = free() }() // its file goes now
+	} else {
+		_ = os.Remove(lock) // a file system without locks: prune leaves the directory alone
+	}
 	for _, f := range req.Files {
 		if err := s.store.place(f, dir); err != nil {
 			return err
 		}
 	}
-	at := hostOf(s.m.Host)
 	if why := req.Needs.TooOld(s.m.Host, at.Name); why != "" {
 		return &Error{IDRefused, why, "build on a system as old as that one"}
 	}
@@ -105,7 +112,7 @@ func (s *server) serve(ctx context.Context) error {
 	if err := s.to.sendJSON(frameResult, kept); err != nil {
 		return err
 	}
-	return s.store.prune(req.Limit, time.Now())
+	return s.store.prune(req.Limit, at.Name, time.Now())
 }
 
 // maxFiles is how many files one request may have.

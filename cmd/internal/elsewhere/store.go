@@ -125,9 +125,31 @@ func (s store) place(f file, dir string) error {
 	return out.Close()
 }
 
-// prune removes what was not used for longest until limit bytes are left. Nothing of the last hour goes: another run may be about to use
-// it.
-func (s store) prune(limit int64, now time.Time) error {
+// lockName is the file in a run's directory that is locked while the run is alive.
+const lockName = "lock"
+
+// runOf is how the directories of a host's runs begin: only that host may tell by the lock whether a run is alive, since not every file
+// system locks between hosts.
+func runOf(host string) string { return "run-" + host + "-" }
+
+// prune removes what killed runs of this host left, and of the files what was not used for longest until limit bytes are left. Nothing of
+// the last hour goes: another run may be about to use it.
+func (s store) prune(limit int64, host string, now time.Time) error {
+	locks, err := filepath.Glob(filepath.Join(s.dir, "runs", runOf(host)+"*", lockName))
+	if err != nil {
+		return err
+	}
+	for _, lock := range locks {
+		info, err := os.Stat(lock)
+		if err != nil || now.Sub(info.ModTime()) < time.Hour {
+			continue
+		}
+		if _, alive := cache.Held(lock); !alive {
+			if err := os.RemoveAll(filepath.Dir(lock)); err != nil {
+				return err
+			}
+		}
+	}
 	if limit == 0 {
 		limit = defaultLimit
 	}
