@@ -37,7 +37,7 @@ func gather(h buildenv.Host, run interface {
 			roots = append(roots, t.Root)
 		}
 	}
-	f.CUDNN = cudnn.Find(h, roots, nil)
+	f.CUDNN = cudnn.Find(h, roots)
 	f.Compilers = hostcc.Find(context.Background(), h, run)
 	return f
 }

@@ -24,7 +24,7 @@ func windows(h buildenv.Host) toolchain.Facts {
 			roots = append(roots, t.Root)
 		}
 	}
-	f.CUDNN = cudnn.Find(h, roots, nil)
+	f.CUDNN = cudnn.Find(h, roots)
 	return f
 }
 

@@ -62,9 +62,9 @@ func (i Install) For(major int) (bool, string) {
 // Source: build scripts of cudarc (CUDNN_LIB, CUDNN_PATH) and cudaforge (CUDNN_HOME, CUDNN_LIB), PyTorch (CUDNN_HOME, CUDNN_PATH).
 func Variables() []string { return []string{"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDNN_ROOT"} }
 
-// Find lists every cuDNN of a machine: what the variables name, what lies in the toolkits, in the active environment, in the system and
-// at the roots that the caller adds. A tree with several names is listed once.
-func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
+// Find lists every cuDNN of a machine: what the variables name, what lies in the toolkits, in the active environment and in
+// the system. A tree with several names is listed once.
+func Find(h buildenv.Host, toolkits []string) []Install {
 	f := finder{h: h}
 	for _, v := range Variables() {
 		if dir := h.Env.Get(v); dir != "" {
@@ -78,9 +78,6 @@ func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
 				f.found[i].InToolkit = root
 			}
 		}
-	}
-	for _, dir := range extra {
-		f.root(dir, "gpubuild's cache", false)
 	}
 	if dir := h.Env.Get("CONDA_PREFIX"); dir != "" {
 		f.root(dir, "CONDA_PREFIX", false)

@@ -38,7 +38,7 @@ func TestFind(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.host, func(t *testing.T) {
 			var got []string
-			for _, i := range cudnn.Find(hosttest.Load(t, tt.host), tt.toolkits, nil) {
+			for _, i := range cudnn.Find(hosttest.Load(t, tt.host), tt.toolkits) {
 				got = append(got, worded(i))
 			}
 			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
@@ -75,7 +75,7 @@ func TestVariables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := cudnn.Find(h, nil, nil)
+		all := cudnn.Find(h, nil)
 		if len(all) != 1 || worded(all[0]) != want {
 			t.Errorf("%s: got %+v, want %s", value, all, want)
 		}
@@ -122,7 +122,7 @@ func TestKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := cudnn.Find(h, []string{"/t"}, nil)
+		all := cudnn.Find(h, []string{"/t"})
 		if len(all) != 1 || fmt.Sprint(all[0].Known, " ", all[0].MinSM) != want {
 			t.Errorf("%v: got %+v, want %s", v, all, want)
 		}
@@ -145,7 +145,7 @@ func FuzzHeader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, i := range cudnn.Find(h, []string{"/t"}, nil) {
+		for _, i := range cudnn.Find(h, []string{"/t"}) {
 			if i.Major < 0 || i.Major > 9999 {
 				t.Errorf("%+v", i)
 			}
@@ -164,7 +164,7 @@ func TestHeadersAloneAreToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, i := range cudnn.Find(h, []string{"/tk"}, nil) {
+	for _, i := range cudnn.Find(h, []string{"/tk"}) {
 		got = append(got, i.Root+" ["+i.Origin+"] "+i.Problem)
 	}
 	want := "/tk [CUDNN_LIB, toolkit] its headers are there, its libraries are not|/nothing [CUDNN_PATH] there is no cuDNN: neither include/cudnn.h nor lib/libcudnn.so"

@@ -46,17 +46,23 @@ type envOptions struct {
 }
 
 func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) error {
-	selected := buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}
 	if o.Shell != "" && o.Shell != "powershell" && !slices.Contains(buildenv.Shells(), o.Shell) {
 		return unknownShell(fmt.Errorf("unknown shell %q", o.Shell))
 	}
-	if o.Tools.Toolkit == tools.None {
-		return a.checkEnv(ctx, o, l)
+	standIn := o.Tools.Toolkit == tools.None
+	if standIn && (o.Shell != "vscode" || o.Diff || o.JSON != nil) {
+		return usage("--toolkit=none is for --shell vscode, which gives the stand-in to rust-analyzer alone", "")
 	}
-	p, err := pipeline.Prepare(ctx, a.Machine, l, false, o.Tools)
-	if o.Shell == "vscode" && o.Tools.Toolkit == "" && pipeline.LacksToolkit(err) {
-		a.Shell.Note("%v", err)
-		return a.checkEnv(ctx, o, l)
+	var p pipeline.Prepared
+	var err error
+	if !standIn {
+		p, err = pipeline.Prepare(ctx, a.Machine, l, false, o.Tools)
+		if standIn = o.Shell == "vscode" && o.Tools.Toolkit == "" && pipeline.LacksToolkit(err); standIn {
+			a.Shell.Note("%v", err)
+		}
+	}
+	if standIn {
+		p, err = pipeline.PrepareCheck(ctx, a.Machine, l)
 	}
 	if err != nil {
 		return err
@@ -73,11 +79,15 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 		return unknownShell(err)
 	}
 	if shell == "vscode" {
-		if text, err = selected.Settings(text); err != nil {
+		text, err = buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}.Settings(text)
+		if err == nil && standIn {
+			text, err = withoutTerminal(text)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if err := a.Shell.Data(text); err != nil {
+	if err := a.Shell.Data(text); err != nil || standIn {
 		return err
 	}
 	a.explainEmptyEnv(p)
@@ -97,32 +107,15 @@ func (a *invocation) explainEmptyEnv(p pipeline.Prepared) {
 	p.Features.HintFeature("env")
 }
 
-// checkEnv has rust-analyzer check without a toolkit. The terminal gets nothing: a build there must not take the stand-in.
-func (a *invocation) checkEnv(ctx context.Context, o envOptions, l cargo.Line) error {
-	if o.Shell != "vscode" || o.Diff || o.JSON != nil {
-		return usage("--toolkit=none is for --shell vscode, which gives the stand-in to rust-analyzer alone", "")
-	}
-	p, err := pipeline.PrepareCheck(ctx, a.Machine, l)
-	if err != nil {
-		return err
-	}
-	text, err := buildenv.Export(o.Shell, a.Host, p.Tools.ExportFrom, p.Tools.Exported)
-	if err == nil {
-		text, err = buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}.Settings(text)
-	}
-	if err != nil {
-		return err
-	}
+// withoutTerminal keeps the stand-in for a toolkit to rust-analyzer: a build in the terminal must not take it.
+func withoutTerminal(text string) (string, error) {
 	var settings map[string]any
 	if err := json.Unmarshal([]byte(text), &settings); err != nil {
-		return err
+		return "", err
 	}
 	maps.DeleteFunc(settings, func(name string, _ any) bool { return strings.HasPrefix(name, "terminal.") })
 	out, err := json.MarshalIndent(settings, "", "  ")
-	if err != nil {
-		return err
-	}
-	return a.Shell.Data(string(out) + "\n")
+	return string(out) + "\n", err
 }
 
 func unknownShell(err error) error {

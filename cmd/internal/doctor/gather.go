@@ -46,7 +46,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.NoProject.Why = "there is no cargo to ask"
 	if f.Cargo != "" {
 		opened, err := f.open(ctx, m, l)
-		if own := ownFeature(ctx, m, l); own != "" && (err != nil || !opened.Answer.Needs.CUDA) {
+		if own := ownFeature(m, l); own != "" && (err != nil || !opened.Answer.Needs.CUDA) {
 			if l, err = l.Change(cargo.Change{Features: []string{own}}); err != nil {
 				return f, err
 			}
@@ -175,7 +175,7 @@ func (f *Facts) findCargo(ctx context.Context, m *session.Machine, l cargo.Line)
 
 // ownFeature is the feature that a GPU build of the project needs and the command line does not ask for: the build without it is no test of
 // the machine. Empty: there is none, or features are asked for.
-func ownFeature(ctx context.Context, m *session.Machine, l cargo.Line) string {
+func ownFeature(m *session.Machine, l cargo.Line) string {
 	if len(l.Features) > 0 || l.AllFeatures {
 		return ""
 	}

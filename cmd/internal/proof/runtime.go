@@ -112,7 +112,7 @@ func LibraryDirs(m *session.Machine, toolkits []cuda.Toolkit) []string {
 	for _, t := range toolkits {
 		roots = append(roots, t.Root)
 	}
-	return RuntimeDirs(m.Host, toolkits, cudnn.Find(m.Host, roots, nil))
+	return RuntimeDirs(m.Host, toolkits, cudnn.Find(m.Host, roots))
 }
 
 // Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.

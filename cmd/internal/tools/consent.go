@@ -116,7 +116,7 @@ func ownTools(ctx context.Context, m *session.Machine, extra []cuda.Candidate, c
 		roots = append(roots, t.Root)
 		paths = append(paths, t.Root, t.NVCC)
 	}
-	for _, c := range cudnn.Find(h, roots, nil) {
+	for _, c := range cudnn.Find(h, roots) {
 		paths = append(paths, c.Root, c.Include, c.Lib)
 	}
 	for _, r := range rocm.Find(h) {

@@ -64,7 +64,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 				roots = append(roots, t.Root)
 			}
 		}
-		f.CUDNN = cudnn.Find(h, roots, nil)
+		f.CUDNN = cudnn.Find(h, roots)
 	}
 	return f, driverNotes
 }
