@@ -63,6 +63,7 @@ func (p *Project) With(m *Metadata) *Project {
 	for i := range m.Packages {
 		pkg := p.complete(m.Packages[i])
 		out.byID[pkg.ID], out.byPath[pkg.Manifest] = pkg, pkg
+		out.byPath[p.host.Clean(m.Packages[i].Manifest)] = pkg // which a link may lead to
 		switch {
 		case slices.Contains(m.Members, pkg.ID):
 			out.Members = append(out.Members, pkg)

@@ -110,18 +110,14 @@ func parseLock(text string) (out []LockPackage) {
 
 // Text is a manifest of the workspace as it was read; nil for others.
 func (p *Project) Text(manifest string) []byte {
-	for _, m := range p.Members {
-		if p.host.SamePath(m.Manifest, manifest) {
-			return m.text
-		}
+	if m := p.byPath[manifest]; p.IsMember(m) {
+		return m.text
 	}
 	return nil
 }
 
 // Member says whether a manifest is one of the workspace's own.
-func (p *Project) Member(manifest string) bool {
-	return slices.ContainsFunc(p.Members, func(m *Package) bool { return p.host.SamePath(m.Manifest, manifest) })
-}
+func (p *Project) Member(manifest string) bool { return p.IsMember(p.byPath[manifest]) }
 
 func (p *Project) IsMember(pkg *Package) bool { return slices.Contains(p.Members, pkg) }
 
@@ -130,12 +126,8 @@ func (p *Project) Globbed() []string { return p.globbed }
 
 // Local answers the workspace member or path dependency whose directory is dir.
 func (p *Project) Local(dir string) *Package {
-	all := slices.Concat(p.Members, p.Locals)
-	if m := p.byPath[p.host.Join(dir, FileName)]; slices.Contains(all, m) {
+	if m := p.byPath[p.host.Join(dir, FileName)]; p.IsMember(m) || slices.Contains(p.Locals, m) {
 		return m
-	}
-	if i := slices.IndexFunc(all, func(m *Package) bool { return p.host.SamePath(m.Dir, dir) }); i >= 0 {
-		return all[i]
 	}
 	return nil
 }

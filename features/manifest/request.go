@@ -27,12 +27,6 @@ type Scripts struct {
 	Locked  func() []string // packages of Cargo.lock
 }
 
-// Names says whether a feature is asked for, by its own name or with a package in front.
-func (r Request) Names(feature string) bool {
-	a := ParseRequest(r)
-	return a.All || a.asks(func(f string) bool { return f == feature })
-}
-
 // Asked is a Request with its feature lists taken apart.
 type Asked struct {
 	Plain     []string
@@ -72,16 +66,13 @@ func ParseRequest(r Request) Asked {
 }
 
 // RequestsGPU reports whether the command line names a feature that IsGPU knows, of whichever package.
-func (a *Asked) RequestsGPU() bool { return a.asks(a.IsGPU) }
-
-func (a *Asked) asks(is func(feature string) bool) bool {
-	known := catalog.Default()
+func (a *Asked) RequestsGPU() bool {
 	for pkg, list := range a.Qualified {
-		if c := known.Crate(pkg); slices.ContainsFunc(list, is) && (c == nil || c.Role != catalog.FalseFriend) {
+		if c := catalog.Default().Crate(pkg); slices.ContainsFunc(list, a.IsGPU) && (c == nil || c.Role != catalog.FalseFriend) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(a.Plain, is)
+	return slices.ContainsFunc(a.Plain, a.IsGPU)
 }
 
 // Of lists the features of a selected package that the command line turns on.

@@ -6,6 +6,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -165,8 +166,10 @@ func (c Command) asksForVulkan() bool {
 	if c.Options.Proof.BackendGiven || !slices.Contains([]string{"run", "test", "bench"}, line.Verb) {
 		return c.Options.Proof.Backend == probe.Vulkan
 	}
-	features := manifest.Request{Features: line.Features}
-	return slices.ContainsFunc([]string{"gpu", "wgpu", "vulkan"}, features.Names)
+	asked := manifest.ParseRequest(manifest.Request{Features: line.Features})
+	return slices.ContainsFunc(slices.Concat(append(slices.Collect(maps.Values(asked.Qualified)), asked.Plain)...), func(f string) bool {
+		return slices.Contains([]string{"gpu", "wgpu", "vulkan"}, f)
+	})
 }
 
 // cargo runs plain cargo, on Unix in place of gpubuild if nothing is left to do after it.
