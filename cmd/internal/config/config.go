@@ -6,7 +6,6 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -165,42 +164,31 @@ func take[T any](to *Value[T], v T, set bool, origin string) {
 }
 
 func decode(s Source) (File, error) {
-	var whole map[string]toml.Primitive
+	type holder struct {
+		Metadata struct{ Gpubuild File }
+	}
+	var manifest struct{ Workspace, Package holder }
+	var f File
+	into := any(&f)
+	if s.Table != "" {
+		into = &manifest
+	}
 	var md toml.MetaData
 	err := buildenv.TooDeep(s.Data)
 	if err == nil {
-		md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&whole)
+		md, err = toml.Decode(string(s.Data), into)
 	}
-	if err != nil && s.Table != "" { // a Cargo.toml, of which cargo says best what is wrong
+	if _, isSyntax := errors.AsType[toml.ParseError](err); isSyntax && s.Table != "" { // cargo says best what is wrong
 		return File{}, nil
 	}
 	if err != nil {
 		return File{}, syntax(s, err)
 	}
-	var f File
-	if s.Table == "" {
-		if md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&f); err != nil {
-			return File{}, syntax(s, err)
-		}
-		return f, check(s, f, md)
-	}
-	path := s.below()
-	table := whole
-	for i, name := range path {
-		p, ok := table[name]
-		if !ok {
-			return File{}, nil
-		}
-		if i == len(path)-1 {
-			if err := md.PrimitiveDecode(p, &f); err != nil {
-				return File{}, syntax(s, err)
-			}
-			break
-		}
-		table = nil
-		if err := md.PrimitiveDecode(p, &table); err != nil {
-			return File{}, syntax(s, err)
-		}
+	switch s.Table {
+	case "workspace.metadata.gpubuild":
+		f = manifest.Workspace.Metadata.Gpubuild
+	case "package.metadata.gpubuild":
+		f = manifest.Package.Metadata.Gpubuild
 	}
 	return f, check(s, f, md)
 }
