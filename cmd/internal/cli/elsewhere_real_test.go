@@ -368,7 +368,7 @@ func TestProveThroughSSH(t *testing.T) {
 // TestInterruptedBetweenPrograms: what was known by then is written.
 func TestInterruptedBetweenPrograms(t *testing.T) {
 	_, command := elsewhere(t, `[on.box]
-command = "sh -c 'test -e second && { echo waiting >&2; exec sleep 100; }; touch second; exec \"$@\"' sh"
+command = "sh -c 'test -e second && { echo the second program >&2; exec sleep 100; }; touch second; exec \"$@\"' sh"
 `)
 	var said lines
 	c := command(nil, "test", "--offline", "--features", "cuda", "--gpu-on", "box", "--gpu-json=known.json")
@@ -376,7 +376,7 @@ command = "sh -c 'test -e second && { echo waiting >&2; exec sleep 100; }; touch
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said.await(t, "waiting")
+	said.await(t, "the second program")
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

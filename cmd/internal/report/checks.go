@@ -19,7 +19,7 @@ func checkOf(c finding.Check) Check {
 	switch {
 	case c.Err == nil:
 	case !errors.As(c.Err, &code):
-		out.State, out.Message = Failed, c.Err.Error()
+		out.State, out.Message = Failed, worded(c.Err)
 	case c.ID != CheckRun || !verdictCode(int(code)):
 		out.State = Failed
 	}
