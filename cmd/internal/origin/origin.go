@@ -4,6 +4,7 @@
 package origin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -28,57 +29,37 @@ type Origin struct {
 // RowVariable is that of the row; a workflow or the user sets it.
 const RowVariable = "GPUBUILD_ROW"
 
-// service is where one CI service says what it runs.
-type service struct {
-	is             string   // the variable that it sets to true
-	commit, branch []string // of several the first that is set counts
-	run            string   // the address, with variables
-	attempt        string
-}
-
-// services, by their own documentation: docs.github.com "Variables reference", docs.gitlab.com "Predefined CI/CD variables reference".
-func services() []service {
-	return []service{
-		{"GITHUB_ACTIONS", []string{"GITHUB_SHA"}, []string{"GITHUB_HEAD_REF", "GITHUB_REF_NAME"},
-			"$GITHUB_SERVER_URL/$GITHUB_REPOSITORY/actions/runs/$GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"},
-		{"GITLAB_CI", []string{"CI_COMMIT_SHA"}, []string{"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"}, "$CI_JOB_URL", ""},
+// OfCI is what the variables of a CI service say; without one, only the row. Sources: docs.github.com, "Variables reference";
+// docs.gitlab.com, "Predefined CI/CD variables reference".
+func OfCI(h buildenv.Host) (o Origin, is bool) {
+	get := h.Env.Get
+	o.Row = get(RowVariable)
+	switch {
+	case get("GITHUB_ACTIONS") == "true":
+		o.Commit, o.Branch = get("GITHUB_SHA"), cmp.Or(get("GITHUB_HEAD_REF"), get("GITHUB_REF_NAME"))
+		o.Run = os.Expand("$GITHUB_SERVER_URL/$GITHUB_REPOSITORY/actions/runs/$GITHUB_RUN_ID", get)
+		o.Attempt, _ = strconv.Atoi(get("GITHUB_RUN_ATTEMPT"))
+	case get("GITLAB_CI") == "true":
+		o.Commit, o.Run = get("CI_COMMIT_SHA"), get("CI_JOB_URL")
+		o.Branch = cmp.Or(get("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"), get("CI_COMMIT_REF_NAME"))
+	default:
+		return o, false
 	}
-}
-
-// OfCI is what the variables of a CI service say; without one, only the row.
-func OfCI(h buildenv.Host) (Origin, bool) {
-	o := Origin{Row: h.Env.Get(RowVariable)}
-	for _, s := range services() {
-		if h.Env.Get(s.is) != "true" {
-			continue
-		}
-		o.Commit, o.Branch, o.Run = first(h, s.commit), first(h, s.branch), os.Expand(s.run, h.Env.Get)
-		o.Attempt, _ = strconv.Atoi(h.Env.Get(s.attempt))
-		return o, true
-	}
-	return o, false
-}
-
-// first is the value of the first variable that is set.
-func first(h buildenv.Host, names []string) string {
-	for _, n := range names {
-		if v := h.Env.Get(n); v != "" {
-			return v
-		}
-	}
-	return ""
+	return o, true
 }
 
 // machine is the name of this machine: what the scheduler or the CI service calls it, else its own.
 func machine(h buildenv.Host) string {
-	if name := first(h, []string{"SLURMD_NODENAME", "RUNNER_NAME", "CI_RUNNER_DESCRIPTION", "COMPUTERNAME"}); name != "" {
+	get := h.Env.Get
+	name := cmp.Or(get("SLURMD_NODENAME"), get("RUNNER_NAME"), get("CI_RUNNER_DESCRIPTION"), get("COMPUTERNAME"))
+	if name != "" {
 		return name
 	}
-	name, err := h.ReadFile("/etc/hostname", 1<<10)
+	own, err := h.ReadFile("/etc/hostname", 1<<10)
 	if err != nil { // not Linux
 		return ""
 	}
-	return strings.TrimSpace(string(name))
+	return strings.TrimSpace(string(own))
 }
 
 // Of is the origin of a result of the project in dir. Without CI, git and a repository the commit stays unknown. git runs no program that

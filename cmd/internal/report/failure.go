@@ -51,7 +51,7 @@ func judgedFindings(m *session.Machine, s Stages, end error) (out []finding.Find
 		}
 		out = append(out, finding.Finding{ID: id, Severity: finding.Error, Message: "not proven: " + why, Fix: finding.RuleOf(id).Help})
 	}
-	if isExit(end) {
+	if _, exited := end.(*buildenv.ExitError); exited {
 		for _, d := range s.CompileErrors {
 			file := d.Path
 			if !m.Host.IsAbs(file) { // cargo starts rustc in the workspace's root
@@ -85,11 +85,6 @@ func ProofFinding(p Program, counts bool) (finding.Finding, bool) {
 		f.ID, f.Severity = p.Proof.Finding, finding.Error
 	}
 	return f, true
-}
-
-func isExit(err error) bool {
-	_, ok := err.(*buildenv.ExitError)
-	return ok
 }
 
 // worded is an error for people.

@@ -24,31 +24,20 @@ func escapeProperty(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// kind is the workflow command of a severity.
-func kind(severity string) string {
-	switch severity {
-	case finding.Error:
-		return "error"
-	case finding.Warning:
-		return "warning"
-	}
-	return "notice"
-}
-
 // Annotations renders findings as workflow commands, a line each, errors first; at most nine of a kind, and a notice if there are more,
 // which the step summary lists. Paths are relative to the checkout, with slashes; a path outside it is part of the message.
 func Annotations(findings []finding.Finding) (out string) {
 	left := 0
-	for _, k := range []string{"error", "warning", "notice"} {
+	for _, severity := range []string{finding.Error, finding.Warning, finding.Note} {
 		room := annotationsOfAKind
 		for _, f := range findings {
 			switch {
-			case kind(f.Severity) != k:
+			case f.Severity != severity:
 			case room == 0:
 				left++
 			default:
 				room--
-				out += annotation(k, f)
+				out += annotation(f)
 			}
 		}
 	}
@@ -58,7 +47,7 @@ func Annotations(findings []finding.Finding) (out string) {
 	return out
 }
 
-func annotation(k string, f finding.Finding) string {
+func annotation(f finding.Finding) string {
 	message := PlainLines(f.Message)
 	properties := []string{}
 	switch {
@@ -84,7 +73,11 @@ func annotation(k string, f finding.Finding) string {
 	if f.Fix != "" {
 		message += "\nhint: " + PlainLines(f.Fix)
 	}
-	return "::" + k + " " + strings.Join(properties, ",") + "::" + escapeData(cut(message, messageLimit)) + "\n"
+	kind := f.Severity
+	if kind == finding.Note {
+		kind = "notice"
+	}
+	return "::" + kind + " " + strings.Join(properties, ",") + "::" + escapeData(cut(message, messageLimit)) + "\n"
 }
 
 // Absolute says of a path in either system's form whether it begins at a root.

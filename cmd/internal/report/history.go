@@ -25,10 +25,6 @@ func WriteHistory(m *session.Machine, dir string, rows []Row) error {
 			if p.At.IsZero() {
 				continue // of a receipt without a result
 			}
-			p.Cleaned, p.Stale = nil, nil
-			if p.Features != nil {
-				p.Features = &Features{Asked: p.Features.Asked, Via: p.Features.Via, Roots: []Root{}}
-			}
 			p.Checks = slices.Clone(p.Checks)
 			for i := range p.Checks {
 				p.Checks[i].Detail = ""
