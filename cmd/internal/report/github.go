@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -47,9 +48,20 @@ func Annotations(findings []finding.Finding) (out string) {
 	return out
 }
 
+// says is a finding as a text: its message, what it marks, and what to do.
+func says(f finding.Finding) string {
+	text := cmp.Or(PlainLines(f.Message), f.ID)
+	if f.Label != "" {
+		text += "\n" + PlainLines(f.Label)
+	}
+	if f.Fix != "" {
+		text += "\nhint: " + PlainLines(f.Fix)
+	}
+	return text
+}
+
 func annotation(f finding.Finding) string {
-	message := PlainLines(f.Message)
-	properties := []string{}
+	message, properties := says(f), []string{}
 	switch {
 	case f.Path == "":
 	case Absolute(f.Path):
@@ -67,12 +79,6 @@ func annotation(f finding.Finding) string {
 		}
 	}
 	properties = append(properties, "title="+escapeProperty(Plain("gpubuild: "+f.ID)))
-	if f.Label != "" {
-		message += "\n" + PlainLines(f.Label)
-	}
-	if f.Fix != "" {
-		message += "\nhint: " + PlainLines(f.Fix)
-	}
 	kind := f.Severity
 	if kind == finding.Note {
 		kind = "notice"

@@ -53,20 +53,13 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 	}
 	seen := map[string]int{}
 	for _, f := range r.Findings {
-		message := cmp.Or(PlainLines(f.Message), f.ID)
-		if f.Label != "" {
-			message += "\n" + PlainLines(f.Label)
-		}
-		if f.Fix != "" {
-			message += "\nhint: " + PlainLines(f.Fix)
-		}
 		if f.Path == "" {
 			f.Path, f.Line, f.Column, f.Width = otherwise, 0, 0, 0
 		}
 		print := fingerprintOf(f)
 		seen[print]++
 		results = append(results, record{
-			"ruleId": Plain(f.ID), "ruleIndex": known[f.ID], "level": f.Severity, "message": sarifText(message),
+			"ruleId": Plain(f.ID), "ruleIndex": known[f.ID], "level": f.Severity, "message": sarifText(says(f)),
 			"locations":           []record{{"physicalLocation": record{"artifactLocation": artifact(f.Path), "region": region(f)}}},
 			"partialFingerprints": record{fingerprint: fmt.Sprintf("%s:%d", print, seen[print])},
 		})
