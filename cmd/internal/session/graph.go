@@ -18,13 +18,14 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// Graph is what cargo answered of a command line: what it builds, and where.
+// Graph is what cargo answered of a command line: what it builds, and where. It is kept in cargo's own JSON.
 type Graph struct {
-	Units  *graph.Graph // nil where cargo gave no unit graph
-	Reason string       // why it gave none
-	Places cargo.Places // empty unless asked for
+	Units    *graph.Graph       `json:"graph,omitempty"`  // nil where cargo gave no unit graph
+	Reason   string             `json:"reason,omitempty"` // why it gave none
+	Places   cargo.Places       `json:"places"`           // empty unless asked for
+	Metadata *manifest.Metadata `json:"metadata,omitempty"`
 	// the project as cargo's metadata has it; the session's own where there is no GPU work, or cargo gives none
-	Project *manifest.Project
+	Project *manifest.Project `json:"-"`
 }
 
 // Question is how cargo is asked.
@@ -34,27 +35,11 @@ type Question struct {
 }
 
 // graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
-const graphKind = "graph-4"
-
-// stored is how a Graph is kept: in cargo's own JSON, without what nobody here reads.
-type stored struct {
-	Graph    json.RawMessage    `json:"graph,omitempty"`
-	Metadata *manifest.Metadata `json:"metadata,omitempty"`
-	Reason   string             `json:"reason,omitempty"`
-	Places   cargo.Places       `json:"places"`
-}
-
-func (st stored) graph(p *manifest.Project) (g Graph, err error) {
-	g = Graph{Reason: st.Reason, Places: st.Places, Project: p.With(st.Metadata)}
-	if len(st.Graph) > 0 {
-		g.Units, err = graph.Parse(bytes.NewReader(st.Graph))
-	}
-	return g, err
-}
+const graphKind = "graph-5"
 
 // Graph asks cargo what the command line builds, or takes the answer that is kept.
 func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph, error) {
-	return s.answer(tool, s.graphKey(tool, q), func(private cargo.Private) (st stored, keep bool, err error) {
+	return s.answer(tool, s.graphKey(tool, q), func(private cargo.Private) (g Graph, keep bool, err error) {
 		m := s.Machine
 		got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{
 			Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
@@ -66,16 +51,19 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 			Status: m.Shell.Cargo,
 			Mkdir:  cache.Make,
 		})
-		if st = (stored{Graph: got.Graph, Reason: got.Reason}); err == nil && q.Places {
-			st.Places, err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
+		if g.Reason = got.Reason; err == nil && len(got.Graph) > 0 {
+			g.Units, err = graph.Parse(bytes.NewReader(got.Graph))
+		}
+		if err == nil && q.Places {
+			g.Places, err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
 		}
 		if err != nil {
-			return st, false, err
+			return Graph{}, false, err
 		}
 		if work, _ := s.GPUWork(); work { // nobody else pays a second question
-			st.Metadata, _ = s.metadata(ctx, tool, private, false)
+			g.Metadata, _ = s.metadata(ctx, tool, private, false)
 		}
-		return st, true, nil
+		return g, true, nil
 	})
 }
 
@@ -83,9 +71,9 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 // refuses to say what belongs to the build, its words are the second answer, and nothing is kept: it may have read any file.
 func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool) (p *manifest.Project, refused string) {
 	key := memo.Key(s.graphKey(tool, Question{}), "metadata", fmt.Sprint(workspace))
-	g, err := s.answer(tool, key, func(private cargo.Private) (st stored, keep bool, err error) {
-		st.Metadata, refused = s.metadata(ctx, tool, private, workspace)
-		return st, refused == "" && st.Metadata != nil, nil
+	g, err := s.answer(tool, key, func(private cargo.Private) (g Graph, keep bool, err error) {
+		g.Metadata, refused = s.metadata(ctx, tool, private, workspace)
+		return g, refused == "" && g.Metadata != nil, nil
 	})
 	if err != nil {
 		s.Machine.Shell.Detail("cargo is not asked for its packages: %v", err)
@@ -121,15 +109,11 @@ func (s *Session) metadata(ctx context.Context, tool cargo.Tool, private cargo.P
 
 // answer takes the answer of cargo's that is kept, or asks. It is kept with everything that cargo looked at for it, what did not exist
 // included: a question costs as much as a build with nothing to do.
-func (s *Session) answer(tool cargo.Tool, key string, ask func(cargo.Private) (stored, bool, error)) (Graph, error) {
+func (s *Session) answer(tool cargo.Tool, key string, ask func(cargo.Private) (Graph, bool, error)) (g Graph, err error) {
 	store := s.Machine.Memo()
-	if data, ok := store.Get(graphKind, key); ok {
-		var kept stored
-		if json.Unmarshal(data, &kept) == nil {
-			if g, err := kept.graph(s.Project); err == nil {
-				return g, nil
-			}
-		}
+	if data, ok := store.Get(graphKind, key); ok && json.Unmarshal(data, &g) == nil {
+		g.Project = s.Project.With(g.Metadata)
+		return g, nil
 	}
 	inputs := s.watchProject(tool) // before cargo is asked: what changes while it answers is no part of the answer
 	private, done, err := s.Machine.private(s.Machine.Host.Real(s.Project.Root))
@@ -137,29 +121,27 @@ func (s *Session) answer(tool cargo.Tool, key string, ask func(cargo.Private) (s
 		return Graph{}, err
 	}
 	defer done()
-	st, keep, err := ask(private)
+	g, keep, err := ask(private)
 	if err != nil {
 		return Graph{}, err
 	}
 	s.Project.Refresh()
-	g, err := st.graph(s.Project)
-	if err != nil || !keep {
-		return g, err
+	g.Project = s.Project.With(g.Metadata)
+	if !keep {
+		return g, nil
 	}
 	var ids []string
 	if g.Units != nil {
 		for i := range g.Units.Units {
 			ids = append(ids, g.Units.Units[i].PkgID)
 		}
-		if st.Graph, err = json.Marshal(g.Units); err != nil {
-			return Graph{}, err
-		}
-	} else if st.Metadata != nil {
-		for i := range st.Metadata.Packages {
-			ids = append(ids, st.Metadata.Packages[i].ID)
+	}
+	if g.Metadata != nil {
+		for i := range g.Metadata.Packages {
+			ids = append(ids, g.Metadata.Packages[i].ID)
 		}
 	}
-	data, err := json.Marshal(st)
+	data, err := json.Marshal(g)
 	if err == nil {
 		err = store.Put(graphKind, key, append(inputs, s.watchLocals(ids)...), data)
 	}
@@ -222,7 +204,7 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 				h.Join(dir, "rust-toolchain.toml"))
 		}
 	}
-	cargoHome := cmp.Or(h.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))
+	cargoHome := manifest.CargoHome(h)
 	rustupHome := cmp.Or(h.Env.Get("RUSTUP_HOME"), h.Join(h.Home, ".rustup"))
 	w.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"),
 		h.Join(rustupHome, "toolchains"), tool.Path)
