@@ -246,6 +246,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-5.jsonl", 32, 13, 7},
 		{"unseen-6.jsonl", 81, 59, 6},
 		{"unseen-7.jsonl", 26, 16, 2},
+		{"unseen-8.jsonl", 12, 6, 0},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			rs := table(t)
