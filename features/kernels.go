@@ -24,15 +24,19 @@ func (v *view) withOwn(in Input) {
 		}
 		seen[name] = local
 		var does scriptDoes
+		if p != nil {
+			does = v.scriptDoes(p)
+		}
+		if !named && !does.compiles() && !(local && does.links) {
+			return
+		}
 		var cuda []string
 		var others map[string]string
 		if p != nil {
-			does = v.scriptDoes(p)
 			cuda, others = v.kernelFeatures(p, in.Request.GPUFeatures)
 		}
 		gate := slices.AppendSeq(slices.Clone(cuda), maps.Keys(others))
-		foreign := len(gate) > 0 && !local && !catalog.Overlap(gate, on) // what others leave off is not missed
-		if !named && (foreign || !does.compiles() && !(local && does.links)) {
+		if !named && len(gate) > 0 && !local && !catalog.Overlap(gate, on) { // what others leave off is not missed
 			return
 		}
 		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier, CUDAFeatures: cuda, Backends: others}
