@@ -61,3 +61,31 @@ func TestWithMetadata(t *testing.T) {
 		t.Error("without metadata the manifests count")
 	}
 }
+
+// TestDefaultMembers: what a command line without -p builds, cargo says for the root; in a member's directory it is that member.
+func TestDefaultMembers(t *testing.T) {
+	h := hosttest.Memory(map[string]string{
+		"/w/Cargo.toml":   "[workspace]\nmembers = [\"a\", \"b\"]\ndefault-members = [\"b\"]\n",
+		"/w/a/Cargo.toml": pkg("a", ""),
+		"/w/b/Cargo.toml": pkg("b", ""),
+	})
+	m, err := ParseMetadata([]byte(`{"packages": [
+{"id": "path+file:///w/a#0.1.0", "name": "a", "version": "0.1.0", "manifest_path": "/w/a/Cargo.toml", "features": {}},
+{"id": "path+file:///w/b#0.1.0", "name": "b", "version": "0.1.0", "manifest_path": "/w/b/Cargo.toml", "features": {}}],
+"workspace_members": ["path+file:///w/a#0.1.0", "path+file:///w/b#0.1.0"], "workspace_default_members": ["path+file:///w/b#0.1.0"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[string]string{"/w/Cargo.toml": "b", "/w/a/Cargo.toml": "a"} {
+		p, err := Load(h, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := p.With(m).Selection(Request{}); names(got) != want {
+			t.Errorf("%s: %s", at, names(got))
+		}
+		if got, known := p.With(m).Selection(Request{Packages: []string{"a*", "b@0.1.0"}, Excludes: []string{"b"}}); names(got) != "a" || !known {
+			t.Errorf("%s: -p: %s %t", at, names(got), known)
+		}
+	}
+}
