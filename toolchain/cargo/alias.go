@@ -41,8 +41,8 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 			return l, owns, fmt.Errorf("alias `%s` of cargo's configuration: %w", w, err)
 		}
 		// not their number: an alias that ends in -- takes the user's own ones away
-		if slices.ContainsFunc(more, func(o Own) bool { return !slices.Contains(owns, o) }) {
-			if err := foreignAlias(h, t, l, config, w); err != nil {
+		if at := slices.IndexFunc(more, func(o Own) bool { return !slices.Contains(owns, o) }); at >= 0 {
+			if err := foreignAlias(h, t, l, config, w, more[at].Name); err != nil {
 				return l, owns, err
 			}
 		}
@@ -54,33 +54,24 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 	}
 }
 
-// foreignAlias returns an error if a file of the repository gives this command line a flag of ours.
-func foreignAlias(h buildenv.Host, t Tool, l Line, c config, name string) error {
+// foreignAlias returns an error if an alias that brings a flag of ours is the repository's: it could start a download, agree to the
+// repository's own tools or write a file, with a command line that shows none of it. A file that is not understood may define it.
+func foreignAlias(h buildenv.Host, t Tool, l Line, c config, name, flag string) error {
 	cwd := l.cwd(h, t)
 	project := h.Dir(h.From(cwd, cmp.Or(l.ManifestPath, buildenv.ManifestFile)))
 	for _, is := range c {
+		defines := is.get("alias", name) != nil
 		if is.origin == "" || is.origin == "--config" || UsersConfig(h, t, is.origin, cwd, project) {
-			continue
-		}
-		if is.unread != nil {
-			return aliasError(is.origin, name, "a flag of gpubuild's")
-		}
-		expanded, _ := command(is.get("alias", name))
-		for _, w := range expanded {
-			if flag, _, _ := strings.Cut(w, "="); strings.HasPrefix(flag, ownPrefix) {
-				return aliasError(is.origin, name, flag)
+			if defines {
+				return nil
 			}
+		} else if defines || is.unread != nil {
+			return exit.Errorf(exit.Config, "remove the flag and give it on the command line, or define the alias in your own configuration "+
+				"(CARGO_HOME, outside of the repository)",
+				"%s: the alias `%s` has %s: a repository may not give flags to gpubuild", is.origin, name, flag)
 		}
 	}
 	return nil
-}
-
-// aliasError says that an alias of a repository's carries a flag of ours: it could start a download, agree to the repository's own tools or
-// write a file, with a command line that shows none of it.
-func aliasError(path, alias, flag string) error {
-	return exit.Errorf(exit.Config, "remove the flag and give it on the command line, or define the alias in your own configuration "+
-		"(CARGO_HOME, outside of the repository)",
-		"%s: the alias `%s` has %s: a repository may not give flags to gpubuild", path, alias, flag)
 }
 
 // UsersConfig reports whether a configuration file is the user's own: below CARGO_HOME, and not in the repository around one of these

@@ -56,12 +56,8 @@ func Find(h buildenv.Host, l Line) (Tool, error) {
 	p, err := h.LookPath("cargo")
 	if err != nil {
 		why, fix := "it is in no directory of PATH", "install Rust (https://rustup.rs) or add cargo's directory to PATH"
-		home := h.Env.Get("CARGO_HOME")
-		if home == "" && h.Home != "" {
-			home = h.Join(h.Home, ".cargo")
-		}
 		// A service, a cron job, an IDE started from a menu: the shell's profile, in which rustup puts it, was not read.
-		if dir := h.Join(home, "bin"); home != "" && h.IsAbs(home) && h.ProgramIn(dir, "cargo") != "" {
+		if dir := h.Join(Home(h, t), "bin"); h.ProgramIn(dir, "cargo") != "" {
 			why, fix = "it lies in "+dir+", which PATH does not have here", "add "+dir+" to PATH"
 		}
 		return Tool{}, exit.Errorf(exit.Missing, fix, "no cargo: %s", why)
