@@ -20,6 +20,7 @@ import (
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -177,8 +178,11 @@ func (a *invocation) early() report.Outcome {
 			return o // what it prints is the answer
 		}
 		name, o.Verb = "--json", strings.Join(path, "-")
-	} else if o.Verb = "build"; !strings.HasPrefix(words[0], "-") {
-		o.Verb = words[0]
+	} else {
+		if o.Verb = "build"; !strings.HasPrefix(words[0], "-") {
+			o.Verb = words[0]
+		}
+		o.Annotated = pipeline.Judged(o.Verb)
 	}
 	for _, w := range words {
 		file, isIt := strings.CutPrefix(w, name)

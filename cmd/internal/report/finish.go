@@ -52,7 +52,7 @@ func (f Files) Check(m *session.Machine) error {
 type Outcome struct {
 	Stages
 	Files     Files
-	Annotated bool                              // GitHub Actions is told of it
+	Annotated bool                              // the subcommand is one that has a result, of which GitHub Actions is told
 	Made      bool                              // what was to be answered is known; else the end says why not
 	Fields    any                               // of the verb's own answer, beside its result
 	Receipts  func() ([]receipt.Receipt, error) // called only if a file is named for them
@@ -88,13 +88,17 @@ func (o Outcome) render(m *session.Machine, words []string, end error) (bad []er
 	}
 	r := Assemble(m, words, o.Stages, end)
 	if !o.Made {
-		if o.Files.JSON != nil && !m.Shell.Answered {
-			data, err := Envelope(o.Verb, false, r.Findings, struct {
-				Code int `json:"exit_code"`
-			}{r.Code})
-			write(*o.Files.JSON, data, err)
+		code := struct {
+			Code int `json:"exit_code"`
+		}{r.Code}
+		if o.Fields, o.Files.Receipt = code, ""; m.Shell.Answered {
+			o.Files.JSON = nil
 		}
-		o.Files.JSON, o.Files.Receipt = nil, ""
+		if o.Files.JSON != nil && !o.Annotated { // of a verb without a result
+			data, err := Envelope(o.Verb, false, r.Findings, code)
+			write(*o.Files.JSON, data, err)
+			return bad
+		}
 	}
 	github := o.Annotated && m.Host.Env.Get("GITHUB_ACTIONS") == "true"
 	if !github && !o.Files.Wanted() { // git is not asked what nobody reads
