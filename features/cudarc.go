@@ -99,8 +99,11 @@ func (j *judge) cudarc() {
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
 		key := n.Version + "\x00" + strings.Join(n.Features, ",")
-		if n.Name != "cudarc" || seen[key] || j.Graph == nil && !slices.Contains(linked, i) || j.Graph != nil && (j.Graph.Units[i].Mode == "run-custom-build" ||
-			slices.Contains(j.Graph.Units[i].Target.Kind, "custom-build")) {
+		if n.Name != "cudarc" || seen[key] {
+			continue
+		}
+		if j.Graph == nil && !slices.Contains(linked, i) || // only possible
+			j.Graph != nil && slices.Contains(j.Graph.Units[i].Target.Kind, "custom-build") {
 			continue
 		}
 		seen[key] = true

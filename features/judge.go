@@ -132,7 +132,7 @@ func (j *judge) root(r *graph.Root) {
 		}
 	}
 	for _, w := range k.paths() {
-		if !slices.ContainsFunc(j.out.Paths, func(o graph.Why) bool { return o.String() == w.String() && o.Feature == w.Feature && o.Root == w.Root }) {
+		if !slices.ContainsFunc(j.out.Paths, func(o graph.Why) bool { return fmt.Sprintf("%#v", o) == fmt.Sprintf("%#v", w) }) {
 			j.out.Paths = append(j.out.Paths, w)
 		}
 	}

@@ -45,7 +45,7 @@ type rootJudge struct {
 	loose     []string       // of asked: names that may mean anything
 	qualified []string       // asked of a named package: candle-core/cuda
 	request   *graph.Closure // of everything that the command line asks of this root
-	idle      []string       // of asked: those that turn nothing on
+	idle      []string       // of asked: those that enable nothing
 }
 
 // group is one backend that was asked for, with the linked GPU crates of it.
@@ -528,7 +528,7 @@ func (k *rootJudge) undecidedOf(g *group) {
 	k.note(g, fmt.Sprintf("%s %s; no GPU crate for %s is linked", verb(g.asked, "enables", "enable"), k.turnsOn(g), title(g.backend)))
 }
 
-// nothing: no GPU crate is linked, and the features turn nothing on.
+// nothing: no GPU crate is linked, and the features enable nothing.
 func (k *rootJudge) nothing(g *group) {
 	f := k.finding(IDUnreached, g.asked[0], "%s of %s %s nothing", quoted(g.asked), k.label, verb(g.asked, "enables", "enable"))
 	k.fixNothing(&f, g)

@@ -68,8 +68,8 @@ type Options struct {
 }
 
 // manifestFault is cargo's refusal of a manifest, or of the workspace that manifests make.
-var manifestFault = lazyregexp.New("failed to (parse|load) manifest|failed to read `[^`]*Cargo\\.toml`|cyclic |Cargo\\.toml` was not valid|" +
-	"error: [^\n]*\n *--> [^\n]*Cargo\\.toml")
+var manifestFault = lazyregexp.New("failed to (parse|load) manifest|failed to read `[^`]*Cargo\\.toml`|cyclic |" +
+	"Cargo\\.toml` was not valid|error: [^\n]*\n *--> [^\n]*Cargo\\.toml")
 
 // Open opens the project of a command line and asks cargo about it, writing nothing of the user's.
 func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (Judged, error) {
@@ -117,7 +117,10 @@ func fromManifests(ctx context.Context, m *session.Machine, line cargo.Line, mis
 	if err != nil {
 		return nil, err
 	}
-	project, _ := s.Packages(ctx, tool, !s.Project.HasLock)
+	project, refused := s.Packages(ctx, tool, !s.Project.HasLock)
+	if project == s.Project {
+		return nil, exit.Errorf(exit.Config, "", "cargo refuses the workspace: %s", refused)
+	}
 	s = s.Knowing(project)
 	selected, known := s.Project.Selection(s.Request())
 	if !known || len(selected) == 0 {
