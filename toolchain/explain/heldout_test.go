@@ -197,7 +197,7 @@ func TestEveryErrorIsSeen(t *testing.T) {
 		"Expected symbol in library: GetProcAddress { source: Os { code: 5 } }", "panicked at\nsrc/lib.rs:1:1:",
 		"cuBLAS error 15 at ggml-cuda.cu:7398: the requested functionality is not supported",
 		"GGML_ASSERT: ggml-cuda.cu:1257: to_fp32_cuda != nullptr", "ggml.c:1554: GGML_ASSERT(a <= b) failed",
-		"ERR: driver shutting down gpu_ctx.cu 134",
+		"ERR: driver shutting down gpu_ctx.cu 134", "Could not load library cufft64_12.dll", "Could not locate cudnn_graph64_9.dll",
 	} {
 		if a := ask(t, rs, "   Compiling app v0.1.0\n"+text+"\n"); len(a.Errors) == 0 {
 			t.Errorf("not seen: %s", text)

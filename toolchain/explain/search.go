@@ -31,7 +31,7 @@ const (
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
 var errorWords = [][]byte{
 	[]byte("rror"), []byte("RROR"), []byte("ailed"), []byte("fatal"), []byte("panicked"), []byte("undefined"), []byte("cannot "),
-	[]byte("Traceback"), []byte("relocation"), []byte("unable"), []byte("died due"), []byte("could not"), []byte("package config"),
+	[]byte("Traceback"), []byte("relocation"), []byte("unable"), []byte("died due"), []byte("ould not"), []byte("package config"),
 	[]byte("not found"), []byte("not loaded"), []byte("terminate called"), []byte("multiple definition"), []byte("*** "),
 	[]byte("Segmentation"), []byte("GetProcAddress"), []byte("GGML_ASSERT"), []byte("shutting down"), []byte("_STATUS_"), []byte("CUFFT_"),
 	[]byte("possible adapter"), []byte("line is too long"), []byte("current GPU"),
@@ -50,7 +50,7 @@ var looksLikeError = lazyregexp.New(
 		`libdevice not found at|entry point .* could not be located in |^dyld(\[\d+\])?: Library not loaded: |` +
 		`terminate called after throwing an instance of |multiple definition of |\berror occurred: |[Ff]ailed to initialize CUDA\b|` +
 		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
-		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\bFailed to load\b|` +
+		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\b(Failed to|[Cc]ould not) (load|locate)\b|` +
 		`No possible adapter|The input line is too long|compiled without support for the current GPU|has no device code compatible`,
 )
 
