@@ -15,8 +15,8 @@ const deepest = 80
 // number of a table's keys.
 const small = 128 << 10
 
-// ReadTOML decodes a file of cargo's, in a time that a repository cannot stretch: an array of tables becomes []any or []map[string]any. Both
-// readers know TOML 1.1, as cargo does since 1.94.
+// ReadTOML decodes a file of cargo's, in a time that a repository cannot stretch. An array of tables becomes []any or []map[string]any.
+// Both readers know TOML 1.1, as cargo does since 1.94.
 func ReadTOML(data []byte) (raw map[string]any, err error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	if len(data) <= small {

@@ -66,8 +66,8 @@ func foreignAlias(h buildenv.Host, t Tool, l Line, c config, name, flag string) 
 				return nil
 			}
 		} else if defines || is.unread != nil {
-			return exit.Errorf(exit.Config, "remove the flag and give it on the command line, or define the alias in your own configuration "+
-				"(CARGO_HOME, outside of the repository)",
+			return exit.Errorf(exit.Config, "remove the flag and give it on the command line, or define the alias in your own "+
+				"configuration (CARGO_HOME, outside of the repository)",
 				"%s: the alias `%s` has %s: a repository may not give flags to gpubuild", is.origin, name, flag)
 		}
 	}

@@ -115,7 +115,8 @@ func shorten(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, n := binary.LittleEndian.Uint64(data[0x28:]), slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == ".dynamic" })
+	table := binary.LittleEndian.Uint64(data[0x28:])
+	n := slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == ".dynamic" })
 	binary.LittleEndian.PutUint64(data[table+uint64(n)*64+0x20:], 16)
 	if err := os.WriteFile(to, data, 0o755); err != nil {
 		t.Fatal(err)

@@ -246,7 +246,8 @@ func checkCache(f Facts) Check {
 		}
 	}
 	if f.Unkept.Why != "" {
-		return Check{ID: "cache", State: Info, Says: "gpubuild's " + f.Unkept.Why + ": builds go through and keep nothing", Fix: f.Unkept.Fix}
+		says := "gpubuild's " + f.Unkept.Why + ": builds go through and keep nothing"
+		return Check{ID: "cache", State: Info, Says: says, Fix: f.Unkept.Fix}
 	}
 	return Check{ID: "cache", State: OK, Says: f.Cache}
 }
