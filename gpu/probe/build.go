@@ -70,23 +70,13 @@ type part struct {
 func parts(os string, backend Backend) []part {
 	switch {
 	case backend == Vulkan:
-		return []part{
-			{"layer.c", "libgpubuild_layer.so", true},
-			{"control_vulkan.c", "gpubuild-vulkan-control", false},
-			{"watch.c", "gpubuild-watch", false},
-		}
+		return []part{{"layer.c", "libgpubuild_layer.so", true}, {"control_vulkan.c", "gpubuild-vulkan-control", false},
+			{"watch.c", "gpubuild-watch", false}}
 	case os == buildenv.Windows:
-		return []part{
-			{"probe.c", "gpubuild_probe.dll", true},
-			{"control.c", "gpubuild-control.exe", false},
-			{"watch_windows.c", "gpubuild-watch.exe", false},
-		}
+		return []part{{"probe.c", "gpubuild_probe.dll", true}, {"control.c", "gpubuild-control.exe", false},
+			{"watch_windows.c", "gpubuild-watch.exe", false}}
 	}
-	return []part{
-		{"probe.c", "libgpubuild_probe.so", true},
-		{"control.c", "gpubuild-control", false},
-		{"watch.c", "gpubuild-watch", false},
-	}
+	return []part{{"probe.c", "libgpubuild_probe.so", true}, {"control.c", "gpubuild-control", false}, {"watch.c", "gpubuild-watch", false}}
 }
 
 // LayerName is what the Vulkan loader calls the layer.
@@ -116,9 +106,7 @@ const stamp = "built.json"
 
 // built is the content of the stamp next to the programs.
 type built struct {
-	Schema   int               `json:"schema"`
-	Compiler string            `json:"compiler"` // its path
-	Digests  map[string]string `json:"digests"`  // SHA-256 by file name
+	Digests map[string]string `json:"digests"` // SHA-256 by file name
 }
 
 // SourceHash answers the SHA-256 of the C sources that this gpubuild carries.
@@ -186,26 +174,27 @@ func Compile(h buildenv.Host, c Compiler, dir, source, target string, shared boo
 	}
 }
 
-// canBuild says whether there is a probe for a machine: its source knows these.
-func canBuild(os, arch string, backend Backend) bool {
-	return os == buildenv.Linux || os == buildenv.Windows && arch != "arm64" && backend == CUDA
+// cannotBuild says why there is no probe for a machine: its source knows Linux and, of CUDA, Windows on x86_64.
+func cannotBuild(os, arch string, c Compiler, backend Backend) error {
+	switch {
+	case backend == Vulkan && os != buildenv.Linux:
+		return exit.Errorf(exit.Missing, "prove it on Linux", "the Vulkan layer can be built on Linux only, not on %s", os)
+	case os != buildenv.Linux && (os != buildenv.Windows || arch == "arm64"):
+		return exit.Errorf(exit.Missing, "prove on Linux or on Windows x86_64, or give a library with prove --probe FILE",
+			"the probe cannot be built on %s %s yet", os, arch)
+	case c.Path == "":
+		return NoCompiler(os, "the probe", ", or give a library that was built elsewhere with prove --probe FILE")
+	}
+	return nil
 }
 
-// noCompiler says that there is nothing to build the probe with.
-func noCompiler(os, arch string, backend Backend) error {
-	why := "no host compiler (gcc or clang) to build the probe with"
-	fix := "install gcc, or give a library that was built elsewhere with prove --probe FILE"
-	switch {
-	case !canBuild(os, arch, backend) && backend == Vulkan:
-		why, fix = "the Vulkan layer can be built on Linux only, not on "+os, "prove it on Linux"
-	case !canBuild(os, arch, backend):
-		why = strings.TrimSpace("the probe cannot be built on "+os+" "+arch) + " yet"
-		fix = "prove on Linux or on Windows x86_64, or give a library with prove --probe FILE"
-	case os == buildenv.Windows:
-		why = "no host compiler (cl, gcc or clang) to build the probe with"
-		fix = buildenv.InstallMSVC + ", or give a library that was built elsewhere with prove --probe FILE"
+// NoCompiler says that there is nothing to build a part of ours with; or is another way out.
+func NoCompiler(os, what, or string) error {
+	compilers, fix := "gcc or clang", "install gcc"
+	if os == buildenv.Windows {
+		compilers, fix = "cl, gcc or clang", buildenv.InstallMSVC
 	}
-	return exit.Errorf(exit.Missing, fix, "%s", why)
+	return exit.Errorf(exit.Missing, fix+or, "no host compiler (%s) to build %s with", compilers, what)
 }
 
 // buildError says that the compiler refused a source.
@@ -248,11 +237,11 @@ func carriedIn(in fs.ReadDirFS, backend Backend) map[string][]byte {
 func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir string, compiler Compiler, backend Backend,
 	carried map[string][]byte,
 ) (Probe, error) {
-	if carried == nil && (!canBuild(h.OS, h.Arch, backend) || compiler.Path == "") {
-		return Probe{}, noCompiler(h.OS, h.Arch, backend)
-	}
 	source, by, state := SourceHash(), "gpubuild's release", ""
 	if carried == nil {
+		if err := cannotBuild(h.OS, h.Arch, compiler, backend); err != nil {
+			return Probe{}, err
+		}
 		fi, err := h.Files.Stat(compiler.Path)
 		if err != nil {
 			return Probe{}, fmt.Errorf("host compiler: %w", err)
@@ -273,7 +262,7 @@ func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 		return Probe{}, CacheError(home, err)
 	}
 	defer os.RemoveAll(tmp)
-	b := built{Schema: 1, Compiler: by, Digests: map[string]string{}}
+	b := built{map[string]string{}}
 	for name, text := range Sources() {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o600); err != nil {
 			return Probe{}, CacheError(home, err)

@@ -33,8 +33,7 @@ const (
 
 // Kernel is what was recorded of the launches of one kernel on one device in one process.
 type Kernel struct {
-	Name    string `json:"name"` // as the driver calls it: mangled unless extern "C"
-	Cut     bool   `json:"cut,omitempty"`
+	Name    string `json:"name"`    // as the driver calls it: mangled unless extern "C"
 	Device  int    `json:"device"`  // the process's own number of the device
 	Count   uint64 `json:"count"`   // launches with end > start
 	Total   uint64 `json:"total"`   // nanoseconds on the device
@@ -42,7 +41,6 @@ type Kernel struct {
 	End     uint64 `json:"end"`     // of the last
 	Context uint32 `json:"context"` // of the first, like all that follows
 	Stream  uint32 `json:"stream"`
-	Grid    [3]int `json:"grid"`
 	Block   [3]int `json:"block"`
 	Last    uint32 `json:"last,omitempty"` // correlation of the last: it grows from call to call
 	// how many of them a wait for their context came after that the driver answered with success

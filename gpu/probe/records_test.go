@@ -70,7 +70,7 @@ func TestParsedProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := r.Processes[0]
-	k := Kernel{Name: "matmul", Count: 11, Total: 34, Start: 5, End: 100, Context: 1, Stream: 7, Grid: [3]int{2, 2, 1}, Block: [3]int{16, 16, 1}}
+	k := Kernel{Name: "matmul", Count: 11, Total: 34, Start: 5, End: 100, Context: 1, Stream: 7, Block: [3]int{16, 16, 1}}
 	if len(p.Kernels) != 1 || p.Kernels[0] != k {
 		t.Errorf("got %+v", p.Kernels)
 	}

@@ -163,11 +163,9 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		return Unproved, s.refused
 	case s.heartbeat && e.Backend == probe.Vulkan:
 		return NotUsed, "Vulkan was opened, but no work group of a compute pipeline was launched; drawing is not computing"
-	}
-	if s.heartbeat {
+	case s.heartbeat:
 		return NotUsed, "the driver was opened, but nothing was launched in this program and its children"
-	}
-	if e.Control.onSoftware() != "" { // it may have used that, unseen
+	case e.Control.onSoftware() != "": // it may have used that, unseen
 		return NotUsed, "the layer was not loaded into it, and there is no GPU here: it ran on the CPU"
 	}
 	return NotUsed, "no GPU use was seen in this program and its children"

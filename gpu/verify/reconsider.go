@@ -10,7 +10,7 @@ func Reconsider(e Evidence, real func(Loaded) (bool, string)) Evidence {
 			return false, note
 		}
 		l.Drivers = nil // that they are one file was seen then, and can be seen only there
-		if still, why := judged(real, l); !still {
+		if still, why := real(l); !still {
 			return false, why
 		}
 		return true, note

@@ -38,7 +38,7 @@ type Options struct {
 	Stdin       io.Reader
 	Stdout      io.Writer
 	Stderr      io.Writer
-	Real        func(Loaded) (bool, string) // is this driver that of a real GPU? nil: none is. See RealDriver
+	Real        func(Loaded) (bool, string) // is this driver that of a real GPU? See RealDriver
 	// where the private directory of this run is made; empty: the system's directory for temporary files
 	RunDir string
 	Keep   bool     // leave the records there
@@ -169,16 +169,16 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if exited != nil && result.Code == 0 && result.Signal == "" {
 		result = exited.Result
 	}
-	ended, err := readWatch(h, watchFile)
+	seen, refused, err := readWatch(h, watchFile)
 	if err != nil {
 		return e, err
 	}
-	if ended.refused != 0 {
-		return e, original.refused(syscall.Errno(ended.refused))
+	if refused != 0 {
+		return e, original.refused(syscall.Errno(refused))
 	}
 	e.Ran = true
 	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Stopped: result.Stopped, Elapsed: result.Elapsed}
-	e.Watch = ended.merge(s)
+	e.Watch = seen.with(s)
 	e.Changed = original.changed()
 
 	err = e.read(h, o, targetDir, original)
@@ -212,7 +212,7 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, b original) erro
 		self := is(b.id) || is(b.interpreter) && program && interprets(b.line, p.Words, e.Binary)
 		q := Process{Process: p, Self: self, Tree: e.Watch.holds(p), Loaded: complete(h, o.loaded(p)),
 			Script: script(h, p, h.Abs(o.Dir))}
-		q.Real, q.RealNote = judged(o.Real, q.Loaded)
+		q.Real, q.RealNote = o.Real(q.Loaded)
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
 	}
@@ -248,13 +248,13 @@ func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, 
 		case <-time.After(wait):
 		}
 		began, now := time.Now(), e
-		w, err := readWatch(h, watchFile)
-		if now.Watch = w.merge(&sampler{}); err == nil && now.read(h, o, dir, b) == nil {
+		w, _, err := readWatch(h, watchFile)
+		if now.Watch = w; err == nil && now.read(h, o, dir, b) == nil {
 			running = nil
 			for i := range now.Processes {
 				p := &now.Processes[i]
 				st, ok := s.stat(p.Pid)
-				if p.Running = ok && !st.zombie && st.started == p.Started && p.Namespace == w.in; p.Running {
+				if p.Running = ok && !st.zombie && st.started == p.Started && p.Namespace == w.Namespace; p.Running {
 					running = append(running, processID{p.Pid, p.Started})
 				}
 			}
@@ -294,13 +294,6 @@ func (o Options) loaded(p probe.Process) Loaded {
 		l.Devices = p.Devices
 	}
 	return l
-}
-
-func judged(real func(Loaded) (bool, string), l Loaded) (bool, string) {
-	if real == nil {
-		return false, "nobody said which drivers are real"
-	}
-	return real(l)
 }
 
 // surroundings finds what in an environment changes what a record means.
@@ -424,12 +417,12 @@ func runControl(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Opt
 	if err != nil {
 		return c, err
 	}
-	if w, err := readWatch(h, watchFile); err == nil && w.ended != nil && w.ended.Watched > 0 {
-		c.Nodes = w.ended.Nodes
+	if w, _, err := readWatch(h, watchFile); err == nil && w.Watched > 0 {
+		c.Nodes = w.Nodes
 	}
 	recorded, why := o.controlRecord(h, records, &c)
 	c.Loaded = complete(h, c.Loaded)
-	c.Real, c.RealNote = judged(o.Real, c.Loaded)
+	c.Real, c.RealNote = o.Real(c.Loaded)
 	switch {
 	case l.OK && result.Code == 0 && recorded:
 		c.Outcome = ControlRecorded

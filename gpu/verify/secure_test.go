@@ -51,9 +51,9 @@ func TestWatcherOfNodes(t *testing.T) {
 		if out, err := exec.Command(l.probe.Watch, append([]string{record, strings.Join(tt.nodes, "\n"), cat}, tt.opens...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		w, err := readWatch(l.host, record)
-		if err != nil || w.ended == nil || w.ended.Watched != tt.watched || !slices.Equal(w.ended.Nodes, tt.want) {
-			t.Errorf("%q, and %q are opened: %+v, %v", tt.nodes, tt.opens, w.ended, err)
+		w, _, err := readWatch(l.host, record)
+		if err != nil || !w.Complete || w.Watched != tt.watched || !slices.Equal(w.Nodes, tt.want) {
+			t.Errorf("%q, and %q are opened: %+v, %v", tt.nodes, tt.opens, w, err)
 		}
 	}
 }

@@ -109,15 +109,9 @@ func (e Evidence) beyondVulkan() string {
 func (e Evidence) Adapter() string {
 	devices := e.Control.Loaded.Devices
 	for _, p := range e.Processes {
-		if p.Self && len(p.Devices) > 0 {
-			devices = p.Devices
-		}
-	}
-	for _, p := range e.Processes {
-		for _, d := range p.Devices {
-			if p.Self && len(p.Kernels) > 0 && d.Ordinal == p.Kernels[0].Device {
-				devices = []probe.Device{d}
-			}
+		computed := func(d probe.Device) bool { return len(p.Kernels) > 0 && d.Ordinal == p.Kernels[0].Device }
+		if i := slices.IndexFunc(p.Devices, computed); p.Self && len(p.Devices) > 0 {
+			devices = p.Devices[max(i, 0):]
 		}
 	}
 	if e.Backend != probe.Vulkan || len(devices) == 0 {

@@ -50,8 +50,8 @@ func (s *sampler) follow(watchFile string, stop <-chan struct{}) {
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		if root == 0 {
-			if w, err := readWatch(s.h, watchFile); err == nil && w.pid != 0 {
-				root, wait, n = w.pid, period, 0
+			if w, _, err := readWatch(s.h, watchFile); err == nil && w.Pid != 0 {
+				root, wait, n = w.Pid, period, 0
 			}
 		}
 		if root != 0 {
@@ -177,17 +177,7 @@ func (s *sampler) children(pid int) (out []int) {
 	return out
 }
 
-// watched is what the watcher wrote.
-type watched struct {
-	pid     int
-	started uint64
-	in      uint64 // its PID namespace
-	watcher [2]uint64
-	ended   *watchLine
-	refused int    // errno of an exec that failed
-	seen    []Seen // by the watcher itself: on Windows
-}
-
+// watchLine is what the watcher wrote.
 type watchLine struct {
 	Event    string    `json:"event"`
 	Pid      int       `json:"pid"`
@@ -211,15 +201,14 @@ type watchLine struct {
 	Root     bool      `json:"root"`
 }
 
-// readWatch reads the watcher's lines; a file that is not there yet is nothing read.
-func readWatch(h buildenv.Host, file string) (watched, error) {
-	var w watched
+// readWatch reads the watcher's lines; a file that is not there yet is nothing read. refused is the errno of an exec that failed.
+func readWatch(h buildenv.Host, file string) (w Watch, refused int, err error) {
 	data, err := h.ReadFile(file, 64<<20)
 	if errors.Is(err, fs.ErrNotExist) {
-		return w, nil
+		return w, 0, nil
 	}
 	if err != nil {
-		return w, err
+		return w, 0, err
 	}
 	in := bufio.NewScanner(bytes.NewReader(data))
 	in.Buffer(nil, 64<<10)
@@ -229,30 +218,27 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 			continue
 		}
 		switch {
-		case l.Event == "launched" && w.pid == 0:
-			w.pid, w.started, w.in, w.watcher = l.Pid, l.Started, l.In, l.Watcher
-		case l.Event == "exec-failed" && l.Pid == w.pid:
-			w.refused = l.Errno
-		case l.Event == "seen" && len(w.seen) < maxSeen:
-			w.seen = append(w.seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, Closed: l.Closed,
+		case l.Event == "launched" && w.Pid == 0:
+			w.Pid, w.Started, w.Namespace, w.Watcher = l.Pid, l.Started, l.In, l.Watcher
+		case l.Event == "exec-failed" && l.Pid == w.Pid:
+			refused = l.Errno
+		case l.Event == "seen" && len(w.Seen) < maxSeen: // on Windows
+			w.Seen = append(w.Seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, Closed: l.Closed,
 				NoInjection: l.Lost, Root: l.Root})
-		case l.Event == "ended" && l.Pid == w.pid:
-			w.ended = &l
+		case l.Event == "ended" && l.Pid == w.Pid: // only then it is complete
+			w.Watched, w.Nodes, w.Renamed, w.Name = l.Watched, l.Nodes, l.Renamed, l.Name
+			w.Complete, w.Children, w.Ignored, w.Left, w.Orphans = l.Known, l.Children, l.Ignored, l.Running, l.Orphans
 		}
 	}
-	return w, nil
+	return w, refused, nil
 }
 
-// merge joins what the watcher and the sampler know. Only the watcher can make it complete.
-func (w watched) merge(s *sampler) Watch {
-	out := Watch{Pid: w.pid, Started: w.started, Namespace: w.in, Watcher: w.watcher, Seen: w.seen}
-	if e := w.ended; e != nil {
-		out.Watched, out.Nodes, out.Renamed, out.Name = e.Watched, e.Nodes, e.Renamed, e.Name
-		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans
-	}
+// with adds what the sampler knows.
+func (w Watch) with(s *sampler) Watch {
+	w.Complete = w.Complete && !s.full
 	for _, p := range s.seen {
-		out.Seen = append(out.Seen, *p)
+		w.Seen = append(w.Seen, *p)
 	}
-	slices.SortFunc(out.Seen, func(a, b Seen) int { return cmp.Or(cmp.Compare(a.Started, b.Started), a.Pid-b.Pid) })
-	return out
+	slices.SortFunc(w.Seen, func(a, b Seen) int { return cmp.Or(cmp.Compare(a.Started, b.Started), a.Pid-b.Pid) })
+	return w
 }

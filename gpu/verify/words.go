@@ -30,10 +30,6 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 		out = append(out, fmt.Sprintf("ran: %s of other kernels: %s", launchesText(s.launches), shown(s.kernels, false)))
 	case !e.Ran:
 		out = append(out, "ran: nothing")
-	case s.aside.software > 0:
-		out = append(out, fmt.Sprintf("ran: %s on %s, which is software", launchesText(s.aside.software), s.aside.by))
-	case s.aside.own > 0:
-		out = append(out, fmt.Sprintf("ran: %s of wgpu's own pipelines", launchesText(s.aside.own)))
 	default:
 		out = append(out, "ran: no kernel was recorded; the program "+e.Exit.String())
 	}

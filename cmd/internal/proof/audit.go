@@ -13,6 +13,7 @@ import (
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 )
 
@@ -70,11 +71,7 @@ func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, err
 func runAudit(ctx context.Context, m *session.Machine, o audit.Options, shown string) (AuditResult, error) {
 	o.Compiler = ProbeCompiler(ctx, m)
 	if o.Compiler.Path == "" {
-		compilers, fix := "gcc or clang", "install gcc"
-		if m.Host.OS == buildenv.Windows {
-			compilers, fix = "cl, gcc or clang", buildenv.InstallMSVC
-		}
-		return AuditResult{}, exit.Errorf(exit.Missing, fix, "no host compiler (%s) to build the failing driver with", compilers)
+		return AuditResult{}, probe.NoCompiler(m.Host.OS, "the failing driver", "")
 	}
 	runs := m.Host.Join(m.CacheDir, "runs")
 	if err := cache.Make(runs); err != nil {

@@ -76,7 +76,7 @@ type Streams struct {
 // Sender runs a task at a place: elsewhere.Send.
 type Sender func(ctx context.Context, m *session.Machine, p Place, t Task, s Streams) (Proof, error)
 
-// Serve runs a task that came from another machine.
+// Serve runs a task here.
 func Serve(ctx context.Context, m *session.Machine, t Task, env buildenv.Env, s Streams) (Proof, error) {
 	asked, err := t.options(env, s)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, t Task
 	if p.Finding != "" {
 		m.Shell.Loud("Not proven:", "%s", p.Verdict.Why)
 	}
-	if err := s.keep(p); err != nil {
+	if err := s.keep(left{Proof: p}); err != nil {
 		return err
 	}
 	if p.Finding != "" {
@@ -125,8 +125,13 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, t Task
 	return endOf(p.Evidence.Exit)
 }
 
-// keep leaves a proof for the run.
-func (s runnerState) keep(p Proof) error {
+// left is what the runner of one program leaves for the run.
+type left struct {
+	Proof
+	Listed bool `json:"listed,omitempty"` // it was asked for words only, or has no test to run: nothing is proven of it
+}
+
+func (s runnerState) keep(p left) error {
 	data, err := json.Marshal(p)
 	if err != nil {
 		return err

@@ -251,11 +251,7 @@ func (o Options) proveTask(ctx context.Context, m *session.Machine, t Task, env 
 		p.Program = m.Host.Abs(t.Binary)
 		return p, err
 	}
-	asked, err := t.options(env, s)
-	if err != nil {
-		return Proof{}, err
-	}
-	return t.prove(ctx, m, asked)
+	return Serve(ctx, m, t, env, s)
 }
 
 // LookPath is the file that a word names: a path, or a name that is found on PATH.

@@ -67,7 +67,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	_, ran := m.Runner.Run(ctx, c)
 	heard.End(m.Host)
 	if errors.Is(ran, context.Canceled) {
-		proofs, err := readProofs(dir)
+		proofs, _, err := readProofs(dir)
 		return Result{Proofs: proofs}, cmp.Or(err, ran)
 	}
 	result, excused, judged := r.judge(dir, state, ran)
@@ -171,11 +171,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		}
 		return result, false, ran
 	}
-	proofs, err := readProofs(dir)
-	if err != nil {
-		return result, false, err
-	}
-	listed, err := readListed(dir)
+	proofs, listed, err := readProofs(dir)
 	if err != nil {
 		return result, false, err
 	}
@@ -250,48 +246,31 @@ func endedAs(proofs []Proof, code, expected int) bool {
 	return code == expected && len(proofs) == 1 && proofs[0].Evidence.Exit.Code == expected && proofs[0].Evidence.Exit.Signal == ""
 }
 
-// readProofs are the proofs that the runners of a run left.
-func readProofs(dir string) ([]Proof, error) {
+// readProofs are the proofs that the runners of a run left, and the programs that were asked for words, whatever else they did.
+func readProofs(dir string) (proofs []Proof, listed []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []Proof
 	for _, e := range entries { // sorted
-		n := e.Name()
-		if !strings.HasPrefix(n, "proof-") || !strings.HasSuffix(n, ".json") {
+		if !strings.HasPrefix(e.Name(), "proof-") || !strings.HasSuffix(e.Name(), ".json") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, n))
-		if err != nil {
-			return nil, err
+		var l left
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err == nil {
+			err = json.Unmarshal(data, &l)
 		}
-		var p Proof
-		if err := json.Unmarshal(data, &p); err != nil {
-			return nil, fmt.Errorf("%s: %w", n, err)
-		}
-		out = append(out, p)
-	}
-	return out, nil
-}
-
-// readListed answers the programs that were asked for words, whatever else they did.
-func readListed(dir string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "listed-*"))
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			return nil, err
-		}
-		if p := string(data); !slices.Contains(out, p) {
-			out = append(out, p)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("%s: %w", e.Name(), err)
+		case l.Listed:
+			listed = append(listed, l.Program)
+		default:
+			proofs = append(proofs, l.Proof)
 		}
 	}
-	return out, nil
+	return proofs, listed, nil
 }
 
 // triple is what is built for.

@@ -76,7 +76,7 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 		env = m.Host.Apply(env, AppendLibraries(m.Host, d))
 	}
 	if s.Tests && asksForWords(args) {
-		if err := s.noteListed(m.Host.Abs(binary)); err != nil {
+		if err := s.keep(left{Proof: Proof{Program: m.Host.Abs(binary)}, Listed: true}); err != nil {
 			return err
 		}
 		s.Devices, s.Task.Timeout = false, 0 // the limit is for a run
@@ -115,9 +115,9 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 	}
 	p.Program = m.Host.Abs(p.Program) // `cargo run` names it relative to its directory
 	if s.Tests && p.Verdict.Kind == verify.NotUsed && ranNoTest(ctx, m, o) {
-		return s.noteListed(m.Host.Abs(binary))
+		return s.keep(left{Proof: Proof{Program: p.Program}, Listed: true})
 	}
-	if err := s.keep(p); err != nil {
+	if err := s.keep(left{Proof: p}); err != nil {
 		return err
 	}
 	return endOf(p.Evidence.Exit)
@@ -153,9 +153,4 @@ func endOf(e verify.Exit) error {
 // how it is used. Such a process shows nothing of what its tests do. Source: rustc's library/test, cli.rs.
 func asksForWords(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return a == "--list" || a == "--help" || a == "-h" })
-}
-
-// noteListed leaves for the run that a program was asked for words only.
-func (s runnerState) noteListed(binary string) error {
-	return cache.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("listed-%d-%d", time.Now().UnixNano(), os.Getpid())), []byte(binary), 0o600)
 }

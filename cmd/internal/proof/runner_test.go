@@ -124,7 +124,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 		}
 	}
 	all.Wait()
-	proofs, err := readProofs(runs)
+	proofs, _, err := readProofs(runs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			var out bytes.Buffer
 			m := &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"), Real: verify.RealDriver}
 			err = Runner(context.Background(), m, append([]string{file, binary}, tt.args...), nil)
-			listed, readErr := readListed(runs)
+			_, listed, readErr := readProofs(runs)
 			if readErr != nil {
 				t.Fatal(readErr)
 			}
