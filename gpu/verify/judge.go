@@ -143,7 +143,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		return Unproved, fmt.Sprintf("it called %s: what that ran is not known", s.aside.other)
 	case s.aside.unsure > 0:
 		return Unproved, counted(s.aside.unsure, "launch was", "launches were") +
-			" indirect or conditional, or of an unlabelled pipeline that may be wgpu's own: whether any of its work ran is not known"
+			" indirect or conditional, or of an unlabelled pipeline that may be wgpu's own: whether any workgroup ran is not known"
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:

@@ -38,7 +38,7 @@ type Options struct {
 	Stdin       io.Reader
 	Stdout      io.Writer
 	Stderr      io.Writer
-	Real        func(Loaded) (bool, string) // is this driver that of a real GPU? See RealDriver
+	Real        func(Loaded) (bool, string) // is this driver that of a real GPU? nil: RealDriver
 	// where the private directory of this run is made; empty: the system's directory for temporary files
 	RunDir string
 	Keep   bool     // leave the records there
@@ -69,6 +69,9 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	e := Evidence{Schema: 1, Backend: o.Probe.Backend, Binary: h.Abs(o.Binary), Args: o.Args, CUPTI: o.CUPTI,
 		Probe: o.Probe.Digest}
 	e.Launcher = len(o.Launcher) > 0
+	if o.Real == nil {
+		o.Real = RealDriver(h)
+	}
 	switch h.OS {
 	case buildenv.Linux:
 	case buildenv.Windows:

@@ -224,7 +224,7 @@ func TestVerdictOfARun(t *testing.T) {
 		{"becomes another program", []string{"exec", "{other}", "gpu"}, nil, Unproved, "became another program (exec)"},
 
 		{"the shipped predicate", []string{"gpu"}, func(o *Options) { o.Real = RealDriver(l.host) }, Unproved, "this driver is a stand-in: " + l.dir},
-		{"no predicate", []string{"gpu"}, func(o *Options) { o.Real = nil }, Unproved, "which drivers are real"},
+		{"no predicate", []string{"gpu"}, func(o *Options) { o.Real = nil }, Unproved, "this driver is a stand-in"},
 		{"no libcupti", []string{"gpu"}, func(o *Options) { o.CUPTI = filepath.Join(l.dir, "none.so") }, Unproved, "load: "},
 		{"CUPTI may not trace", []string{"gpu"}, with("STANDIN_CUPTI_ENABLE", "35"), Unproved, "INSUFFICIENT_PRIVILEGES (35)"},
 		{"another subscriber", []string{"gpu"}, with("STANDIN_CUPTI_ENABLE", "39"), Unproved, "MULTIPLE_SUBSCRIBERS"},
