@@ -274,10 +274,6 @@ func values(m *session.Machine, f Flag, typed string, before []string) candidate
 		}
 	case "color":
 		c.words("", "auto", "always", "never")
-	case "message-format":
-		c.words("", "human", "short", "json", "json-diagnostic-short", "json-diagnostic-rendered-ansi", "json-render-diagnostics")
-	case "profile":
-		c.words("", "dev", "release", "test", "bench")
 	case "shell":
 		c.words("", buildenv.Shells()...)
 	case "gpu-arch", "arch":
