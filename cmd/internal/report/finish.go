@@ -147,8 +147,7 @@ func (r Result) placed(m *session.Machine) Result {
 
 // writeReceipts writes one file of what was found: the first receipt, the others behind it, and the result of the whole run.
 func writeReceipts(m *session.Machine, file string, list []receipt.Receipt, r Result) error {
-	if r.Origin != nil && r.Origin.Machine != "" { // a receipt is passed on: it distinguishes machines, and names none
-		hashed := *r.Origin
+	if hashed := r.from(); hashed.Machine != "" { // a receipt is passed on: it distinguishes machines, and names none
 		hashed.Machine = receipt.Hidden([]string{hashed.Machine})[0]
 		r.Origin = &hashed
 	}

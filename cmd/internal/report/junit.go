@@ -56,7 +56,7 @@ const stampForm = "2006-01-02T15:04:05"
 // JUnit renders a result as one suite: a case for each check. A proof that was
 // not made for want of a device is skipped, unless it was required.
 func (r Result) JUnit() ([]byte, error) {
-	s := junitSuite{Name: Plain(r.Place()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: Plain(cmp.Or(r.machine(), "localhost"))}
+	s := junitSuite{Name: Plain(r.Place()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: Plain(cmp.Or(r.from().Machine, "localhost"))}
 	if !r.At.IsZero() {
 		s.Timestamp = r.At.UTC().Format(stampForm)
 	}
@@ -90,10 +90,8 @@ func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
 // facts say what was built, from what, and what a proof showed, each with its name.
 func (r Result) facts() []fact {
-	out := []fact{{"row", r.Row}}
-	if o := r.Origin; o != nil {
-		out = append(out, fact{"commit", o.Commit}, fact{"branch", o.Branch}, fact{"run", o.Run}, fact{"machine", o.Machine})
-	}
+	from := r.from()
+	out := []fact{{"row", r.Row}, {"commit", from.Commit}, {"branch", from.Branch}, {"run", from.Run}, {"machine", from.Machine}}
 	if r.Features != nil {
 		out = append(out, fact{"features", strings.Join(r.Features.Asked, ",")})
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gpubuild/cmd/internal/origin"
 )
 
 // Observation is one result and the file that it stood in.
@@ -155,15 +157,15 @@ func row(id string, results []Observation) Row {
 		case s == StatusNone:
 			continue
 		case r.Status == StatusNone:
-			r.Status, r.Why, r.At, r.File, r.Machine = s, why, o.Result.At, o.File, o.Result.machine()
+			r.Status, r.Why, r.At, r.File, r.Machine = s, why, o.Result.At, o.File, o.Result.from().Machine
 			if p := theProof(o.Result); p != nil {
 				r.Device, r.UUID, r.Receipt = p.Device, p.UUID, o.Receipt
 			}
 		case s != r.Status && !broken:
-			broken, r.Before = true, commitOf(o.Result)
+			broken, r.Before = true, o.Result.from().Commit
 		}
 		if !broken {
-			r.Since, r.First = o.Result.At, commitOf(o.Result)
+			r.Since, r.First = o.Result.At, o.Result.from().Commit
 		}
 		if r.Runs == steadyRuns {
 			continue
@@ -189,20 +191,12 @@ func row(id string, results []Observation) Row {
 	return r
 }
 
-// machine is the name of the machine that the result was made on.
-func (r Result) machine() string {
+// from is the origin of a result; the zero value: it is not known.
+func (r Result) from() origin.Origin {
 	if r.Origin == nil {
-		return ""
+		return origin.Origin{}
 	}
-	return r.Origin.Machine
-}
-
-// commitOf is the commit that a result is of.
-func commitOf(r Result) string {
-	if r.Origin == nil {
-		return ""
-	}
-	return r.Origin.Commit
+	return *r.Origin
 }
 
 // commandOf is what a result is of; a later one of the same command replaces it.
@@ -211,13 +205,13 @@ func commandOf(r Result) string { return r.Verb + " " + strings.Join(r.Command, 
 // runsOf puts results of one run together, the newest run first: those with CI's number, or elsewhere those of one commit until a command
 // comes again.
 func runsOf(results []Observation) (runs [][]Observation) {
-	same := func(run []Observation, b Result) bool {
-		a := run[0].Result
-		if a.Origin == nil || b.Origin == nil || a.Origin.Run != "" || b.Origin.Run != "" {
-			return a.Origin != nil && b.Origin != nil && a.Origin.Run == b.Origin.Run && a.Origin.Attempt == b.Origin.Attempt
+	same := func(run []Observation, next Result) bool {
+		a, b := run[0].Result.from(), next.from()
+		if a.Run != "" || b.Run != "" {
+			return a.Run == b.Run && a.Attempt == b.Attempt
 		}
-		return a.Origin.Commit != "" && a.Origin.Commit == b.Origin.Commit &&
-			!slices.ContainsFunc(run, func(o Observation) bool { return commandOf(o.Result) == commandOf(b) })
+		return a.Commit != "" && a.Commit == b.Commit &&
+			!slices.ContainsFunc(run, func(o Observation) bool { return commandOf(o.Result) == commandOf(next) })
 	}
 	for _, o := range results {
 		if last := len(runs) - 1; last >= 0 && same(runs[last], o.Result) {

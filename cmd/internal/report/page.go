@@ -47,12 +47,12 @@ var pageTemplate = sync.OnceValues(func() (*template.Template, error) {
 		"join":   func(l []string) string { return strings.Join(l, ", ") },
 		"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"status": func(r Result) Status { s, _ := statusOf(r); return s },
-		"commit": func(r Result) string { return shortCommit(commitOf(r)) },
+		"commit": func(r Result) string { return shortCommit(r.from().Commit) },
 		"run": func(r Result) string {
-			if r.Origin == nil || !strings.HasPrefix(r.Origin.Run, "https://") && !strings.HasPrefix(r.Origin.Run, "http://") {
-				return ""
+			if run := r.from().Run; strings.HasPrefix(run, "https://") || strings.HasPrefix(run, "http://") {
+				return run
 			}
-			return r.Origin.Run
+			return ""
 		},
 	}).Parse(pageHTML)
 })
