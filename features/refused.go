@@ -20,10 +20,13 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	var out []Finding
 	known, open := possible(p, member)
 	for _, feature := range member.FeatureNames() {
-		others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature })
+		others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
 		for _, e := range member.Edges(feature) {
+			if slices.Contains(others, e.Text) {
+				continue
+			}
 			instead := nearest(e.Text, others)
-			if slices.Contains(others, e.Text) || open[e.Dep] && instead == "" {
+			if open[e.Dep] && instead == "" {
 				continue
 			}
 			for _, s := range []string{strings.TrimPrefix(e.Text, "dep:"), "dep:" + e.Text, e.Dep + "/" + feature} {

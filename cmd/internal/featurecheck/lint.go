@@ -57,9 +57,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 	}
 	project, refused := s.Packages(ctx, tool, !o.Cargo)
 	broken := project == s.Project // not even the metadata of the workspace alone
-	if out.Refused = broken || manifestFault.MatchString(refused); out.Refused {
-		m.Shell.Warning("cargo refuses the workspace: %s", strings.TrimPrefix(strings.TrimSpace(refused), "error: "))
-	}
+	out.Refused = broken || manifestFault.MatchString(refused)
 	s = s.Knowing(project)
 	out.Session = s
 	in := s.Input(session.Graph{}, o.Strict)
@@ -78,6 +76,12 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 				return out, err
 			}
 		}
+	}
+	switch words := strings.TrimPrefix(strings.TrimSpace(refused), "error: "); {
+	case broken && o.Cargo && !slices.ContainsFunc(out.Questions, func(q *Question) bool { return len(q.findings) > 0 }):
+		return out, exit.Errorf(exit.Config, "", "%s", words)
+	case out.Refused:
+		m.Shell.Warning("cargo refuses the workspace: %s", words)
 	}
 	if o.Fixer != nil {
 		if s, err = session.Open(m, line); err == nil { // as it is now
