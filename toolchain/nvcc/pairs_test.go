@@ -36,7 +36,7 @@ func TestPairs(t *testing.T) {
 			}
 			v, w := random.IntN(1000), 1000+random.IntN(1000)
 			kinds := pairs(b, v, w)
-			p := kinds[i%len(kinds)]
+			p := kinds[((seed-1)*n+i)%len(kinds)] // the next seed goes on with the next kinds
 			for name, text := range p.files {
 				b.write(name, text)
 			}
