@@ -127,6 +127,9 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 		words = []string{"build"}
 	}
 	words = verbFirst(words)
+	if err := checkReplaced(words); err != nil {
+		return err
+	}
 	switch words[0] {
 	case proof.RunnerWord:
 		return proof.Runner(ctx, a.Machine, words[1:], elsewhere.Send)
