@@ -10,7 +10,7 @@
 // made in this way. Where a step fails the real nvcc runs, which says why and leaves what it leaves.
 // The assembler lists what it reads: what inline assembly includes is in no key, and such an object is not kept.
 //
-// A call of a build script leaves a list of what it read, of the host compiler's programs that ran, and of what it looked for in vain, next to
+// A call of a build script leaves a list of what it read, of the host compiler's programs that ran, and of what was missing, next to
 // OUT_DIR. The list misses headers whose names a macro puts together for __has_include. The shared libraries of programs, which are the
 // system's, are in no key; gcc's plugins are not understood, so uncached.
 package nvcc

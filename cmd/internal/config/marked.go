@@ -54,7 +54,7 @@ func (k Kernels) Expression() string {
 	return strings.Join(parts, "|")
 }
 
-// KernelPattern compiles an expression for the kernels that count. One that also matches the name of our own control's kernel, such as `.+`,
+// KernelPattern compiles an expression for the kernels that count. One that also matches the name of our control's kernel, such as `.+`,
 // or `x|`, which a shell makes of "x|$UNSET", would match about every kernel: it is an error.
 func KernelPattern(text string) (*regexp.Regexp, error) {
 	r, err := regexp.Compile(text)

@@ -128,7 +128,7 @@ func (s store) place(f file, dir string) error {
 // lockName is the file in a run's directory that is locked while the run is alive.
 const lockName = "lock"
 
-// runOf is how the directories of a host's runs begin: only that host may tell by the lock whether a run is alive, since not every file
+// runOf is how the directories of a host's runs begin: only that host may decide by the lock whether a run is alive, since not every file
 // system locks between hosts.
 func runOf(host string) string { return "run-" + host + "-" }
 

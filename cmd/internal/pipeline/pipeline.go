@@ -182,7 +182,7 @@ func (c Command) cargo(ctx context.Context, env buildenv.Env) error {
 	return cargorun.Replace(ctx, c.Machine, c.Line, env)
 }
 
-// demandsProof reports whether an answer is asked for that a build without GPU work cannot give: by the user, or in CI by the configuration.
+// demandsProof reports whether the user, or in CI the configuration, asks for an answer that a build without GPU work cannot give.
 func (c Command) demandsProof(s *session.Session) bool {
 	o := c.Options
 	return Judged(c.line().Verb) && (o.Proof.Wanted || o.Proof.Required || o.Audit) ||

@@ -52,9 +52,9 @@ func (f Files) Check(m *session.Machine) error {
 type Outcome struct {
 	Stages
 	Files     Files
-	Annotated bool                              // the subcommand is one that has a result, of which GitHub Actions is told
+	Annotated bool                              // the subcommand is one that has a result, shown on GitHub Actions
 	Made      bool                              // what was to be answered is known; else the end says why not
-	Fields    any                               // of the verb's own answer, beside its result
+	Fields    any                               // of the verb's own answer, next to its result
 	Receipts  func() ([]receipt.Receipt, error) // called only if a file is named for them
 }
 

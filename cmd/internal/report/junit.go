@@ -56,7 +56,8 @@ const stampForm = "2006-01-02T15:04:05"
 // JUnit renders a result as one suite: a case for each check. A proof that was
 // not made for want of a device is skipped, unless it was required.
 func (r Result) JUnit() ([]byte, error) {
-	s := junitSuite{Name: Plain(r.Place()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: Plain(cmp.Or(r.from().Machine, "localhost"))}
+	host := Plain(cmp.Or(r.from().Machine, "localhost"))
+	s := junitSuite{Name: Plain(r.Place()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: host}
 	if !r.At.IsZero() {
 		s.Timestamp = r.At.UTC().Format(stampForm)
 	}

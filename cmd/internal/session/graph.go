@@ -89,7 +89,8 @@ func (s *Session) WithMetadata(ctx context.Context) (*Session, error) {
 	}
 	p, refused := s.Packages(ctx, tool, true)
 	if p == s.Project {
-		return nil, exit.Errorf(exit.Config, "", "cargo refuses the workspace: %s", strings.TrimPrefix(strings.TrimSpace(refused), "error: "))
+		return nil, exit.Errorf(exit.Config, "", "cargo refuses the workspace: %s",
+			strings.TrimPrefix(strings.TrimSpace(refused), "error: "))
 	}
 	return s.Knowing(p), nil
 }
