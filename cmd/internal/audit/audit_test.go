@@ -108,9 +108,9 @@ func TestJudgeOnWindows(t *testing.T) {
 	}{
 		{"a status of its own", []string{"cuInit"}, 101, Honest, "it looked for the driver and ended with 101"},
 		{"ends well", []string{"cuInit"}, 0, FellBack, "silent CPU fallback"},
-		{"Rust's abort", []string{"cuInit"}, 0xC0000409, Honest, "fail fast (0xC0000409)"},
-		{"Rust's abort before it asks", nil, 0xC0000409, Unsure, "fail fast"},
-		{"a crash", []string{"cuInit"}, 0xC0000005, Unsure, "access violation (0xC0000005)"},
+		{"Rust's abort", []string{"cuInit"}, 0xC0000409, Honest, "was ended by Windows (0xC0000409)"},
+		{"Rust's abort before it asks", nil, 0xC0000409, Unsure, "was ended by Windows"},
+		{"a crash", []string{"cuInit"}, 0xC0000005, Unsure, "was ended by Windows (0xC0000005)"},
 		{"an exception that nobody knows", []string{"cuInit"}, 0xC0000420, Unsure, "ended by Windows (0xC0000420)"},
 		{"an exception of C++", []string{"cuInit"}, 0xE06D7363, Unsure, "ended by Windows (0xE06D7363)"},
 		{"a driver that it imports cannot be loaded", []string{"nvcuda.dll"}, 0xC0000142, Honest, "could not go on without a library"},
