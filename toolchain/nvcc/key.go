@@ -340,7 +340,7 @@ func (r *run) ccache(ctx context.Context, host buildenv.Host, ccache string, p *
 	return nil
 }
 
-// isDriver refuses what is not gcc's driver: that alone sets COLLECT_GCC_OPTIONS for the programs that it starts.
+// isDriver refuses what is not gcc's driver, which is known by two of its texts (COLLECT_GCC_OPTIONS is in pieces in some builds of it).
 func isDriver(host buildenv.Host, path string) error {
 	real := host.Real(path)
 	if !compilerName.MatchString(filepath.Base(real)) {
@@ -350,7 +350,7 @@ func isDriver(host buildenv.Host, path string) error {
 		return err
 	}
 	program, err := os.ReadFile(real)
-	if err != nil || !bytes.Contains(program, []byte("COLLECT_GCC_OPTIONS")) || !bytes.Contains(program, []byte("print-prog-name")) {
+	if err != nil || !bytes.Contains(program, []byte("Reading specs from")) || !bytes.Contains(program, []byte("print-prog-name")) {
 		return uncached(path + " is a program in front of gcc")
 	}
 	return nil
