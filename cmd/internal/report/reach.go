@@ -116,9 +116,17 @@ func reachLine(r features.Root) string {
 	if len(list) == 0 {
 		list = r.Asked
 	}
+	if r.Other != "" {
+		off = r.OtherOff
+	}
 	asked, enable, nothing := strings.Join(list, ", "), "enables", "enables no GPU crate"
 	if len(list) > 1 {
 		enable, nothing = "enable", "enable no GPU crate"
+	}
+	if len(off) > 0 {
+		if nothing = "switches on nothing"; len(list) > 1 {
+			nothing = "switch on nothing"
+		}
 	}
 	var line string
 	switch {
@@ -143,7 +151,7 @@ func reachLine(r features.Root) string {
 		without = "a backend"
 	}
 	if r.Other != "" {
-		off, without = r.OtherOff, r.Other
+		without = r.Other
 	}
 	switch {
 	case len(off) > 1:
