@@ -77,11 +77,7 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case v.Kind == OtherKernels && s.elsewhere != "":
 		out = append(out, "if that device is right, ask for it, or for none: --gpu-device")
 	case v.Kind == OtherKernels:
-		out = append(
-			out,
-			"if "+first(s.kernels)+" is the kernel, name it: --kernel '"+nameIt(s.kernels)+"' (--gpu-kernel on cargo's verbs), "+
-				"or for those in gpubuild.toml, below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'",
-		)
+		out = append(out, nameOne(s.kernels))
 	case v.Kind == NoDevice && e.Hidden != "":
 		out = append(out, "next: run it without that setting")
 	case v.Kind == NoDevice:
@@ -226,20 +222,21 @@ func shown(kernels []KernelSummary, matching bool) string {
 	return text
 }
 
-// first is the kernel that ran longest, by its plain name.
-func first(kernels []KernelSummary) string {
-	if len(kernels) == 0 {
-		return "one of them"
+// nameOne says how to name the kernel that counts, with the exact words for each of those that ran longest.
+func nameOne(kernels []KernelSummary) string {
+	which, flags, key := "one of them", []string{"--kernel 'REGEX'"}, "REGEX"
+	for i, k := range kernels[:min(len(kernels), namesShown)] {
+		pattern := "^" + regexp.QuoteMeta(cmp.Or(k.Plain, k.Name)) + "$"
+		if i == 0 {
+			flags, key = nil, pattern
+		}
+		flags = append(flags, "--kernel '"+pattern+"'")
 	}
-	return shown(kernels[:1], false)
-}
-
-// nameIt is an expression that means the kernel that ran longest.
-func nameIt(kernels []KernelSummary) string {
-	if len(kernels) == 0 {
-		return "REGEX"
+	if len(kernels) == 1 {
+		which = shown(kernels, false)
 	}
-	return "^" + regexp.QuoteMeta(cmp.Or(kernels[0].Plain, kernels[0].Name)) + "$"
+	return "if " + which + " is the kernel, name it: " + strings.Join(flags, " or ") + " (--gpu-kernel on cargo's verbs), or for those in " +
+		"gpubuild.toml, below [prove], [test] or [bench]: kernel = '" + key + "'"
 }
 
 func driverText(e Evidence) string {

@@ -25,6 +25,10 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"proven", proven, nil, Rules{}, []string{"ran: 3 launches of matmul, 3µs on the device", "where: H200 (" + uuid + ", capability 9.0), driver 580.65.06"}, "missing"},
 		{"on the CPU", silent, nil, Rules{}, []string{"where: this machine has H200", "next: check that CUDA is enabled (gpubuild features)"}, "missing"},
 		{"another kernel", other, nil, Rules{}, []string{"ran: 3 launches of other kernels: relu", "if relu is the kernel, name it: --kernel '^relu$'", "below [prove], [test] or [bench]: kernel = '^relu$'"}, ""},
+		{"two other kernels", other, func(e *Evidence) {
+			e.Processes[0].Kernels = append(e.Processes[0].Kernels, e.Processes[0].Kernels[0])
+			e.Processes[0].Kernels[1].Name = "softmax"
+		}, Rules{}, []string{"if one of them is the kernel, name it: --kernel '^relu$' or --kernel '^softmax$' ("}, ""},
 		{"the product in a child", proven, func(e *Evidence) { e.Processes[0].Self = false }, Rules{},
 			[]string{"ran: 3 launches, of which none counts: matmul (in a child)", "let it count: --child app"}, "other kernels"},
 		{"the product on another device", proven, nil, Rules{Device: "1"}, []string{"ran: 3 launches, of which none counts: matmul", "ask for it, or for none: --gpu-device"}, "--kernel"},
