@@ -179,7 +179,7 @@ func (j *judge) scriptNode(i int) (s scriptFacts, has bool) {
 }
 
 // scriptFile is the build script of a package with all that it uses: the names of its build-dependencies, but for optional ones that
-// no feature brings in, and those that are the user's own.
+// no feature brings in, and the sources of those that are the user's own or that name nvcc for a package of the user's.
 func (v *view) scriptFile(p *manifest.Package, features []string) source.Script {
 	s := source.Script{Source: p.BuildScript}
 	_, edges := p.Closure(features)
@@ -192,16 +192,24 @@ func (v *view) scriptFile(p *manifest.Package, features []string) source.Script 
 				continue
 			}
 			s.Helpers = manifest.Union(s.Helpers, []string{d.Package})
-			if to := v.Project.Declaring(p, d); to != nil && !seen[to] && v.Project.Local(to.Dir) == to {
-				seen[to] = true
-				lib := v.Host.Join(to.Dir, "src", "lib.rs")
-				for _, t := range to.Targets {
-					if slices.Contains(t.Kind, "lib") {
-						lib = t.SrcPath
-					}
+			to := v.Project.Declaring(p, d)
+			if to == nil || seen[to] {
+				continue
+			}
+			seen[to] = true
+			lib := v.Host.Join(to.Dir, "src", "lib.rs")
+			for _, t := range to.Targets {
+				if slices.Contains(t.Kind, "lib") {
+					lib = t.SrcPath
 				}
+			}
+			local := func(p *manifest.Package) bool { return v.Project.Local(p.Dir) == p }
+			switch {
+			case local(to):
 				s.Locals = append(s.Locals, lib)
 				walk(to, manifest.Normal)
+			case kind == manifest.Build && local(p) && v.Catalog.Crate(to.Name) == nil && source.NamesNvcc(v.src.Modules(lib)):
+				s.Locals = append(s.Locals, lib)
 			}
 		}
 	}
