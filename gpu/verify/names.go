@@ -48,7 +48,7 @@ func isProduct(plain string) bool {
 	}
 	all := split(function)
 	at := slices.IndexFunc(all, func(w string) bool {
-		return in("word")(w) || slices.ContainsFunc(kernelWords()["part"], func(part string) bool { return strings.Contains(w, part) })
+		return in("word")(w) || slices.ContainsFunc(kernelWords()["part"], func(part string) bool { return strings.HasSuffix(w, part) })
 	})
 	if at < 0 || slices.ContainsFunc(all, in("never")) || slices.ContainsFunc(split(plain), in("scope")) ||
 		slices.ContainsFunc(all[:at], in("for")) || at > 0 && in("first")(all[0]) {
@@ -67,12 +67,13 @@ const longestName = 4 << 10
 var (
 	typeOrSize = lazyregexp.New(`^([a-z]?\d.*|[a-z])$`)
 	wordsIn    = lazyregexp.New(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
+	capitals   = lazyregexp.New(`([A-Z])([A-Z][a-z])`) // the word after one in capitals: GEMMKernel
 )
 
 // split returns the words of a name in lower case. Those that the table joins are one word: mul_mat, MatrixMultiply.
 func split(name string) []string {
 	var out []string
-	for _, w := range wordsIn.FindAllString(name, -1) {
+	for _, w := range wordsIn.FindAllString(capitals.ReplaceAllString(name, "${1}_$2"), -1) {
 		w = strings.ToLower(w)
 		if last := len(out) - 1; last >= 0 && slices.Contains(kernelWords()["join"], out[last]+"+"+w) {
 			out[last] += w
