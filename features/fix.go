@@ -207,7 +207,8 @@ func (k *rootJudge) fixNothing(f *Finding, g *group) {
 			}
 			why = fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", weak, e.pkg.Name, to.Dep)
 			for _, other := range e.pkg.FeatureNames() { // the one that is meant to come with it
-				if e.depth == 0 && slices.ContainsFunc(e.pkg.Edges(other), func(o manifest.Edge) bool { return o.Dep == to.Dep && !o.Weak }) {
+				strong := func(o manifest.Edge) bool { return o.Dep == to.Dep && !o.Weak }
+				if e.depth == 0 && slices.ContainsFunc(e.pkg.Edges(other), strong) {
 					f.Fix, f.Ask = "", []string{other}
 				}
 			}

@@ -318,8 +318,8 @@ func (k *rootJudge) apply() {
 	all := k.crates(manifest.AnyGPU)
 	on := slices.ContainsFunc(all, func(c gpuCrate) bool { return c.on && c.node != k.r.Node && c.by(k.request) })
 	if len(k.loose) > 0 && !on {
-		k.find(k.finding(IDUndecided, k.loose[0], "%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)",
-			quoted(k.loose), k.label))
+		k.find(k.finding(IDUndecided, k.loose[0],
+			"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)", quoted(k.loose), k.label))
 		k.idle = append(k.idle, k.loose...)
 	}
 	if len(k.qualified) == 0 && !on {

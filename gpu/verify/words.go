@@ -235,8 +235,8 @@ func nameOne(kernels []KernelSummary) string {
 	if len(kernels) == 1 {
 		which = shown(kernels, false)
 	}
-	return "if " + which + " is the kernel, name it: " + strings.Join(flags, " or ") + " (--gpu-kernel on cargo's verbs), or for those in " +
-		"gpubuild.toml, below [prove], [test] or [bench]: kernel = '" + key + "'"
+	return "if " + which + " is the kernel, name it: " + strings.Join(flags, " or ") + " (--gpu-kernel on cargo's verbs), or for those " +
+		"in gpubuild.toml, below [prove], [test] or [bench]: kernel = '" + key + "'"
 }
 
 func driverText(e Evidence) string {

@@ -127,8 +127,8 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 		words = []string{"build"}
 	}
 	words = verbFirst(words)
-	if err := checkReplaced(words); err != nil {
-		return err
+	if old, now := help.Replaced(words); now != "" {
+		return usage("`gpubuild "+old+"` no longer exists", now)
 	}
 	switch words[0] {
 	case proof.RunnerWord:

@@ -1,9 +1,6 @@
-package cli
+package help
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // replaced is what to use in place of a subcommand ("ci run"), a flag of one ("doctor --save") or one of our flags on cargo's commands
 // ("--gpu-timings") that an earlier version had. This is the one list of them.
@@ -30,8 +27,8 @@ var replaced = map[string]string{
 	"report --sarif":         "each job uploads its own: gpubuild build --gpu-sarif FILE",
 }
 
-// checkReplaced is the error for a subcommand or a flag that an earlier version had.
-func checkReplaced(words []string) error {
+// Replaced finds a subcommand or a flag that an earlier version had in a command line, and what to use in its place.
+func Replaced(words []string) (old, now string) {
 	for i, w := range words {
 		if w == "--" {
 			break
@@ -42,8 +39,8 @@ func checkReplaced(words []string) error {
 			old = name
 		}
 		if now := replaced[old]; now != "" && (i == 1 || strings.HasPrefix(name, "-")) {
-			return usage(fmt.Sprintf("`gpubuild %s` no longer exists", old), now)
+			return old, now
 		}
 	}
-	return nil
+	return "", ""
 }
