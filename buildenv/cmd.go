@@ -19,7 +19,7 @@ type Cmd struct {
 	Stdout  io.Writer     // nil: collected in Result.Stdout
 	Stderr  io.Writer     // nil: collected in Result.Stderr
 	Timeout time.Duration // 0: none
-	Grace   time.Duration // how long it may take to end after an interrupt before it is killed; 0: the runner's
+	Grace   time.Duration // how long it may take to end after it was asked to, before it is killed; 0: the runner's
 	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set
 	// Stop, when it is closed, asks the tree to end by SIGTERM; after Grace it is killed. Timeout asks by SIGTERM, too, where Stop is set.
 	Stop <-chan struct{}

@@ -41,7 +41,7 @@ const (
 
 // Runner runs commands. The zero value is ready.
 type Runner struct {
-	// Grace is the time between asking a tree to stop and killing it; 0 means defaultGrace. Cmd.Grace is stronger after an interrupt.
+	// Grace is the time between asking a tree to stop and killing it; 0 means defaultGrace. Cmd.Grace is stronger.
 	Grace time.Duration
 	// Children, if set, knows every child while it runs. All copies of a Runner share it.
 	Children *Children
@@ -92,7 +92,7 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 		if c.Stop != nil {
 			ask = syscall.SIGTERM
 		}
-		err = stop(j, ask, false, nil, cmp.Or(r.Grace, defaultGrace))
+		err = stop(j, ask, false, nil, cmp.Or(c.Grace, r.Grace, defaultGrace))
 	case <-c.Stop:
 		stopped = true
 		err = stop(j, syscall.SIGTERM, false, nil, cmp.Or(c.Grace, r.Grace, defaultGrace))

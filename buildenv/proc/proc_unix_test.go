@@ -23,6 +23,12 @@ func helperUnix(what string, _ []string) int {
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		linger()
+	case "slowend": // takes its time to shut down
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGTERM)
+		<-asked
+		time.Sleep(500 * time.Millisecond)
+		return 7
 	case "apart": // has a child in a session of its own, and leaves Ctrl-C to it
 		signal.Ignore(syscall.SIGINT)
 		cmd := exec.Command(os.Args[0], "__helper", "counts")
@@ -98,6 +104,17 @@ func TestATimeoutEndsTheTree(t *testing.T) {
 		if !gone(pid) {
 			t.Errorf("process %d is left", pid)
 		}
+	}
+}
+
+// TestAfterItsTimeAProgramHasItsGrace: a server that needs longer to shut down than the runner's own grace ends by itself.
+func TestAfterItsTimeAProgramHasItsGrace(t *testing.T) {
+	t.Parallel()
+	c := command("slowend")
+	c.Timeout, c.Grace, c.Stop = 3*time.Second, time.Minute, make(chan struct{})
+	r, err := Runner{Grace: time.Millisecond}.Run(context.Background(), c)
+	if !r.TimedOut || r.Code != 7 || r.Signal != "" {
+		t.Errorf("got %+v, %v", r, err)
 	}
 }
 

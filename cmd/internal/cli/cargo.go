@@ -48,7 +48,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err := a.misspelled(tool, line); err != nil {
 		return err
 	}
-	if line.Has("--help") && (pipeline.Judged(line.Verb) || line.Verb == "doc") {
+	if line.Has("--help") && !o.Proof.Required && (pipeline.Judged(line.Verb) || line.Verb == "doc") {
 		if err := a.Shell.Page(pages().CargoPage(line.Verb)); err != nil {
 			return err
 		}

@@ -108,6 +108,10 @@ func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
 	}
 	defer c.end()
 	result, err := dispatch(ctx, c, trace)
+	if err == nil && c.Options.Proof.Required && len(result.Proof.Proofs) == 0 { // however it came that nothing was run
+		c.Machine.Shell.Loud("Not proven:", "`%s` ran no program that could be proven", strings.Join(c.Line.Words(), " "))
+		err = exit.Code(exit.Unproved)
+	}
 	c.keep(result, err)
 	if !c.Options.Files.Wanted() && c.Machine.Host.Env.Get("GITHUB_ACTIONS") != "true" { // nobody reads it
 		return none, err
@@ -203,7 +207,13 @@ func noGPUWork(ctx context.Context, c Command, s *session.Session, why string) (
 		c.keepPlain()
 		err = c.cargo(ctx, m.Host.Env)
 	}
-	if err == nil && demanded {
+	request := proof.Request{Session: s, Options: c.Options.Proof}
+	if err == nil && demanded && proof.Marks(s) != nil && !c.Options.Proof.Required {
+		if demanded, err = c.selectsMarked(ctx, request); err != nil {
+			return r, err
+		}
+	}
+	if demanded && (err == nil || request.ExpectedEnd(err)) {
 		m.Shell.Loud("Not proven:", "no GPU work: %s", why)
 		if o := c.Options; !o.Proof.Wanted && !o.Proof.Required && !o.Audit {
 			m.Shell.Note(proof.InCI)
@@ -212,6 +222,17 @@ func noGPUWork(ctx context.Context, c Command, s *session.Session, why string) (
 	}
 	r.EndedByWatch, err = judgeWatch(r.Watch, err)
 	return r, err
+}
+
+// selectsMarked asks cargo for the programs of a run without GPU work, and reports whether a marked one is among them.
+func (c Command) selectsMarked(ctx context.Context, r proof.Request) (required bool, err error) {
+	if r.Targets, err = markedTargets(ctx, c, r.Session); err != nil {
+		return false, err
+	}
+	m := c.Machine
+	built, err := cargorun.Build(ctx, r.Session, c.Tool.With(m.Host.Env), cargorun.Output{Other: m.Shell.Out})
+	r.Programs = built.Programs
+	return r.Requires(), err
 }
 
 // noteLeftOff says of each package that is built that it has a GPU feature which is off: once, and again when its manifest has changed.

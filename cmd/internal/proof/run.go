@@ -163,7 +163,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 			return result, true, exit.Code(exit.Unproved)
 		}
 		m.Shell.Loud("Not proven:", "no GPU here")
-		if ran == nil && r.Requires() {
+		if (ran == nil || r.ExpectedEnd(ran)) && r.Requires() {
 			if !o.Required {
 				m.Shell.Note(InCI)
 			}
@@ -209,8 +209,9 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		return result, excused, exit.Code(exit.Unproved)
 	}
 	exited, failed := ran.(*buildenv.ExitError)
-	if failed && (endedForTime(proofs, exited.Result.Code) ||
-		!state.Tests && endedAs(proofs, exited.Result.Code, state.Task.Asked.ExpectExit)) {
+	if failed && endedForTime(proofs, exited.Result.Code) || r.ExpectedEnd(ran) && !slices.ContainsFunc(proofs, func(p Proof) bool {
+		return p.Evidence.Exit.Code != state.Task.Asked.ExpectExit || p.Evidence.Exit.Signal != ""
+	}) {
 		ran, excused = nil, true
 	}
 	if ran != nil {
@@ -240,10 +241,11 @@ func endedForTime(proofs []Proof, code int) bool {
 	return over
 }
 
-// endedAs says whether `cargo run` ended as its program did, and as was expected. A test that ends otherwise than with 0 stays a failure,
-// as it is to cargo.
-func endedAs(proofs []Proof, code, expected int) bool {
-	return code == expected && len(proofs) == 1 && proofs[0].Evidence.Exit.Code == expected && proofs[0].Evidence.Exit.Signal == ""
+// ExpectedEnd says whether `cargo run` failed with the exit code that is expected of the program, which then is no failure: a missing
+// proof must not be mistaken for that success. A test that ends otherwise than with 0 stays a failure, as it is to cargo.
+func (r Request) ExpectedEnd(ran error) bool {
+	exited, failed := errors.AsType[*buildenv.ExitError](ran)
+	return failed && r.Session.Line.Verb == "run" && exited.Result.Signal == "" && exited.Result.Code == r.task("").Asked.ExpectExit
 }
 
 // readProofs are the proofs that the runners of a run left, and the programs that were asked for words, whatever else they did.

@@ -4,6 +4,7 @@ package session
 
 import (
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +47,7 @@ func (m *Machine) Memo() memo.Store { return memo.Open(m.Host, m.CacheDir, m.Beg
 // Shown is a path as a person reads it: relative to the current directory when it lies below.
 func (m *Machine) Shown(path string) string {
 	if m.Host.Below(path, m.Host.Cwd) && !m.Host.SamePath(path, m.Host.Cwd) {
-		return path[len(m.Host.Clean(m.Host.Cwd))+1:]
+		return path[len(strings.TrimRight(m.Host.Clean(m.Host.Cwd), `/\`))+1:] // of a root itself the separator is the end
 	}
 	return path
 }

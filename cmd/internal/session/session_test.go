@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/toolchain/cargo"
@@ -83,5 +84,16 @@ source = "registry+https://host.example/index"
 	write(unpacked+"kern-1.0.0/build.rs", `fn main() { Command::new("nvcc") }`)
 	if work, why := look(); !work || !strings.Contains(why, "kern") {
 		t.Errorf("kern compiles kernels: %t, %s", work, why)
+	}
+}
+
+// TestShownBelowARoot: the root's own separator is no letter of the path.
+func TestShownBelowARoot(t *testing.T) {
+	t.Parallel()
+	for cwd, want := range map[string]string{"/": "usr/bin/true", "/usr": "bin/true", "/home": "/usr/bin/true"} {
+		m := Machine{Host: buildenv.Host{OS: buildenv.Linux, Cwd: cwd}}
+		if got := m.Shown("/usr/bin/true"); got != want {
+			t.Errorf("in %s: %s, want %s", cwd, got, want)
+		}
 	}
 }
