@@ -95,6 +95,8 @@ type Refusal struct {
 	Context  uint32   `json:"context,omitempty"` // 0: not known, or the thread had none
 	// greater than that of each launch before it; the greatest: later refusals are not listed
 	Correlation uint32 `json:"correlation,omitempty"`
+	// the program's own waits that had gone well before it, where it is one that may come of the end (Ends)
+	Before []Wait `json:"before,omitempty"`
 }
 
 // Wait is the last wait for a context's kernels that the driver answered with success.
@@ -175,7 +177,6 @@ type Process struct {
 	Interposed  []Interposed `json:"interposed,omitempty"`
 	Refused     []Refusal    `json:"refused,omitempty"` // without those that succeeded later, except copies
 	Waits       []Wait       `json:"waits,omitempty"`   // the last of each context
-	Names       []string     `json:"names,omitempty"`   // that it gave itself, at most 16
 	Late        bool         `json:"late,omitempty"`    // it launched something after it had written its end
 	APIs        []string     `json:"apis,omitempty"`    // libraries of other APIs of the GPU that were mapped at its end
 	Another     string       `json:"another,omitempty"` // a second driver that it loaded, whose kernels are not recorded
@@ -358,11 +359,6 @@ var events = map[string]func(*parser, []byte) bool{
 		}
 		p.waited(e.Wait)
 	}),
-	"named": noted(func(p *parser, e struct{ Name string }) {
-		if len(p.at.Names) < 16 {
-			p.at.Names = append(p.at.Names, e.Name)
-		}
-	}),
 	"interposed": noted(func(p *parser, e Interposed) {
 		if len(p.at.Interposed) < 64 {
 			p.at.Interposed = append(p.at.Interposed, e)
@@ -429,6 +425,9 @@ func (p *parser) refused(e Refusal) bool {
 	if len(p.at.Refused) >= maxRefused {
 		return false
 	}
+	if e.Ends() {
+		e.Before = slices.Clone(p.at.Waits)
+	}
 	p.at.Refused = append(p.at.Refused, e)
 	return true
 }
@@ -475,14 +474,14 @@ func (p *parser) waited(w Wait) {
 		p.at.Waits[i] = w
 	}
 	for i := range p.at.Kernels {
-		if k := &p.at.Kernels[i]; w.of(*k) {
+		if k := &p.at.Kernels[i]; w.Of(*k) {
 			k.Waited = k.Count
 		}
 	}
 }
 
-// of reports whether a wait came after all launches of a kernel, in its context and stream.
-func (w Wait) of(k Kernel) bool {
+// Of reports whether a wait came after all launches of a kernel, in its context and stream.
+func (w Wait) Of(k Kernel) bool {
 	return k.Context == w.Context && (w.Stream == nil || *w.Stream == k.Stream) && k.Last < w.Correlation
 }
 
@@ -498,7 +497,7 @@ func (p Process) LastWait(context uint32) (last Wait, ok bool) {
 
 func (p *parser) kernel(k Kernel) {
 	// Records are handed over late: what a wait came after may be written down behind it. Of Vulkan a wait is written behind what it is of.
-	if k.Context != 0 && slices.ContainsFunc(p.at.Waits, func(w Wait) bool { return w.of(k) }) {
+	if k.Context != 0 && slices.ContainsFunc(p.at.Waits, func(w Wait) bool { return w.Of(k) }) {
 		k.Waited = k.Count
 	}
 	key := kernelKey{k.Name, k.Shape, k.Device, k.Context, k.Stream, k.Unsure}
@@ -526,6 +525,9 @@ var lost = []int{214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719
 
 // Loses reports whether the context, or the device, is lost with it.
 func (r Refusal) Loses() bool { return r.Kind == Lost || slices.Contains(lost, r.RC) }
+
+// Ends reports whether it is an answer of a driver, a context or a handle that has ended: 4, 201, 400, 709.
+func (r Refusal) Ends() bool { return slices.Contains([]int{4, 201, 400, 709}, r.RC) }
 
 // cancels reports whether a call that succeeded makes up for a refusal before it: a wait of the same kind in the same context, any
 // allocation, any device code. What a refused copy was to read stays unknown, and a lost context stays lost.

@@ -161,6 +161,23 @@ func TestWaited(t *testing.T) {
 	}
 }
 
+// TestBefore: what was waited for before a refusal stays with it, where the answer is one that the end brings.
+func TestBefore(t *testing.T) {
+	const lines = `{"event":"waited","context":1,"function":"cuCtxSynchronize","correlation":6}
+{"event":"refused","context":1,"rc":201,"function":"cuMemcpyDtoH_v2","kind":"copy","correlation":7}
+{"event":"refused","context":1,"rc":1,"function":"cuMemcpyDtoH_v2","kind":"copy","correlation":8}
+{"event":"waited","context":1,"function":"cuCtxSynchronize","correlation":9}
+`
+	r, err := ParseRecords(strings.NewReader(injected + recording + lines))
+	if err != nil || r.Bad != 0 {
+		t.Fatal(err, r.Bad)
+	}
+	got := r.Processes[0].Refused
+	if len(got) != 2 || len(got[0].Before) != 1 || got[0].Before[0].Correlation != 6 || got[1].Before != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestLostContexts: cuda.h says of which errors the process must be started anew.
 func TestLostContexts(t *testing.T) {
 	header, err := os.ReadFile(filepath.Join(need.Toolkit(t), "include", "cuda.h"))

@@ -125,8 +125,7 @@ type Watch struct {
 	Complete bool      `json:"complete"`           // the watcher saw the program's end as its parent
 	Children bool      `json:"children,omitempty"` // it waited for at least one child
 	Ignored  bool      `json:"ignored,omitempty"`  // it ignored SIGCHLD: children may have vanished unseen
-	Name     string    `json:"name,omitempty"`     // at its end, where it is plain text
-	Renamed  bool      `json:"renamed,omitempty"`  // at its end it had another name than its file: it may have become another program
+	Kept     bool      `json:"kept,omitempty"`     // at its end it had a handler that the probe gave it, and that an exec takes away
 	Left     bool      `json:"left,omitempty"`     // it left a running process behind
 	Watched  int       `json:"watched,omitempty"`  // how many device nodes were watched; -1: they could not be
 	Nodes    []string  `json:"nodes,omitempty"`    // those that were opened meanwhile, by whomever

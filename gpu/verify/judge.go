@@ -619,11 +619,10 @@ func (e Evidence) isProgram(p Process) bool {
 func against(e Evidence, r Rules, p Process, last map[uint32]uint32, where string) []string {
 	out := failures(e, p, last, where)
 	switch {
-	case e.isProgram(p) && p.End == nil && e.Watch.Renamed && !slices.Contains(p.Names, e.Watch.Name):
-		out = append(out, "whether "+where+", which launched it, failed is not known: at its end it had another name, "+
-			"as one that became another program (exec)")
-	case e.isProgram(p): // how that ended is looked at before
 	case p.Running && e.Exit.Stopped: // it had not failed yet, and ended with the program
+	case e.isProgram(p) && e.becameAnother(p):
+		out = append(out, "whether "+where+", which launched it, failed is not known: it became another program (exec), or may have")
+	case e.isProgram(p): // how that ended is looked at before
 	case p.End == nil, e.OS == "" && !p.End.Exited:
 		out = append(out,
 			"whether "+where+", which launched it, failed is not known: it did not end in an orderly way ("+disorderly(e.OS)+")")
@@ -633,6 +632,19 @@ func against(e Evidence, r Rules, p Process, last map[uint32]uint32, where strin
 		out = append(out, fmt.Sprintf("%s, which launched it, ended with status %d", where, *p.End.Status))
 	}
 	return out
+}
+
+// becameAnother says whether the program's process did, or may have, where it has not come to an end of its own.
+func (e Evidence) becameAnother(p Process) bool {
+	if e.OS != "" || p.End != nil && p.End.Exited {
+		return false
+	}
+	for _, q := range slices.Backward(e.Processes) { // the last of those that it was
+		if q.Pid == p.Pid && q.Started == p.Started && q.Namespace == p.Namespace && !q.Forked {
+			return !e.Watch.Kept && !(q.End != nil && q.End.Exited) || q.ExeInode != p.ExeInode || q.ExeDevice != p.ExeDevice
+		}
+	}
+	return true
 }
 
 // lastWait says which wait a proof rests on where it is not the probe's own.
@@ -668,30 +680,24 @@ func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out 
 	return out
 }
 
-// The exceptions: what the driver may answer to a wait or a copy after a kernel that matches and not speak against it. All else does.
-var (
-	// notYet is a query's answer, and 900 to 907 those of a stream that is being captured: the probe does not write them down.
-	notYet = []int{600, 900, 901, 902, 903, 904, 905, 906, 907}
-	// teardown is answered when the driver, the context or the handle has ended, and says nothing once a wait for that context went well.
-	teardown = []int{4, 201, 400, 709}
-)
-
 // speaksAgainst reports whether a refusal speaks against kernels that match.
 func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
-	after, confirmed := last == nil, true // after a kernel that matches, in its context; and whether all of these were waited for
+	after, confirmed := last == nil, true // after a kernel that matches, in its context; and whether all of these had been waited for before
 	for context, kernel := range last {
 		if f.Context == 0 || f.Context == context || f.Kind == probe.Launches || f.Kind == probe.Memory || f.Kind == probe.Code {
 			after = after || f.Correlation > kernel
 		}
 		if f.Context == 0 || f.Context == context {
-			w, ok := p.LastWait(context)
-			confirmed = confirmed && ok && w.Correlation > kernel
+			confirmed = confirmed && slices.ContainsFunc(p.Kernels, func(k probe.Kernel) bool {
+				return k.Context == context && k.Last == kernel &&
+					slices.ContainsFunc(f.Before, func(w probe.Wait) bool { return w.Of(k) && !w.Probe })
+			})
 		}
 	}
 	switch {
-	case slices.Contains(notYet, f.RC) && f.Kind != probe.Lost:
-		return false
-	case slices.Contains(teardown, f.RC) && (f.Kind == probe.Settling || confirmed && f.Kind != probe.Launches):
+	case f.Kind == probe.Waits && (f.RC == notYet && strings.Contains(f.Function, "Query") || f.RC >= 900 && f.RC <= 907):
+		return false // a query, or a stream that is being captured
+	case f.Ends() && (f.Kind == probe.Settling || confirmed && (f.Kind == probe.Waits || f.Kind == probe.Copies)):
 		return false // what the probe's own wait was refused is missing as a wait
 	case f.Loses():
 		return true
@@ -712,6 +718,7 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 
 const (
 	outOfMemory         = 2
+	notYet              = 600
 	multipleSubscribers = 39 // CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 )
 

@@ -19,7 +19,7 @@ func proven() Evidence {
 	return Evidence{
 		Schema: 1, Binary: "/x/app", Ran: true,
 		Control: Control{Outcome: ControlRecorded, Device: "H200", UUID: uuid, Loaded: loaded, Real: true, Nodes: []string{"/dev/nvidiactl"}},
-		Watch:   Watch{Pid: 7, Started: 99, Watched: 2, Nodes: []string{"/dev/nvidiactl"}, Complete: true, Seen: []Seen{{Pid: 7, Started: 99, Root: true, Exe: "/x/app"}}},
+		Watch:   Watch{Pid: 7, Started: 99, Watched: 2, Nodes: []string{"/dev/nvidiactl"}, Complete: true, Kept: true, Seen: []Seen{{Pid: 7, Started: 99, Root: true, Exe: "/x/app"}}},
 		Processes: []Process{{
 			Self: true, Real: true, Loaded: loaded,
 			Process: probe.Process{
@@ -27,7 +27,7 @@ func proven() Evidence {
 				Devices: []probe.Device{{Ordinal: 0, UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
 				Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000, Context: 1, Last: 5, Waited: 3}},
 				Waits:   []probe.Wait{{Context: 1, Function: "cuCtxSynchronize", Correlation: 9, Probe: true}},
-				End:     &probe.End{Kernels: 3, Accepted: 3},
+				End:     &probe.End{Kernels: 3, Accepted: 3, Exited: true},
 			},
 		}},
 	}
@@ -74,9 +74,19 @@ func TestJudge(t *testing.T) {
 	}{
 		{"everything fits", proven, func(*Evidence) {}, Proved, ""},
 		{"it became another program afterwards", proven, func(e *Evidence) {
-			e.Watch.Renamed, e.Processes[0].End = true, nil
+			e.Watch.Kept, e.Processes[0].End = false, nil
 		}, Unproved, "became another program (exec)"},
-		{"it has another name, and ended in an orderly way", proven, func(e *Evidence) { e.Watch.Renamed = true }, Proved, ""},
+		{"an exit handler of it became another program", proven, func(e *Evidence) {
+			e.Watch.Kept, e.Processes[0].End.Exited = false, false
+		}, Unproved, "became another program (exec)"},
+		{"it ended at once, as itself", proven, func(e *Evidence) { e.Watch.Kept, e.Processes[0].End = true, nil }, Proved, ""},
+		{"it became another program, which the probe recorded", proven, func(e *Evidence) {
+			e.Watch.Kept, e.Processes[0].End = true, nil
+			e.Processes = append(e.Processes, e.Processes[0])
+			e.Processes[1].ExeInode++
+			e.Processes[1].Self, e.Processes[1].Kernels = false, nil
+		}, Unproved, "became another program (exec)"},
+		{"nothing of its end is known, but that it exited in an orderly way", proven, func(e *Evidence) { e.Watch.Kept = false }, Proved, ""},
 		{"nothing was launched", silent, func(*Evidence) {}, NotUsed, "in this program and its children"},
 		{"another kernel", other, func(*Evidence) {}, OtherKernels, ""},
 		{"no evidence at all", func() Evidence { return Evidence{} }, func(*Evidence) {}, Unproved, "not run"},
@@ -201,9 +211,17 @@ func TestJudge(t *testing.T) {
 			e.Processes[0].Waits[0].Correlation = 3
 			e.Processes[0].Refused = []probe.Refusal{{RC: 400, Function: "cuStreamSynchronize", Kind: probe.Waits, Context: 1, Correlation: 6}}
 		}, Unproved, "error 400"},
-		{"a wait behind it says that the handle has ended, and one behind it went well", proven, func(e *Evidence) {
+		{"a wait says that the handle has ended, and only one after that went well", proven, func(e *Evidence) {
 			e.Processes[0].Refused = []probe.Refusal{{RC: 400, Function: "cuStreamSynchronize", Kind: probe.Waits, Context: 1, Correlation: 6}}
+		}, Unproved, "error 400"},
+		{"a wait says that the handle has ended, and one of the kernel's went well before", proven, func(e *Evidence) {
+			e.Processes[0].Refused = []probe.Refusal{{RC: 400, Function: "cuStreamSynchronize", Kind: probe.Waits, Context: 1, Correlation: 8,
+				Before: []probe.Wait{{Context: 1, Correlation: 6}}}}
 		}, Proved, ""},
+		{"a copy has no context, and another stream's wait went well before", proven, func(e *Evidence) {
+			e.Processes[0].Refused = []probe.Refusal{{RC: 201, Function: "cuMemcpyDtoH_v2", Kind: probe.Copies, Correlation: 8,
+				Before: []probe.Wait{{Context: 1, Stream: new(uint32(7)), Correlation: 6}}}}
+		}, Unproved, "error 201"},
 		{"a child of it failed", fork(1), func(*Evidence) {}, Unproved, "process 8 (/x/app), which launched it, ended with status 1"},
 		{"a child of it ended well, behind a launcher", fork(0), func(*Evidence) {}, Proved, ""},
 		{"a child of it ended well", fork(0), func(e *Evidence) { e.Launcher = false }, Unproved, "how that process ended is not known"},
@@ -463,7 +481,11 @@ func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 		{"a copy in another context", answer(probe.Copies, 1, 2, 6), true, false},
 		{"a copy, as the server is gone", answer(probe.Copies, 810, 1, 6), true, true},
 		{"a wait, as a device is gone", answer(probe.Waits, 911, 1, 6), true, true},
-		{"not yet", answer(probe.Waits, 600, 1, 6), true, false},
+		{"not yet", probe.Refusal{RC: 600, Function: "cuStreamQuery", Kind: probe.Waits, Context: 1, Correlation: 6}, true, false},
+		{"not yet, of what is no query", answer(probe.Waits, 600, 1, 6), true, true},
+		{"not yet, of a copy", answer(probe.Copies, 600, 1, 6), true, true},
+		{"a copy of what is captured", answer(probe.Copies, 900, 1, 6), true, true},
+		{"a launch into what is captured", answer(probe.Launches, 901, 1, 6), true, true},
 		{"a stream that is captured, first", answer(probe.Waits, 900, 1, 6), true, false},
 		{"a stream that is captured, last", answer(probe.Waits, 907, 1, 6), true, false},
 		{"behind that", answer(probe.Waits, 908, 1, 6), true, true},
@@ -502,10 +524,11 @@ func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 		t.Run(tt.story, func(t *testing.T) {
 			e := proven()
 			p := &e.Processes[0]
-			p.Refused = []probe.Refusal{tt.Refusal}
-			if !tt.waited {
-				p.Waits = []probe.Wait{{Context: 1, Correlation: kernel}}
+			tt.Before = []probe.Wait{{Context: 1, Correlation: kernel}}
+			if tt.waited {
+				tt.Before[0].Correlation++
 			}
+			p.Refused = []probe.Refusal{tt.Refusal}
 			if tt.Context == 0 && tt.RC < 0 {
 				p.Kernels[0].Context, p.Waits[0].Context = 0, 0
 			}

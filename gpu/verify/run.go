@@ -257,7 +257,10 @@ func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, 
 			for i := range now.Processes {
 				p := &now.Processes[i]
 				st, ok := s.stat(p.Pid)
-				if p.Running = ok && !st.zombie && st.started == p.Started && p.Namespace == w.Namespace; p.Running {
+				now, err := cache.Identify(fmt.Sprintf("/proc/%d/exe", p.Pid)) // it may have become another program
+				p.Running = ok && !st.zombie && st.started == p.Started && p.Namespace == w.Namespace &&
+					err == nil && now.Inode == p.ExeInode && now.Device == p.ExeDevice
+				if p.Running {
 					running = append(running, processID{p.Pid, p.Started})
 				}
 			}

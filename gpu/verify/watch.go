@@ -189,8 +189,7 @@ type watchLine struct {
 	Ignored  bool      `json:"ignored"`
 	Orphans  int       `json:"orphans"`
 	Running  bool      `json:"running"`
-	Renamed  bool      `json:"renamed"`
-	Name     string    `json:"name"`
+	Kept     bool      `json:"kept"`
 	Watched  int       `json:"watched"`
 	Nodes    []string  `json:"nodes"`
 	Errno    int       `json:"errno"`
@@ -226,7 +225,7 @@ func readWatch(h buildenv.Host, file string) (w Watch, refused int, err error) {
 			w.Seen = append(w.Seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, Closed: l.Closed,
 				NoInjection: l.Lost, Root: l.Root})
 		case l.Event == "ended" && l.Pid == w.Pid: // only then it is complete
-			w.Watched, w.Nodes, w.Renamed, w.Name = l.Watched, l.Nodes, l.Renamed, l.Name
+			w.Watched, w.Nodes, w.Kept = l.Watched, l.Nodes, l.Kept
 			w.Complete, w.Children, w.Ignored, w.Left, w.Orphans = l.Known, l.Children, l.Ignored, l.Running, l.Orphans
 		}
 	}

@@ -23,6 +23,7 @@
  *   nothreads       can start no thread any more (seccomp)                    nofiles       can open no file any more
  *   name=TEXT       calls itself that, as setproctitle does                   touch         touches its own file (replace: puts a copy there; delete)
  *   become=PATH     becomes another program
+ *   handles         has a handler of its own for SIGRTMIN                     realtime      ends by that signal
  *   sandbox         is killed, whichever thread of it opens a file from now on (seccomp)
  *   allow           is killed when it does more than compute, write and use memory (seccomp)         spin=MS
  *   group           sends SIGTERM to its process group, and ignores it
@@ -284,6 +285,8 @@ static void run(int i) {
         else if (!strcmp(what, "closeall")) closefrom(3);
         else if (!strcmp(what, "hidden")) prctl(PR_SET_DUMPABLE, 0);
         else if (!strcmp(what, "alarm")) { alarmed = atoi(with); signal(SIGALRM, on_alarm); ualarm(100000, 0); }
+        else if (!strcmp(what, "handles")) signal(SIGRTMIN, on_alarm);
+        else if (!strcmp(what, "realtime")) raise(SIGRTMIN);
         else if (!strcmp(what, "killparent")) kill(getppid(), SIGKILL);
         else if (!strcmp(what, "lots")) for (long k = atol(with) << 14; k; k--) fputs("64 bytes of what programs write when they have much to tell you..\n" + 2, stdout);
         else if (!strcmp(what, "unlink")) { char b[4400]; snprintf(b, sizeof b, "rm '%s'/%d-*", getenv("GPUBUILD_PROBE_DIR"), (int)getpid()); must("rm", system(b)); }

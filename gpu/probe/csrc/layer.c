@@ -335,6 +335,7 @@ static void begin_recording(GetProc next, const InstanceInfo *info) {
     if (begin_records(dir) != 0) { owner = 0; return; }
     file_of(*(void **)&next, file, sizeof file);
     hold();
+    mark_program();
     heartbeat(0, file);
     release();
     const char *cannot = cannot_host();

@@ -145,6 +145,15 @@ static void mark_process(void) {
     *ours_alone = 1;
     opened(&maps_file); opened(&fd_directory); opened(&stat_file);
 }
+
+/* Whether this process becomes another program, only the kernel knows: an exec takes a signal's handler away, and the watcher sees at the end which signals have
+ * one. Ours is that of the first real-time signal, if it has none, and does what the signal does without it. */
+static void as_without_us(int s) { raise(s); }
+static void mark_program(void) {
+    struct sigaction is, ours = { .sa_handler = as_without_us, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
+    if (sigaction(SIGRTMIN, NULL, &is) == 0 && !(is.sa_flags & SA_SIGINFO) && is.sa_handler == SIG_DFL) sigaction(SIGRTMIN, &ours, NULL);
+}
+
 static int copied(uint64_t in, uint64_t owner) { return ours_alone ? !*ours_alone : process_id() != owner || pid_namespace() != in; }
 
 static void program(char *exe, size_t size) {
@@ -491,16 +500,6 @@ static int alone(void) {
     if (!(p = strrchr(b, ')')) || p[1] != ' ' || p[2] != 'Z') return 0;
     for (int i = 2; i < 20 && p; i++) p = strchr(p + 1, ' ');
     return p && atoi(p) == 2;       /* it and we */
-}
-
-/* the name that the process has given itself, as the kernel shows it at its end, too */
-static int own_name(char *to, size_t size) {
-    char b[256], *from, *end; int fd = opened(&stat_file); ssize_t n = fd < 0 ? -1 : pread(fd, b, sizeof b - 1, 0);
-    b[n > 0 ? n : 0] = 0;
-    if (!(from = strchr(b, '(')) || !(end = strrchr(b, ')'))) return 0;
-    *end = 0;
-    copy_text(to, size, from + 1);
-    return 1;
 }
 
 static int wait_for_work(int ms) {

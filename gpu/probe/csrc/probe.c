@@ -283,16 +283,29 @@ static void answer(const char *event, const struct call_data *d, int rc, enum ki
     field_s("kind", kind_names[kind]); field_n("correlation", correlation); finish(1);
 }
 
+static void tell_wait(struct wait *w) {
+    uint32_t waited = w->waited;
+    if (waited <= w->told) return;
+    w->told = waited;
+    begin("waited"); field_n("context", w->context); field_s("function", w->function ? w->function : ""); field_n("correlation", waited);
+    if (w->stream != (uint32_t)WHOLE) field_n("stream", w->stream);
+    finish(1);
+}
+static void tell_waits(void) { for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]); }
+
 /* Something was refused after something was launched: what that means is for the judge. A query that says "not yet", and the refusals of a stream that is
- * being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with no launch in between, one line is enough. */
+ * being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with no launch in between, one line is enough.
+ * What was waited for before is written down first: the judge asks for the order. */
 static volatile uint64_t last_refusal[3];
 static void refused(const struct call_data *d, int rc, uint32_t id, enum kind kind) {
     volatile uint64_t *last = last_refusal; uint64_t n, at = GET(accepted), what = (uint64_t)id << 32 | (uint32_t)rc;
-    if (((kind == WAIT || kind == STREAM || kind == EVENT) && rc == NOT_READY) || (rc >= 900 && rc <= 907)) return;
+    int waits = kind == WAIT || kind == STREAM || kind == EVENT;
+    if (waits && ((rc == NOT_READY && d->function && strstr(d->function, "Query")) || (rc >= 900 && rc <= 907))) return;
     if (kind == MEMORY || kind == CODE) failed[kind] = 1; else failed[id] = d->context_id + 1;
     if (last[0] == at && last[1] == what && last[2] == d->context_id) return;
     last[0] = at; last[1] = what; last[2] = d->context_id;
     if ((n = ADD(refusals, 1)) >= MOST_REFUSALS) return;
+    tell_waits();
     answer("refused", d, rc, kind, n + 1 < MOST_REFUSALS ? d->correlation : UINT32_MAX);        /* what comes after is not listed */
 }
 
@@ -303,16 +316,6 @@ static void recovered(const struct call_data *d, uint32_t id, enum kind kind) {
     last_refusal[0] = UINT64_MAX;   /* the same again is another */
     answer("recovered", d, OK, kind, d->correlation);
 }
-
-static void tell_wait(struct wait *w) {
-    uint32_t waited = w->waited;
-    if (waited <= w->told) return;
-    w->told = waited;
-    begin("waited"); field_n("context", w->context); field_s("function", w->function ? w->function : ""); field_n("correlation", waited);
-    if (w->stream != (uint32_t)WHOLE) field_n("stream", w->stream);
-    finish(1);
-}
-static void tell_waits(void) { for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]); }
 
 static struct wait *wait_of(uint32_t context, uint32_t stream) {
     struct wait *w = NULL;
@@ -352,13 +355,6 @@ static void waited_for(const struct call_data *d, enum kind kind) {
     else if (kind == STREAM && params) confirm(d, context, stream_of(d, params[0]));
 }
 
-/* By its name at its end the watcher sees whether a process became another program; one that changes its name itself is none. */
-static void tell_name(void) {
-    static char last[64]; char now[64];
-    if (!own_name(now, sizeof now) || !strcmp(now, last)) return;
-    begin("named"); field_s("name", now); copy_text(last, sizeof last, now); finish(1);
-}
-
 /* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
  * a program may wait a hundred thousand times a second. */
 static void hand_over(void) {
@@ -366,7 +362,6 @@ static void hand_over(void) {
     if (now && now - GET(last) < 10000000u) return;
     last = now;
     p_flush(0);
-    tell_name();
     tell_waits();
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
     if (!ADD(times, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
@@ -530,7 +525,7 @@ static void flusher(void) {
             write_end(flush_rc, alone_status());
             leave_alone();
         } else if (asked & ASKED) write_devices();
-        else { p_flush(0); tell_name(); tell_waits(); }
+        else { p_flush(0); tell_waits(); }
     }
     thread_done();
 }
@@ -632,6 +627,7 @@ EXPORT int InitializeInjection(void) {
     if (!setting("GPUBUILD_PROBE_DIR", dir, sizeof dir)) return 1;
     owner = process_id(); owner_in = pid_namespace();
     mark_process();
+    mark_program();
     if (begin_records(dir) == 0) {
         file_of(CALLER(), caller, sizeof caller);
         hold();

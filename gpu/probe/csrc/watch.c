@@ -34,25 +34,6 @@ static unsigned long long stat_field(char *stat, int i) {      /* as proc(5) num
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-/* a process's name, where it can stand in JSON as it is */
-static void name_of(const char *stat, char *to) {
-    const char *from = strchr(stat, '('), *end = strrchr(stat, ')');
-    size_t n = from && end ? (size_t)(end - from - 1) : 0;
-    if (n > 15) n = 0;
-    memcpy(to, from + 1, n);
-    to[n] = 0;
-    for (size_t i = 0; i < n; i++) if (to[i] < ' ' || to[i] > '~' || to[i] == '"' || to[i] == '\\') to[0] = 0;
-}
-
-/* Is a process's name another than its program's, as after an exec of another program? "exe": it became itself, by /proc/self/exe. */
-static int renamed(const char *stat, const char *program) {
-    const char *from = strchr(stat, '('), *to = strrchr(stat, ')'), *base = strrchr(program, '/');
-    size_t n = from && to ? (size_t)(to - from - 1) : 0, all;
-    base = base ? base + 1 : program;
-    all = strlen(base) < 15 ? strlen(base) : 15;        /* what the kernel keeps */
-    return n && (n != all || memcmp(from + 1, base, n)) && (n != 3 || memcmp(from + 1, "exe", 3));
-}
-
 enum { MOST_NODES = 256 };
 static char *nodes[MOST_NODES];
 static int watches[MOST_NODES], opened[MOST_NODES], watched;
@@ -80,7 +61,7 @@ static void read_openings(int in) {
 
 int main(int argc, char **argv) {
     int out, failed[2], status = 0, e = 0, orphans = 0, running = 0; pid_t pid; sigset_t all, old; siginfo_t info;
-    char file[64], b[8192], name[16] = "", *p; unsigned long long children = 0, own; int known = 0, ignored = 0, other = 0;
+    char file[64], b[8192], *p; unsigned long long children = 0, own; int known = 0, ignored = 0, kept = 0;
     struct stat in_pids = { 0 };
     struct sigaction plain = { .sa_handler = SIG_DFL }, inherited;
     if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD NODES PROGRAM [ARGUMENT...]\n"); return 2; }
@@ -124,13 +105,12 @@ int main(int argc, char **argv) {
     while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) != 0) if (errno != EINTR) return 126;
     if (slurp(file, b, sizeof b) > 0) {
         known = subreaper;
-        other = renamed(b, argv[3]);
-        name_of(b, name);
         children = stat_field(b, 11) + stat_field(b, 13) + stat_field(b, 16) + stat_field(b, 17);   /* cminflt cmajflt cutime cstime */
     }
     snprintf(file, sizeof file, "/proc/%d/status", (int)pid);
     slurp(file, b, sizeof b);
     if ((p = strstr(b, "\nSigIgn:"))) ignored = (int)(strtoull(p + 8, NULL, 16) >> (SIGCHLD - 1) & 1);
+    if ((p = strstr(b, "\nSigCgt:"))) kept = (int)(strtoull(p + 8, NULL, 16) >> (SIGRTMIN - 1) & 1);       /* the probe's handler, or the program's: no exec since */
     while (waitpid(pid, &status, 0) < 0) if (errno != EINTR) return 126;
     for (;;) {                      /* what it left behind is ours now */
         pid_t o = waitpid(-1, NULL, WNOHANG);
@@ -139,10 +119,10 @@ int main(int argc, char **argv) {
         if (errno != EINTR) break;
     }
     read_openings(in);
-    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s,\"renamed\":%s,\"name\":\"%s\",\"watched\":%d,\"nodes\":[",
+    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s,\"kept\":%s,\"watched\":%d,\"nodes\":[",
             (int)pid, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0, known ? "true" : "false",
-            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false", other ? "true" : "false",
-            name, watched);
+            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false", kept ? "true" : "false",
+            watched);
     for (int i = 0, any = 0; i < watched; i++) if (opened[i]) dprintf(out, "%s\"%s\"", any++ ? "," : "", nodes[i]);
     dprintf(out, "]}\n");
     if (WIFSIGNALED(status)) {      /* end the same way, but leave the core file to the program */
