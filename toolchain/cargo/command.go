@@ -10,8 +10,7 @@ import (
 )
 
 // Private is a directory of ours in which cargo may keep what it learns while it is only being asked: one for each workspace, kept
-// between calls. Asking with RUSTC_BOOTSTRAP=1 in the user's own would write nightly cfgs into .rustc_info.json, which the next stable
-// build believes (measured).
+// between calls, so that a question changes nothing of what a build believes.
 type Private struct{ Root string }
 
 // Dirs lists the directories to be made before the first call: cargo is 67 ms faster when they are there (measured).
@@ -45,8 +44,11 @@ var (
 	settings = []string{"--config", "-Z", "--locked", "--offline", "--frozen", "--lockfile-path"}
 )
 
-// UnitGraph asks for cargo's own plan of the build. RUSTC_BOOTSTRAP=1 makes a stable cargo answer; both private directories keep the
-// user's own as they are. A `run` becomes a build, since `cargo run --unit-graph` prints the graph and then panics; it may so have roots
+// channel makes a stable cargo take unstable flags, and changes nothing for rustc (cargo's core/features.rs, channel). RUSTC_BOOTSTRAP=1
+// would have rustc take them, too: a -Z in a repository's rustflags can name a library that rustc loads.
+const channel = "__CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS"
+
+// UnitGraph asks for cargo's own plan of the build, as a nightly cargo would; both private directories keep the user's own as they are. A `run` becomes a build, since `cargo run --unit-graph` prints the graph and then panics; it may so have roots
 // that `run` would not build: the other binaries of a package with default-run. Program words are dropped, a test's name is kept: it
 // changes what is built.
 func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
@@ -70,7 +72,7 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	if (l.Verb == "fix" || l.Verb == "clippy" && l.Has("--fix")) && !l.HasTargets() {
 		args = append(args, "--all-targets") // their own default
 	}
-	args, env := a.Private.instead(h, append(args, a.locked(l)...), a.env(t).Set("RUSTC_BOOTSTRAP", "1"))
+	args, env := a.Private.instead(h, append(args, a.locked(l)...), a.env(t).Set(channel, "nightly"))
 	if l.Verb == "test" || l.Verb == "bench" {
 		args = append(args, l.Positional...)
 	}

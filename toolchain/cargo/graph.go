@@ -198,7 +198,7 @@ func graphRefused(stderr []byte) string {
 		says("unexpected argument '--unit-graph'", "Found argument", "wasn't expected", "is unstable", "nightly channel"):
 		return "this cargo refuses --unit-graph"
 	case says("the option `Z` is only accepted on the nightly", "`-Z` flag is only accepted on the nightly"):
-		return "this cargo refuses -Z in spite of RUSTC_BOOTSTRAP"
+		return "this cargo takes no unstable flag"
 	}
 	return ""
 }

@@ -189,7 +189,7 @@ func TestOtherCargosAreUnknown(t *testing.T) {
 			"unknown: this cargo refuses --unit-graph",
 		},
 		{
-			"a cargo that ignores RUSTC_BOOTSTRAP",
+			"a cargo that takes no other channel",
 			answers{
 				"--unit-graph": {
 					101,
@@ -198,7 +198,7 @@ func TestOtherCargosAreUnknown(t *testing.T) {
 				},
 			},
 			"build",
-			"unknown: this cargo refuses -Z in spite of RUSTC_BOOTSTRAP",
+			"unknown: this cargo takes no unstable flag",
 		},
 		{
 			"a flag that was stabilised away",
