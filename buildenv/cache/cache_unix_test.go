@@ -114,6 +114,14 @@ func TestAPlantedLink(t *testing.T) {
 			t.Errorf("%s: got %s, %v", name, used, err)
 		}
 	}
+	own := filepath.Join(shared, "user-0") // nor is a pipe of one's own a directory
+	if err := errors.Join(os.Remove(own), syscall.Mkfifo(own, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	var none *ReadOnlyError
+	if used, err := Private(shared); !errors.As(err, &none) {
+		t.Errorf("a pipe: got %s, %v", used, err)
+	}
 }
 
 func TestHintsByTheCause(t *testing.T) {

@@ -20,11 +20,13 @@ func Private(dir string) (string, error) {
 			return dir, &OpenError{Path: dir, Why: why, Fix: fix}
 		}
 	}
-	if fi, err := os.Stat(dir); err == nil {
-		if !fi.IsDir() { // a hint to change the mode of /dev/null would do harm
-			return dir, &ReadOnlyError{Dir: dir, Err: errors.New("it is not a directory")}
-		}
+	fi, err := os.Stat(dir)
+	if err == nil && fi.IsDir() {
 		dir = filepath.Join(dir, shared(fi))
+		fi, err = os.Stat(dir)
+	}
+	if err == nil && !fi.IsDir() { // a hint to change the mode of /dev/null would do harm
+		return dir, &ReadOnlyError{Dir: dir, Err: errors.New("it is not a directory")}
 	}
 	if err := Trusted(dir); err != nil {
 		return dir, err

@@ -121,10 +121,15 @@ func (i Init) Write(m *session.Machine, force bool) error {
 		return err
 	}
 	defer root.Close()
-	if is, err := root.Stat(name); err == nil && !is.Mode().IsRegular() {
+	is, err := root.Stat(name)
+	if err == nil && !is.Mode().IsRegular() {
 		return fmt.Errorf("%s is not written: it is no file", shown)
 	}
-	switch have, err := root.ReadFile(name); {
+	var have []byte
+	if err == nil && is.Size() == int64(len(i.Text)) { // one of another size differs, and may be larger than the memory
+		have, err = root.ReadFile(name)
+	}
+	switch {
 	case err == nil && bytes.Equal(have, i.Text):
 		m.Shell.Status("Unchanged", "%s", shown)
 		return nil

@@ -220,12 +220,16 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 	for _, path := range order { // all are looked at before the first is written
 		real := h.Real(path)
 		fi, err := h.Files.Stat(real)
+		within := h.Real(s.Project.Root)
+		if !h.Below(path, s.Project.Root) { // a member elsewhere names the workspace itself, in its manifest
+			within = h.Real(h.Dir(path))
+		}
 		switch {
 		case !s.Project.Member(path):
 			return nil, fmt.Errorf("%s is no member of the workspace", s.Machine.Shown(path))
 		case err != nil:
 			return nil, err
-		case !h.Below(real, h.Real(h.Dir(path))) && !h.Below(real, h.Real(s.Project.Root)):
+		case !h.Below(real, within):
 			return nil, fmt.Errorf("%s is a link to %s, which is outside the workspace", s.Machine.Shown(path), real)
 		case fi.Mode().Perm()&0o200 == 0:
 			return nil, fmt.Errorf("%s is read-only", real)

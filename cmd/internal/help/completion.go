@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
@@ -59,10 +60,14 @@ func (c *candidates) words(about string, words ...string) {
 	}
 }
 
-// text is what the scripts read: a candidate a line, its meaning behind a tab, and ":files" at the end.
+// text is what the scripts read: a candidate a line, its meaning behind a tab, and ":files" at the end. Names of a project that a terminal
+// or the scripts would obey are left out.
 func (c candidates) text() string {
 	var b strings.Builder
 	for _, e := range c.list {
+		if line := e.word + e.about; console.Visible(line) != line || strings.ContainsAny(line, "\t\n") {
+			continue
+		}
 		b.WriteString(e.word)
 		if e.about != "" {
 			b.WriteString("\t" + e.about)
