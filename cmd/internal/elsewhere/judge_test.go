@@ -47,7 +47,7 @@ func TestJudgedHere(t *testing.T) {
 				Identity: probe.Identity{Pid: 7, Started: 99, Exe: there + "/bin/app"}, Recording: true, LibCUDA: driver.LibCUDA,
 				Devices: []probe.Device{{UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
 				Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000, Waited: 3}},
-				End:     &probe.End{Kernels: 3, Accepted: 3},
+				End:     &probe.End{Kernels: 3, Accepted: 3, Exited: true},
 			}}},
 		}
 		r := receipt.Receipt{Environment: map[string]string{"CUDA_VISIBLE_DEVICES": "0"},

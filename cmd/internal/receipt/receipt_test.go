@@ -29,7 +29,7 @@ func proven(t testing.TB) Receipt {
 			Identity: probe.Identity{Pid: 7, Started: 99, Exe: "/x/app"}, Recording: true, LibCUDA: loaded.LibCUDA,
 			Devices: []probe.Device{{UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
 			Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000, Waited: 3}},
-			End:     &probe.End{Kernels: 3, Accepted: 3},
+			End:     &probe.End{Kernels: 3, Accepted: 3, Exited: true},
 		}}},
 	}
 	rules := verify.Rules{}

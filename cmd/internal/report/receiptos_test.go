@@ -60,7 +60,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 					Processes: []verify.Process{{Self: true, Real: true, Loaded: tt.loaded, Process: probe.Process{
 						Identity: probe.Identity{Pid: 7, Started: 99, Exe: "app.exe"}, Recording: true,
 						Devices: []probe.Device{{UUID: "GPU-11111111-2222-3333-4444-555555555555", Name: "RTX", Capability: gpu.Capability{Major: 8, Minor: 9}}},
-						Kernels: []probe.Kernel{{Name: "matmul", Count: 1, Waited: 1, Total: 10, Start: 1, End: 11}}, End: &probe.End{Kernels: 1},
+						Kernels: []probe.Kernel{{Name: "matmul", Count: 1, Waited: 1, Total: 10, Start: 1, End: 11}}, End: &probe.End{Kernels: 1, Exited: true},
 					}}},
 				}
 				rules := verify.Rules{}
