@@ -299,3 +299,15 @@ func BenchmarkLookPathInALongPATH(b *testing.B) {
 		}
 	}
 }
+
+// TestOfKernel: of the files that the kernel makes up, those that gpubuild itself asks answer at once.
+func TestOfKernel(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/proc/kmsg": true, "/sys/kernel/tracing/trace_pipe": true, "/proc/1234/stat": false, "/proc/driver/nvidia/version": false,
+		"/proc/sys/kernel/hostname": false, "/project/proc/kmsg": false, "/process/kmsg": false,
+	} {
+		if got := buildenv.OfKernel(path); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+}

@@ -155,7 +155,7 @@ func (h Host) Multiarch() string {
 var ErrUnbounded = errors.New("it is not read")
 
 // Unbounded returns an error that is ErrUnbounded for a named pipe, a device or a socket, whose reader may wait for ever, and for a file of
-// more than limit bytes; 0: of any size. /dev/null is an empty file.
+// more than limit bytes; 0: of any size. /dev/null is an empty file. So it does for what is OfKernel.
 func (h Host) Unbounded(path string, limit int64) error {
 	fi, err := h.Files.Stat(path)
 	why := "a device, a pipe or a socket is no file"
@@ -163,14 +163,29 @@ func (h Host) Unbounded(path string, limit int64) error {
 	case err != nil: // what is not there is for the caller to report
 		return nil
 	case fi.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeSocket|fs.ModeIrregular) == 0:
-		if limit == 0 || fi.Size() <= limit || fi.IsDir() {
+		switch {
+		case fi.IsDir():
+			return nil
+		case limit > 0 && fi.Size() > limit:
+			why = fmt.Sprintf("larger than %d bytes", limit)
+		case fi.Size() == 0 && OfKernel(h.Real(path)):
+			why = "a file of the kernel's may have no end"
+		default:
 			return nil
 		}
-		why = fmt.Sprintf("larger than %d bytes", limit)
 	case h.Real(path) == "/dev/null":
 		return nil
 	}
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: %s", ErrUnbounded, why)}
+}
+
+// OfKernel says whether the reader of a regular file that has no size and is there after links were followed, as /proc/kmsg, may wait for
+// ever. Those of drivers, settings and processes answer at once.
+func OfKernel(real string) bool {
+	in, below := strings.CutPrefix(real, "/proc/")
+	first, _, _ := strings.Cut(in, "/")
+	own := below && (first == "driver" || first == "sys" || strings.Trim(first, "0123456789") == "")
+	return below && !own || strings.HasPrefix(real, "/sys/")
 }
 
 // SitePackages lists the directories into which pip installs in a virtual environment.

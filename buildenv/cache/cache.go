@@ -137,8 +137,14 @@ func StateTimeOf(fi fs.FileInfo) int64 { return stateTime(fi) }
 
 // Hash answers the SHA-256 of a regular file's content in hexadecimal. Anything else is an error: a pipe or a device could have no end.
 func Hash(path string) (string, error) {
-	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-		return "", fmt.Errorf("%s: %w", path, buildenv.ErrUnbounded)
+	if fi, err := os.Stat(path); err == nil {
+		waits := !fi.Mode().IsRegular()
+		if real, err := filepath.EvalSymlinks(path); err == nil && fi.Size() == 0 {
+			waits = waits || buildenv.OfKernel(real)
+		}
+		if waits {
+			return "", fmt.Errorf("%s: %w", path, buildenv.ErrUnbounded)
+		}
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -32,6 +33,20 @@ func TestACacheThatIsNoDirectory(t *testing.T) {
 	var unwritable *ReadOnlyError
 	if !errors.As(err, &unwritable) || strings.Contains(unwritable.Hint(), "chmod") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestHashWaitsForNothing: a name that a project gives may lead to a file of the kernel's.
+func TestHashWaitsForNothing(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "a.cuh")
+	if err := os.Symlink("/proc/kmsg", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(link); err != nil {
+		need.Missing(t, "linux", "there is no /proc")
+	}
+	if _, err := Hash(link); !errors.Is(err, buildenv.ErrUnbounded) {
+		t.Error(err)
 	}
 }
 

@@ -22,7 +22,8 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expand(h, "/w", member)
+		left := globLimit
+		expand(h, "/w", member, &left)
 		parseLock(text)
 		if work, _ := p.GPUWork(Request{Features: []string{"x"}}); !work && len(p.Doubts) > 0 {
 			t.Errorf("no GPU work although %s", p.Doubts)

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -16,7 +17,7 @@ import (
 const (
 	manifestLimit = 4 << 20  // bytes of a manifest that are read
 	lockLimit     = 16 << 20 // bytes of a lock file
-	globLimit     = 20000    // directories that a member pattern looks at
+	globLimit     = 100_000  // entries of directories that the member patterns look at
 )
 
 // looked is what a manifest says about its workspace.
@@ -115,12 +116,15 @@ func excluded(h buildenv.Host, root *Package, manifest string) bool {
 
 // walk reads the members of a workspace and every path dependency.
 func (p *Project) walk(root, asked *Package) {
-	h, queue := p.host, []string{root.Manifest, asked.Manifest}
+	h, queue, left := p.host, []string{root.Manifest, asked.Manifest}, globLimit
 	for _, pattern := range root.look.members {
-		dirs, read := expand(h, root.Dir, pattern)
-		if p.globbed = append(p.globbed, read...); len(read) >= globLimit {
-			p.doubt(root.Manifest, errors.New("the member pattern "+pattern+" matches too many directories"))
+		dirs, read := expand(h, root.Dir, pattern, &left)
+		if left < 0 { // cargo is not asked either: it would walk on
+			p.unbounded = fmt.Errorf("%s: %w: the member pattern %q looks at more than %d entries of directories",
+				root.Manifest, buildenv.ErrUnbounded, pattern, globLimit)
+			return
 		}
+		p.globbed = append(p.globbed, read...)
 		for _, dir := range dirs {
 			m := h.Join(dir, FileName)
 			if p.globbed = append(p.globbed, m); !excluded(h, root, m) { // a directory that matches becomes a member with its manifest
@@ -155,9 +159,10 @@ func (p *Project) walk(root, asked *Package) {
 	}
 }
 
-// expand lists the directories that a member pattern such as "crates/*" means, sorted, and those whose names decided it.
+// expand lists the directories that a member pattern such as "crates/*" means, sorted, and those whose names decided it. It takes the entries
+// that it looks at from left, and stops below 0.
 // Source: the glob crate that cargo uses: * and ? stop at separators, ** is any number of directories, [!a] negates.
-func expand(h buildenv.Host, dir, pattern string) (found, read []string) {
+func expand(h buildenv.Host, dir, pattern string, left *int) (found, read []string) {
 	fixed, wild := pattern, ""
 	if h.OS == buildenv.Windows {
 		fixed = strings.ReplaceAll(pattern, `\`, "/")
@@ -169,13 +174,17 @@ func expand(h buildenv.Host, dir, pattern string) (found, read []string) {
 	found = []string{h.Clean(h.From(dir, fixed))}
 	for part := range strings.SplitSeq(wild, "/") {
 		var next []string
-		for i := 0; i < len(found) && len(read) < globLimit && part != ""; i++ {
+		for i := 0; i < len(found) && *left >= 0 && part != ""; i++ {
 			d := found[i]
 			read = append(read, d)
 			if part == "**" {
 				next = append(next, d)
 			}
+			*left--
 			for _, name := range h.Names(d) {
+				if *left--; *left < 0 {
+					break
+				}
 				sub := h.Join(d, name)
 				if part != "**" {
 					if ok, err := path.Match(part, name); ok && err == nil && h.IsDir(sub) {

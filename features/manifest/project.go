@@ -184,7 +184,8 @@ func (p *Project) LockedManifest(l *LockPackage) *Package {
 			dirs = nil
 			for _, id := range h.Names(in) {
 				if len(id) >= 7 && strings.HasPrefix(commit, id) {
-					dirs, _ = expand(h, h.Join(in, id), "**")
+					left := globLimit
+					dirs, _ = expand(h, h.Join(in, id), "**", &left)
 				}
 			}
 		}

@@ -266,10 +266,11 @@ func (s *State) doubts() []string {
 
 // Reasons lists what differs.
 func (s *State) Reasons() []stale.Reason {
-	out := []stale.Reason{}
+	out, seen := []stale.Reason{}, map[stale.Reason]bool{}
 	for _, o := range s.outs {
 		for _, r := range o.reasons {
-			if !slices.Contains(out, r) {
+			if !seen[r] {
+				seen[r] = true
 				out = append(out, r)
 			}
 		}

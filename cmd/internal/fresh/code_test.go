@@ -184,3 +184,25 @@ func TestRunByAnotherCargo(t *testing.T) {
 		}
 	}
 }
+
+// TestManyInputs: a stamp may come with the project, with as many inputs as 16 MiB hold. Where each is compared with every other one, this
+// test does not end before the tests' own limit.
+func TestManyInputs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
+	o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, stamp: stale.Stamp{PkgID: "p", Sum: "1", Ran: 1}}
+	const many = 300_000
+	for i := range many {
+		o.stamp.Inputs = append(o.stamp.Inputs, stale.Input{Name: fmt.Sprint("source//a", i), Value: fmt.Sprint("a", i), Hash: "1"})
+		o.stamp.Wrote = append(o.stamp.Wrote, fmt.Sprint("b", i))
+	}
+	o, err := b.s.judge(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.s.outs = []out{o}
+	if got := len(b.s.Reasons()); got < many {
+		t.Errorf("%d reasons", got)
+	}
+}

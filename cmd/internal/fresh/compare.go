@@ -176,16 +176,19 @@ func (s *State) differences(o out) ([]stale.Reason, error) {
 	if err != nil {
 		return nil, err
 	}
-	recorded := func(list []stale.Input) func(stale.Input) bool { // what nvcc saw counts, not what lay there
-		return func(in stale.Input) bool {
-			return slices.ContainsFunc(list, func(read stale.Input) bool { return read.Name == in.Name })
-		}
+	both := map[string]bool{} // a stamp may have 50,000
+	for _, in := range slices.Concat(was, now) {
+		both[in.Name] = true
 	}
-	both := slices.Concat(was, now)
-	old := append(slices.DeleteFunc(slices.Clone(o.stamp.Inputs), recorded(both)), was...)
-	all := stale.Differences(o.pkg.Name, old, append(slices.DeleteFunc(slices.Clone(o.inputs), recorded(both)), now...))
+	recorded := func(in stale.Input) bool { return both[in.Name] } // what nvcc saw counts, not what lay there
+	old := append(slices.DeleteFunc(slices.Clone(o.stamp.Inputs), recorded), was...)
+	all := stale.Differences(o.pkg.Name, old, append(slices.DeleteFunc(slices.Clone(o.inputs), recorded), now...))
+	wrote := map[string]bool{}
+	for _, name := range o.stamp.Wrote {
+		wrote[name] = true
+	}
 	for i, r := range all {
-		if slices.Contains(o.stamp.Wrote, r.Input) {
+		if wrote[r.Input] {
 			all[i].Input += " (written by the build script, or edited while it ran)"
 			all[i].Old = all[i].Input
 		}

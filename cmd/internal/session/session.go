@@ -45,7 +45,7 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 		err = bounded(m.Host, project)
 	}
 	if errors.Is(err, buildenv.ErrUnbounded) {
-		err = exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
+		err = exit.Errorf(exit.Config, "put a regular file of a sensible size there, or a narrower pattern", "%w", err)
 	}
 	if err != nil {
 		return nil, err
