@@ -159,8 +159,8 @@ func (p *Project) walk(root, asked *Package) {
 	}
 }
 
-// expand lists the directories that a member pattern such as "crates/*" means, sorted, and those whose names decided it. It takes the entries
-// that it looks at from left, and stops below 0.
+// expand lists the directories that a member pattern such as "crates/*" means, sorted, and those whose names decided it. It takes the
+// entries that it looks at from left, and stops below 0.
 // Source: the glob crate that cargo uses: * and ? stop at separators, ** is any number of directories, [!a] negates.
 func expand(h buildenv.Host, dir, pattern string, left *int) (found, read []string) {
 	fixed, wild := pattern, ""
@@ -216,7 +216,7 @@ func parse(h buildenv.Host, path string, data []byte) (*Package, error) {
 		look: &looked{str(pkg["workspace"]), raw["workspace"] != nil, stringsOf(ws["members"]), stringsOf(ws["exclude"]),
 			table(ws, "dependencies")}}
 	if build := str(pkg["build"]); build != "" {
-		p.BuildScript = h.Join(p.Dir, build)
+		p.BuildScript = h.Clean(h.From(p.Dir, build))
 	} else if b := h.Join(p.Dir, "build.rs"); pkg["build"] != false && h.IsFile(b) {
 		p.BuildScript = b
 	}
