@@ -682,7 +682,7 @@ func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out 
 
 // speaksAgainst reports whether a refusal speaks against kernels that match.
 func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
-	after, confirmed := last == nil, true // after a kernel that matches, in its context; and whether all of these had been waited for before
+	after, confirmed := last == nil, true // after a kernel that matches, in its context; all of these had been waited for before
 	for context, kernel := range last {
 		if f.Context == 0 || f.Context == context || f.Kind == probe.Launches || f.Kind == probe.Memory || f.Kind == probe.Code {
 			after = after || f.Correlation > kernel

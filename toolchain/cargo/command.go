@@ -48,9 +48,9 @@ var (
 // would have rustc take them, too: a -Z in a repository's rustflags can name a library that rustc loads.
 const channel = "__CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS"
 
-// UnitGraph asks for cargo's own plan of the build, as a nightly cargo would; both private directories keep the user's own as they are. A `run` becomes a build, since `cargo run --unit-graph` prints the graph and then panics; it may so have roots
-// that `run` would not build: the other binaries of a package with default-run. Program words are dropped, a test's name is kept: it
-// changes what is built.
+// UnitGraph asks for cargo's own plan of the build, as a nightly cargo would; both private directories keep the user's own as
+// they are. A `run` becomes a build, since `cargo run --unit-graph` prints the graph and then panics; it may so have roots that `run` would
+// not build: the other binaries of a package with default-run. Program words are dropped, a test's name is kept: it changes what is built.
 func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	verb := l.Verb
 	switch verb {

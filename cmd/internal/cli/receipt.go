@@ -30,7 +30,8 @@ func receiptVerb() verb {
 				Name: "verify", Args: "FILE [PROGRAM]", Usage: "check a receipt against the program and today's rules",
 				Examples: []string{"gpubuild receipt verify proof.json target/release/app"},
 				Text: "`gpubuild prove --receipt FILE` writes receipts. Exits with 0 if the program is the one that was proven and " +
-					"today's rules give the same verdict on the stored evidence, with 2 if FILE is no receipt or a damaged one, else with 21.",
+					"today's rules give the same verdict on the stored evidence, with 2 if FILE is no receipt or a damaged one, " +
+					"else with 21.",
 			},
 			flags: []*flag{jsonFlag(&json)},
 			run:   with(&json, runReceipt),
