@@ -236,22 +236,6 @@ func Remove(ctx context.Context, m *session.Machine, o Options, names []string) 
 		}
 		roots = append(roots, in.Root)
 		m.Shell.Status("Removed", "%s", in.Root)
-		if err := forget(m, in); err != nil {
-			return err
-		}
 	}
 	return report.Answer(m, o.JSON, "toolchain-remove", true, nil, Removed{Roots: roots})
-}
-
-// forget drops the user's own choice where it was the toolkit that was just removed.
-func forget(m *session.Machine, gone install.Installation) error {
-	u, err := tools.User(m.Host)
-	if err != nil || !tools.Unused(m, u, gone) {
-		return nil
-	}
-	if _, err := tools.Use(m, "default"); err != nil {
-		return err
-	}
-	m.Shell.Note("your builds used CUDA %s by `gpubuild toolchain use`; now they use the newest toolkit that works", u.CUDA)
-	return nil
 }

@@ -166,10 +166,3 @@ func Use(m *session.Machine, what string) (config.User, error) {
 	}
 	return config.ReadUser(path, out)
 }
-
-// Unused says whether the user's own configuration names a toolkit that was removed, and no other one answers to the name.
-func Unused(m *session.Machine, u config.User, gone install.Installation) bool {
-	named := u.CUDA != "" && (u.CUDA == gone.Root || u.CUDA == gone.CUDA.String() || u.CUDA == gone.Release)
-	_, err := toolchain.First(Installed(m), u.CUDA)
-	return named && err != nil
-}
