@@ -82,11 +82,11 @@ func TestWineLongPath(t *testing.T) {
 	if err := os.WriteFile(answer, moved, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Compiling matmul", "Finished"} {
+	for range 2 { // in an empty directory, then in what is there
 		out, err := w.run([]string{"WINEPATH=" + z(filepath.Join(w.bin, "rust")), "STANDIN_CARGO=" + z(filepath.Join(w.bin, "answers")),
 			"CARGO_TARGET_DIR=" + z(target)}, z(w.gpubuild), "build", "--manifest-path", z(filepath.Join(w.work, "matmul", "Cargo.toml")),
 			"--features", "cuda", "--gpu-toolkit="+z(filepath.Join(w.dir, "toolkit")), "--gpu-arch=90")
-		if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "1 cubin sm_90 (nvcc 13.4.92)") {
+		if err != nil || !strings.Contains(out, "Finished") || !strings.Contains(out, "1 cubin sm_90 (nvcc 13.4.92)") {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
