@@ -553,7 +553,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestReconsider: a driver counts as real if it did then and still does; what was loaded beside it was seen then.
+// TestReconsider: a driver counts as real if it did then and still does; what else was loaded was seen then.
 func TestReconsider(t *testing.T) {
 	t.Parallel()
 	for story, tt := range map[string]struct{ then, now, want bool }{
