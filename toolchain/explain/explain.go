@@ -38,7 +38,7 @@ const (
 func (k Kind) order() int { return slices.Index([]Kind{Cause, Consequence, Umbrella, Note, Silent}, k) }
 
 // minLiteral is the shortest literal text that brings a line to be looked at.
-const minLiteral = 7
+const minLiteral = 6
 
 // Rule is one known failure.
 type Rule struct {

@@ -34,7 +34,7 @@ var errorWords = [][]byte{
 	[]byte("Traceback"), []byte("relocation"), []byte("unable"), []byte("died due"), []byte("ould not"), []byte("package config"),
 	[]byte("not found"), []byte("not loaded"), []byte("terminate called"), []byte("multiple definition"), []byte("*** "),
 	[]byte("Segmentation"), []byte("GetProcAddress"), []byte("GGML_ASSERT"), []byte("shutting down"), []byte("_STATUS_"), []byte("CUFFT_"),
-	[]byte("possible adapter"), []byte("line is too long"), []byte("current GPU"),
+	[]byte("possible adapter"), []byte("line is too long"), []byte("current GPU"), []byte("illed"), []byte("FAILED"), []byte("xception"),
 }
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
@@ -42,7 +42,7 @@ var errorWords = [][]byte{
 var looksLikeError = lazyregexp.New(
 	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |^Error: |(^|thread '[^']*'( \(\d+\))? )panicked at( |$)|` +
 		`^nvcc fatal\b|fatal error|undefined reference to |undefined symbol: |CMake Error (at|in|:)|CMake Error: |` +
-		`^Traceback \(most recent|` +
+		`^Traceback \(most recent|^[\w.]*(Error|Exception): |^FAILED: |\b[Kk]illed( out of memory)?\s*$|\bfailed (with|\(exit)\b|` +
 		`\berror LNK\d{4}|\b(nvlink|ptxas|cicc|nvcc|fatbinary)(\.exe)? (error|fatal)\s*:|` +
 		`^ptxas .*; (error|fatal)\s*:|relocation R_\w+|cannot open shared object file|` +
 		`(cannot find|unable to find library) -l|[Ee]rror response from daemon|^Failed to initialize NVML|died due to signal|` +
