@@ -226,9 +226,16 @@ func TestProgramsHaveTheirTime(t *testing.T) {
 	if r, err := (Runner{Grace: time.Millisecond}).Run(ctx, c); !errors.Is(err, context.Canceled) || r.Code != 3 {
 		t.Errorf("interrupted: %+v, %v; it was to end with 3", r, err)
 	}
-	c = command("stubborn")
-	c.Timeout, c.Grace = 100*time.Millisecond, time.Hour
-	if r, err := (Runner{Grace: time.Millisecond}).Run(context.Background(), c); err == nil || !r.TimedOut {
-		t.Errorf("out of time: %+v, %v", r, err)
+	for timeout := 200 * time.Millisecond; ; timeout *= 2 {
+		c = command("counts")
+		c.Timeout, c.Grace = timeout, time.Minute
+		r, err := (Runner{Grace: time.Millisecond}).Run(context.Background(), c)
+		if !strings.Contains(string(r.Stdout), "ready") { // it had not begun yet
+			continue
+		}
+		if err == nil || !r.TimedOut || r.Code != 3 {
+			t.Errorf("out of time: %+v, %v; it was to end with 3", r, err)
+		}
+		return
 	}
 }
