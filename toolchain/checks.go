@@ -168,7 +168,7 @@ func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	switch {
 	case !n.Libraries:
 	case t.Lib == "":
-		return verdict{why: "it has no libraries to link", fix: "install its libraries (cuda-libraries-dev), or: " + fetchHint}
+		return verdict{why: "it has no libraries to link", fix: "install NVIDIA's cuda-libraries-dev, or: " + fetchHint}
 	case !t.Has(cuda.PartLinks):
 		return verdict{
 			why: "a linker does not find its libraries: " + t.Lib + " has no libcudart.so without a number, as wheels do",

@@ -175,13 +175,13 @@ func TestChoose(t *testing.T) {
 			"toolchain install 12.9`)"},
 		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
 			with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install " +
-				"cuDNN for CUDA 13 (Debian, Ubuntu: cudnn9-cuda-13; `gpubuild toolchain install 13.5 --parts cudnn` needs no admin " +
+				"cuDNN for CUDA 13 (NVIDIA's repository for Debian, Ubuntu: cudnn9-cuda-13; `gpubuild toolchain install 13.5 --parts cudnn` needs no admin " +
 				"rights) and point CUDNN_LIB at its root"},
 		{"headers of cuDNN without a library", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[2:]
 			f.CUDNN = []cudnn.Install{{Root: "/usr", Real: "/usr", Include: "/usr/include", Version: "9.10.2", CUDAMajor: 12,
 				Problem: "its headers are there, its libraries are not"}}
-		}, candle, toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 12 (Debian, Ubuntu: cudnn9-cuda-12; `gpubuild " +
+		}, candle, toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 12 (NVIDIA's repository for Debian, Ubuntu: cudnn9-cuda-12; `gpubuild " +
 			"toolchain install 12.6 --parts cudnn` needs no admin rights) and point CUDNN_LIB at its root"},
 		{"cuDNN decides on the toolkit", func(f *toolchain.Facts) {
 			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", CUDAMajor: 12, Link: true, Lib: "/cudnn/lib"}}

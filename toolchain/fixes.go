@@ -134,7 +134,7 @@ func cudnnFix(f Facts, n Needs, v gpu.Version) string {
 		}
 	}
 	where := fmt.Sprintf(
-		"Debian, Ubuntu: cudnn9-cuda-%d; `gpubuild toolchain install %s --parts cudnn` needs no admin rights",
+		"NVIDIA's repository for Debian, Ubuntu: cudnn9-cuda-%d; `gpubuild toolchain install %s --parts cudnn` needs no admin rights",
 		v.Major, v,
 	)
 	if f.MSVC != nil {

@@ -156,5 +156,5 @@ func runFix(f Facts, names []string) string {
 	if withCUDNN {
 		packages += fmt.Sprintf(" cudnn9-cuda-%d", t.Version.Major)
 	}
-	return "apt install" + packages
+	return "from NVIDIA's package repository: apt install" + packages
 }

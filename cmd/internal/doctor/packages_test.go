@@ -63,7 +63,7 @@ PATH=/usr/bin:/bin
 // following is what the packages of a fix install, or an empty text if it is no apt command.
 func following(t *testing.T, fix string) (files string) {
 	t.Helper()
-	names, isApt := strings.CutPrefix(fix, "apt install ")
+	names, isApt := strings.CutPrefix(strings.TrimPrefix(fix, "from NVIDIA's package repository: "), "apt install ")
 	if !isApt {
 		t.Errorf("the fix is %q", fix)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -57,6 +58,7 @@ func checkOnly(s *session.Session, j featurecheck.Judged) (tools.Tools, error) {
 		return t, err
 	}
 	t.Delta = nvcc.CheckEnvironment(m.Host, root, j.Graph.Places.TargetDirectory)
+	t.Delta.Add(buildenv.Set, "CUDA_LIBRARY_PATH", root, "find_cuda_helper knows a toolkit elsewhere by nothing else")
 	t.Env = m.Host.Apply(m.Host.Env, t.Delta)
 	t.Cargo, t.ExportFrom, t.Exported = j.Tool.With(t.Env), m.Host.Env, t.Delta
 	t.Line = s.Line.WithDirectories(t.Env.Get("CARGO_TARGET_DIR"))

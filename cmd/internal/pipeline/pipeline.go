@@ -193,16 +193,19 @@ func (c Command) demandsProof(s *session.Session) bool {
 		c.runs() && proof.Request{Session: s, Options: o.Proof}.Requires()
 }
 
-// noGPUWork is plain cargo. A proof that was requested and cannot be made must not look like a success.
-func noGPUWork(ctx context.Context, c Command, s *session.Session, why string) (r Result, err error) {
+// noGPUWork is plain cargo, and says after it what was left off: above an error of cargo's it would be taken for the reason. A proof that was
+// requested and cannot be made must not look like a success.
+func noGPUWork(ctx context.Context, c Command, s *session.Session, why string, left ...manifest.Question) (r Result, err error) {
 	m := c.Machine
 	r.Session = s
 	demanded := c.demandsProof(s)
 	switch {
 	case c.Options.Watch:
 		r.Watch, err = watchCargo(ctx, c, s)
-	case demanded:
-		err = cargorun.Plain(ctx, m, c.Line, m.Host.Env)
+	case demanded, len(left) > 0:
+		if err = cargorun.Plain(ctx, m, c.Line, m.Host.Env); err == nil {
+			c.noteLeftOff(left)
+		}
 	default:
 		c.keepPlain()
 		err = c.cargo(ctx, m.Host.Env)
@@ -235,21 +238,23 @@ func (c Command) selectsMarked(ctx context.Context, r proof.Request) (required b
 	return r.Requires(), err
 }
 
-// noteLeftOff says of each package that is built that it has a GPU feature which is off: once, and again when its manifest has changed.
-func noteLeftOff(c Command, s *session.Session) {
-	const kind = "left-off-1"
+const leftOffNoted = "left-off-1"
+
+// leftOff lists the GPU features of the built packages that are off: once, and again when a manifest has changed.
+func (c Command) leftOff(s *session.Session) []manifest.Question {
 	r := s.Request()
 	selected, _ := s.Project.Selection(r)
-	if !Judged(s.Line.Verb) {
-		return
-	}
-	for _, q := range s.Project.Questions(r.GPUFeatures) {
-		store, key := c.Machine.Memo(), memo.Key(q.Package.Manifest, q.Feature)
-		if _, noted := store.Get(kind, key); noted || !slices.Contains(selected, q.Package) {
-			continue
-		}
+	return slices.DeleteFunc(s.Project.Questions(r.GPUFeatures), func(q manifest.Question) bool {
+		_, noted := c.Machine.Memo().Get(leftOffNoted, memo.Key(q.Package.Manifest, q.Feature))
+		return noted || !Judged(s.Line.Verb) || !slices.Contains(selected, q.Package)
+	})
+}
+
+func (c Command) noteLeftOff(left []manifest.Question) {
+	for _, q := range left {
 		c.Machine.Shell.Note("`%s` has a `%s` feature that this build leaves off", q.Package.Name, q.Feature)
-		if err := store.Put(kind, key, store.Watch(q.Package.Manifest), nil); err != nil {
+		store := c.Machine.Memo()
+		if err := store.Put(leftOffNoted, memo.Key(q.Package.Manifest, q.Feature), store.Watch(q.Package.Manifest), nil); err != nil {
 			c.Machine.Shell.Detail("the note is not recorded, and will be repeated: %v", err)
 		}
 	}
@@ -301,8 +306,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	case a == nil && refused && !asked.RequestsGPU() && len(s.Config.GPUPackages.Value) == 0: // cargo says so itself
 		return noGPUWork(ctx, c, s, "cargo refuses the build")
 	case a != nil && c.withoutGPU(a):
-		noteLeftOff(c, r.Features.Session)
-		return noGPUWork(ctx, c, s, "no GPU crate is linked")
+		return noGPUWork(ctx, c, s, "no GPU crate is linked", c.leftOff(r.Features.Session)...)
 	case a != nil:
 		r.Findings = r.Features.Findings()
 	}
