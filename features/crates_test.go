@@ -67,7 +67,7 @@ func judgeLinked(t *testing.T, g *graph.Graph, files map[string]string, env []st
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := Judge(h, Input{Project: p, Request: r, Graph: g})
+	a := judgeIn(h, Input{Project: p, Request: r, Graph: g})
 	return a
 }
 

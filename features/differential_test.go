@@ -448,7 +448,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	}
 	known := p.With(m)
 	sameReading(t, fmt.Sprintf("seed %d", seed), p, known)
-	truth := Judge(h, Input{Project: known, Request: req, Graph: g})
+	truth := judgeIn(h, Input{Project: known, Request: req, Graph: g})
 	if several != 0 && slices.Contains(req.Features, "cuda") && len(req.Features) == 1 {
 		without := slices.DeleteFunc(slices.Clone(args), func(w string) bool { return w == "--features" || w == "cuda" })
 		if data, _ := askGraph(cargo, at, base, without); data != nil {
@@ -553,7 +553,7 @@ func closureAgainst(t *testing.T, story string, h buildenv.Host, p *manifest.Pro
 		closure := map[string]bool{}
 		for _, f := range with.Closure(r, graph.Feature{Node: r.Node, Name: "cuda"}).Features() {
 			closure[with.Nodes[f.Node].ID+" "+f.Name] = true
-			if m := with.ManifestOf(f.Node); f.Name != "" && m.Declares(f.Name) && !slices.Contains(with.Nodes[f.Node].Features, f.Name) {
+			if m := with.Nodes[f.Node].Pkg; f.Name != "" && m.Declares(f.Name) && !slices.Contains(with.Nodes[f.Node].Features, f.Name) {
 				t.Errorf("%s: the closure has %s/%s, which is off", story, m.Name, f.Name)
 			}
 		}

@@ -21,30 +21,30 @@ type edge struct {
 
 // fix adds to a finding the edges by which the crates that are off would be on. Where a bare `gpu` could mean CUDA or Vulkan, only the user
 // knows which.
-func (k *rootJudge) fix(f *Finding, g *group, off []gpuCrate) {
+func (g *group) fix(f *Finding, off []gpuCrate) {
 	for _, c := range off {
-		f.Lacks = append(f.Lacks, Lack{k.Nodes[c.node].Name, k.Nodes[c.node].Version, c.gate[0]})
+		f.Lacks = append(f.Lacks, Lack{g.Nodes[c.node].Name, g.Nodes[c.node].Version, c.gate[0]})
 	}
 	options := [][]gpuCrate{off}
 	if g.backend == manifest.AnyGPU && !g.on() {
 		options = nil
 		for _, b := range []string{manifest.CUDA, manifest.Vulkan} {
-			options = append(options, slices.DeleteFunc(k.crates(b), func(c gpuCrate) bool { return c.on || c.node == k.r.Node }))
+			options = append(options, slices.DeleteFunc(g.crates(b), func(c gpuCrate) bool { return c.on || c.node == g.r.Node }))
 		}
 	}
 	var fixes [][]edge
 	for _, off := range options {
 		var edges []edge
 		for _, c := range off {
-			add, end := k.chain(c, k.target(g.asked, c))
+			add, end := g.chain(c, g.target(g.asked, c))
 			if edges = append(edges, add...); end != "" {
-				f.Lacks = slices.DeleteFunc(f.Lacks, func(l Lack) bool { return len(f.Lacks) > 1 && l.Crate == k.Nodes[c.node].Name })
+				f.Lacks = slices.DeleteFunc(f.Lacks, func(l Lack) bool { return len(f.Lacks) > 1 && l.Crate == g.Nodes[c.node].Name })
 				f.Message += "; " + end
 			}
 		}
-		if f := g.asked[0]; len(cudnnOf(g.asked)) == len(g.asked) && k.pkg != nil && k.pkg.Declares("cuda") && len(off) > 0 {
-			if within, _ := k.pkg.Closure([]string{f}); !within["cuda"] { // cudnn alone is of no use
-				edges = append([]edge{{k.pkg, f, "cuda", 0}}, edges...)
+		if f := g.asked[0]; len(cudnnOf(g.asked)) == len(g.asked) && g.pkg != nil && g.pkg.Declares("cuda") && len(off) > 0 {
+			if within, _ := g.pkg.Closure([]string{f}); !within["cuda"] { // cudnn alone is of no use
+				edges = append([]edge{{g.pkg, f, "cuda", 0}}, edges...)
 			}
 		}
 		fixes = append(fixes, edges)
@@ -52,11 +52,11 @@ func (k *rootJudge) fix(f *Finding, g *group, off []gpuCrate) {
 	if strings.Contains(g.asked[0], "/") { // asked of a dependency only
 		fixes = nil
 	}
-	if k.offer(f, fixes); f.Fix != "" {
+	if g.offer(f, fixes); f.Fix != "" {
 		return
 	}
 	for _, c := range off {
-		if d, direct := k.DepFor(k.r, k.r.Node, c.node); direct {
+		if d, direct := g.DepFor(g.r, g.r.Node, c.node); direct {
 			f.Ask = append(f.Ask, d.Key+"/"+c.gate[0])
 		}
 	}
@@ -85,7 +85,7 @@ func (k *rootJudge) target(asked []string, c gpuCrate) string {
 func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 	way, wants := k.Way(k.r, c.node), c.features()
 	for x := len(way) - 2; x >= 0; x-- {
-		p, to := k.ManifestOf(way[x]), way[x+1]
+		p, to := k.Nodes[way[x]].Pkg, way[x+1]
 		if p == nil {
 			return nil, fmt.Sprintf("the manifest of %s is not on this machine", k.name(way[x]))
 		}
@@ -116,7 +116,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		case d.Optional && !k.ahead:
 			e.text = d.Key + "?/" + wants[0].Name
 		}
-		if k.Project == nil || !k.Project.IsMember(p) && k.Project.Local(p.Dir) == nil {
+		if !k.Project.IsMember(p) && k.Project.Local(p.Dir) == nil {
 			return nil, fmt.Sprintf("it ends in %s, whose maintainer would add %s to [features]", k.name(way[x]),
 				edit.FeatureLine(asked, append(slices.Clone(p.Features[asked]), e.text)))
 		}
@@ -172,16 +172,16 @@ func (k *rootJudge) offer(f *Finding, fixes [][]edge) {
 
 // fixNothing adds to a finding about a feature that enables nothing the edges to what manifests make possible: optional GPU crates, and
 // features of dependencies that lead to one.
-func (k *rootJudge) fixNothing(f *Finding, g *group) {
+func (g *group) fixNothing(f *Finding) {
 	f.Fix = nameIt
-	if k.pkg == nil || k.Project == nil || !k.Project.IsMember(k.pkg) || strings.Contains(g.asked[0], "/") {
+	if g.pkg == nil || !g.Project.IsMember(g.pkg) || strings.Contains(g.asked[0], "/") {
 		return
 	}
 	backend := g.backend
 	if backend == manifest.AnyGPU {
 		backend = manifest.CUDA
 	}
-	possible := k.possible(k.pkg)
+	possible := g.possible(g.pkg)
 	engines := map[string][]edge{} // by the first word of what the root depends on for it
 	why := "nothing that it depends on here is known to use " + title(g.backend)
 	for _, c := range possible.crates(backend) {
@@ -220,15 +220,15 @@ func (k *rootJudge) fixNothing(f *Finding, g *group) {
 		fixes = append(fixes, engines[engine])
 	}
 	if len(fixes) > 0 && len(f.Ask) == 0 {
-		k.offer(f, fixes)
+		g.offer(f, fixes)
 	}
 }
 
 // toml is the edits as they stand in the manifests afterwards; behind each line of several manifests stands whose it is.
-func (v *view) toml(edits []edit.Edit) string {
+func (f *Facts) toml(edits []edit.Edit) string {
 	lines := make([]string, 0, len(edits))
 	for _, e := range slices.Backward(edits) {
-		p := v.Project.Package(e.Manifest)
+		p := f.Project.Package(e.Manifest)
 		line := edit.WithEdges(p, e.Feature, e.Add...)
 		if slices.ContainsFunc(edits, func(o edit.Edit) bool { return o.Manifest != e.Manifest }) {
 			line += " # " + p.Name

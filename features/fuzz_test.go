@@ -27,6 +27,6 @@ func FuzzParseGraph(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		Judge(h, Input{Project: p, Graph: g, Request: ask("cuda")})
+		judgeIn(h, Input{Project: p, Graph: g, Request: ask("cuda")})
 	})
 }

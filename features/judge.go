@@ -5,63 +5,44 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 )
 
-// Judge says what of the GPU a build links, what is missing and what it needs. It reads sources through h and decides; it changes nothing.
-func Judge(h buildenv.Host, in Input) *Reach {
-	if in.Catalog == nil {
-		in.Catalog = catalog.Default()
-	}
-	unknown := in.Graph == nil && in.Alone == nil
-	if unknown { // what a build of the selected packages could need, manifests show
-		selected, _ := in.Project.Selection(in.Request)
-		in.Alone = graph.Alone(h, in.Project, in.Catalog, selected, in.Request)
-	}
-	j := &judge{
-		view: newView(h, in),
-		in:   in,
-		ask:  manifest.ParseRequest(in.Request),
-		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
-		seen: map[string]bool{}, scripts: map[string]scriptFacts{}, names: map[string]bool{}, ways: map[*manifest.Package]*rootJudge{},
-	}
+// Judge says what of the GPU a build links, what is missing and what it needs. It reads nothing.
+func Judge(f *Facts) *Reach {
+	j := newJudge(f)
 	switch j.out.Via = "unit graph"; {
-	case unknown:
-		j.out.Via, j.out.Unknown = "unknown", in.Unknown
-		j.find(newFinding(IDUnknown, "which GPU crates the features enable is unknown: %s", in.Unknown))
-	case in.Alone != nil:
+	case f.unknown():
+		j.out.Via, j.out.Unknown = "unknown", f.Input.Unknown
+		j.find(newFinding(IDUnknown, "which GPU crates the features enable is unknown: %s", f.Input.Unknown))
+	case f.Input.Alone != nil:
 		j.out.Via = "manifests"
 	}
-	for i := range j.Nodes {
-		j.names[j.Nodes[i].Name] = true
-	}
-	if !unknown {
+	if !f.unknown() {
 		for i := range j.Roots {
 			j.root(&j.Roots[i])
 		}
 		j.settle()
 	}
-	if in.Alone == nil || unknown {
+	if f.Input.Alone == nil {
 		j.needs()
 		j.units()
 	}
-	j.cudarc()
+	j.cudarcs()
 	j.out.requested = j.ask.RequestsGPU() || slices.ContainsFunc(j.out.Roots, func(r Root) bool {
 		return slices.ContainsFunc(r.Asked, j.ask.IsCUDA)
 	})
 	j.out.Findings = OneOfACause(j.out.Findings)
-	j.out.Stops = slices.ContainsFunc(j.out.Findings, func(f Finding) bool {
-		return f.Severity == Error || in.Strict && f.Severity == Warning
+	j.out.Stops = slices.ContainsFunc(j.out.Findings, func(o Finding) bool {
+		return o.Severity == Error || f.Input.Strict && o.Severity == Warning
 	})
 	return j.out
 }
 
 type judge struct {
-	*view
-	in    Input
+	*Facts
 	ask   manifest.Asked
 	out   *Reach
 	names map[string]bool // of the packages of the build
@@ -70,8 +51,17 @@ type judge struct {
 
 	undecided bool // a root has a feature that turns something on of which nothing is known
 
-	scripts map[string]scriptFacts
-	ways    map[*manifest.Package]*rootJudge
+	ways map[*manifest.Package]*rootJudge
+}
+
+func newJudge(f *Facts) *judge {
+	j := &judge{Facts: f, ask: manifest.ParseRequest(f.Input.Request), names: map[string]bool{}, seen: map[string]bool{},
+		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
+		ways: map[*manifest.Package]*rootJudge{}}
+	for i := range j.Nodes {
+		j.names[j.Nodes[i].Name] = true
+	}
+	return j
 }
 
 // known reports whether a word is the name of a package of the build.
@@ -102,12 +92,12 @@ func (j *judge) root(r *graph.Root) {
 			out.Kind = u.Target.Kind[0]
 		}
 	}
-	k := &rootJudge{judge: j, r: r, pkg: j.ManifestOf(r.Node), label: out.Package}
+	k := j.rootOf(r)
 	if n.Platform != "" && j.severalPlatforms() {
 		out.For = n.Platform
 		k.label += " for " + n.Platform
 	}
-	k.asks()
+	k.sort()
 	out.Asked = append(out.Asked, k.asked...)
 	for _, i := range r.Linked {
 		if k.samePackage(i) {
@@ -120,7 +110,6 @@ func (j *judge) root(r *graph.Root) {
 		out.Reached = out.Reached || j.CUDAOn(i)
 	}
 	k.apply()
-	k.loadDynamic()
 	out.Idle = k.idle
 	for _, g := range k.groups { // another backend than CUDA
 		if out.Other, out.OtherOff = "", nil; g.backend == manifest.CUDA || g.backend == manifest.AnyGPU {
@@ -201,6 +190,6 @@ func (j *judge) settle() {
 	}
 }
 
-func (j *judge) name(i int) string {
-	return fmt.Sprintf("%s %s", j.Nodes[i].Name, j.Nodes[i].Version)
+func (f *Facts) name(i int) string {
+	return fmt.Sprintf("%s %s", f.Nodes[i].Name, f.Nodes[i].Version)
 }

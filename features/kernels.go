@@ -12,89 +12,98 @@ import (
 	"gpubuild/features/source"
 )
 
-// withOwn adds to what the catalog knows the user's own packages whose build scripts compile kernels or link CUDA, those that gpubuild.toml
-// names, and those of others that have a GPU feature on and compile kernels: one whose script tests GPU features is on by these, any other
-// by being linked.
-func (v *view) withOwn(in Input) {
-	seen := map[string]bool{}
+// withOwn is the catalog with the user's own packages whose build scripts compile kernels or link CUDA, those that gpubuild.toml names, and
+// those of others that have a GPU feature on and compile kernels: one whose script tests GPU features is on by these, any other by being
+// linked.
+func (s *Sources) withOwn(v *graph.View, in Input) *catalog.Catalog {
+	out, seen := in.Catalog, map[string]bool{}
 	add := func(name string, p *manifest.Package, local bool, on []string) {
 		named := slices.Contains(in.Named, name)
-		if seen[name] || v.Catalog.Crate(name) != nil {
+		if seen[name] || out.Crate(name) != nil {
 			return
 		}
 		seen[name] = local
 		var does scriptDoes
+		var with kernelFeatures
 		if p != nil {
-			does = v.scriptDoes(p)
+			does = s.scriptDoes(p)
 		}
 		if !named && !does.compiles() && !(local && does.links) {
 			return
 		}
-		var cuda []string
-		var others map[string]string
 		if p != nil {
-			cuda, others = v.kernelFeatures(p, in.Request.GPUFeatures)
+			with = s.kernelFeatures(p, in.Request.GPUFeatures)
 		}
-		gate := slices.AppendSeq(slices.Clone(cuda), maps.Keys(others))
+		gate := slices.AppendSeq(slices.Clone(with.cuda), maps.Keys(with.others))
 		if !named && len(gate) > 0 && !local && !catalog.Overlap(gate, on) { // what others leave off is not missed
 			return
 		}
-		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier, CUDAFeatures: cuda, Backends: others}
+		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier, CUDAFeatures: with.cuda, Backends: with.others}
 		if !named && does.hipcc && !does.nvcc {
 			c.Backend = manifest.ROCm
 		}
-		if len(cuda) > 0 {
+		if len(with.cuda) > 0 {
 			c.Role, c.Lost = catalog.Gated, map[string]string{}
-			for _, f := range cuda {
+			for _, f := range with.cuda {
 				if c.Lost[f] = "its kernels are not compiled"; !named && !does.compiles() {
 					c.Lost[f] = "it does not link CUDA"
 				}
 			}
-		} else if len(others) > 0 {
+		} else if len(with.others) > 0 {
 			c.Backend, c.Role = "", catalog.Gated // its kernels are for another GPU
 		}
-		v.Catalog = v.Catalog.With(c)
+		out = out.With(c)
 	}
-	if in.Project != nil {
-		for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
-			add(p.Name, p, true, nil)
-		}
+	for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
+		add(p.Name, p, true, nil)
 	}
 	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: in.Request.GPUFeatures})
 	for i := range v.Nodes { // among them what cargo takes from a directory by [patch] or `paths`, which no dependency entry shows
 		n := &v.Nodes[i]
 		if n.Local || slices.Contains(in.Named, n.Name) || slices.ContainsFunc(n.Features, asked.IsBackend) {
-			add(n.Name, v.ManifestOf(i), n.Local, n.Features)
+			add(n.Name, n.Pkg, n.Local, n.Features)
 		}
 	}
+	return out
 }
 
-// kernelFeatures lists the features with which a package's build script compiles kernels for CUDA, and those for other GPUs by backend.
-// None: it always does.
-func (v *view) kernelFeatures(p *manifest.Package, configured []string) (cuda []string, others map[string]string) {
+// kernelFeatures are the features with which a package's build script compiles kernels for CUDA, and those for other GPUs by backend. None:
+// it always does.
+type kernelFeatures struct {
+	cuda   []string
+	others map[string]string
+}
+
+func (s *Sources) kernelFeatures(p *manifest.Package, configured []string) kernelFeatures {
+	if known, read := s.kernels[p]; read {
+		return known
+	}
 	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: configured})
-	helper, _ := v.helper(p)
-	others = map[string]string{}
+	helper, _ := s.helper(p)
+	with := kernelFeatures{others: map[string]string{}}
 	for _, f := range p.FeatureNames() {
 		backend, _ := asked.BackendOf(f, nil)
+		if backend == "" || f == "default" {
+			continue
+		}
 		_, edges := p.Closure([]string{f})
-		tested := v.src.TestsOf(p, f).Script ||
-			helper != "" && slices.ContainsFunc(edges, func(e manifest.Edge) bool { return e.Dep == helper })
+		byHelper := helper != "" && slices.ContainsFunc(edges, func(e manifest.Edge) bool { return e.Dep == helper })
 		switch {
-		case !tested || backend == "" || f == "default":
+		case !byHelper && s.TestsOf(p, f).Script == "":
 		case backend == manifest.CUDA || backend == manifest.AnyGPU:
-			cuda = append(cuda, f)
+			with.cuda = append(with.cuda, f)
 		default:
-			others[f] = backend
+			with.others[f] = backend
 		}
 	}
-	return cuda, others
+	s.kernels[p] = with
+	return with
 }
 
 // helper is a build-dependency that runs nvcc; its key is empty where it is not optional.
-func (v *view) helper(p *manifest.Package) (key string, has bool) {
+func (s *Sources) helper(p *manifest.Package) (key string, has bool) {
 	for _, d := range p.Dependencies {
-		if c := v.Catalog.Crate(d.Package); d.Kind == manifest.Build && c != nil && c.Role == catalog.Helper && c.Needs(nvcc) {
+		if c := catalog.Default().Crate(d.Package); d.Kind == manifest.Build && c != nil && c.Role == catalog.Helper && c.Needs(nvcc) {
 			if has = true; d.Optional {
 				key = d.Key
 			}
@@ -105,9 +114,9 @@ func (v *view) helper(p *manifest.Package) (key string, has bool) {
 
 // Scripts reads build scripts for the look before a build.
 func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
-	v := &view{graph.NewView(h, p, nil, nil), NewSources(h, p)}
+	src := NewSources(h, p)
 	compile := func(p *manifest.Package) bool {
-		does := v.scriptDoes(p)
+		does := src.scriptDoes(p)
 		return does.compiles() || does.links
 	}
 	return manifest.Scripts{Compile: compile, Locked: func() []string {
@@ -123,7 +132,7 @@ func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
 			l := &p.Lock[i]
 			pkg := p.LockedManifest(l)
 			unknown := pkg == nil && (strings.HasPrefix(l.Source, "git+") || l.Source != "" && first[l.Name])
-			if unknown || pkg != nil && v.scriptDoes(pkg).compiles() {
+			if unknown || pkg != nil && src.scriptDoes(pkg).compiles() {
 				out = append(out, l.Name)
 			}
 		}
@@ -136,7 +145,8 @@ func Leads(h buildenv.Host, p *manifest.Project, member *manifest.Package, noDef
 	known := catalog.Default()
 	r := manifest.Request{NoDefault: noDefault, Features: with}
 	asked := manifest.ParseRequest(r)
-	v := newView(h, Input{Project: p, Catalog: known, Alone: graph.Alone(h, p, known, []*manifest.Package{member}, r)})
+	v := graph.Alone(p, known, []*manifest.Package{member}, r)
+	v.Catalog = NewSources(h, p).withOwn(v, Input{Project: p, Catalog: known})
 	for _, i := range v.Roots[0].Linked {
 		if c := v.Crate(i); v.CUDAOn(i) || c != nil && c.Role == catalog.ByFile {
 			return true
@@ -150,11 +160,13 @@ type scriptDoes struct{ nvcc, hipcc, links bool }
 
 func (d scriptDoes) compiles() bool { return d.nvcc || d.hipcc }
 
-func (v *view) scriptDoes(p *manifest.Package) scriptDoes {
-	if p.BuildScript == "" {
-		return scriptDoes{}
+func (s *Sources) scriptDoes(p *manifest.Package) scriptDoes {
+	does, read := s.does[p]
+	if !read && p.BuildScript != "" {
+		text := s.TextOf(s.scriptFile(p, p.FeatureNames()), p.Dir).All
+		_, helper := s.helper(p)
+		does = scriptDoes{helper || runsNvcc(text), source.NamesHipcc(text), source.LinksCUDA(text)}
 	}
-	text := v.src.TextOf(v.scriptFile(p, p.FeatureNames()), p.Dir).All
-	_, helper := v.helper(p)
-	return scriptDoes{helper || runsNvcc(text), source.NamesHipcc(text), source.LinksCUDA(text)}
+	s.does[p] = does
+	return does
 }

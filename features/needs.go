@@ -10,16 +10,6 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// linkedAnywhere lists the nodes that any root links, in order.
-func (j *judge) linkedAnywhere() []int {
-	var out []int
-	for _, r := range j.Roots {
-		out = append(out, r.Linked...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 type needWord struct{ word, shown string }
 
 // needWords are the words of the catalog for what a build script needs, as people read them, in the order in which they are said.
@@ -32,7 +22,7 @@ var needWords = []needWord{
 
 func (j *judge) needs() {
 	n := &j.out.Needs
-	n.Run, n.Because = []NeedReason{}, []NeedReason{}
+	n.Run, n.Because, n.Floors, n.Fetches = []NeedReason{}, []NeedReason{}, j.floors, j.fetches
 	because := func(need string, i int, why string) {
 		if r := (NeedReason{need, j.name(i), why}); !slices.Contains(n.Because, r) {
 			n.Because = append(n.Because, r)
@@ -50,7 +40,7 @@ func (j *judge) needs() {
 	for _, i := range j.linkedAnywhere() {
 		c := j.Crate(i)
 		feats := j.Nodes[i].Features
-		named = named || slices.Contains(j.in.Named, j.Nodes[i].Name)
+		named = named || slices.Contains(j.Input.Named, j.Nodes[i].Name)
 		switch {
 		case c.CUDA() && c.On(feats):
 			if !n.CUDA || c.Role == catalog.Carrier {
@@ -75,9 +65,15 @@ func (j *judge) needs() {
 				}
 			}
 		}
-		j.facts(i, c)
-		s, has := j.scriptNode(i)
-		if !has {
+		if c != nil && !c.Idle(feats) && c.On(feats) {
+			for _, f := range c.Files {
+				if (f.OS == "" || f.OS == j.os) && !slices.Contains(feats, f.Unless) {
+					n.Files = manifest.Union(n.Files, f.Names)
+				}
+			}
+		}
+		s := j.scripts[i]
+		if s == nil {
 			continue
 		}
 		if s.needs[nvcc] && !c.CUDA() {
@@ -107,29 +103,6 @@ func (j *judge) needs() {
 	n.DriverOnly = n.CUDA && !named && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.LibTorch && !n.ROCm
 }
 
-// facts adds what the catalog knows of a linked crate's build script.
-func (j *judge) facts(i int, c *catalog.Crate) {
-	if c == nil || c.Idle(j.Nodes[i].Features) {
-		return
-	}
-	n, h := &j.out.Needs, j.Host
-	for _, f := range c.Floors {
-		if c.On(j.Nodes[i].Features) && f.Holds(j.src.Text(h.Join(j.DirOf(i), f.File))) {
-			n.Floors = append(n.Floors, Floor{j.name(i), f.Arch, f.Since, f.Until, f.Why})
-		}
-	}
-	for _, f := range c.Files {
-		if c.On(j.Nodes[i].Features) && (f.OS == "" || f.OS == h.OS) && !slices.Contains(j.Nodes[i].Features, f.Unless) {
-			n.Files = manifest.Union(n.Files, f.Names)
-		}
-	}
-	for _, f := range c.Fetches {
-		if (len(f.Features) == 0 || catalog.Overlap(f.Features, j.Nodes[i].Features)) && !f.HasCopy(h) {
-			n.Fetches = append(n.Fetches, Fetch{j.name(i), f.What, f.From, f.Local})
-		}
-	}
-}
-
 // units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.
 func (j *judge) units() {
 	defer func() {
@@ -145,10 +118,10 @@ func (j *judge) units() {
 		if u.Mode != "run-custom-build" || seen[key] {
 			continue
 		}
-		if s, has := j.scriptNode(i); has && s.machine() {
+		if s := j.scripts[i]; s != nil && s.machine() {
 			seen[key] = true
 			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: u.PkgID, Name: n.Name, Version: n.Version,
-				Features: append([]string{}, n.Features...), Dir: j.DirOf(i), Platform: u.Platform, Inputs: s.inputs()})
+				Features: append([]string{}, n.Features...), Dir: n.Dir, Platform: u.Platform, Inputs: s.inputs()})
 		}
 	}
 }

@@ -36,7 +36,7 @@ func judgeStored(t *testing.T, stored, path string, files map[string]string, env
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := Judge(h, Input{Project: p, Request: r, Graph: g})
+	a := judgeIn(h, Input{Project: p, Request: r, Graph: g})
 	return a
 }
 
@@ -277,14 +277,14 @@ func TestUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := Judge(h, Input{Project: p, Request: ask("cuda"), Unknown: "an old cargo"})
+	a := judgeIn(h, Input{Project: p, Request: ask("cuda"), Unknown: "an old cargo"})
 	if a.Unknown != "an old cargo" || len(a.Roots)+len(a.Units) > 0 || !a.Needs.CUDA || a.Stops {
 		t.Errorf("%+v", a)
 	}
 	if len(a.Findings) != 1 || a.Findings[0].ID != IDUnknown || !strings.Contains(a.Findings[0].Message, "an old cargo") {
 		t.Errorf("%+v", a.Findings)
 	}
-	if a := Judge(h, Input{Project: p}); len(a.Findings) != 1 || a.Findings[0].ID != IDUnknown {
+	if a := judgeIn(h, Input{Project: p}); len(a.Findings) != 1 || a.Findings[0].ID != IDUnknown {
 		t.Errorf("judged without any answer of cargo's: %+v", a.Findings)
 	}
 }

@@ -4,66 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
-	"gpubuild/buildenv/exit"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
-	"gpubuild/features/manifest"
-	"gpubuild/features/source"
 	"gpubuild/gpu"
 )
-
-// Input is what Judge decides from.
-type Input struct {
-	Project *manifest.Project
-	Request manifest.Request
-	Catalog *catalog.Catalog // nil: the embedded one
-	Graph   *graph.Graph
-	Unknown string      // why there is no graph
-	Alone   *graph.View // instead of a graph: a build as manifests alone show it
-	Strict  bool        // warnings stop, too
-	Missing []string    // GPU features that were asked for, and that no selected package declares: cargo was asked without them
-	Lint    bool        // nobody asked for this build: a feature that only counts together with another one does not stop it
-	Named   []string    // packages that compile kernels although nothing shows it, as gpubuild.toml says
-	Sources *Sources    // shared by several questions about one workspace; nil: read for this one
-}
-
-// Sources are the texts of packages, each read once.
-type Sources = source.Reader
-
-// NewSources prepares reading the packages of a workspace.
-func NewSources(h buildenv.Host, p *manifest.Project) *Sources {
-	if p == nil {
-		return source.NewReader(h, "")
-	}
-	return source.NewReader(h, p.Root)
-}
-
-// view is what a build links, with the sources of its packages at hand.
-type view struct {
-	*graph.View
-	src *source.Reader
-}
-
-// View is what the build links, to be explained.
-func (in Input) View(h buildenv.Host) (*graph.View, error) {
-	if in.Graph == nil && in.Alone == nil {
-		return nil, exit.Errorf(0, "", "cargo gives no unit graph: %s", in.Unknown)
-	}
-	return newView(h, in).View, nil
-}
-
-func newView(h buildenv.Host, in Input) *view {
-	if in.Sources == nil {
-		in.Sources = NewSources(h, in.Project)
-	}
-	v := &view{in.Alone, in.Sources}
-	if in.Alone == nil {
-		v.View = graph.NewView(h, in.Project, in.Catalog, in.Graph)
-	}
-	v.withOwn(in)
-	return v
-}
 
 // Reach is what a build links, what is wrong with it and what it needs.
 type Reach struct {

@@ -13,23 +13,64 @@ import (
 	"gpubuild/features/source"
 )
 
-// rules are tried in their order for each backend that was asked for; the first that applies is the answer.
-var rules = []struct {
+// rule is one row of the table.
+type rule[T any] struct {
 	name    string
-	applies func(k *rootJudge, g *group) bool
-	find    func(k *rootJudge, g *group) // nil: there is nothing to say
-}{
-	{"enabled", func(_ *rootJudge, g *group) bool {
-		return len(g.missed) == 0 && (len(g.request) > 0 || g.itself && (g.on() || len(g.off) == 0))
-	}, nil},
-	{"forced", func(_ *rootJudge, g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 },
-		func(k *rootJudge, g *group) { k.forced(g.anyway, g.asked[0]) }},
-	{"unreached", func(_ *rootJudge, g *group) bool { return len(g.off) > 0 && !g.on() }, (*rootJudge).unreached},
-	{"decided by a file", func(k *rootJudge, g *group) bool { return !g.on() && k.byFile(g) >= 0 }, (*rootJudge).file},
-	{"tests only", func(k *rootJudge, g *group) bool { return !g.on() && k.testsOnly(g) != "" }, (*rootJudge).tests},
-	{"nothing", func(k *rootJudge, g *group) bool { return !g.on() && k.turnsOn(g) == "" }, (*rootJudge).nothing},
-	{"undecided", func(_ *rootJudge, g *group) bool { return !g.on() }, (*rootJudge).undecidedOf},
-	{"partial", func(_ *rootJudge, g *group) bool { return len(g.missed) > 0 }, (*rootJudge).partial},
+	applies func(T) bool
+	find    func(T) // nil: there is nothing to say
+}
+
+// rules is the table of reach.md: what is judged, and by what.
+var rules struct {
+	backend []rule[*group]     // for each root and backend that was asked for: the first that applies is the answer
+	cudnn   []rule[*group]     // the same for cuDNN, which crates with CUDA code have besides
+	root    []rule[*rootJudge] // each that applies
+	cudarc  []rule[pinned]     // each that applies
+	cudarcs []rule[[]pinned]   // of all cudarcs of a build
+}
+
+func init() {
+	rules.backend = []rule[*group]{
+		{"enabled", func(g *group) bool {
+			return len(g.missed) == 0 && (len(g.request) > 0 || g.itself && (g.on() || len(g.off) == 0))
+		}, nil},
+		{"forced", func(g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 }, func(g *group) { g.forced(g.anyway, g.asked[0]) }},
+		{"unreached", func(g *group) bool { return len(g.off) > 0 && !g.on() }, (*group).unreached},
+		{"decided by a file", func(g *group) bool { return !g.on() && g.byFile() >= 0 }, (*group).file},
+		{"tests only", func(g *group) bool { return !g.on() && g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
+		{"nothing", func(g *group) bool { return !g.on() && g.turnsOn() == "" }, (*group).nothing},
+		{"undecided", func(g *group) bool { return !g.on() }, (*group).undecidedOf},
+		{"partial", func(g *group) bool { return len(g.missed) > 0 && g.cudnnAlone() == "" }, (*group).partial},
+	}
+	rules.cudnn = []rule[*group]{
+		{"cuDNN is off", func(g *group) bool { return len(g.request) == 0 && len(g.off) > 0 }, (*group).withoutCudnn},
+		{"cuDNN without CUDA", func(g *group) bool { return g.cudnnAlone() != "" }, (*group).withoutCUDA},
+	}
+	rules.root = []rule[*rootJudge]{
+		{"a name that may mean anything", func(k *rootJudge) bool { return len(k.groups) == 0 && len(k.loose) > 0 && !k.anyOn() }, (*rootJudge).looseNames},
+		{"forced, and not asked for", func(k *rootJudge) bool { return len(k.groups)+len(k.qualified) == 0 && !k.anyOn() }, (*rootJudge).unasked},
+		{"a library that is loaded decides", func(k *rootJudge) bool { return k.loadDynamic() >= 0 }, (*rootJudge).byLibrary},
+	}
+	rules.cudarc = []rule[pinned]{
+		{"no CUDA version", pinned.versionless, pinned.noVersion},
+		{"a variable and a feature", pinned.contradicted, pinned.twoByVariable},
+		{"two features", func(c pinned) bool { return c.linked && len(c.Pins) > 1 }, pinned.twoByFeature},
+	}
+	rules.cudarcs = []rule[[]pinned]{{"two versions", func(list []pinned) bool { return len(versions(list)) > 1 }, mixed}}
+}
+
+// first applies the first rule that applies, every each of them.
+func first[T any](list []rule[T], to T) {
+	at := slices.IndexFunc(list, func(r rule[T]) bool { return r.applies(to) })
+	if at >= 0 && list[at].find != nil {
+		list[at].find(to)
+	}
+}
+
+func every[T any](list []rule[T], to T) {
+	for i := range list {
+		first(list[i:i+1], to)
+	}
 }
 
 // rootJudge judges one root.
@@ -46,10 +87,12 @@ type rootJudge struct {
 	qualified []string       // asked of a named package: candle-core/cuda
 	request   *graph.Closure // of everything that the command line asks of this root
 	idle      []string       // of asked: those that enable nothing
+	cudnn     *group         // what was asked for of cuDNN; nil: nothing
 }
 
 // group is one backend that was asked for, with the linked GPU crates of it.
 type group struct {
+	*rootJudge
 	backend string
 	asked   []string
 	request []gpuCrate // on by the request
@@ -86,20 +129,21 @@ func (c gpuCrate) by(closure *graph.Closure) bool {
 	return slices.ContainsFunc(c.features(), closure.Has)
 }
 
-// asks sorts the features of the root by the backend that they mean.
-func (k *rootJudge) asks() {
-	n := &k.Nodes[k.r.Node]
+// rootOf is a root with the features that were asked for, by the backend that they mean.
+func (j *judge) rootOf(r *graph.Root) *rootJudge {
+	n := &j.Nodes[r.Node]
+	k := &rootJudge{judge: j, r: r, pkg: n.Pkg, label: n.Name}
 	var start []graph.Feature
 	take := func(backend, f string) {
 		at := slices.IndexFunc(k.groups, func(g *group) bool { return g.backend == backend })
 		if at < 0 {
-			at, k.groups = len(k.groups), append(k.groups, &group{backend: backend})
+			at, k.groups = len(k.groups), append(k.groups, &group{rootJudge: k, backend: backend})
 		}
 		k.groups[at].asked = append(k.groups[at].asked, f)
 	}
-	for _, f := range slices.Concat(n.Features, k.in.Missing) {
+	for _, f := range slices.Concat(n.Features, k.Input.Missing) {
 		named := k.ask.All || slices.Contains(k.ask.Plain, f) || slices.Contains(k.ask.Qualified[n.Name], f) ||
-			slices.Contains(k.in.Missing, f)
+			slices.Contains(k.Input.Missing, f)
 		backend, loose := k.ask.BackendOf(f, k.known)
 		if k.pkg != nil && k.pkg.Implicit(f) { // the name of a dependency
 			backend = ""
@@ -136,15 +180,13 @@ func (k *rootJudge) asks() {
 		k.groups = slices.DeleteFunc(k.groups, func(g *group) bool { return g.backend == manifest.AnyGPU })
 	}
 	k.request = k.Closure(k.r, start...)
-	for _, g := range k.groups {
-		k.sort(g)
-	}
 	for _, f := range n.Features { // asked for under another name: accelerated = ["candle-core/cuda"]
 		if len(k.asked) == 0 && k.pkg != nil && slices.Contains(k.ask.Plain, f) &&
 			k.path(graph.Feature{Node: k.r.Node, Name: f}).Reached {
 			k.asked = append(k.asked, f)
 		}
 	}
+	return k
 }
 
 // dependency is the linked node that a name of the command line means: a package's, or the root manifest's name for it.
@@ -159,32 +201,56 @@ func (k *rootJudge) dependency(name string) int {
 	return slices.IndexFunc(k.Nodes, func(n graph.Node) bool { return n.Name == name }) // of no root: it is in none of the sets below
 }
 
-// sort looks which linked GPU crates of a backend are on, and by what.
-func (k *rootJudge) sort(g *group) {
-	for _, c := range k.crates(g.backend) {
+// sort looks which linked GPU crates of each backend that was asked for are on, and by what.
+func (k *rootJudge) sort() {
+	for _, g := range k.groups {
+		g.sort()
+	}
+}
+
+func (g *group) sort() {
+	crates := g.crates(g.backend)
+	for _, c := range crates {
 		switch {
-		case c.node == k.r.Node && !k.compiles(c.node):
-		case c.node == k.r.Node && !c.on:
+		case c.node == g.r.Node && !g.compiles(c.node):
+		case c.node == g.r.Node && !c.on:
 		case !c.on:
 			g.off = append(g.off, c)
-		case c.node == k.r.Node || c.by(k.request):
+		case c.node == g.r.Node || c.by(g.rootJudge.request):
 			g.request = append(g.request, c)
 		default:
 			g.anyway = append(g.anyway, c)
 		}
 	}
-	c := k.Crate(k.r.Node)
+	c := g.Crate(g.r.Node)
 	g.itself = c != nil && (c.CUDA() || family(c.Backend) == g.backend) && len(g.request) == 0
 	if g.on() && g.backend == manifest.AnyGPU { // it may mean any: those of the others are not missed
 		g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool {
 			return !slices.ContainsFunc(slices.Concat(g.request, g.anyway), func(o gpuCrate) bool { return o.backend == c.backend })
 		})
 	}
-	if !g.on() && k.devOnly(g.asked) != "" { // what only tests have says nothing of what merely could forward
-		g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool { return k.Crate(c.node) == nil })
+	if !g.on() && g.devOnly() != "" { // what only tests have says nothing of what merely could forward
+		g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool { return g.Crate(c.node) == nil })
 	}
 	if g.on() {
 		g.missed = slices.DeleteFunc(slices.Clone(g.off), func(c gpuCrate) bool { return c.lost == "" })
+	}
+	asked := cudnnOf(g.asked)
+	if g.backend != manifest.CUDA || len(asked) == 0 {
+		return
+	}
+	g.cudnn = &group{rootJudge: g.rootJudge, backend: manifest.CUDA, asked: asked}
+	for _, c := range crates {
+		known, on := g.Crate(c.node), c.on
+		if known == nil || known.Role != catalog.Gated || c.node == g.r.Node || !g.Declares(c.node, "cudnn") {
+			continue
+		}
+		switch c.gate = []string{"cudnn"}; {
+		case slices.Contains(g.Nodes[c.node].Features, "cudnn"):
+			g.cudnn.request = append(g.cudnn.request, c)
+		case on: // else the rules for CUDA have said it
+			g.cudnn.off = append(g.cudnn.off, c)
+		}
 	}
 }
 
@@ -250,7 +316,7 @@ func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 // forwarder is a package of the user's whose feature leads to a GPU crate by its manifest: off while that feature is; once it is on, the
 // crate speaks for it.
 func (k *rootJudge) forwarder(i int, backend string) (c gpuCrate, is bool) {
-	p := k.ManifestOf(i)
+	p := k.Nodes[i].Pkg
 	if p == nil || !k.Nodes[i].Local || i == k.r.Node || k.ahead {
 		return c, false
 	}
@@ -267,7 +333,7 @@ func (k *rootJudge) forwarder(i int, backend string) (c gpuCrate, is bool) {
 			continue
 		}
 		c.gate = append(c.gate, f)
-		if t := k.src.TestsOf(p, f); len(t.Code) > 0 {
+		if t := k.tests[testedFeature{p, f}]; len(t.Code) > 0 {
 			c.lost = fmt.Sprintf("its code (%s) is not compiled", place(t.Code[0]))
 		}
 	}
@@ -278,8 +344,8 @@ func (k *rootJudge) forwarder(i int, backend string) (c gpuCrate, is bool) {
 func (k *rootJudge) possible(p *manifest.Package) *rootJudge {
 	known := k.ways[p]
 	if known == nil {
-		j := *k.judge
-		j.view = &view{graph.Possible(k.Host, k.Project, k.Catalog, p), k.src}
+		j, facts := *k.judge, *k.Facts
+		j.Facts, facts.View = &facts, graph.Possible(k.Project, k.Catalog, p)
 		known = &rootJudge{judge: &j, r: &j.Roots[0], pkg: p, ahead: true}
 		k.ways[p] = known
 	}
@@ -294,37 +360,33 @@ func family(backend string) string {
 	return backend
 }
 
-// apply applies the rules to each backend that was asked for.
+// apply applies the rules to a root.
 func (k *rootJudge) apply() {
 	for _, g := range k.groups {
-		for _, rule := range rules {
-			if rule.applies(k, g) {
-				if rule.find != nil {
-					rule.find(k, g)
-				}
-				break
-			}
-		}
+		first(rules.backend, g)
 		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {
 			k.idle = append(k.idle, g.asked...)
 		}
-		if cudnn := cudnnOf(g.asked); g.backend == manifest.CUDA && len(cudnn) > 0 {
-			k.cudnn(cudnn)
+		if g.cudnn != nil {
+			first(rules.cudnn, g.cudnn)
 		}
 	}
-	if len(k.groups) > 0 {
-		return
-	}
-	all := k.crates(manifest.AnyGPU)
-	on := slices.ContainsFunc(all, func(c gpuCrate) bool { return c.on && c.node != k.r.Node && c.by(k.request) })
-	if len(k.loose) > 0 && !on {
-		k.find(k.finding(IDUndecided, k.loose[0],
-			"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)", quoted(k.loose), k.label))
-		k.idle = append(k.idle, k.loose...)
-	}
-	if len(k.qualified) == 0 && !on {
-		k.forced(slices.DeleteFunc(k.crates(manifest.CUDA), func(c gpuCrate) bool { return !c.on || c.node == k.r.Node }), "")
-	}
+	every(rules.root, k)
+}
+
+// anyOn reports whether the request turns a linked GPU crate on.
+func (k *rootJudge) anyOn() bool {
+	return slices.ContainsFunc(k.crates(manifest.AnyGPU), func(c gpuCrate) bool { return c.on && c.node != k.r.Node && c.by(k.request) })
+}
+
+func (k *rootJudge) looseNames() {
+	k.find(k.finding(IDUndecided, k.loose[0],
+		"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)", quoted(k.loose), k.label))
+	k.idle = append(k.idle, k.loose...)
+}
+
+func (k *rootJudge) unasked() {
+	k.forced(slices.DeleteFunc(k.crates(manifest.CUDA), func(c gpuCrate) bool { return !c.on || c.node == k.r.Node }), "")
 }
 
 func cudnnOf(asked []string) []string {
@@ -333,87 +395,79 @@ func cudnnOf(asked []string) []string {
 
 // compiles reports whether the build script of a node's package compiles kernels.
 func (k *rootJudge) compiles(i int) bool {
-	p, c := k.ManifestOf(i), k.Crate(i)
-	return p != nil && k.scriptDoes(p).compiles() || c != nil && c.Role == catalog.Carrier
+	c := k.Crate(i)
+	return k.does[k.Nodes[i].Pkg].compiles() || c != nil && c.Role == catalog.Carrier
 }
 
 // unreached: GPU crates are linked, and the request turns none of them on.
-func (k *rootJudge) unreached(g *group) {
-	f := k.finding(IDUnreached, g.asked[0], "%s of %s %s not enable %s", quoted(g.asked), k.label, verb(g.asked, "does", "do"),
-		k.crateNames(g.off))
-	if at := k.ownCode(g); at != "" {
+func (g *group) unreached() {
+	f := g.finding(IDUnreached, g.asked[0], "%s of %s %s not enable %s", quoted(g.asked), g.label, verb(g.asked, "does", "do"),
+		g.crateNames(g.off))
+	if at := g.ownCode(); at != "" {
 		f.Message += fmt.Sprintf(" (although %s %s %s)", verb(g.asked, "it", "they"), verb(g.asked, "compiles", "compile"), at)
 	}
 	off := g.off
 	for _, c := range g.off {
-		if len(cudnnOf(g.asked)) > 0 && k.Crate(c.node) != nil && k.Declares(c.node, "cudnn") {
+		if len(cudnnOf(g.asked)) > 0 && g.Crate(c.node) != nil && g.Declares(c.node, "cudnn") {
 			c.gate = []string{"cudnn"}
 			off = append(off, c)
 		}
 	}
-	k.fix(&f, g, off)
-	k.find(f)
+	g.fix(&f, off)
+	g.find(f)
 }
 
 // partial: some GPU crates are on, and others whose code is missed are off.
-func (k *rootJudge) partial(g *group) {
-	f := k.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), k.label, verb(g.asked, "leaves", "leave"),
-		k.crateNames(g.missed), map[bool]string{true: "its", false: "their"}[len(g.missed) == 1], title(g.missed[0].backend))
+func (g *group) partial() {
+	f := g.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), g.label, verb(g.asked, "leaves", "leave"),
+		g.crateNames(g.missed), map[bool]string{true: "its", false: "their"}[len(g.missed) == 1], title(g.missed[0].backend))
 	if len(g.missed) == 1 {
 		f.Message += ": " + g.missed[0].lost
 	}
 	f.Evidence += "; " + g.missed[0].lost
-	k.fix(&f, g, g.missed)
-	k.find(f)
+	g.fix(&f, g.missed)
+	g.find(f)
 }
 
-// cudnn judges features that mean cuDNN: it must be on where crates have it, and is of no use where the root's own CUDA code is off.
-func (k *rootJudge) cudnn(asked []string) {
-	var off []gpuCrate
-	on := false
-	for _, c := range k.crates(manifest.CUDA) {
-		if known := k.Crate(c.node); known == nil || known.Role != catalog.Gated || c.node == k.r.Node || !k.Declares(c.node, "cudnn") {
-			continue
-		}
-		switch {
-		case slices.Contains(k.Nodes[c.node].Features, "cudnn"):
-			on = true
-		case c.on: // else the rules for CUDA have said it
-			off = append(off, gpuCrate{node: c.node, backend: manifest.CUDA, gate: []string{"cudnn"}})
-		}
+// withoutCudnn: cuDNN was asked for, and is on in no crate that has it.
+func (g *group) withoutCudnn() {
+	f := g.finding(IDUnreached, g.asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(g.asked),
+		g.label, g.crateNames(g.off))
+	g.fix(&f, g.off)
+	g.find(f)
+}
+
+// cudnnAlone is what is lost where cuDNN is on and the root's own CUDA code is off; empty where nothing is.
+func (g *group) cudnnAlone() (lost string) {
+	n := &g.Nodes[g.r.Node]
+	if g.cudnn != nil {
+		g = g.cudnn
 	}
-	if !on && len(off) > 0 {
-		f := k.finding(IDUnreached, asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(asked),
-			k.label, k.crateNames(off))
-		k.fix(&f, &group{backend: manifest.CUDA, asked: asked}, off)
-		k.find(f)
+	if len(cudnnOf(g.asked)) == 0 || g.pkg == nil || !n.Local || !g.pkg.Declares("cuda") || slices.Contains(n.Features, "cuda") || len(g.request) == 0 {
+		return ""
 	}
-	n := &k.Nodes[k.r.Node]
-	if k.pkg == nil || !n.Local || !k.pkg.Declares("cuda") || slices.Contains(n.Features, "cuda") || !on {
-		return
-	}
-	lost := k.code(graph.Feature{Node: k.r.Node, Name: "cuda"})
-	own := k.Closure(k.r, graph.Feature{Node: k.r.Node, Name: "cuda"})
-	for _, c := range k.crates(manifest.CUDA) {
-		if !c.on && c.lost != "" && c.by(own) {
-			lost = cmp.Or(lost, k.name(c.node)+": "+c.lost)
+	cuda := graph.Feature{Node: g.r.Node, Name: "cuda"}
+	lost, own := g.code(cuda), g.Closure(g.r, cuda)
+	for _, c := range g.crates(manifest.CUDA) {
+		if lost == "" && !c.on && c.lost != "" && c.by(own) {
+			lost = g.name(c.node) + ": " + c.lost
 		}
 	}
-	if lost == "" {
-		return
-	}
-	f := k.finding(IDCudnnAlone, asked[0], "%s of %s does not enable `cuda`: CUDA code is not compiled (%s)", quoted(asked), k.label, lost)
-	if k.in.Lint {
+	return lost
+}
+
+func (g *group) withoutCUDA() {
+	f := g.finding(IDCudnnAlone, g.asked[0], "%s of %s does not enable `cuda`: CUDA code is not compiled (%s)", quoted(g.asked), g.label,
+		g.cudnnAlone())
+	if g.Input.Lint {
 		f.become(IDPartial)
 	}
-	if k.Project != nil && k.Project.IsMember(k.pkg) && !strings.Contains(asked[0], "/") {
-		k.offer(&f, [][]edge{{{k.pkg, asked[0], "cuda", 0}}})
+	if g.Project.IsMember(g.pkg) && !strings.Contains(g.asked[0], "/") {
+		g.offer(&f, [][]edge{{{g.pkg, g.asked[0], "cuda", 0}}})
 	} else {
 		f.Ask = []string{"cuda"}
 	}
-	// it says the same
-	k.out.Findings = slices.DeleteFunc(k.out.Findings, func(o Finding) bool { return o.ID == IDPartial && o.Root == k.label })
-	k.find(f)
+	g.find(f)
 }
 
 // forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.
@@ -449,40 +503,34 @@ func (k *rootJudge) forced(on []gpuCrate, asked string) {
 }
 
 // of is what the features of a group turn on, and not what others do.
-func (k *rootJudge) of(g *group) *graph.Closure {
+func (g *group) of() *graph.Closure {
 	if strings.Contains(g.asked[0], "/") {
-		return k.request
+		return g.rootJudge.request
 	}
 	var start []graph.Feature
 	for _, f := range g.asked {
-		start = append(start, graph.Feature{Node: k.r.Node, Name: f})
+		start = append(start, graph.Feature{Node: g.r.Node, Name: f})
 	}
-	return k.Closure(k.r, start...)
+	return g.Closure(g.r, start...)
 }
 
 // code is where a package tests a feature of its own; empty where it does not, but for tests.
 func (k *rootJudge) code(f graph.Feature) string {
-	p := k.ManifestOf(f.Node)
-	if p == nil || f.Name == "" {
-		return ""
-	}
-	switch t := k.src.TestsOf(p, f.Name); {
-	case len(t.Code) > 0:
+	t := k.tests[testedFeature{k.Nodes[f.Node].Pkg, f.Name}]
+	if len(t.Code) > 0 {
 		return place(t.Code[0])
-	case t.Script:
-		return k.Host.Base(p.BuildScript)
 	}
-	return ""
+	return t.Script
 }
 
 // ownCode names the first place where code of the user's linked packages is compiled by what was asked for.
-func (k *rootJudge) ownCode(g *group) string {
-	for _, f := range k.of(g).Features() {
-		at := k.code(f)
+func (g *group) ownCode() string {
+	for _, f := range g.of().Features() {
+		at := g.code(f)
 		switch {
-		case at == "" || !k.Nodes[f.Node].Local || k.Crate(f.Node) != nil:
-		case f.Node != k.r.Node:
-			return k.Nodes[f.Node].Name + "/" + at
+		case at == "" || !g.Nodes[f.Node].Local || g.Crate(f.Node) != nil:
+		case f.Node != g.r.Node:
+			return g.Nodes[f.Node].Name + "/" + at
 		default:
 			return at
 		}
@@ -493,79 +541,77 @@ func (k *rootJudge) ownCode(g *group) string {
 func place(p source.Place) string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
 
 // testsOnly says why features count in tests, benchmarks and examples only, or in a program of their own; empty where they do not.
-func (k *rootJudge) testsOnly(g *group) string {
-	if k.pkg == nil {
+func (g *group) testsOnly() string {
+	if g.pkg == nil {
 		return ""
 	}
 	only := verb(g.asked, "counts", "count") + " in tests, benchmarks and examples only"
-	if dev := k.devOnly(g.asked); dev != "" {
+	if dev := g.devOnly(); dev != "" {
 		return only + ": " + dev + " is a dev-dependency"
 	}
 	tested := false
 	for _, f := range g.asked {
-		if program := k.pkg.Required(f); program != "" {
+		if program := g.pkg.Required(f); program != "" {
 			return verb(g.asked, "is", "are") + " for the program " + program
 		}
-		t := k.src.TestsOf(k.pkg, f)
-		tested = tested || len(t.Tests) > 0 && !t.Any()
+		t := g.tests[testedFeature{g.pkg, f}]
+		tested = tested || len(t.Tests) > 0 && len(t.Code) == 0 && t.Script == ""
 	}
-	if tested && k.turnsOn(g) == "" {
+	if tested && g.turnsOn() == "" {
 		return only
 	}
 	return ""
 }
 
-func (k *rootJudge) tests(g *group) { k.note(g, k.testsOnly(g)) }
-
 // note is about features of which the graph alone does not say whether they are right.
-func (k *rootJudge) note(g *group, says string) {
-	k.undecided = true
-	k.find(k.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), k.label, says))
+func (g *group) note(says string) {
+	g.undecided = true
+	g.find(g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, says))
 }
 
 // undecidedOf: no GPU crate is linked, and the features turn something else on.
-func (k *rootJudge) undecidedOf(g *group) {
-	k.note(g, fmt.Sprintf("%s %s; no GPU crate for %s is linked", verb(g.asked, "enables", "enable"), k.turnsOn(g), title(g.backend)))
+func (g *group) undecidedOf() {
+	g.note(fmt.Sprintf("%s %s; no GPU crate for %s is linked", verb(g.asked, "enables", "enable"), g.turnsOn(), title(g.backend)))
 }
 
 // nothing: no GPU crate is linked, and the features enable nothing.
-func (k *rootJudge) nothing(g *group) {
-	f := k.finding(IDUnreached, g.asked[0], "%s of %s %s nothing", quoted(g.asked), k.label, verb(g.asked, "enables", "enable"))
-	k.fixNothing(&f, g)
-	if k.pkg != nil && k.in.Lint { // nobody asked for it without what its edges wait for: another feature, another target
-		if _, edges := k.pkg.Closure(g.asked); len(edges) > 0 {
+func (g *group) nothing() {
+	f := g.finding(IDUnreached, g.asked[0], "%s of %s %s nothing", quoted(g.asked), g.label, verb(g.asked, "enables", "enable"))
+	g.fixNothing(&f)
+	if g.pkg != nil && g.Input.Lint { // nobody asked for it without what its edges wait for: another feature, another target
+		if _, edges := g.pkg.Closure(g.asked); len(edges) > 0 {
 			f.become(IDConditional)
 		}
 	}
-	if g.backend == manifest.Metal && k.Host.OS != "darwin" { // what it would enable is no part of this build
+	if g.backend == manifest.Metal && g.os != "darwin" { // what it would enable is no part of this build
 		f.become(IDUndecided)
 	}
-	k.judge.idle = append(k.judge.idle, idleRoot{finding: f, platform: k.Nodes[k.r.Node].Platform})
+	g.judge.idle = append(g.judge.idle, idleRoot{finding: f, platform: g.Nodes[g.r.Node].Platform})
 }
 
 // turnsOn names what features do turn on where no GPU crate of their backend is linked: code of packages, other packages, a GPU crate of
 // another backend.
-func (k *rootJudge) turnsOn(g *group) string {
+func (g *group) turnsOn() string {
 	var what []string
-	for _, f := range k.of(g).Features() {
-		crate, name, code := k.Crate(f.Node), k.name(f.Node), k.code(f)
-		if f.Node == k.r.Node {
+	for _, f := range g.of().Features() {
+		crate, name, code := g.Crate(f.Node), g.name(f.Node), g.code(f)
+		if f.Node == g.r.Node {
 			crate = nil
 		}
 		switch {
-		case f.Node == k.r.Node && f.Name == "default":
+		case f.Node == g.r.Node && f.Name == "default":
 			continue
 		case crate != nil && (crate.Role == catalog.FalseFriend || crate.Role == catalog.Monitor):
 			name += " only (" + crate.Notes + ")"
 		case crate != nil && crate.Backends[f.Name] != "":
 			name = crate.Backends[f.Name] + " in " + name
 		case f.Name == "":
-		case k.ManifestOf(f.Node) == nil:
+		case g.Nodes[f.Node].Pkg == nil:
 			name = "`" + f.Name + "` of " + name + ", of which nothing is known"
 		case code == "":
 			continue
 		default:
-			name = "code of its own (" + k.Nodes[f.Node].Name + ": " + code + ")"
+			name = "code of its own (" + g.Nodes[f.Node].Name + ": " + code + ")"
 		}
 		what = manifest.Union(what, []string{name})
 	}
@@ -573,13 +619,13 @@ func (k *rootJudge) turnsOn(g *group) string {
 }
 
 // devOnly is a dev-dependency to which features of the root lead, and to nothing else; empty where there is none.
-func (k *rootJudge) devOnly(asked []string) (found string) {
-	if k.pkg == nil {
+func (g *group) devOnly() (found string) {
+	if g.pkg == nil {
 		return ""
 	}
-	_, edges := k.pkg.Closure(asked)
+	_, edges := g.pkg.Closure(g.asked)
 	for _, e := range edges {
-		for _, d := range k.pkg.Dependencies {
+		for _, d := range g.pkg.Dependencies {
 			switch {
 			case d.Key != e.Dep:
 			case d.Kind != manifest.Dev:
@@ -594,26 +640,26 @@ func (k *rootJudge) devOnly(asked []string) (found string) {
 
 // mayApply reports whether a table of dependencies may be for what is built here; only cargo knows.
 func (k *rootJudge) mayApply(target string) bool {
-	return target == "" || strings.Contains(target, k.Host.OS) || strings.Contains(target, "unix") && k.Host.OS != "windows" ||
+	return target == "" || strings.Contains(target, k.os) || strings.Contains(target, "unix") && k.os != "windows" ||
 		strings.Contains(target, "not(")
 }
 
 // byFile is the linked crate whose libtorch decides; -1 where there is none.
-func (k *rootJudge) byFile(g *group) int {
+func (g *group) byFile() int {
 	if g.backend != manifest.CUDA && g.backend != manifest.AnyGPU {
 		return -1
 	}
-	return slices.IndexFunc(k.r.Linked, func(i int) bool { c := k.Crate(i); return c != nil && c.Role == catalog.ByFile })
+	return slices.IndexFunc(g.r.Linked, func(i int) bool { c := g.Crate(i); return c != nil && c.Role == catalog.ByFile })
 }
 
 // file says what decides where libtorch is linked.
-func (k *rootJudge) file(g *group) {
-	f := k.finding(IDByFile, g.asked[0], "`%s` of %s does not decide: %s", g.asked[0], k.label, k.Crate(k.r.Linked[k.byFile(g)]).Notes)
-	for _, i := range k.r.Linked {
-		if k.Nodes[i].Name != "torch-sys" {
+func (g *group) file() {
+	f := g.finding(IDByFile, g.asked[0], "`%s` of %s does not decide: %s", g.asked[0], g.label, g.Crate(g.r.Linked[g.byFile()]).Notes)
+	for _, i := range g.r.Linked {
+		if g.Nodes[i].Name != "torch-sys" {
 			continue
 		}
-		t := k.src.LibtorchOf(k.Nodes[i].Features)
+		t := g.torch[i]
 		f.Message += "; " + t.Says
 		if t.CPU {
 			f.become(IDFileCPU)
@@ -621,17 +667,20 @@ func (k *rootJudge) file(g *group) {
 		}
 		break
 	}
-	k.find(f)
+	g.find(f)
 }
 
-// loadDynamic says where a library that is loaded decides.
-func (k *rootJudge) loadDynamic() {
-	for _, i := range k.r.Linked {
-		if n := &k.Nodes[i]; n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic") {
-			k.find(k.finding(IDLoadDynamic, "",
-				"%s is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used", k.name(i)))
-		}
-	}
+// loadDynamic is an ort that loads a library, which decides; -1 where none does.
+func (k *rootJudge) loadDynamic() int {
+	return slices.IndexFunc(k.r.Linked, func(i int) bool {
+		n := &k.Nodes[i]
+		return n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic")
+	})
+}
+
+func (k *rootJudge) byLibrary() {
+	k.find(k.finding(IDLoadDynamic, "", "%s is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used",
+		k.name(k.r.Linked[k.loadDynamic()])))
 }
 
 // paths lists for each feature that was asked for by which edges it turned a GPU crate on, or where it ends.
@@ -685,7 +734,7 @@ func (k *rootJudge) path(from graph.Feature) graph.Why {
 // finding is about a feature of the root's package.
 func (k *rootJudge) finding(id, feature, format string, a ...any) Finding {
 	f := newFinding(id, format, a...)
-	if f.Root = k.label; k.in.Alone != nil {
+	if f.Root = k.label; k.Input.Alone != nil {
 		f.Evidence = "manifests"
 	}
 	if k.pkg != nil {

@@ -70,19 +70,19 @@ func cmakeReads() []string {
 }
 
 // scriptOf says what the build script of a node needs.
-func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
-	n, c := &j.Nodes[i], j.Crate(i)
+func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
+	n, c := &f.Nodes[i], f.Crate(i)
 	var s scriptFacts
 	switch {
 	case n.Name == "cudarc":
-		return j.cudarcScript(i)
+		return f.cudarcScript(n.Features)
 	case c != nil && (c.Role == catalog.Carrier || c.Role == catalog.Gated && c.On(n.Features) ||
 		c.Role == catalog.ByFile) && c.Script != nil:
 		s.take(c)
 		if !slices.Contains(n.Features, "cudnn") {
 			delete(s.needs, cudnnLibs)
 		}
-		if text := j.src.Text(from.Source); text != "" {
+		if text := src.Text(from.Source); text != "" {
 			s.max = source.NewestKnown(text)
 			if !source.Downloads(text) {
 				delete(s.needs, "network")
@@ -97,9 +97,9 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	// Whatever a package is called and wherever it comes from, a script that runs nvcc makes it a GPU package; one of another's that only
 	// mentions CUDA does not.
 	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda") ||
-		j.runsNvcc(from, j.DirOf(i)) || source.NamesLibDir(j.src.Text(from.Source))
+		src.runsNvcc(from, n.Dir) || source.NamesLibDir(src.Text(from.Source))
 	for _, h := range from.Helpers {
-		if hc := j.Catalog.Crate(h); hc != nil && hc.Role == catalog.Helper {
+		if hc := catalog.Default().Crate(h); hc != nil && hc.Role == catalog.Helper {
 			s.take(hc)
 			delete(s.needs, cudnnLibs)
 			s.ptx = true
@@ -109,7 +109,7 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	if !gpu {
 		return s
 	}
-	script := j.src.TextOf(from, j.DirOf(i))
+	script := src.TextOf(from, n.Dir)
 	if script.Own == "" {
 		return s
 	}
@@ -118,14 +118,14 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	case source.CompilesByCC(text):
 		s.add(nvcc, cudaLibs, "cc")
 		s.reads("NVCC") // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
-		s.why = script.File(j.src, source.CompilesByCC) + " compiles CUDA with cc"
+		s.why = script.File(src.Reader, source.CompilesByCC) + " compiles CUDA with cc"
 	case source.NamesNvcc(text):
 		s.add(nvcc)
 		if source.LinksCUDA(text) {
 			s.add(cudaLibs)
 		}
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
-		s.why = script.File(j.src, source.NamesNvcc) + " calls nvcc"
+		s.why = script.File(src.Reader, source.NamesNvcc) + " calls nvcc"
 	case slices.Contains(from.Helpers, "cmake") && strings.Contains(text, "cmake") &&
 		(slices.Contains(n.Features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
 		s.add(cmake, nvcc, cudaLibs)
@@ -134,12 +134,12 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 		s.why = "its build script runs CMake with CUDA"
 	case source.LinksCUDA(text):
 		s.add(cudaLibs)
-		s.why = script.File(j.src, source.LinksCUDA) + " links libraries of the toolkit"
+		s.why = script.File(src.Reader, source.LinksCUDA) + " links libraries of the toolkit"
 	}
 	if s.machine() {
 		s.reads(script.Variables()...)
 		for _, root := range from.Locals { // dir/src/lib.rs
-			s.sources = manifest.Union(s.sources, []string{j.Host.Dir(j.Host.Dir(root))})
+			s.sources = manifest.Union(s.sources, []string{src.host.Dir(src.host.Dir(root))})
 		}
 	}
 	return s
@@ -148,40 +148,47 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 func runsNvcc(text string) bool { return source.NamesNvcc(text) || source.CompilesByCC(text) }
 
 // runsNvcc says whether a build script of somebody else's runs nvcc, itself or by what it runs.
-func (j *judge) runsNvcc(from source.Script, dir string) bool {
-	text := j.src.Text(from.Source)
-	return runsNvcc(text) || source.LeadsOn(text) && runsNvcc(j.src.TextOf(source.Script{Source: from.Source}, dir).All)
+func (s *Sources) runsNvcc(from source.Script, dir string) bool {
+	text := s.Text(from.Source)
+	return runsNvcc(text) || source.LeadsOn(text) && runsNvcc(s.TextOf(source.Script{Source: from.Source}, dir).All)
 }
 
-// scriptNode is what the build script of a node needs, by the graph or, without one, by the manifest; false where it has none.
-func (j *judge) scriptNode(i int) (s scriptFacts, has bool) {
-	n, c, p := &j.Nodes[i], j.Crate(i), j.ManifestOf(i)
-	var from source.Script
-	if p != nil {
-		from = j.scriptFile(p, n.Features)
+// readScripts reads what the build scripts of nodes need, by the graph or, without one, by the manifest.
+func (f *Facts) readScripts(src *Sources, nodes []int) {
+	known := map[string]*scriptFacts{}
+	for _, i := range nodes {
+		n, c := &f.Nodes[i], f.Crate(i)
+		var path string
+		var has bool
+		switch {
+		case f.Graph != nil:
+			path, has = f.Graph.Script(i)
+		case n.Pkg == nil:
+			has = c != nil && c.Script != nil
+		default:
+			path, has = n.Pkg.BuildScript, n.Pkg.BuildScript != "" && (n.Local || c != nil || slices.Contains(n.Features, "cuda"))
+		}
+		if !has {
+			continue
+		}
+		key := fmt.Sprint(n.ID, n.Name, n.Platform, n.Features)
+		if known[key] == nil {
+			from := source.Script{Source: path}
+			if n.Pkg != nil {
+				from = src.scriptFile(n.Pkg, n.Features)
+				from.Source = path
+			}
+			s := f.scriptOf(src, i, from)
+			known[key] = &s
+		}
+		f.scripts[i] = known[key]
 	}
-	switch {
-	case j.Graph != nil:
-		from.Source, has = j.Graph.Script(i)
-	case p == nil:
-		has = c != nil && c.Script != nil
-	default:
-		has = p.BuildScript != "" && (n.Local || c != nil || slices.Contains(n.Features, "cuda"))
-	}
-	if !has {
-		return s, false
-	}
-	key := fmt.Sprint(n.ID, n.Name, n.Platform, n.Features)
-	if _, known := j.scripts[key]; !known {
-		j.scripts[key] = j.scriptOf(i, from)
-	}
-	return j.scripts[key], true
 }
 
 // scriptFile is the build script of a package with all that it uses: the names of its build-dependencies, but for optional ones that
 // no feature brings in, and the sources of those that are the user's own or that name nvcc for a package of the user's.
-func (v *view) scriptFile(p *manifest.Package, features []string) source.Script {
-	s := source.Script{Source: p.BuildScript}
+func (s *Sources) scriptFile(p *manifest.Package, features []string) source.Script {
+	out := source.Script{Source: p.BuildScript}
 	_, edges := p.Closure(features)
 	seen := map[*manifest.Package]bool{p: true}
 	var walk func(p *manifest.Package, kind string)
@@ -191,28 +198,25 @@ func (v *view) scriptFile(p *manifest.Package, features []string) source.Script 
 				!slices.ContainsFunc(edges, func(e manifest.Edge) bool { return e.Dep == d.Key }) {
 				continue
 			}
-			s.Helpers = manifest.Union(s.Helpers, []string{d.Package})
-			to := v.Project.Declaring(p, d)
+			out.Helpers = manifest.Union(out.Helpers, []string{d.Package})
+			to := s.project.Declaring(p, d)
 			if to == nil || seen[to] {
 				continue
 			}
 			seen[to] = true
-			lib := v.Host.Join(to.Dir, "src", "lib.rs")
+			lib := s.host.Join(to.Dir, "src", "lib.rs")
 			for _, t := range to.Targets {
 				if slices.Contains(t.Kind, "lib") {
 					lib = t.SrcPath
 				}
 			}
-			local := func(p *manifest.Package) bool { return v.Project.Local(p.Dir) == p }
-			switch {
-			case local(to):
-				s.Locals = append(s.Locals, lib)
-				walk(to, manifest.Normal)
-			case kind == manifest.Build && local(p) && v.Catalog.Crate(to.Name) == nil && source.NamesNvcc(v.src.Modules(lib)):
-				s.Locals = append(s.Locals, lib)
+			local := func(p *manifest.Package) bool { return s.project.Local(p.Dir) == p }
+			if local(to) || kind == manifest.Build && local(p) && catalog.Default().Crate(to.Name) == nil && source.NamesNvcc(s.Modules(lib)) {
+				out.Locals = append(out.Locals, lib)
 			}
+			walk(to, manifest.Normal)
 		}
 	}
 	walk(p, manifest.Build)
-	return s
+	return out
 }

@@ -702,7 +702,7 @@ func TestShapesStored(t *testing.T) {
 // checkWork compares whether there is GPU work. The quick look may say yes wrongly, never no.
 func checkWork(t *testing.T, h buildenv.Host, p *manifest.Project, g *graph.Graph, r manifest.Request, want bool) {
 	t.Helper()
-	a := Judge(h, Input{Project: p, Request: r, Graph: g})
+	a := judgeIn(h, Input{Project: p, Request: r, Graph: g})
 	r.Scripts = Scripts(h, p)
 	switch quick, why := p.GPUWork(r); {
 	case a.GPUWork() != want:
@@ -724,7 +724,7 @@ func check(
 	stops, strict bool,
 ) {
 	t.Helper()
-	a := Judge(h, Input{Project: p, Request: r, Graph: g})
+	a := judgeIn(h, Input{Project: p, Request: r, Graph: g})
 	root := ""
 	if name, rest, ok := strings.Cut(reach, ": "); ok {
 		root, reach = name, rest
@@ -757,7 +757,7 @@ func check(
 	if a.Stops != stops {
 		t.Errorf("stops %v, want %v", a.Stops, stops)
 	}
-	if s := Judge(h, Input{Project: p, Request: r, Graph: g, Strict: true}); s.Stops != strict {
+	if s := judgeIn(h, Input{Project: p, Request: r, Graph: g, Strict: true}); s.Stops != strict {
 		t.Errorf("strict: stops %v, want %v", s.Stops, strict)
 	}
 	if t.Failed() {

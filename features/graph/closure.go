@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 )
@@ -59,7 +58,7 @@ func (c *Closure) push(f Feature, from int, manifest string, line int) {
 	if _, known := c.at[f]; known {
 		return
 	}
-	if f.Name != "" && c.view.ManifestOf(f.Node) != nil && !c.view.Declares(f.Node, f.Name) {
+	if f.Name != "" && c.view.Nodes[f.Node].Pkg != nil && !c.view.Declares(f.Node, f.Name) {
 		return
 	}
 	text := c.view.Nodes[f.Node].Name
@@ -77,7 +76,7 @@ func (c *Closure) push(f Feature, from int, manifest string, line int) {
 
 func (c *Closure) expand(at int) {
 	v, here := c.view, c.list[at]
-	p := v.edgesOf(here.Node)
+	p := v.Nodes[here.Node].edges
 	if p == nil {
 		return
 	}
@@ -104,7 +103,7 @@ func (c *Closure) expand(at int) {
 			c.push(Feature{here.Node, e.Feature}, at, p.Manifest, line)
 			continue
 		}
-		if e.Feature != "" && !e.Weak && p.Implicit(e.Dep) && e.Dep != here.Name {
+		if e.Feature != "" && !e.Weak && p.Optional(e.Dep) && p.Declares(e.Dep) {
 			c.push(Feature{here.Node, e.Dep}, at, p.Manifest, line)
 		}
 		for _, d := range p.Dependencies {
@@ -145,19 +144,19 @@ func (c *Closure) linked(node int, d manifest.Dependency) int {
 
 // Possible is everything that manifests let some packages link, for whatever target and with whatever features; none is on. It has a root
 // for each package.
-func Possible(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, members ...*manifest.Package) *View {
-	v := &View{Host: h, Project: p, Catalog: known, files: map[string]*manifest.Package{}, possible: true}
+func Possible(p *manifest.Project, known *catalog.Catalog, members ...*manifest.Package) *View {
+	v := &View{Project: p, Catalog: known, possible: true}
 	at := map[string]int{} // by manifest, or by name where there is none
 	node := func(d manifest.Dependency, pkg *manifest.Package) int {
 		key, n := d.Package, Node{Name: d.Package, Version: strings.TrimLeft(d.Version, "=^~>< ")}
 		if pkg != nil {
 			key = pkg.Manifest
-			n = Node{ID: key, Name: pkg.Name, Version: pkg.Version, Dir: pkg.Dir, Local: p.Local(pkg.Dir) == pkg, pkg: pkg}
+			n = Node{ID: key, Name: pkg.Name, Version: pkg.Version, Dir: pkg.Dir, Local: p.Local(pkg.Dir) == pkg, Pkg: pkg}
 		}
 		i, seen := at[key]
 		if !seen {
-			i = len(v.Nodes)
-			at[key], v.Nodes = i, append(v.Nodes, n)
+			i = v.add(n)
+			at[key] = i
 		}
 		return i
 	}
@@ -167,13 +166,13 @@ func Possible(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, memb
 	}
 	for i := 0; i < len(v.Nodes); i++ {
 		set[i], all = true, append(all, i)
-		pkg := v.edgesOf(i)
+		pkg := v.Nodes[i].edges
 		if pkg == nil {
 			continue
 		}
 		for _, d := range pkg.Dependencies {
 			if d.Kind == manifest.Normal {
-				to := node(d, p.Declaring(v.Nodes[i].pkg, d))
+				to := node(d, p.Declaring(v.Nodes[i].Pkg, d))
 				v.Nodes[i].Deps = append(v.Nodes[i].Deps, Dep{to, strings.ReplaceAll(d.Key, "-", "_")})
 			}
 		}
@@ -186,8 +185,8 @@ func Possible(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, memb
 
 // Alone is what cargo would build of some members, as far as their packages show it: what `--lint` looks at before it asks cargo. Tables
 // for other targets count.
-func Alone(h buildenv.Host, p *manifest.Project, known *catalog.Catalog, members []*manifest.Package, r manifest.Request) *View {
-	v := Possible(h, p, known, members...)
+func Alone(p *manifest.Project, known *catalog.Catalog, members []*manifest.Package, r manifest.Request) *View {
+	v := Possible(p, known, members...)
 	if len(members) == 0 {
 		return v
 	}

@@ -75,7 +75,7 @@ func begins(version, asked string) bool {
 // leadsTo lists the features of linked packages whose own edge turns a feature on that is off.
 func (v *View) leadsTo(r *Root, to Feature) (out []Step) {
 	for _, i := range r.Linked {
-		p := v.ManifestOf(i)
+		p := v.Nodes[i].Pkg
 		if p == nil || !slices.ContainsFunc(v.Nodes[i].Deps, func(d Dep) bool { return d.To == to.Node }) {
 			continue
 		}
@@ -91,7 +91,7 @@ func (v *View) leadsTo(r *Root, to Feature) (out []Step) {
 // optionalIn lists the linked packages that depend on a package which is not linked.
 func (v *View) optionalIn(r *Root, name string) (out []Step) {
 	for _, i := range r.Linked {
-		if p := v.ManifestOf(i); p != nil {
+		if p := v.Nodes[i].Pkg; p != nil {
 			for _, d := range p.Dependencies {
 				if sameCrate(d.Package, name) {
 					out = append(out, Step{p.Name + " names it", p.Manifest, p.DependencyLine(d)})

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,13 +12,11 @@ import (
 
 // View is what will be linked, by cargo's unit graph or by manifests alone.
 type View struct {
-	Host    buildenv.Host
 	Project *manifest.Project
 	Catalog *catalog.Catalog
 	Graph   *Graph // nil: made from manifests
 	Nodes   []Node // index = unit
 	Roots   []Root
-	files   map[string]*manifest.Package // manifests by path; nil: cannot be read
 
 	possible bool // see Possible
 }
@@ -28,12 +27,13 @@ type Node struct {
 	Name     string
 	Version  string
 	Local    bool
-	Dir      string // of the manifest; empty until ManifestOf found it
-	src      string
+	Dir      string            // of the manifest; empty: not found
+	Pkg      *manifest.Package // its manifest; nil: not found
 	Features []string
 	Platform string // empty: the one that is built for without --target
 	Deps     []Dep
-	pkg      *manifest.Package // see ManifestOf
+
+	edges *manifest.Package // Pkg, or what the catalog has of it; nil: nothing is known
 }
 
 // Dep is a step from a node to one that it depends on.
@@ -49,21 +49,35 @@ type Root struct {
 	Set    map[int]bool // the same
 }
 
-// NewView is what a unit graph links.
+// NewView is what a unit graph links. It reads the manifests that cargo's metadata has not.
 func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph) *View {
-	v := &View{Host: h, Project: p, Catalog: c, Graph: g, files: map[string]*manifest.Package{}}
-	if g == nil {
-		return v
-	}
+	v, read := &View{Project: p, Catalog: c, Graph: g}, map[string]*manifest.Package{}
 	for i := range g.Units {
 		u := &g.Units[i]
 		id := manifest.ParsePkgID(u.PkgID)
-		n := Node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), src: u.Target.SrcPath,
-			Features: u.Features, Platform: u.Platform}
+		n := Node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), Features: u.Features, Platform: u.Platform}
 		for _, d := range u.Dependencies {
 			n.Deps = append(n.Deps, Dep{d.Index, d.Name})
 		}
-		v.Nodes = append(v.Nodes, n)
+		if n.Pkg = p.Known(n.ID); n.Pkg == nil && n.Dir != "" {
+			n.Pkg = p.Local(n.Dir)
+		}
+		dir, above := cmp.Or(n.Dir, h.Dir(u.Target.SrcPath)), map[bool]int{true: 1, false: 8}[n.Dir != ""]
+		for ; n.Pkg == nil && above > 0; dir, above = h.Dir(dir), above-1 {
+			path := h.Join(dir, manifest.FileName)
+			found, seen := read[path]
+			if !seen {
+				found = manifest.Read(h, path)
+				read[path] = found
+			}
+			if found != nil && found.Name == n.Name {
+				n.Pkg = found
+			}
+		}
+		if n.Pkg != nil {
+			n.Dir = n.Pkg.Dir
+		}
+		v.add(n)
 	}
 	for _, r := range g.Roots {
 		rv := Root{Node: r, Linked: g.Linked(r), Set: map[int]bool{}}
@@ -75,6 +89,15 @@ func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph)
 	return v
 }
 
+// add adds a node, with its edges.
+func (v *View) add(n Node) int {
+	if n.edges = n.Pkg; n.Pkg == nil {
+		n.edges = fromCatalog(v.Catalog.Crate(n.Name), n)
+	}
+	v.Nodes = append(v.Nodes, n)
+	return len(v.Nodes) - 1
+}
+
 func (v *View) Crate(i int) *catalog.Crate { return v.Catalog.Crate(v.Nodes[i].Name) }
 
 // CUDAOn says whether a node brings CUDA code with the features that are on in it.
@@ -83,69 +106,12 @@ func (v *View) CUDAOn(i int) bool {
 	return c.CUDA() && c.On(v.Nodes[i].Features)
 }
 
-// ManifestOf reads the manifest of a node: of the workspace, or above the unit's source. nil when it is not found.
-func (v *View) ManifestOf(i int) *manifest.Package {
-	n := &v.Nodes[i]
-	if n.pkg == nil && v.Project != nil {
-		if n.pkg = v.Project.Known(n.ID); n.pkg != nil {
-			n.Dir = n.pkg.Dir
-		}
+// fromCatalog is what the catalog has of a package whose manifest is not on this machine.
+func fromCatalog(c *catalog.Crate, n Node) *manifest.Package {
+	if c == nil {
+		return nil
 	}
-	if n.pkg != nil {
-		return n.pkg
-	}
-	if n.Dir != "" {
-		if v.Project != nil {
-			if p := v.Project.Local(n.Dir); p != nil {
-				return p
-			}
-		}
-		return v.ReadManifest(v.Host.Join(n.Dir, manifest.FileName), n.Name)
-	}
-	if n.src != "" {
-		d := v.Host.Dir(n.src)
-		for up := 0; up < 8; up++ {
-			if p := v.ReadManifest(v.Host.Join(d, manifest.FileName), n.Name); p != nil {
-				n.Dir = d
-				return p
-			}
-			d = v.Host.Dir(d)
-		}
-	}
-	return nil
-}
-
-func (v *View) ReadManifest(path, name string) *manifest.Package {
-	p, seen := v.files[path]
-	if !seen {
-		p = manifest.Read(v.Host, path)
-		v.files[path] = p
-	}
-	if p != nil && p.Name == name {
-		return p
-	}
-	return nil
-}
-
-// DirOf answers the directory of a node's package; empty when it is not found.
-func (v *View) DirOf(i int) string {
-	if v.Nodes[i].Dir == "" {
-		v.ManifestOf(i)
-	}
-	return v.Nodes[i].Dir
-}
-
-// edgesOf is the manifest of a node, or what the catalog has of it where that is not on this machine; nil: nothing is known.
-func (v *View) edgesOf(i int) *manifest.Package {
-	n, c := &v.Nodes[i], v.Crate(i)
-	if p := v.ManifestOf(i); p != nil || c == nil {
-		return p
-	}
-	known, seen := v.files[n.Name]
-	if seen {
-		return known
-	}
-	known = &manifest.Package{Name: n.Name, Version: n.Version, Features: map[string][]string{}}
+	known := &manifest.Package{Name: n.Name, Version: n.Version, Features: map[string][]string{}}
 	for f, list := range c.Features {
 		known.Features[f] = []string{}
 		for _, s := range list {
@@ -160,13 +126,12 @@ func (v *View) edgesOf(i int) *manifest.Package {
 			}
 		}
 	}
-	v.files[n.Name] = known
 	return known
 }
 
 // Declares reports whether a node's package has a feature, by its manifest, else by the catalog.
 func (v *View) Declares(i int, feature string) bool {
-	p := v.edgesOf(i)
+	p := v.Nodes[i].edges
 	return slices.Contains(v.Nodes[i].Features, feature) || p != nil && p.Declares(feature)
 }
 
@@ -187,7 +152,7 @@ func (v *View) DepNode(i int, d manifest.Dependency, set map[int]bool) int {
 
 // DepFor is the dependency entry by which the manifest of node from calls node to; a root may have it for its tests.
 func (v *View) DepFor(r *Root, from, to int) (found manifest.Dependency, ok bool) {
-	if p := v.ManifestOf(from); p != nil {
+	if p := v.Nodes[from].Pkg; p != nil {
 		for _, d := range p.Dependencies {
 			if (d.Kind == manifest.Normal || d.Kind == manifest.Dev && from == r.Node) && v.DepNode(from, d, r.Set) == to {
 				return d, true

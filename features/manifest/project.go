@@ -153,7 +153,7 @@ func (p *Project) Declaring(from *Package, d Dependency) *Package {
 	if to := p.Local(d.Path); to != nil {
 		return to
 	}
-	return p.read(p.host.Join(d.Path, FileName))
+	return p.byPath[p.host.Join(d.Path, FileName)]
 }
 
 // Package answers a package by the path of its manifest; nil for one that was not read.

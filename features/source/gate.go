@@ -40,13 +40,11 @@ func NewReader(h buildenv.Host, root string) *Reader {
 
 // Tested is where a package's own text tests a feature.
 type Tested struct {
-	Code   []Place // in its library and programs
-	Tests  []Place // in its tests, benches and examples
-	Script bool    // the build script does, or reads variables of features by names that it puts together
+	Code  []Place // in its library and programs
+	Tests []Place // in its tests, benches and examples
+	// name of the build script, where that does, or reads variables of features by names that it puts together
+	Script string
 }
-
-// Any reports whether anything that is built without tests does.
-func (t Tested) Any() bool { return len(t.Code) > 0 || t.Script }
 
 // Place is a line of a package's file.
 type Place struct {
@@ -74,7 +72,7 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 		at := Place{f.path, 1 + strings.Count(compiled[:place[0]], "\n")}
 		switch top, _, _ := strings.Cut(f.path, "/"); {
 		case p.BuildScript != "" && r.h.SamePath(r.h.Join(p.Dir, f.path), p.BuildScript):
-			t.Script = true
+			t.Script = r.h.Base(p.BuildScript)
 		case top == "tests" || top == "benches" || top == "examples":
 			t.Tests = append(t.Tests, at)
 		default:
@@ -83,9 +81,10 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 	}
 	if p.BuildScript != "" {
 		text := r.Text(p.BuildScript)
-		t.Script = t.Script || strings.Contains(text, "CARGO_FEATURE_"+EnvName(feature)+`"`) ||
-			slices.ContainsFunc([]string{"CARGO_FEATURE_\"", "CARGO_FEATURE_{", "CARGO_CFG_FEATURE"},
-				func(s string) bool { return strings.Contains(text, s) })
+		if slices.ContainsFunc([]string{"CARGO_FEATURE_" + EnvName(feature) + `"`, "CARGO_FEATURE_\"", "CARGO_FEATURE_{", "CARGO_CFG_FEATURE"},
+			func(s string) bool { return strings.Contains(text, s) }) {
+			t.Script = r.h.Base(p.BuildScript)
+		}
 	}
 	r.tests[key] = t
 	return t

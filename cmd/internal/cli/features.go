@@ -143,11 +143,10 @@ func (o featuresOptions) checkFeatures() error {
 // printWhy is features --why.
 func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 	crate, feature, _ := strings.Cut(o.Why, "/")
-	view, err := j.Input.View(a.Host)
-	if err != nil {
-		return err
+	if j.Answer.Unknown != "" {
+		return exit.Errorf(0, "", "cargo gives no unit graph: %s", j.Answer.Unknown)
 	}
-	reasons := view.Explain(j.Input.Request, crate, feature)
+	reasons := j.Facts.Explain(j.Facts.Input.Request, crate, feature)
 	linked := slices.ContainsFunc(reasons, func(r graph.Reason) bool { return r.Linked })
 	if !slices.ContainsFunc(reasons, func(r graph.Reason) bool { return r.Linked || len(r.Because) > 0 }) {
 		return usage(fmt.Sprintf("no package of this build is called `%s`", crate), "`cargo tree` shows the crates of a build")
@@ -155,7 +154,7 @@ func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 	if o.Results.JSON != nil {
 		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Reasons: reasons})
 	}
-	err = a.Shell.Print(report.WhyText(a.Machine, reasons))
+	err := a.Shell.Print(report.WhyText(a.Machine, reasons))
 	if linked {
 		a.Shell.Hint(buildenv.PosixWords(append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))
 	}

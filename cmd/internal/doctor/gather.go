@@ -123,7 +123,7 @@ func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (fea
 // namesGPU says whether a member names a GPU crate. Without a Cargo.lock nobody knows what that needs: it is taken to compile kernels.
 func namesGPU(p featurecheck.Judged) bool {
 	return slices.ContainsFunc(p.Session.Project.Members, func(m *manifest.Package) bool {
-		return slices.ContainsFunc(m.Dependencies, func(d manifest.Dependency) bool { return p.Input.Catalog.Crate(d.Package).CUDA() })
+		return slices.ContainsFunc(m.Dependencies, func(d manifest.Dependency) bool { return p.Facts.Input.Catalog.Crate(d.Package).CUDA() })
 	})
 }
 

@@ -28,19 +28,17 @@ type Judged struct {
 	Session *session.Session // its line is the build's
 	Tool    cargo.Tool
 	Graph   session.Graph
-	Input   features.Input
+	Facts   features.Facts
 	Answer  *features.Reach
 }
 
 // Judge has features judge cargo's answer about the session's line. o.Strict counts in addition to the configuration's.
 func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judged {
 	s = s.Knowing(g.Project)
-	j := Judged{Session: s, Tool: tool, Graph: g, Input: s.Input(g, o.Strict)}
-	if j.Input.Sources = o.sources; o.sources == nil {
-		j.Input.Sources = features.NewSources(s.Machine.Host, s.Project)
-	}
-	j.Input.Lint = o.lint
-	j.Answer = features.Judge(s.Machine.Host, j.Input)
+	in := s.Input(g, o.Strict)
+	in.Lint, in.Sources = o.lint, o.sources
+	j := decide(s, in)
+	j.Tool, j.Graph = tool, g
 	for i := range j.Answer.Findings { // features to request become a command
 		f := &j.Answer.Findings[i]
 		if f.Fix == "" && len(f.Ask) == 0 && len(f.Lacks) > 0 { // no change of the user's helps: this shows who is involved
@@ -53,6 +51,13 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judg
 			f.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, line.Words()...)...)
 		}
 	}
+	return j
+}
+
+// decide gathers what a question takes, and answers it.
+func decide(s *session.Session, in features.Input) Judged {
+	j := Judged{Session: s, Facts: features.Gather(s.Machine.Host, in)}
+	j.Answer = features.Judge(&j.Facts)
 	return j
 }
 
@@ -127,11 +132,9 @@ func fromManifests(ctx context.Context, m *session.Machine, line cargo.Line, mis
 		return nil, errors.New("no package is selected")
 	}
 	for _, p := range selected {
-		j := Judged{Session: s, Input: s.Input(session.Graph{}, false)}
-		j.Input.Missing = missing
-		j.Input.Alone = graph.Alone(m.Host, s.Project, j.Input.Catalog, []*manifest.Package{p}, s.Request())
-		j.Answer = features.Judge(m.Host, j.Input)
-		list = append(list, j)
+		in := s.Input(session.Graph{}, false)
+		in.Missing, in.Alone = missing, graph.Alone(s.Project, in.Catalog, []*manifest.Package{p}, s.Request())
+		list = append(list, decide(s, in))
 	}
 	return list, nil
 }
@@ -236,7 +239,7 @@ func shown(s *session.Session, list []features.Finding, fixes ...string) []findi
 
 // NoteUnasked says that the answer is about the default features where none was asked for.
 func (j Judged) NoteUnasked() {
-	r, shell := j.Input.Request, j.Session.Machine.Shell
+	r, shell := j.Facts.Input.Request, j.Session.Machine.Shell
 	switch {
 	case j.Answer.Via == "unknown":
 		return
@@ -257,7 +260,7 @@ func (j Judged) NoteUnasked() {
 
 // HintFeature names a command that asks for a GPU feature which is off, if a selected package has one.
 func (j Judged) HintFeature(called string) {
-	r, p := j.Input.Request, j.Session.Project
+	r, p := j.Facts.Input.Request, j.Session.Project
 	selected, _ := p.Selection(r)
 	for _, q := range p.Questions(r.GPUFeatures) {
 		if slices.Contains(selected, q.Package) && !isOn(j.Answer, q) {

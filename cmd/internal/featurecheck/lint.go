@@ -100,8 +100,8 @@ func (q *Question) manifests(in features.Input, s *session.Session, refused stri
 	}
 	if len(q.findings) == 0 && !broken {
 		in.Request = q.request
-		in.Alone = graph.Alone(s.Machine.Host, in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
-		q.findings = features.Judge(s.Machine.Host, in).Findings
+		in.Alone = graph.Alone(in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
+		q.findings = decide(s, in).Answer.Findings
 	}
 	for _, f := range q.findings {
 		q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
