@@ -96,11 +96,15 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		case k.ahead && !k.mayApply(d.Target):
 			return nil, fmt.Sprintf("%s is a dependency of %s only", d.Package, d.Target)
 		}
-		leading := k.leading(way[x], p, wants, asked)
+		candidates := []string{asked}
+		if x > 0 {
+			candidates = p.FeatureNames()
+		}
+		leading := k.leading(way[x], p, wants, asked, candidates)
 		switch {
-		case x == 0 && leading == asked:
+		case x == 0 && leading != "":
 			return edges, ""
-		case x > 0 && leading != "":
+		case leading != "":
 			wants = []graph.Feature{{Node: way[x], Name: leading}}
 			continue
 		case wants[0].Name == "" && !d.Optional: // it comes with the package
@@ -125,10 +129,10 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 	return edges, ""
 }
 
-// leading is the feature of a package that turns something wanted on: the asked one if that does.
-func (k *rootJudge) leading(node int, p *manifest.Package, wants []graph.Feature, asked string) string {
+// leading is the feature of a package, of some, that turns something wanted on: the asked one if that does.
+func (k *rootJudge) leading(node int, p *manifest.Package, wants []graph.Feature, asked string, candidates []string) string {
 	best := ""
-	for _, f := range p.FeatureNames() {
+	for _, f := range candidates {
 		c := k.Closure(k.r, graph.Feature{Node: node, Name: f})
 		switch {
 		case f == "default" || !slices.ContainsFunc(wants, c.Has):

@@ -142,17 +142,13 @@ func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
 
 // Leads reports whether a member brings CUDA code into a build with these features, by manifests alone.
 func Leads(h buildenv.Host, p *manifest.Project, member *manifest.Package, noDefault bool, with ...string) bool {
-	known := catalog.Default()
 	r := manifest.Request{NoDefault: noDefault, Features: with}
 	asked := manifest.ParseRequest(r)
-	v := graph.Alone(p, known, []*manifest.Package{member}, r)
-	v.Catalog = NewSources(h, p).withOwn(v, Input{Project: p, Catalog: known})
-	for _, i := range v.Roots[0].Linked {
-		if c := v.Crate(i); v.CUDAOn(i) || c != nil && c.Role == catalog.ByFile {
-			return true
-		}
-	}
-	return slices.ContainsFunc(with, asked.IsCUDA)
+	facts := Gather(h, Input{Project: p, Request: r, Alone: graph.Alone(p, catalog.Default(), []*manifest.Package{member}, r)})
+	return slices.ContainsFunc(with, asked.IsCUDA) || slices.ContainsFunc(facts.Roots[0].Linked, func(i int) bool {
+		c := facts.Crate(i)
+		return facts.CUDAOn(i) || c != nil && c.Role == catalog.ByFile
+	})
 }
 
 // scriptDoes is what a package's build script does with a GPU's toolkit, as far as manifests and its text show it.

@@ -1,32 +1,38 @@
 package features
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/xrash/smetrics"
 
-	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
 )
 
 // RefusedEdges finds the edges of a workspace's member that cargo refuses: those that name a feature or dependency that is not there. One
-// within two letters of a right one, or with "dep:" too much or too little, has that as its fix.
+// within two letters of a right one, or with "dep:" too much or too little, has that as its fix. words are cargo's: they name an edge to
+// a dependency whose manifest nothing here leads to, such as by [patch].
 // Source: cargo's summary.rs, build_feature_map.
-func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
+func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) []Finding {
 	var out []Finding
 	known, open := possible(p, member)
+	has := map[string]bool{}
+	for _, s := range known {
+		has[s] = true
+	}
 	for _, feature := range member.FeatureNames() {
-		others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
 		for _, e := range member.Edges(feature) {
-			if slices.Contains(others, e.Text) {
+			if has[e.Text] && e.Text != feature {
 				continue
 			}
+			others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
 			instead := nearest(e.Text, others)
-			if open[e.Dep] && instead == "" {
+			named := fmt.Sprintf("depends on `%s` with feature `%s`", open[e.Dep], e.Feature) // cargo 1.95
+			if open[e.Dep] != "" && instead == "" && !strings.Contains(words, named) {
 				continue
 			}
 			for _, s := range []string{strings.TrimPrefix(e.Text, "dep:"), "dep:" + e.Text, e.Dep + "/" + feature} {
@@ -34,7 +40,8 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 					instead = s
 				}
 			}
-			f := refused(member, feature, e.Text)
+			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, e.Text)
+			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
 			if instead != "" {
 				f.Edits = []edit.Edit{{Manifest: member.Manifest, Feature: feature, Add: []string{instead}, Instead: e.Text}}
 				list := slices.Clone(member.Features[feature])
@@ -47,9 +54,9 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	return out
 }
 
-// possible lists the edges that a package can have, as far as they are known; open are the dependencies that may have more features.
-func possible(p *manifest.Project, member *manifest.Package) (known []string, open map[string]bool) {
-	known, open = member.FeatureNames(), map[string]bool{}
+// possible lists the edges that a package can have, as far as they are known; open are the packages by the key of those that may have more features.
+func possible(p *manifest.Project, member *manifest.Package) (known []string, open map[string]string) {
+	known, open = member.FeatureNames(), map[string]string{}
 	for _, d := range member.Dependencies {
 		names := []string{"default"}
 		locked := p.Locked(d.Package) // of several versions the edge may mean any
@@ -59,7 +66,8 @@ func possible(p *manifest.Project, member *manifest.Package) (known []string, op
 		for _, to := range locked {
 			names = append(names, to.FeatureNames()...)
 		}
-		if open[d.Key] = len(locked) == 0; open[d.Key] {
+		if len(locked) == 0 {
+			open[d.Key] = d.Package
 			if c := catalog.Default().Crate(d.Package); c != nil {
 				names = slices.Concat(names, slices.Sorted(maps.Keys(c.Features)), c.CUDAFeatures)
 			}
@@ -75,34 +83,6 @@ func possible(p *manifest.Project, member *manifest.Package) (known []string, op
 		}
 	}
 	return known, open
-}
-
-func refused(member *manifest.Package, feature, edge string) Finding {
-	f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, edge)
-	f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
-	return f
-}
-
-// lacking is how cargo 1.95 says that a dependency has no such feature.
-var lacking = lazyregexp.New("package `([^` ]+)[^`]*` depends on `([^`]+)` with feature `([^`]+)` but")
-
-// RefusedBy finds the edges of a package that cargo's refusal names: the dependency may be one whose manifest nothing here leads to, such
-// as by [patch].
-func RefusedBy(member *manifest.Package, words string) (out []Finding) {
-	named := lacking.FindStringSubmatch(words)
-	if named == nil || member.Name != named[1] {
-		return nil
-	}
-	for _, d := range member.Dependencies {
-		for _, feature := range member.FeatureNames() {
-			for _, e := range member.Edges(feature) {
-				if d.Package == named[2] && d.Key == e.Dep && e.Feature == named[3] {
-					out = append(out, refused(member, feature, e.Text))
-				}
-			}
-		}
-	}
-	return out
 }
 
 // nearest is the one of some names that was most likely meant; empty where none is within two letters.

@@ -38,9 +38,6 @@ type Step struct {
 	Line     int    `json:"line,omitempty"`
 }
 
-// maxSteps bounds a closure: nobody's features turn on more.
-const maxSteps = 100000
-
 // Closure follows the edges of features breadth first: own features, `dep:x`, `x/f`, and `x?/f` where x is linked, or in a possible
 // view where the closure itself brings x in.
 func (v *View) Closure(r *Root, from ...Feature) *Closure {
@@ -48,7 +45,7 @@ func (v *View) Closure(r *Root, from ...Feature) *Closure {
 	for _, f := range from {
 		c.push(f, -1, "", 0)
 	}
-	for at := 0; at < len(c.list) && at < maxSteps; at++ {
+	for at := 0; at < len(c.list); at++ {
 		c.expand(at)
 	}
 	return c

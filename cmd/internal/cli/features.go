@@ -199,9 +199,17 @@ func (a *invocation) printDiffs(o featuresOptions, fixes []featurecheck.Fix) err
 // with 10 where one of them is an alarm.
 func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
 	fixer := a.fixer(o)
-	checked, err := featurecheck.Lint(ctx, a.Machine, l, featurecheck.LintOptions{Strict: o.Strict, Cargo: o.Lint, Fixer: fixer})
+	checked, err := featurecheck.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
+	if err == nil && fixer != nil {
+		if err = fixer.FixEach(ctx, l, checked.Suspected()); err == nil { // as it is now
+			checked, err = featurecheck.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
+		}
+	}
 	if err != nil {
 		return err
+	}
+	if checked.Refused != "" {
+		a.Shell.Warning("cargo refuses the workspace: %s", checked.Refused)
 	}
 	var fixes []featurecheck.Fix
 	if fixer != nil {
@@ -227,7 +235,7 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 		r.Checks = append(r.Checks, c)
 	}
 	end := reachEnd(stops)
-	if end == nil && checked.Refused {
+	if end == nil && checked.Refused != "" {
 		end = exit.Code(exit.Config)
 	}
 	return a.end(o.Results, end, r, lintAnswer{append([]*featurecheck.Question{}, checked.Questions...), fixes})

@@ -169,7 +169,7 @@ func fixKey(f features.Finding) string {
 func stillRefused(s *session.Session, refused *cargo.RefusedError) bool {
 	fresh, err := session.Open(s.Machine, s.Line)
 	return err == nil && refused != nil && slices.ContainsFunc(fresh.Project.Members, func(m *manifest.Package) bool {
-		return len(features.RefusedEdges(fresh.Project, m)) > 0
+		return len(features.RefusedEdges(fresh.Project, m, "")) > 0
 	})
 }
 

@@ -36,7 +36,7 @@ type Judged struct {
 func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judged {
 	s = s.Knowing(g.Project)
 	in := s.Input(g, o.Strict)
-	in.Lint, in.Sources = o.lint, o.sources
+	in.Lint = o.lint
 	j := decide(s, in)
 	j.Tool, j.Graph = tool, g
 	for i := range j.Answer.Findings { // features to request become a command
@@ -68,8 +68,7 @@ type Options struct {
 	Write  bool // a Cargo.lock that is missing or out of date is written
 	Edges  bool // edges for which cargo refuses the build are findings, not an error
 
-	lint    bool
-	sources *features.Sources // read for other questions already; may be nil
+	lint bool
 }
 
 // manifestFault is cargo's refusal of a manifest, or of the workspace that manifests make.
@@ -163,17 +162,15 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 	return &suggested
 }
 
-// suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, those that its words name, or else what
+// suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, or else what
 // the build lacks with the GPU features that no selected package declares.
 func suspected(ctx context.Context, s *session.Session, err error) (list []features.Finding) {
-	for _, m := range s.Project.Members {
-		list = append(list, features.RefusedEdges(s.Project, m)...)
+	var words string
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok {
+		words = string(refused.Stderr)
 	}
-	refused, ok := errors.AsType[*cargo.RefusedError](err)
 	for _, m := range s.Project.Members {
-		if ok && len(list) == 0 {
-			list = features.RefusedBy(m, string(refused.Stderr))
-		}
+		list = append(list, features.RefusedEdges(s.Project, m, words)...)
 	}
 	r := s.Request()
 	selected, known := s.Project.Selection(r)

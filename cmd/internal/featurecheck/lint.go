@@ -33,19 +33,12 @@ type Question struct {
 type Checked struct {
 	Session   *session.Session
 	Questions []*Question
-	Refused   bool // cargo cannot load the workspace
-}
-
-// LintOptions say how members' features are looked at.
-type LintOptions struct {
-	Strict bool
-	Cargo  bool   // cargo is asked about each suspected fault; it never writes a Cargo.lock
-	Fixer  *Fixer // fixes what is found; may be nil
+	Refused   string // why cargo cannot load the workspace
 }
 
 // Lint asks the rules of features.Judge about every member's GPU features, each as if that package were built alone: first by the
-// manifests and Cargo.lock, and about what they call a fault by cargo's unit graph.
-func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOptions) (Checked, error) {
+// manifests and Cargo.lock, and about what they call a fault by cargo's unit graph, if asks is set. It never writes a Cargo.lock.
+func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks bool) (Checked, error) {
 	var out Checked
 	s, err := session.Open(m, line)
 	if err != nil {
@@ -55,83 +48,66 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 	if err != nil {
 		return out, err
 	}
-	project, refused := s.Packages(ctx, tool, !o.Cargo)
+	project, refused := s.Packages(ctx, tool, !asks)
 	broken := project == s.Project // not even the metadata of the workspace alone
-	out.Refused = broken || manifestFault.MatchString(refused)
 	s = s.Knowing(project)
 	out.Session = s
-	in := s.Input(session.Graph{}, o.Strict)
+	in := s.Input(session.Graph{}, strict)
 	in.Lint, in.Sources = true, features.NewSources(m.Host, s.Project)
 	if out.Questions, err = questions(s); err != nil {
 		return out, err
 	}
+	edges, found := map[*manifest.Package][]features.Finding{}, false
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		q.manifests(in, s, refused, broken)
-		suspected := q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
-		if o.Fixer != nil && suspected || o.Cargo && suspected && s.Project.HasLock {
-			if err := q.ask(ctx, m, line, o, in.Sources); err != nil {
-				return out, err
-			}
+		if _, known := edges[q.member]; !known {
+			edges[q.member] = features.RefusedEdges(in.Project, q.member, refused)
 		}
+		if q.findings = edges[q.member]; len(q.findings) == 0 && !broken {
+			in.Request = q.request
+			in.Alone = graph.Alone(in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
+			q.findings = decide(s, in).Answer.Findings
+		}
+		for _, f := range q.findings {
+			q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
+		}
+		found = found || len(q.findings) > 0
+		if q.By = "manifests"; !asks || !q.suspected() || !s.Project.HasLock {
+			continue
+		}
+		alone, err := q.line(line)
+		if err != nil {
+			return out, err
+		}
+		j, err := Open(ctx, m, alone, Options{Strict: strict, lint: true})
+		if _, ok := errors.AsType[*cargo.RefusedError](err); ok { // what manifests show stands
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		q.Stops, q.By, q.findings = j.Answer.Stops, j.Answer.Via, j.Answer.Findings
 	}
-	switch words := strings.TrimPrefix(strings.TrimSpace(refused), "error: "); {
-	case broken && o.Cargo && !slices.ContainsFunc(out.Questions, func(q *Question) bool { return len(q.findings) > 0 }):
+	words := strings.TrimPrefix(strings.TrimSpace(refused), "error: ")
+	if broken && asks && !found {
 		return out, exit.Errorf(exit.Config, "", "%s", words)
-	case out.Refused:
-		m.Shell.Warning("cargo refuses the workspace: %s", words)
 	}
-	if o.Fixer != nil {
-		if s, err = session.Open(m, line); err == nil { // as it is now
-			project, _ = s.Packages(ctx, tool, !o.Cargo)
-			out.Session = s.Knowing(project)
-		}
+	if broken || manifestFault.MatchString(refused) {
+		out.Refused = words
 	}
-	return out, err
+	return out, nil
 }
 
-// manifests answers a question from manifests, and from what cargo refused them for; nothing else is judged where it refuses the workspace.
-func (q *Question) manifests(in features.Input, s *session.Session, refused string, broken bool) {
-	q.By = "manifests"
-	if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 {
-		q.findings = features.RefusedBy(q.member, refused)
-	}
-	if len(q.findings) == 0 && !broken {
-		in.Request = q.request
-		in.Alone = graph.Alone(in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
-		q.findings = decide(s, in).Answer.Findings
-	}
-	for _, f := range q.findings {
-		q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
-	}
+// suspected reports whether cargo is worth a question.
+func (q *Question) suspected() bool {
+	return q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
 }
 
-// ask has cargo answer a question. Where it cannot, what manifests show stands.
-func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line, o LintOptions, read *features.Sources) error {
-	line, err := memberLine(line, q.member, q.request)
-	if err != nil {
-		return err
-	}
-	var j Judged
-	if o.Fixer != nil {
-		j, err = o.Fixer.Fix(ctx, line)
-	} else {
-		j, err = Open(ctx, m, line, Options{Strict: o.Strict, lint: true, sources: read})
-	}
-	if _, ok := errors.AsType[*cargo.RefusedError](err); ok {
-		if o.Fixer != nil && q.Stops {
-			m.Shell.Warning("%s: no fix for `%s`: correct the entry by hand, because cargo refuses the workspace as it is",
-				m.Shown(q.member.Manifest), q.Feature)
-		}
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	q.Stops, q.By, q.findings = j.Answer.Stops, j.Answer.Via, j.Answer.Findings
-	return nil
+// Suspected are the questions of which something is to be fixed.
+func (c Checked) Suspected() []*Question {
+	return slices.DeleteFunc(slices.Clone(c.Questions), func(q *Question) bool { return !q.suspected() })
 }
 
 // questions lists the GPU features of the members, those only that the command line selects and names where it does.
@@ -179,13 +155,13 @@ func (c Checked) Summary(notes bool) (findings []finding.Finding, stops bool) {
 	return shown(c.Session, features.OneOfACause(all), "features", "--lint", "--fix"), stops
 }
 
-// memberLine builds one member alone: its own manifest is named, because resolver 1 gives --features to that package only.
-func memberLine(l cargo.Line, member *manifest.Package, r manifest.Request) (cargo.Line, error) {
-	words := []string{"build", "--manifest-path", member.Manifest, "--features", strings.Join(r.Features, ",")}
+// line builds the member alone: its own manifest is named, because resolver 1 gives --features to that package only.
+func (q *Question) line(l cargo.Line) (cargo.Line, error) {
+	words := []string{"build", "--manifest-path", q.member.Manifest, "--features", q.Feature}
 	if l.Toolchain != "" {
 		words = append([]string{"+" + l.Toolchain}, words...)
 	}
-	if r.NoDefault {
+	if q.request.NoDefault {
 		words = append(words, "--no-default-features")
 	}
 	for _, flag := range []string{"--offline", "--locked", "--frozen", "--quiet"} {
@@ -193,7 +169,7 @@ func memberLine(l cargo.Line, member *manifest.Package, r manifest.Request) (car
 			words = append(words, flag)
 		}
 	}
-	for _, t := range r.Targets {
+	for _, t := range q.request.Targets {
 		words = append(words, "--target", t)
 	}
 	for _, c := range l.Config {
@@ -201,6 +177,23 @@ func memberLine(l cargo.Line, member *manifest.Package, r manifest.Request) (car
 	}
 	out, _, err := cargo.Split(words, nil)
 	return out, err
+}
+
+// FixEach fixes the features of members, each as it would be built alone.
+func (f *Fixer) FixEach(ctx context.Context, line cargo.Line, list []*Question) error {
+	for _, q := range list {
+		alone, err := q.line(line)
+		if err == nil {
+			_, err = f.Fix(ctx, alone)
+		}
+		if _, ok := errors.AsType[*cargo.RefusedError](err); err != nil && !ok {
+			return err
+		} else if ok && q.Stops {
+			f.machine.Shell.Warning("%s: no fix for `%s`: correct the entry by hand, because cargo refuses the workspace as it is",
+				f.machine.Shown(q.member.Manifest), q.Feature)
+		}
+	}
+	return nil
 }
 
 // FixMembers fixes a build, and then each of several selected members as it would be built alone: together one member's edges can hide
@@ -218,19 +211,8 @@ func FixMembers(ctx context.Context, f *Fixer, line cargo.Line) (Judged, error) 
 		return j, err
 	}
 	fixed := len(f.fixes)
-	for _, q := range list {
-		alone, err := memberLine(line, q.member, q.request)
-		if err != nil {
-			return j, err
-		}
-		if _, err := f.Fix(ctx, alone); err != nil {
-			if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
-				return j, err
-			}
-		}
-	}
-	if len(f.fixes) == fixed || f.options.DryRun {
-		return j, nil
+	if err := f.FixEach(ctx, line, list); err != nil || len(f.fixes) == fixed || f.options.DryRun {
+		return j, err
 	}
 	return Open(ctx, f.machine, line, Options{Strict: f.options.Strict})
 }
