@@ -459,8 +459,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	for _, root := range truth.Roots {
 		linked = linked || root.Reached
 	}
-	req.Scripts = Scripts(h, p)
-	switch work, why := p.GPUWork(req); {
+	switch work, why := looks(h, p, req); {
 	case work && linked && truth.GPUWork():
 		note("yes, CUDA is linked")
 	case work && !linked && truth.GPUWork():

@@ -73,11 +73,12 @@ func newFinding(id, format string, a ...any) Finding {
 // become gives a finding another id, with the severity of that.
 func (f *Finding) become(id string) { f.ID, f.Severity = id, finding.RuleOf(id).Severity }
 
-// OneOfACause leaves out every finding whose edits all belong to another one that is as grave: what one edge of a member lacks is found
-// again for each program that links it.
+// OneOfACause leaves out every finding that another one repeats, or whose edits all belong to another one that is as grave: what one edge
+// of a member lacks is found again for each program that links it.
 func OneOfACause(list []Finding) []Finding {
 	covers := func(a, b *Finding) bool {
-		return len(b.Edits) > 0 && (a.Severity == Error || b.Severity != Error) && !slices.ContainsFunc(b.Edits, func(e edit.Edit) bool {
+		same := a.ID == b.ID && a.Severity == b.Severity && a.Path == b.Path && a.Fix == b.Fix && a.Message == b.Message
+		return same || len(b.Edits) > 0 && (a.Severity == Error || b.Severity != Error) && !slices.ContainsFunc(b.Edits, func(e edit.Edit) bool {
 			return !slices.ContainsFunc(a.Edits, func(o edit.Edit) bool {
 				return o.Manifest == e.Manifest && o.Feature == e.Feature &&
 					!slices.ContainsFunc(e.Add, func(s string) bool { return !slices.Contains(o.Add, s) })

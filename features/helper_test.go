@@ -1,6 +1,9 @@
 package features
 
-import "gpubuild/buildenv"
+import (
+	"gpubuild/buildenv"
+	"gpubuild/features/manifest"
+)
 
 // pkg is a short way to write a manifest.
 func pkg(name, rest string) string {
@@ -11,4 +14,9 @@ func pkg(name, rest string) string {
 func judgeIn(h buildenv.Host, in Input) *Reach {
 	facts := Gather(h, in)
 	return Judge(&facts)
+}
+
+// looks is the quick look, which keeps nothing.
+func looks(h buildenv.Host, p *manifest.Project, r manifest.Request) (bool, string) {
+	return NewSources(h, p).GPUWork(r, func(list func() []string) []string { return list() })
 }

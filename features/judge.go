@@ -43,11 +43,9 @@ func Judge(f *Facts) *Reach {
 
 type judge struct {
 	*Facts
-	ask   manifest.Asked
-	out   *Reach
-	names map[string]bool // of the packages of the build
-	seen  map[string]bool // findings that were made for another root already
-	idle  []idleRoot
+	ask  manifest.Asked
+	out  *Reach
+	idle []idleRoot
 
 	undecided bool // a root has a feature that turns something on of which nothing is known
 
@@ -55,17 +53,16 @@ type judge struct {
 }
 
 func newJudge(f *Facts) *judge {
-	j := &judge{Facts: f, ask: manifest.ParseRequest(f.Input.Request), names: map[string]bool{}, seen: map[string]bool{},
+	j := &judge{Facts: f, ask: manifest.ParseRequest(f.Input.Request),
 		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
 		ways: map[*manifest.Package]*rootJudge{}}
-	for i := range j.Nodes {
-		j.names[j.Nodes[i].Name] = true
-	}
 	return j
 }
 
 // known reports whether a word is the name of a package of the build.
-func (j *judge) known(word string) bool { return j.names[word] }
+func (j *judge) known(word string) bool {
+	return slices.ContainsFunc(j.Nodes, func(n graph.Node) bool { return n.Name == word })
+}
 
 // idleRoot is a root whose GPU feature enables nothing and that links no GPU crate: a fault unless another root has what was asked for.
 type idleRoot struct {
@@ -73,13 +70,7 @@ type idleRoot struct {
 	platform string
 }
 
-func (j *judge) find(f Finding) {
-	key := strings.Join([]string{f.ID, f.Severity, f.Path, f.Fix, f.Message}, "\x00")
-	if !j.seen[key] {
-		j.seen[key] = true
-		j.out.Findings = append(j.out.Findings, f)
-	}
-}
+func (j *judge) find(f Finding) { j.out.Findings = append(j.out.Findings, f) }
 
 // root judges one root unit.
 func (j *judge) root(r *graph.Root) {

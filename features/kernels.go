@@ -3,7 +3,6 @@ package features
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
@@ -110,34 +109,6 @@ func (s *Sources) helper(p *manifest.Package) (key string, has bool) {
 		}
 	}
 	return key, has
-}
-
-// Scripts reads build scripts for the look before a build.
-func Scripts(h buildenv.Host, p *manifest.Project) manifest.Scripts {
-	src := NewSources(h, p)
-	compile := func(p *manifest.Package) bool {
-		does := src.scriptDoes(p)
-		return does.compiles() || does.links
-	}
-	return manifest.Scripts{Compile: compile, Locked: func() []string {
-		first := map[string]bool{} // what cargo has unpacked once anything was built
-		for _, m := range p.Members {
-			for _, d := range m.Dependencies {
-				first[d.Package] = first[d.Package] || d.Path == "" && d.Target == "" && !d.Optional && d.Kind != manifest.Dev
-			}
-		}
-		var out []string
-		for i := range p.Lock {
-			// what is not here yet may hold anything; cargo checks every repository out before it builds
-			l := &p.Lock[i]
-			pkg := p.LockedManifest(l)
-			unknown := pkg == nil && (strings.HasPrefix(l.Source, "git+") || l.Source != "" && first[l.Name])
-			if unknown || pkg != nil && src.scriptDoes(pkg).compiles() {
-				out = append(out, l.Name)
-			}
-		}
-		return out
-	}}
 }
 
 // Leads reports whether a member brings CUDA code into a build with these features, by manifests alone.

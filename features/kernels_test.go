@@ -88,7 +88,7 @@ func TestScriptsAreGPUWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		work, why := p.GPUWork(manifest.Request{Features: tt.ask, Scripts: Scripts(h, p)})
+		work, why := looks(h, p, manifest.Request{Features: tt.ask})
 		if work != (tt.want != "") || work && !strings.Contains(why, tt.want) {
 			t.Errorf("%s: %v: %s, want %q", tt.story, work, why, tt.want)
 		}

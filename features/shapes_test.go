@@ -703,8 +703,7 @@ func TestShapesStored(t *testing.T) {
 func checkWork(t *testing.T, h buildenv.Host, p *manifest.Project, g *graph.Graph, r manifest.Request, want bool) {
 	t.Helper()
 	a := judgeIn(h, Input{Project: p, Request: r, Graph: g})
-	r.Scripts = Scripts(h, p)
-	switch quick, why := p.GPUWork(r); {
+	switch quick, why := looks(h, p, r); {
 	case a.GPUWork() != want:
 		t.Errorf("GPU work: %v, want %v", !want, want)
 	case want && !quick:

@@ -25,9 +25,6 @@ func FuzzManifest(f *testing.F) {
 		left := globLimit
 		expand(h, "/w", member, &left)
 		parseLock(text)
-		if work, _ := p.GPUWork(Request{Features: []string{"x"}}); !work && len(p.Doubts) > 0 {
-			t.Errorf("no GPU work although %s", p.Doubts)
-		}
 		for _, m := range p.Members {
 			m.FeatureLine("cuda")
 			m.FeatureNames()

@@ -180,8 +180,8 @@ func TestBrokenManifests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if work, why := p.GPUWork(Request{}); !work || !strings.Contains(why, "Cargo.toml: ") {
-			t.Errorf("%s: %t, %s", story, work, why)
+		if why := strings.Join(p.Doubts, " "); !strings.Contains(why, "Cargo.toml: ") {
+			t.Errorf("%s: %s", story, why)
 		}
 	}
 	if _, err := Load(hosttest.Memory(nil), "/w/Cargo.toml"); err == nil || !strings.Contains(err.Error(), "/w/Cargo.toml") {
@@ -213,57 +213,5 @@ func TestFindManifest(t *testing.T) {
 	var none *NotFoundError
 	if _, err := Find(h, "/other"); !errors.As(err, &none) || none.Hint() == "" {
 		t.Errorf("%v", err)
-	}
-}
-
-func lock(entries ...string) string {
-	text := "# generated\nversion = 4\n"
-	for _, e := range entries {
-		name, deps, _ := strings.Cut(e, ": ")
-		text += "\n[[package]]\nname = \"" + name + "\"\nversion = \"1.0.0\"\nsource = \"registry+https://registry.example/index\"\n"
-		if deps != "" {
-			text += "dependencies = [\n"
-			for _, d := range strings.Fields(deps) {
-				text += " \"" + d + "\",\n"
-			}
-			text += "]\n"
-		}
-	}
-	return text
-}
-
-// TestGPUWork: names in manifests, in Cargo.lock and in the command line are looked at, and nothing else.
-func TestGPUWork(t *testing.T) {
-	for _, tt := range []struct {
-		story, deps, lock, why string // why: empty is no
-		request                Request
-	}{
-		{"no GPU crate", `serde = "1"`, lock("app: serde", "serde"), "", Request{}},
-		{"one in the manifest", `candle-core = "1"`, lock("app: serde", "serde"), "app depends on candle-core", Request{}},
-		{"one in the lock", `wrapper = "1"`, lock("app: wrapper", "wrapper: cudarc", "cudarc"), "Cargo.lock has cudarc", Request{}},
-		{"no lock", `serde = "1"`, "", "there is no Cargo.lock: what serde leads to is not known", Request{}},
-		{"no lock, and nothing of others", "", "", "", Request{}},
-		{"a lock from before a dependency", `wrapper = "1"`, lock("app: serde", "serde"), "Cargo.lock does not have wrapper yet", Request{}},
-		{"a named feature", `serde = "1"`, lock("app: serde", "serde"), "a GPU feature is requested",
-			Request{Features: []string{"x fast"}, GPUFeatures: []string{"fast"}}},
-		{"a feature that is declared", "[features]\nuse-cuda = []", lock("app"), "app has the feature `use-cuda`", Request{}},
-		{"a name that contains cuda", "", lock("app"), "a GPU feature is requested", Request{Features: []string{"whisper-cuda"}}},
-		{"a name that only selects a version", "", lock("app"), "", Request{Features: []string{"cuda-12080"}}},
-		{"the feature of a dependency", "", lock("app"), "a GPU feature is requested", Request{Features: []string{"x/cuda"}}},
-		{"libtorch decides", `tch = "1"`, lock("app: tch", "tch"), "app depends on tch", Request{}},
-		{"a platform's table, which may not apply", "[target.'cfg(windows)'.dependencies]\ncudarc = \"1\"", lock("app"),
-			"app depends on cudarc", Request{}},
-	} {
-		files := map[string]string{"/w/Cargo.toml": pkg("app", "[dependencies]\n"+tt.deps+"\n")}
-		if tt.lock != "" {
-			files["/w/Cargo.lock"] = tt.lock
-		}
-		p, err := Load(hosttest.Memory(files), "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, why := p.GPUWork(tt.request); got != (tt.why != "") || got && why != tt.why {
-			t.Errorf("%s: %v: %s", tt.story, got, why)
-		}
 	}
 }

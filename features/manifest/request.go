@@ -18,13 +18,6 @@ type Request struct {
 	Workspace   bool
 	GPUFeatures []string // of the configuration: names that mean GPU work in this project
 	Targets     []string // --target; empty: the host
-	Scripts     Scripts  // what is known of build scripts, for GPUWork
-}
-
-// Scripts says which build scripts compile kernels, with whatever features. The zero value knows none.
-type Scripts struct {
-	Compile func(p *Package) bool
-	Locked  func() []string // packages of Cargo.lock
 }
 
 // Asked is a Request with its feature lists taken apart.

@@ -1,10 +1,8 @@
 package featurecheck
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -140,13 +138,10 @@ func questions(s *session.Session) ([]*Question, error) {
 
 // Summary joins the findings of all answers, each once; notes are left out, unless all are asked for.
 func (c Checked) Summary(notes bool) (findings []finding.Finding, stops bool) {
-	seen := map[string]bool{}
 	var all []features.Finding
 	for _, q := range c.Questions {
 		for _, f := range q.findings {
-			key := fmt.Sprintf("%s\x00%s\x00%d\x00%s", f.ID, f.Path, f.Line, cmp.Or(f.Fix, f.Message))
-			if (f.Severity != features.Note || notes) && !seen[key] {
-				seen[key] = true
+			if f.Severity != features.Note || notes {
 				all = append(all, f)
 			}
 		}

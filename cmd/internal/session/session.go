@@ -154,25 +154,20 @@ func (s *Session) GPUWork() (bool, string) {
 	if named := s.Config.GPUPackages; len(named.Value) > 0 {
 		return true, named.Origin + " names GPU packages"
 	}
-	r := s.Request()
-	r.Scripts = features.Scripts(s.Machine.Host, s.Project)
-	r.Scripts.Locked = s.remembered(r.Scripts.Locked)
-	return s.Project.GPUWork(r)
+	return features.NewSources(s.Machine.Host, s.Project).GPUWork(s.Request(), s.remembered)
 }
 
 // remembered reads the build scripts of Cargo.lock's packages only once, until another package is locked or unpacked.
-func (s *Session) remembered(locked func() []string) func() []string {
-	return func() []string {
-		const kind = "scripts-3"
-		store, key := s.Machine.Memo(), memo.Key(s.Project.LockPath, manifest.CargoHome(s.Machine.Host))
-		if data, known := store.Get(kind, key); known {
-			return strings.FieldsFunc(string(data), func(c rune) bool { return c == '\n' })
-		}
-		state := store.Watch(append([]string{s.Project.LockPath}, s.Project.UnpackedIn()...)...)
-		list := locked()
-		if err := store.Put(kind, key, state, []byte(strings.Join(list, "\n"))); err != nil {
-			s.Machine.Shell.Detail("the build scripts of Cargo.lock's packages are read again next time: %v", err)
-		}
-		return list
+func (s *Session) remembered(locked func() []string) []string {
+	const kind = "scripts-3"
+	store, key := s.Machine.Memo(), memo.Key(s.Project.LockPath, manifest.CargoHome(s.Machine.Host))
+	if data, known := store.Get(kind, key); known {
+		return strings.FieldsFunc(string(data), func(c rune) bool { return c == '\n' })
 	}
+	state := store.Watch(append([]string{s.Project.LockPath}, s.Project.UnpackedIn()...)...)
+	list := locked()
+	if err := store.Put(kind, key, state, []byte(strings.Join(list, "\n"))); err != nil {
+		s.Machine.Shell.Detail("the build scripts of Cargo.lock's packages are read again next time: %v", err)
+	}
+	return list
 }

@@ -1,21 +1,23 @@
-package manifest
+package features
 
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
 )
 
 // GPUWork is the quick look at a command line: may it have anything to do with GPUs? It looks for names only: of features in the command
-// line and in the manifests, of GPU crates in the manifests and in Cargo.lock, and for build scripts that r.Scripts knows. It may say yes
-// where cargo links no CUDA, never no where it does: the unit graph decides afterwards. The reason says what was seen.
-func (p *Project) GPUWork(r Request) (bool, string) {
-	a := ParseRequest(r)
+// line and in the manifests, of GPU crates in the manifests and in Cargo.lock, and for build scripts that compile kernels. It may say yes
+// where cargo links no CUDA, never no where it does: the unit graph decides afterwards. The reason says what was seen. once keeps the
+// answer about the build scripts of Cargo.lock's packages.
+func (s *Sources) GPUWork(r manifest.Request, once func(func() []string) []string) (bool, string) {
+	a, p := manifest.ParseRequest(r), s.project
 	if a.RequestsGPU() {
 		return true, "a GPU feature is requested"
 	}
-	cat := catalog.Default()
 	if len(p.Doubts) > 0 {
 		return true, "not decided from the manifests: " + p.Doubts[0]
 	}
@@ -25,10 +27,10 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 	}
 	for _, pkg := range slices.Concat(p.Members, p.Locals) {
 		local[pkg.Name] = true
-		if why := p.names(pkg, &a, cat); why != "" {
+		if why := s.names(pkg, &a); why != "" {
 			return true, why
 		}
-		if r.Scripts.Compile != nil && r.Scripts.Compile(pkg) {
+		if does := s.scriptDoes(pkg); does.compiles() || does.links {
 			return true, "the build script of " + pkg.Name + " compiles kernels"
 		}
 		for _, d := range pkg.Dependencies {
@@ -41,22 +43,43 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 	for i := range p.Lock {
 		foreign = foreign || p.Lock[i].Source != ""
 		switch l := &p.Lock[i]; {
-		case cat.Crate(l.Name).BringsCUDA():
+		case catalog.Default().Crate(l.Name).BringsCUDA():
 			return true, "Cargo.lock has " + l.Name
 		case l.Source == "" && !local[l.Name]: // a [patch], of which nothing is read here
 			return true, l.Name + " is patched"
 		}
 	}
-	if foreign && r.Scripts.Locked != nil {
-		for _, name := range r.Scripts.Locked() {
+	if foreign {
+		for _, name := range once(s.lockedKernels) {
 			return true, "the build script of " + name + " may compile kernels"
 		}
 	}
 	return false, "no feature, no dependency and no build script has to do with a GPU"
 }
 
+// lockedKernels lists the packages of Cargo.lock whose build scripts may compile kernels. What is not here yet may hold anything, if cargo
+// has unpacked it once anything was built; it checks every repository out before it builds.
+func (s *Sources) lockedKernels() (out []string) {
+	first := map[string]bool{}
+	for _, m := range s.project.Members {
+		for _, d := range m.Dependencies {
+			first[d.Package] = first[d.Package] || d.Path == "" && d.Target == "" && !d.Optional && d.Kind != manifest.Dev
+		}
+	}
+	for i := range s.project.Lock {
+		l := &s.project.Lock[i]
+		pkg := s.project.LockedManifest(l)
+		unknown := pkg == nil && (strings.HasPrefix(l.Source, "git+") || l.Source != "" && first[l.Name])
+		if unknown || pkg != nil && s.scriptDoes(pkg).compiles() {
+			out = append(out, l.Name)
+		}
+	}
+	return out
+}
+
 // names is what in a package's manifest names a GPU; empty where nothing does.
-func (p *Project) names(pkg *Package, a *Asked, cat *catalog.Catalog) string {
+func (s *Sources) names(pkg *manifest.Package, a *manifest.Asked) string {
+	cat := catalog.Default()
 	if cat.Crate(pkg.Name).BringsCUDA() {
 		return pkg.Name + " is itself a GPU crate"
 	}
@@ -69,7 +92,7 @@ func (p *Project) names(pkg *Package, a *Asked, cat *catalog.Catalog) string {
 		switch c := cat.Crate(d.Package); {
 		case c.BringsCUDA():
 			return pkg.Name + " depends on " + d.Package
-		case c == nil && d.Path == "" && !p.HasLock:
+		case c == nil && d.Path == "" && !s.project.HasLock:
 			return "there is no Cargo.lock: what " + d.Package + " leads to is not known"
 		}
 	}

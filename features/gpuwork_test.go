@@ -1,0 +1,110 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/manifest"
+)
+
+func lock(entries ...string) string {
+	text := "# generated\nversion = 4\n"
+	for _, e := range entries {
+		name, deps, _ := strings.Cut(e, ": ")
+		text += "\n[[package]]\nname = \"" + name + "\"\nversion = \"1.0.0\"\nsource = \"registry+https://registry.example/index\"\n"
+		if deps != "" {
+			text += "dependencies = [\n"
+			for _, d := range strings.Fields(deps) {
+				text += " \"" + d + "\",\n"
+			}
+			text += "]\n"
+		}
+	}
+	return text
+}
+
+// nothing is what the build scripts of Cargo.lock's packages compile.
+func nothing(func() []string) []string { return nil }
+
+// TestGPUWork: names in manifests, in Cargo.lock and in the command line are looked at, and nothing else.
+func TestGPUWork(t *testing.T) {
+	for _, tt := range []struct {
+		story, deps, lock, why string // why: empty is no
+		request                manifest.Request
+	}{
+		{"no GPU crate", `serde = "1"`, lock("app: serde", "serde"), "", manifest.Request{}},
+		{"one in the manifest", `candle-core = "1"`, lock("app: serde", "serde"), "app depends on candle-core", manifest.Request{}},
+		{"one in the lock", `wrapper = "1"`, lock("app: wrapper", "wrapper: cudarc", "cudarc"), "Cargo.lock has cudarc", manifest.Request{}},
+		{"no lock", `serde = "1"`, "", "there is no Cargo.lock: what serde leads to is not known", manifest.Request{}},
+		{"no lock, and nothing of others", "", "", "", manifest.Request{}},
+		{"a lock from before a dependency", `wrapper = "1"`, lock("app: serde", "serde"), "Cargo.lock does not have wrapper yet", manifest.Request{}},
+		{"a named feature", `serde = "1"`, lock("app: serde", "serde"), "a GPU feature is requested",
+			manifest.Request{Features: []string{"x fast"}, GPUFeatures: []string{"fast"}}},
+		{"a feature that is declared", "[features]\nuse-cuda = []", lock("app"), "app has the feature `use-cuda`", manifest.Request{}},
+		{"a name that contains cuda", "", lock("app"), "a GPU feature is requested", manifest.Request{Features: []string{"whisper-cuda"}}},
+		{"a name that only selects a version", "", lock("app"), "", manifest.Request{Features: []string{"cuda-12080"}}},
+		{"the feature of a dependency", "", lock("app"), "a GPU feature is requested", manifest.Request{Features: []string{"x/cuda"}}},
+		{"libtorch decides", `tch = "1"`, lock("app: tch", "tch"), "app depends on tch", manifest.Request{}},
+		{"a platform's table, which may not apply", "[target.'cfg(windows)'.dependencies]\ncudarc = \"1\"", lock("app"),
+			"app depends on cudarc", manifest.Request{}},
+	} {
+		files := map[string]string{"/w/Cargo.toml": pkg("app", "[dependencies]\n"+tt.deps+"\n")}
+		if tt.lock != "" {
+			files["/w/Cargo.lock"] = tt.lock
+		}
+		h := hosttest.Memory(files)
+		p, err := manifest.Load(h, "/w/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, why := NewSources(h, p).GPUWork(tt.request, nothing); got != (tt.why != "") || got && why != tt.why {
+			t.Errorf("%s: %v: %s", tt.story, got, why)
+		}
+	}
+}
+
+// BenchmarkQuickLook is what a build without GPU work pays: 600 packages that nothing leads to a GPU, all of them local.
+func BenchmarkQuickLook(b *testing.B) {
+	files := map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"2\"\n"}
+	text := lock("serde")
+	for i := 0; i < 600; i++ {
+		deps := "serde = \"1\"\n"
+		if i > 0 {
+			deps += fmt.Sprintf("p%d = { path = \"../p%d\" }\n", i-1, i-1)
+		}
+		files[fmt.Sprintf("/w/crates/p%d/Cargo.toml", i)] = pkg(fmt.Sprintf("p%d", i), "[features]\nfast = []\n[dependencies]\n"+deps)
+		text += fmt.Sprintf("\n[[package]]\nname = \"p%d\"\nversion = \"0.1.0\"\ndependencies = [\n \"serde\",\n]\n", i)
+	}
+	files["/w/Cargo.lock"] = text
+	benchmark(b, files, "/w/Cargo.toml")
+}
+
+// BenchmarkQuickLookSmall is the same for one package with some registry dependencies.
+func BenchmarkQuickLookSmall(b *testing.B) {
+	benchmark(
+		b,
+		map[string]string{
+			"/w/Cargo.toml": pkg(
+				"app",
+				"[features]\nfast = [\"rayon/fast\"]\n[dependencies]\nrayon = \"1\"\nserde = \"1\"\n",
+			),
+			"/w/Cargo.lock": lock("app: rayon serde", "rayon: either", "either", "serde"),
+		},
+		"/w/Cargo.toml",
+	)
+}
+
+func benchmark(b *testing.B, files map[string]string, path string) {
+	h := hosttest.Memory(files)
+	for i := 0; i < b.N; i++ {
+		p, err := manifest.Load(h, path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if work, why := NewSources(h, p).GPUWork(manifest.Request{}, nothing); work {
+			b.Fatal(why)
+		}
+	}
+}
