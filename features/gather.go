@@ -16,13 +16,13 @@ type Input struct {
 	Request manifest.Request
 	Catalog *catalog.Catalog // nil: the embedded one
 	Graph   *graph.Graph
-	Unknown string      // why there is no graph
-	Alone   *graph.View // instead of a graph: a build as manifests alone show it
-	Strict  bool        // warnings stop, too
-	Missing []string    // GPU features that were asked for, and that no selected package declares: cargo was asked without them
-	Lint    bool        // nobody asked for this build: a feature that only counts together with another one does not stop it
-	Named   []string    // packages that compile kernels although nothing shows it, as gpubuild.toml says
-	Sources *Sources    // shared by several questions about one workspace; nil: read for this one
+	Unknown string            // why there is no graph
+	Alone   *manifest.Package // instead of a graph: this member as manifests show what it links, built alone
+	Strict  bool              // warnings stop, too
+	Missing []string          // GPU features that were asked for, and that no selected package declares: cargo was asked without them
+	Lint    bool              // nobody asked for this build: a feature that only counts together with another one does not stop it
+	Named   []string          // packages that compile kernels although nothing shows it, as gpubuild.toml says
+	Sources *Sources          // shared by several questions about one workspace; nil: read for this one
 }
 
 // Sources reads the packages of a workspace, each text once.
@@ -75,12 +75,14 @@ func Gather(h buildenv.Host, in Input) Facts {
 		in.Sources = NewSources(h, in.Project)
 	}
 	src := in.Sources
-	f := Facts{Input: in, View: in.Alone, os: h.OS, tests: map[testedFeature]source.Tested{}, does: src.does,
+	f := Facts{Input: in, os: h.OS, tests: map[testedFeature]source.Tested{}, does: src.does,
 		scripts: map[int]*scriptFacts{}, torch: map[int]source.Libtorch{}}
 	switch {
 	case in.Graph != nil:
 		f.View = graph.NewView(h, in.Project, in.Catalog, in.Graph)
-	case f.unknown(): // what a build of the selected packages could need, manifests show
+	case in.Alone != nil:
+		f.View = graph.Alone(in.Project, in.Catalog, []*manifest.Package{in.Alone}, in.Request)
+	default: // what a build of the selected packages could need, manifests show
 		selected, _ := in.Project.Selection(in.Request)
 		f.View = graph.Alone(in.Project, in.Catalog, selected, in.Request)
 	}

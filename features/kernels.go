@@ -115,7 +115,7 @@ func (s *Sources) helper(p *manifest.Package) (key string, has bool) {
 func Leads(h buildenv.Host, p *manifest.Project, member *manifest.Package, noDefault bool, with ...string) bool {
 	r := manifest.Request{NoDefault: noDefault, Features: with}
 	asked := manifest.ParseRequest(r)
-	facts := Gather(h, Input{Project: p, Request: r, Alone: graph.Alone(p, catalog.Default(), []*manifest.Package{member}, r)})
+	facts := Gather(h, Input{Project: p, Request: r, Alone: member})
 	return slices.ContainsFunc(with, asked.IsCUDA) || slices.ContainsFunc(facts.Roots[0].Linked, func(i int) bool {
 		c := facts.Crate(i)
 		return facts.CUDAOn(i) || c != nil && c.Role == catalog.ByFile

@@ -47,12 +47,11 @@ func (j *judge) needs() {
 				because("cuda", i, "its CUDA code is linked")
 			}
 			n.CUDA, n.EmbedsPTX = true, n.EmbedsPTX || c.EmbedsPTX
-			if !c.Idle(feats) {
-				runs(i, "", c.RunNeeds...)
-			}
+			how := ""
 			if c.Name == "cudarc" {
-				runs(i, catalog.CudarcOf(feats).How(), catalog.CudarcLibraries(feats)...)
+				how = catalog.CudarcOf(feats).How()
 			}
+			runs(i, how, c.Opens(feats)...)
 		case c != nil && !c.CUDA() && c.Role == catalog.Carrier:
 			runs(i, "", c.RunNeeds...)
 		}

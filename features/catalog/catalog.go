@@ -54,6 +54,7 @@ type Crate struct {
 	FeatureNeeds map[string][]string `toml:"feature_needs"` // while a feature is on
 	IdleWith     []string            `toml:"idle_with"`     // features with which its build script does nothing
 	RunNeeds     []string            `toml:"run_needs"`     // what a program with its CUDA code links or opens
+	RunLibraries [][]string          `toml:"run_libraries"` // a feature (cudnn* for all that begin so), and what it makes a program open
 	Backends     map[string]string   `toml:"backends"`      // features that turn on another GPU than CUDA
 	// of a carrier of another GPU: without any of these it finds no device; versions that do not declare the first have all
 	CarrierFeatures []string            `toml:"carrier_features"`
@@ -242,6 +243,20 @@ func (c *Crate) Also(features []string) []string {
 			if !slices.Contains(out, need) {
 				out = append(out, need)
 			}
+		}
+	}
+	return out
+}
+
+// Opens lists what a program with the crate links or opens.
+func (c *Crate) Opens(features []string) (out []string) {
+	if !c.Idle(features) {
+		out = slices.Clone(c.RunNeeds)
+	}
+	for _, l := range c.RunLibraries {
+		prefix, any := strings.CutSuffix(l[0], "*")
+		if slices.ContainsFunc(features, func(f string) bool { return f == l[0] || any && strings.HasPrefix(f, prefix) }) {
+			out = append(out, l[1])
 		}
 	}
 	return out

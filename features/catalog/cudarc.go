@@ -66,28 +66,6 @@ func CudarcVersion(feature string) (gpu.Version, bool) {
 	return gpu.VersionOf(n), true
 }
 
-// CudarcLibraries lists what a cudarc with these features calls when the program runs. Source: cudarc 0.19.10 Cargo.toml [features] and
-// build.rs (link_searches, the libraries of each feature).
-func CudarcLibraries(features []string) []string {
-	var out []string
-	for _, f := range features {
-		if strings.HasPrefix(f, "cudnn") {
-			out = []string{"libcudnn"}
-		}
-	}
-	for _, l := range []struct{ feature, library string }{
-		{"driver", "the NVIDIA driver"}, {"runtime", "libcudart"}, {"cublas", "libcublas"}, {"cublaslt", "libcublasLt"},
-		{"curand", "libcurand"}, {"nvrtc", "libnvrtc"},
-		{"cusparse", "libcusparse"}, {"cusolver", "libcusolver"}, {"cufft", "libcufft"}, {"nccl", "libnccl"}, {"cutensor", "libcutensor"},
-	} {
-		// cublas links cublasLt, too
-		if slices.Contains(features, l.feature) || l.feature == "cublaslt" && slices.Contains(features, "cublas") {
-			out = append(out, l.library)
-		}
-	}
-	return out
-}
-
 // How says when a program with this cudarc needs the libraries.
 func (c Cudarc) How() string {
 	switch c.Linking {

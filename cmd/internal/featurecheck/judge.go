@@ -132,7 +132,7 @@ func fromManifests(ctx context.Context, m *session.Machine, line cargo.Line, mis
 	}
 	for _, p := range selected {
 		in := s.Input(session.Graph{}, false)
-		in.Missing, in.Alone = missing, graph.Alone(s.Project, in.Catalog, []*manifest.Package{p}, s.Request())
+		in.Missing, in.Alone = missing, p
 		list = append(list, decide(s, in))
 	}
 	return list, nil

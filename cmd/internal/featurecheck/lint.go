@@ -10,7 +10,6 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
-	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -64,8 +63,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 			edges[q.member] = features.RefusedEdges(in.Project, q.member, refused)
 		}
 		if q.findings = edges[q.member]; len(q.findings) == 0 && !broken {
-			in.Request = q.request
-			in.Alone = graph.Alone(in.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
+			in.Request, in.Alone = q.request, q.member
 			q.findings = decide(s, in).Answer.Findings
 		}
 		for _, f := range q.findings {
