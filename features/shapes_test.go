@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
@@ -738,6 +739,9 @@ func check(
 			fix = "ask for " + strings.Join(f.Ask, ",")
 		}
 		got = append(got, fmt.Sprintf("%s %s: %s | %s | %s", f.Severity, f.ID, f.Message, fix, f.Evidence))
+		if listed := finding.RuleOf(f.ID).Severity; f.Severity != listed { // docs/findings.md is made of that table
+			t.Errorf("%s is a %s, and listed as %s", f.ID, f.Severity, listed)
+		}
 		if f.Path == "" || f.Line == 0 {
 			if f.ID != IDPartial || f.Fix != "" {
 				t.Errorf("no place: %+v", f)
