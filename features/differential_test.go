@@ -17,7 +17,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -517,7 +516,6 @@ func askGraph(cargo, at, base string, args []string) (data []byte, said string) 
 // closureAgainst holds the closure of a feature's edges against cargo's two graphs, with the feature and without it: what differs in a root
 // is in the closure, and what the closure turns on is on. Resolver 1 unifies build-dependencies, which no edge of the closure shows.
 func closureAgainst(t *testing.T, story string, h buildenv.Host, p *manifest.Project, g *graph.Graph, without []byte, note func(string)) {
-	known := catalog.Default()
 	other, err := graph.Parse(bytes.NewReader(without))
 	if err != nil {
 		t.Errorf("%s: %v", story, err)
@@ -541,7 +539,7 @@ func closureAgainst(t *testing.T, story string, h buildenv.Host, p *manifest.Pro
 		t.Fatal(err)
 	}
 	newer := bytes.Contains(root, []byte("resolver = \"2\"")) || bytes.Contains(root, []byte("resolver = \"3\""))
-	with, less := graph.NewView(h, p, known, g), graph.NewView(h, p, known, other)
+	with, less := graph.NewView(h, p, g), graph.NewView(h, p, other)
 	for i := range with.Roots {
 		r := &with.Roots[i]
 		at := slices.IndexFunc(less.Roots, func(o graph.Root) bool { return name(less, &o) == name(with, r) })

@@ -14,7 +14,6 @@ import (
 type Input struct {
 	Project *manifest.Project
 	Request manifest.Request
-	Catalog *catalog.Catalog // nil: the embedded one
 	Graph   *graph.Graph
 	Unknown string            // why there is no graph
 	Alone   *manifest.Package // instead of a graph: this member as manifests show what it links, built alone
@@ -68,9 +67,6 @@ type cudarcVariable struct {
 // Gather reads what Judge decides from: the manifests of the packages in cargo's unit graph, their build scripts, and where their code
 // tests features that may have been asked for.
 func Gather(h buildenv.Host, in Input) Facts {
-	if in.Catalog == nil {
-		in.Catalog = catalog.Default()
-	}
 	if in.Sources == nil {
 		in.Sources = NewSources(h, in.Project)
 	}
@@ -79,12 +75,12 @@ func Gather(h buildenv.Host, in Input) Facts {
 		scripts: map[int]*scriptFacts{}, torch: map[int]source.Libtorch{}}
 	switch {
 	case in.Graph != nil:
-		f.View = graph.NewView(h, in.Project, in.Catalog, in.Graph)
+		f.View = graph.NewView(h, in.Project, in.Graph)
 	case in.Alone != nil:
-		f.View = graph.Alone(in.Project, in.Catalog, []*manifest.Package{in.Alone}, in.Request)
+		f.View = graph.Alone(in.Project, []*manifest.Package{in.Alone}, in.Request)
 	default: // what a build of the selected packages could need, manifests show
 		selected, _ := in.Project.Selection(in.Request)
-		f.View = graph.Alone(in.Project, in.Catalog, selected, in.Request)
+		f.View = graph.Alone(in.Project, selected, in.Request)
 	}
 	f.Catalog = src.withOwn(f.View, in)
 	f.cudarc.value, f.cudarc.set = h.Env.Lookup("CUDARC_CUDA_VERSION")

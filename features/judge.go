@@ -88,7 +88,9 @@ func (j *judge) root(r *graph.Root) {
 		out.For = n.Platform
 		k.label += " for " + n.Platform
 	}
-	k.sort()
+	for _, g := range k.groups {
+		g.sort()
+	}
 	out.Asked = append(out.Asked, k.asked...)
 	for _, i := range r.Linked {
 		if k.samePackage(i) {

@@ -15,24 +15,14 @@ import (
 // those of others that have a GPU feature on and compile kernels: one whose script tests GPU features is on by these, any other by being
 // linked.
 func (s *Sources) withOwn(v *graph.View, in Input) *catalog.Catalog {
-	out, seen := in.Catalog, map[string]bool{}
+	out := catalog.Default()
 	add := func(name string, p *manifest.Package, local bool, on []string) {
 		named := slices.Contains(in.Named, name)
-		if seen[name] || out.Crate(name) != nil {
+		does := s.scriptDoes(p)
+		if out.Crate(name) != nil || !named && !does.compiles() && !(local && does.links) {
 			return
 		}
-		seen[name] = local
-		var does scriptDoes
-		var with kernelFeatures
-		if p != nil {
-			does = s.scriptDoes(p)
-		}
-		if !named && !does.compiles() && !(local && does.links) {
-			return
-		}
-		if p != nil {
-			with = s.kernelFeatures(p, in.Request.GPUFeatures)
-		}
+		with := s.kernelFeatures(p, in.Request.GPUFeatures)
 		gate := slices.AppendSeq(slices.Clone(with.cuda), maps.Keys(with.others))
 		if !named && len(gate) > 0 && !local && !catalog.Overlap(gate, on) { // what others leave off is not missed
 			return
@@ -74,7 +64,7 @@ type kernelFeatures struct {
 }
 
 func (s *Sources) kernelFeatures(p *manifest.Package, configured []string) kernelFeatures {
-	if known, read := s.kernels[p]; read {
+	if known, read := s.kernels[p]; read || p == nil {
 		return known
 	}
 	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: configured})
@@ -129,7 +119,7 @@ func (d scriptDoes) compiles() bool { return d.nvcc || d.hipcc }
 
 func (s *Sources) scriptDoes(p *manifest.Package) scriptDoes {
 	does, read := s.does[p]
-	if !read && p.BuildScript != "" {
+	if !read && p != nil && p.BuildScript != "" {
 		text := s.TextOf(s.scriptFile(p, p.FeatureNames()), p.Dir).All
 		_, helper := s.helper(p)
 		does = scriptDoes{helper || runsNvcc(text), source.NamesHipcc(text), source.LinksCUDA(text)}

@@ -54,7 +54,8 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) [
 	return out
 }
 
-// possible lists the edges that a package can have, as far as they are known; open are the packages by the key of those that may have more features.
+// possible lists the edges that a package can have, as far as they are known. open are the packages, by their keys, that may have more
+// features.
 func possible(p *manifest.Project, member *manifest.Package) (known []string, open map[string]string) {
 	known, open = member.FeatureNames(), map[string]string{}
 	for _, d := range member.Dependencies {

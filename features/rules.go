@@ -24,7 +24,7 @@ type rule[T any] struct {
 var rules struct {
 	backend []rule[*group]     // for each root and backend that was asked for: the first that applies is the answer
 	cudnn   []rule[*group]     // the same for cuDNN, which crates with CUDA code have besides
-	root    []rule[*rootJudge] // each that applies
+	root    []rule[*rootJudge] // of a root: each that applies
 	cudarc  []rule[pinned]     // each that applies
 	cudarcs []rule[[]pinned]   // of all cudarcs of a build
 }
@@ -47,8 +47,8 @@ func init() {
 		{"cuDNN without CUDA", func(g *group) bool { return g.cudnnAlone() != "" }, (*group).withoutCUDA},
 	}
 	rules.root = []rule[*rootJudge]{
-		{"a name that may mean anything", func(k *rootJudge) bool { return len(k.groups) == 0 && len(k.loose) > 0 && !k.anyOn() }, (*rootJudge).looseNames},
-		{"forced, and not asked for", func(k *rootJudge) bool { return len(k.groups)+len(k.qualified) == 0 && !k.anyOn() }, (*rootJudge).unasked},
+		{"a name that may mean anything", func(k *rootJudge) bool { return len(k.loose) > 0 && k.nothingNamed() }, (*rootJudge).looseNames},
+		{"forced, and not asked for", func(k *rootJudge) bool { return len(k.qualified) == 0 && k.nothingNamed() }, (*rootJudge).unasked},
 		{"a library that is loaded decides", func(k *rootJudge) bool { return k.loadDynamic() >= 0 }, (*rootJudge).byLibrary},
 	}
 	rules.cudarc = []rule[pinned]{
@@ -201,22 +201,15 @@ func (k *rootJudge) dependency(name string) int {
 	return slices.IndexFunc(k.Nodes, func(n graph.Node) bool { return n.Name == name }) // of no root: it is in none of the sets below
 }
 
-// sort looks which linked GPU crates of each backend that was asked for are on, and by what.
-func (k *rootJudge) sort() {
-	for _, g := range k.groups {
-		g.sort()
-	}
-}
-
+// sort looks which linked GPU crates of a backend are on, and by what.
 func (g *group) sort() {
 	crates := g.crates(g.backend)
 	for _, c := range crates {
-		switch {
-		case c.node == g.r.Node && !g.compiles(c.node):
-		case c.node == g.r.Node && !c.on:
+		switch root := c.node == g.r.Node; {
+		case root && !(c.on && g.compiles(c.node)):
 		case !c.on:
 			g.off = append(g.off, c)
-		case c.node == g.r.Node || c.by(g.rootJudge.request):
+		case root || c.by(g.rootJudge.request):
 			g.request = append(g.request, c)
 		default:
 			g.anyway = append(g.anyway, c)
@@ -367,16 +360,18 @@ func (k *rootJudge) apply() {
 		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {
 			k.idle = append(k.idle, g.asked...)
 		}
-		if g.cudnn != nil {
-			first(rules.cudnn, g.cudnn)
-		}
+	}
+	if k.cudnn != nil {
+		first(rules.cudnn, k.cudnn)
 	}
 	every(rules.root, k)
 }
 
-// anyOn reports whether the request turns a linked GPU crate on.
-func (k *rootJudge) anyOn() bool {
-	return slices.ContainsFunc(k.crates(manifest.AnyGPU), func(c gpuCrate) bool { return c.on && c.node != k.r.Node && c.by(k.request) })
+// nothingNamed reports whether no backend was asked for by its name, and the request turns no linked GPU crate on.
+func (k *rootJudge) nothingNamed() bool {
+	return len(k.groups) == 0 && !slices.ContainsFunc(k.crates(manifest.AnyGPU), func(c gpuCrate) bool {
+		return c.on && c.node != k.r.Node && c.by(k.request)
+	})
 }
 
 func (k *rootJudge) looseNames() {
@@ -438,19 +433,16 @@ func (g *group) withoutCudnn() {
 }
 
 // cudnnAlone is what is lost where cuDNN is on and the root's own CUDA code is off; empty where nothing is.
-func (g *group) cudnnAlone() (lost string) {
-	n := &g.Nodes[g.r.Node]
-	if g.cudnn != nil {
-		g = g.cudnn
-	}
-	if len(cudnnOf(g.asked)) == 0 || g.pkg == nil || !n.Local || !g.pkg.Declares("cuda") || slices.Contains(n.Features, "cuda") || len(g.request) == 0 {
+func (k *rootJudge) cudnnAlone() (lost string) {
+	n, cuda := &k.Nodes[k.r.Node], graph.Feature{Node: k.r.Node, Name: "cuda"}
+	off := n.Local && k.pkg != nil && k.pkg.Declares("cuda") && !slices.Contains(n.Features, "cuda")
+	if k.cudnn == nil || len(k.cudnn.request) == 0 || !off {
 		return ""
 	}
-	cuda := graph.Feature{Node: g.r.Node, Name: "cuda"}
-	lost, own := g.code(cuda), g.Closure(g.r, cuda)
-	for _, c := range g.crates(manifest.CUDA) {
+	lost, own := k.code(cuda), k.Closure(k.r, cuda)
+	for _, c := range k.crates(manifest.CUDA) {
 		if lost == "" && !c.on && c.lost != "" && c.by(own) {
-			lost = g.name(c.node) + ": " + c.lost
+			lost = k.name(c.node) + ": " + c.lost
 		}
 	}
 	return lost
@@ -685,23 +677,15 @@ func (k *rootJudge) byLibrary() {
 
 // paths lists for each feature that was asked for by which edges it turned a GPU crate on, or where it ends.
 func (k *rootJudge) paths() (out []graph.Why) {
-	add := func(name string, from graph.Feature, always bool) {
-		w := k.path(from)
-		if w.Root, w.Feature = k.Nodes[k.r.Node].Name, name; always || w.Reached {
+	for _, f := range manifest.Union(k.asked, k.ask.Plain, k.qualified) {
+		from, always := graph.Feature{Node: k.r.Node, Name: f}, slices.Contains(k.asked, f) // else under another name: flash-attn
+		if pkg, name, qualified := strings.Cut(f, "/"); qualified {
+			from, always = graph.Feature{Node: k.dependency(pkg), Name: name}, true
+		}
+		if w := k.path(from); always || w.Reached {
+			w.Root, w.Feature = k.Nodes[k.r.Node].Name, f
 			out = append(out, w)
 		}
-	}
-	for _, f := range k.asked {
-		add(f, graph.Feature{Node: k.r.Node, Name: f}, true)
-	}
-	for _, f := range k.ask.Plain { // asked for under another name: flash-attn
-		if !slices.Contains(k.asked, f) {
-			add(f, graph.Feature{Node: k.r.Node, Name: f}, false)
-		}
-	}
-	for _, q := range k.qualified {
-		pkg, f, _ := strings.Cut(q, "/")
-		add(q, graph.Feature{Node: k.dependency(pkg), Name: f}, true)
 	}
 	return out
 }

@@ -182,8 +182,8 @@ func Possible(p *manifest.Project, known *catalog.Catalog, members ...*manifest.
 
 // Alone is what cargo would build of some members, as far as their packages show it: what `--lint` looks at before it asks cargo. Tables
 // for other targets count.
-func Alone(p *manifest.Project, known *catalog.Catalog, members []*manifest.Package, r manifest.Request) *View {
-	v := Possible(p, known, members...)
+func Alone(p *manifest.Project, members []*manifest.Package, r manifest.Request) *View {
+	v := Possible(p, catalog.Default(), members...)
 	if len(members) == 0 {
 		return v
 	}

@@ -50,8 +50,8 @@ type Root struct {
 }
 
 // NewView is what a unit graph links. It reads the manifests that cargo's metadata has not.
-func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph) *View {
-	v, read := &View{Project: p, Catalog: c, Graph: g}, map[string]*manifest.Package{}
+func NewView(h buildenv.Host, p *manifest.Project, g *Graph) *View {
+	v, read := &View{Project: p, Catalog: catalog.Default(), Graph: g}, map[string]*manifest.Package{}
 	for i := range g.Units {
 		u := &g.Units[i]
 		id := manifest.ParsePkgID(u.PkgID)
@@ -115,10 +115,6 @@ func fromCatalog(c *catalog.Crate, n Node) *manifest.Package {
 	for f, list := range c.Features {
 		known.Features[f] = []string{}
 		for _, s := range list {
-			s, _, implicit := strings.Cut(s, "(")
-			if implicit && !strings.HasPrefix(s, "dep:") {
-				s = "dep:" + s
-			}
 			e := manifest.ParseEdge(s)
 			if known.Features[f] = append(known.Features[f], e.Text); e.Dep != "" {
 				known.Dependencies = append(known.Dependencies,

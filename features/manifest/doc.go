@@ -6,6 +6,6 @@
 //
 // Limits: of what a member inherits, Load knows the name and the path only; of default-members and of -p it knows nothing, and looks at all
 // members. Manifests of registry and git packages are read where cargo has unpacked them or `cargo vendor` has put them, and of one that is
-// not there yet and is outside the catalog, the look sees no build script. Of [patch] only paths are followed, and only by the look. A cargo
+// not there yet and is outside the catalog, the look sees no build script. Of [patch] only paths are followed, and only by it. A cargo
 // before 1.91 gives metadata of the workspace only, unless the command line names its targets.
 package manifest

@@ -103,14 +103,6 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	return a.endFeatures(o, j, nil)
 }
 
-// fixer is for --fix; nil without it.
-func (a *invocation) fixer(o featuresOptions) *featurecheck.Fixer {
-	if !o.Fix {
-		return nil
-	}
-	return featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: o.Lint})
-}
-
 // endFeatures prints what is wrong with a build, and the fixes where they were asked for. Notes are for --verbose, unless nothing of the
 // build uses a GPU: then they say why.
 func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes []featurecheck.Fix) error {
@@ -163,7 +155,7 @@ func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 
 // runFix is features --fix.
 func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line) error {
-	fixer := a.fixer(o)
+	fixer := featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun})
 	j, err := featurecheck.FixMembers(ctx, fixer, l)
 	fixes := fixer.Fixes()
 	if err != nil { // cargo refuses the manifests as they are: this is what would be written first
@@ -198,10 +190,10 @@ func (a *invocation) printDiffs(o featuresOptions, fixes []featurecheck.Fix) err
 // runLint is features --lint, which asks cargo, and --manifest-only: every member's GPU features; with --fix the faults are fixed. It ends
 // with 10 where one of them is an alarm.
 func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
-	fixer := a.fixer(o)
+	fixer := featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: true})
 	checked, err := featurecheck.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
-	if err == nil && fixer != nil {
-		if err = fixer.FixEach(ctx, l, checked.Suspected()); err == nil { // as it is now
+	if err == nil && o.Fix {
+		if err = fixer.FixEach(ctx, l, checked.Suspects); err == nil { // as it is now
 			checked, err = featurecheck.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
 		}
 	}
@@ -211,10 +203,7 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 	if checked.Refused != "" {
 		a.Shell.Warning("cargo refuses the workspace: %s", checked.Refused)
 	}
-	var fixes []featurecheck.Fix
-	if fixer != nil {
-		fixes = fixer.Fixes()
-	}
+	fixes := fixer.Fixes()
 	if err := a.printDiffs(o, fixes); err != nil {
 		return err
 	}

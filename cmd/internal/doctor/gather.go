@@ -19,6 +19,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -115,7 +116,8 @@ func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (fea
 	opened, err := featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true})
 	refused, ok := errors.AsType[*cargo.RefusedError](err)
 	if f.NoLock = ok && refused.NoLock; f.NoLock {
-		return featurecheck.OpenUnlocked(ctx, m, l)
+		list, err := featurecheck.FromManifests(ctx, m, l, nil)
+		return append(list, opened)[0], err
 	}
 	return opened, err
 }
@@ -123,7 +125,7 @@ func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (fea
 // namesGPU says whether a member names a GPU crate. Without a Cargo.lock nobody knows what that needs: it is taken to compile kernels.
 func namesGPU(p featurecheck.Judged) bool {
 	return slices.ContainsFunc(p.Session.Project.Members, func(m *manifest.Package) bool {
-		return slices.ContainsFunc(m.Dependencies, func(d manifest.Dependency) bool { return p.Facts.Input.Catalog.Crate(d.Package).CUDA() })
+		return slices.ContainsFunc(m.Dependencies, func(d manifest.Dependency) bool { return catalog.Default().Crate(d.Package).CUDA() })
 	})
 }
 

@@ -101,18 +101,9 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 
 func isRefused(f features.Finding) bool { return f.ID == features.IDRefused }
 
-// OpenUnlocked is Open for a project without a Cargo.lock, which cargo would write if it was asked: it judges the first selected package
-// as the metadata of the workspace shows it.
-func OpenUnlocked(ctx context.Context, m *session.Machine, line cargo.Line) (Judged, error) {
-	list, err := fromManifests(ctx, m, line, nil)
-	if err != nil {
-		return Judged{}, err
-	}
-	return list[0], nil
-}
-
-// fromManifests judges each selected package by metadata, as if it was built alone. missing are features that count as declared and empty.
-func fromManifests(ctx context.Context, m *session.Machine, line cargo.Line, missing []string) (list []Judged, err error) {
+// FromManifests judges each selected package by metadata, as if it was built alone: cargo, if asked for more, would write a Cargo.lock.
+// missing are features that count as declared and empty.
+func FromManifests(ctx context.Context, m *session.Machine, line cargo.Line, missing []string) (list []Judged, err error) {
 	s, err := session.Open(m, line)
 	if err != nil {
 		return nil, err
@@ -182,7 +173,7 @@ func suspected(ctx context.Context, s *session.Session, err error) (list []featu
 	if len(list) > 0 || len(missing) == 0 || err != nil {
 		return list
 	}
-	judged, err := fromManifests(ctx, s.Quiet().Machine, line, missing)
+	judged, err := FromManifests(ctx, s.Quiet().Machine, line, missing)
 	if err != nil {
 		s.Machine.Shell.Detail("%v", err)
 	}

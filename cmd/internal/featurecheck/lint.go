@@ -30,7 +30,8 @@ type Question struct {
 type Checked struct {
 	Session   *session.Session
 	Questions []*Question
-	Refused   string // why cargo cannot load the workspace
+	Suspects  []*Question // of which something can be fixed
+	Refused   string      // why cargo cannot load the workspace
 }
 
 // Lint asks the rules of features.Judge about every member's GPU features, each as if that package were built alone: first by the
@@ -70,7 +71,10 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 			q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
 		}
 		found = found || len(q.findings) > 0
-		if q.By = "manifests"; !asks || !q.suspected() || !s.Project.HasLock {
+		if q.By = "manifests"; !q.Stops && (len(q.findings) == 0 || q.findings[0].Severity != features.Warning) {
+			continue
+		}
+		if out.Suspects = append(out.Suspects, q); !asks || !s.Project.HasLock {
 			continue
 		}
 		alone, err := q.line(line)
@@ -94,16 +98,6 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		out.Refused = words
 	}
 	return out, nil
-}
-
-// suspected reports whether cargo is worth a question.
-func (q *Question) suspected() bool {
-	return q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
-}
-
-// Suspected are the questions of which something is to be fixed.
-func (c Checked) Suspected() []*Question {
-	return slices.DeleteFunc(slices.Clone(c.Questions), func(q *Question) bool { return !q.suspected() })
 }
 
 // questions lists the GPU features of the members, those only that the command line selects and names where it does.
