@@ -362,8 +362,12 @@ func TestGoodBuildsMatchNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := ask(t, rs, string(data)); len(a.Found) != 0 {
+		a := ask(t, rs, string(data))
+		if len(a.Found) != 0 {
 			t.Errorf("%s: %v: line %d: %s", filepath.Base(f), ids(a), a.Found[0].Line, a.Found[0].Text)
+		}
+		if n := filepath.Base(f); len(a.Errors) != 0 && n != "gpubuild-help.log" && n != "regex-test.log" { // exit codes, a test that panics
+			t.Errorf("%s: %v", n, a.Errors)
 		}
 	}
 }

@@ -35,6 +35,7 @@ var errorWords = [][]byte{
 	[]byte("not found"), []byte("not loaded"), []byte("terminate called"), []byte("multiple definition"), []byte("*** "),
 	[]byte("Segmentation"), []byte("GetProcAddress"), []byte("GGML_ASSERT"), []byte("shutting down"), []byte("_STATUS_"), []byte("CUFFT_"),
 	[]byte("possible adapter"), []byte("line is too long"), []byte("current GPU"), []byte("illed"), []byte("FAILED"), []byte("xception"),
+	[]byte("ailure"), []byte("an't "), []byte("lost"), []byte("borted"),
 }
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
@@ -52,6 +53,13 @@ var looksLikeError = lazyregexp.New(
 		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
 		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\b(Failed to|[Cc]ould not) (load|locate)\b|` +
 		`No possible adapter|The input line is too long|compiled without support for the current GPU|has no device code compatible`,
+)
+
+// speaksOfFailure is asked of the last lines where no line looks like an error and nothing says that all went well: a program reports a
+// failure in its own words, and at its end.
+var (
+	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|lost|aborted)\b`)
+	succeeded       = lazyregexp.New("Finished `|test result: ok|(?m:^-- (Configuring|Generating) done|^\\[100%\\] Built)|\\bretrying\\b|\\bok\\b")
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
@@ -207,9 +215,12 @@ func (t text) near(i int) []byte {
 // search asks every rule about the lines that hold one of its literals.
 func (rs *Rules) search(all []byte, before int) Answer {
 	t := split(all, before)
-	a := Answer{Found: []Found{}, Errors: t.errors(), Lines: before}
+	a := Answer{Found: []Found{}, Errors: t.errors(looksLikeError, 0), Lines: before}
 	if len(t.lines) > 0 {
 		a.Lines = t.lines[len(t.lines)-1].number
+	}
+	if len(a.Errors) == 0 && !succeeded.Match(all) {
+		a.Errors = t.errors(speaksOfFailure, max(0, len(t.lines)-around))
 	}
 	index := suffixarray.New(all)
 	for _, r := range rs.All { // in the table's order, so that equal places have a fixed order
@@ -267,10 +278,10 @@ func (r *Rule) in(t text, places []int) (Found, bool) {
 	return f, f.Count > 0
 }
 
-// errors are the first lines that look like errors, with the lines that complete each.
-func (t text) errors() []Place {
+// errors are the first lines, from one on, that look like errors, with the lines that complete each.
+func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 	out := []Place{}
-	for i := 0; i < len(t.lines) && len(out) < maxErrors; i++ {
+	for i := from; i < len(t.lines) && len(out) < maxErrors; i++ {
 		l := t.lines[i]
 		l.to = min(l.to, l.from+2*lineReach)
 		line := t.of(l)
@@ -278,7 +289,7 @@ func (t text) errors() []Place {
 			continue
 		}
 		place := Place{Line: l.number, Text: words(line), Status: statusIn(line)}
-		if place.Status == nil && !looksLikeError.Match(line) || innocent.Match(line) {
+		if place.Status == nil && !like.Match(line) || innocent.Match(line) {
 			continue
 		}
 		i += t.addBody(&place, i)
