@@ -59,7 +59,7 @@ var looksLikeError = lazyregexp.New(
 // failure in its own words, and at its end.
 var (
 	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|lost|aborted)\b`)
-	succeeded       = lazyregexp.New("Finished `|test result: ok|(?m:^-- (Configuring|Generating) done|^\\[100%\\] Built)|\\bretrying\\b|\\bok\\b")
+	succeeded       = lazyregexp.New("Finished `|(?m:^-- (Configuring|Generating) done|^\\[100%\\] Built)|\\bretrying\\b|\\bok\\b")
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error

@@ -93,7 +93,7 @@ func (c Check) reason() string {
 	if len(first) > 90 {
 		return c.ID + " (see above)"
 	}
-	return first
+	return strings.TrimRight(first, ":")
 }
 
 // Findings are the checks that say that something is wrong.

@@ -147,9 +147,6 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 	case !Judged(line.Verb):
 		return Result{Session: s}, unJudged(ctx, c)
 	}
-	if work {
-		m.Shell.Detail("GPU work: %s", why)
-	}
 	return Build(ctx, c, s, trace)
 }
 
@@ -193,8 +190,8 @@ func (c Command) demandsProof(s *session.Session) bool {
 		c.runs() && proof.Request{Session: s, Options: o.Proof}.Requires()
 }
 
-// noGPUWork is plain cargo, and says after it what was left off: above an error of cargo's it would be taken for the reason. A proof that was
-// requested and cannot be made must not look like a success.
+// noGPUWork is plain cargo, and says after it what was left off: above an error of cargo's it would be taken for the reason. A proof that
+// was requested and cannot be made must not look like a success.
 func noGPUWork(ctx context.Context, c Command, s *session.Session, why string, left ...manifest.Question) (r Result, err error) {
 	m := c.Machine
 	r.Session = s

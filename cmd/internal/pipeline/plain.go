@@ -148,11 +148,9 @@ func install(ctx context.Context, c Command, trace *finding.Trace) (r Result, er
 	if !s.Project.HasLock {
 		s = s.With(in.Unlocked)
 	}
-	work, why := s.GPUWork()
-	if !work {
+	if work, _ := s.GPUWork(); !work {
 		return r, cargorun.Plain(ctx, m, c.Line, m.Host.Env)
 	}
-	m.Shell.Detail("GPU work: %s", why)
 	r, err = Build(ctx, c, s, trace)
 	var refused *cargo.RefusedError
 	if r.Features.Answer == nil && errors.As(err, &refused) { // install words it in its own way, or does not mind

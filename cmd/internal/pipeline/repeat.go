@@ -27,9 +27,6 @@ import (
 // repeatKind names the cache entries of repeat; the number changes whenever what is kept does.
 const repeatKind = "repeat-1"
 
-// unchangedLine says, with --verbose, that a build is a repeat.
-const unchangedLine = "nothing has changed since the last build of this command line"
-
 // repeat is a build that had nothing to do. It is kept with every path that was looked at for it, by its command line and environment: as
 // long as all of these are the same, a build prints the same lines, and runs the same cargo between them.
 type repeat struct {
@@ -245,7 +242,6 @@ func (c Command) again(ctx context.Context, key string) (next Command, done bool
 		if !store.Unchanged(inputs) {
 			return c, false, nil
 		}
-		m.Shell.Detail("%s", unchangedLine)
 		m.Shell.Again(e.Before)
 		return c, true, c.cargo(ctx, m.Host.Env)
 	}
@@ -257,7 +253,7 @@ func (c Command) again(ctx context.Context, key string) (next Command, done bool
 		unlock()
 		return c, false, nil
 	}
-	m.Shell.Detail("%s", unchangedLine)
+	m.Shell.Detail("nothing has changed since the last build of this command line")
 	m.Shell.Again(e.Before)
 	env := m.Host.Env
 	for name, value := range e.Set {
