@@ -213,7 +213,7 @@ func (k *kernels) random() {
 	r, seed := lots(k.t)
 	k.restore("all")
 	// A second profile compiles everything anew once, the build crates included: only where there is time for it.
-	profiles := n > 100
+	profiles := full(k.t)
 	w := &world{k: k, r: r, live: "a", forms: map[string]int{}, old: map[string][]byte{},
 		wish: wish{"live", "usual", "90", "12", "cuda," + small, "dev"}}
 	began, rebuilt := time.Now(), 0
