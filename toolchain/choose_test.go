@@ -222,6 +222,35 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestCUDNN: which of several a toolkit of CUDA 12.6 takes.
+func TestCUDNN(t *testing.T) {
+	t.Parallel()
+	install := func(root, real, inside string, major int) cudnn.Install {
+		return cudnn.Install{Root: root, Real: real, InToolkit: inside, Version: "9.10.2", CUDAMajor: major, Link: true, Lib: root + "/lib"}
+	}
+	named := install("/named", "/named", "", 12)
+	named.Named = true
+	for _, tt := range []struct {
+		story string
+		list  []cudnn.Install
+		want  string
+	}{
+		{"the user's before the toolkit's own", []cudnn.Install{install("/cuda-12.6", "/cuda-12.6", "/cuda-12.6", 12), named}, "/named"},
+		{"the toolkit's own", []cudnn.Install{install("/usr", "/usr", "", 12), install("/cuda-12.6", "/x", "/cuda-12.6", 12)}, "/cuda-12.6"},
+		{"the toolkit's own by another name", []cudnn.Install{install("/usr", "/usr", "", 12), install("/cuda", "/cuda-12.6", "/cuda", 12)}, "/cuda"},
+		{"one in the toolkit of another major", []cudnn.Install{install("/cuda-13.2", "/cuda-13.2", "/cuda-13.2", 0), install("/usr", "/usr", "", 0)},
+			"/usr"},
+		{"one there that says that it is for this major", []cudnn.Install{install("/cuda-13.2", "/cuda-13.2", "/cuda-13.2", 12)}, "/cuda-13.2"},
+	} {
+		f := three()
+		f.CUDNN = tt.list
+		s, err := toolchain.Choose(f, candle, toolchain.Wish{CUDA: "12.6", Arch: "80"})
+		if err != nil || s.CUDNN == nil || s.CUDNN.Root != tt.want {
+			t.Errorf("%s: %+v, %v; want %s", tt.story, s.CUDNN, err, tt.want)
+		}
+	}
+}
+
 func told(s toolchain.Set, err error) string {
 	if err != nil {
 		line, _, _ := strings.Cut(err.Error(), "\n")

@@ -43,8 +43,8 @@ func TestFind(t *testing.T) {
 			[]string{"gcc 12 /usr/bin/gcc /usr/bin/g++-12 PATH default"},
 		},
 		{
-			"the user's words come first, ccache is passed over",
-			"os: linux\n-- @env --\nPATH=/usr/bin\nCC=ccache gcc-11\nCXX=g++-13\nNVCC_CCBIN=/usr/bin/g++-9\n-- @empty --\n/usr/bin/gcc-11 +x\n/usr/bin/g++-11 +x\n/usr/bin/gcc-13 +x\n/usr/bin/g++-13 +x\n",
+			"the user's words come first, launchers are passed over",
+			"os: linux\n-- @env --\nPATH=/usr/bin\nCC=ccache gcc-11\nCXX=distcc g++-13\nNVCC_CCBIN=/usr/bin/g++-9\n-- @empty --\n/usr/bin/gcc-11 +x\n/usr/bin/g++-11 +x\n/usr/bin/gcc-13 +x\n/usr/bin/g++-13 +x\n",
 			[]string{
 				" 0 /usr/bin/g++-9  NVCC_CCBIN: it does not exist",
 				"gcc 13 /usr/bin/gcc-13 /usr/bin/g++-13 CXX",
