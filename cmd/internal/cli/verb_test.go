@@ -43,7 +43,7 @@ func TestFlagNamesAreUnique(t *testing.T) {
 	check("cargo's", verb{flags: cargoFlags(&pipeline.Options{})})
 }
 
-// TestFlagsStandAnywhere: urfave stops at the first positional word, and our verbs take flags behind it, too.
+// TestFlagsStandAnywhere: our verbs take flags behind a positional word, too.
 func TestFlagsStandAnywhere(t *testing.T) {
 	for _, words := range []string{"--libraries FILE --json=out", "FILE --libraries --json=out", "FILE --json=out --libraries -- x"} {
 		v, _ := find("scan")
