@@ -36,10 +36,9 @@ import (
 // Schema names the form of the manifest.
 const Schema = "gpubuild/bundle-manifest/1"
 
-// manifestName is the manifest's file in a bundle, of which maxManifest bytes are read; licenceName is that of the licences.
+// The manifest's file in a bundle, and that of the licences.
 const (
 	manifestName = "gpubuild-bundle.json"
-	maxManifest  = 16 << 20
 	licenceName  = "NVIDIA-licences.txt"
 )
 
@@ -223,40 +222,32 @@ func licenceText(files []File) (out string) {
 	return out
 }
 
-// Opened is a bundle of which a program is to be proven here.
-type Opened struct {
-	Program string
-	Env     buildenv.Env // in which the program finds its libraries
-	Probe   string       // empty: none is in it
-	CUPTI   string
-	Others  []string
-}
-
-// Open opens the bundle that a path names: its directory, or one of its start scripts. false: it is none.
-func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
+// Open opens the bundle that a path names: its directory, or one of its start scripts. rt is what the program is proven with here, as far as
+// the bundle has it, and the environment in which it finds its libraries. No program: the path names no bundle.
+func Open(h buildenv.Host, file string) (program string, rt proof.Runtime, err error) {
 	dir, name := h.Real(file), ""
 	if !h.IsDir(dir) {
 		dir, name = h.Dir(dir), h.Base(dir)
 	}
-	text, err := h.ReadFile(h.Join(dir, manifestName), maxManifest)
+	text, err := h.ReadFile(h.Join(dir, manifestName), 16<<20)
 	if errors.Is(err, buildenv.ErrUnbounded) {
-		return o, false, err
+		return "", rt, err
 	}
 	var m manifest
 	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != Schema || len(m.Programs) == 0 {
-		return o, false, nil
+		return "", rt, nil
 	}
 	i := slices.IndexFunc(m.Programs, func(program string) bool { return path.Base(program) == name })
 	switch {
 	case name != "" && i < 0:
-		return o, false, nil
+		return "", rt, nil
 	case name == "" && len(m.Programs) > 1:
 		what := fmt.Sprintf("%s has %d programs: %s", file, len(m.Programs), strings.Join(m.Programs, ", "))
-		return o, false, &exit.UsageError{What: what,
+		return "", rt, &exit.UsageError{What: what,
 			Fix: "name one: gpubuild prove " + buildenv.PosixWords(h.Join(file, path.Base(m.Programs[0])))}
 	}
 	if err := m.unchanged(dir); err != nil {
-		return o, false, exit.Errorf(exit.Usage, "make the bundle again", "%s was changed since it was made: %w", dir, err)
+		return "", rt, exit.Errorf(exit.Usage, "make the bundle again", "%s was changed since it was made: %w", dir, err)
 	}
 	in := func(name string) string {
 		if name == "" {
@@ -264,56 +255,55 @@ func Open(h buildenv.Host, file string) (o Opened, is bool, err error) {
 		}
 		return h.Join(dir, filepath.FromSlash(name))
 	}
-	program := m.Programs[max(i, 0)]
-	o.Program, o.Env = in(program), h.Env
+	program = m.Programs[max(i, 0)]
 	needs := loader.Glibc{Version: m.Glibc, By: program}
 	if p := m.Prove; p != nil {
-		o.Probe, o.CUPTI, needs = in(p.Probe), in(p.CUPTI), p.Glibc
+		rt.Probe.Library, rt.CUPTI, needs = in(p.Probe), in(p.CUPTI), p.Glibc
 		for _, other := range p.Others {
-			o.Others = append(o.Others, in(other))
+			rt.Others = append(rt.Others, in(other))
 		}
 	}
 	if why := needs.TooOld(h, "this machine"); why != "" {
-		return o, false, exit.Errorf(exit.Misfit, "build on a system as old as this one", "%s", why)
+		return "", rt, exit.Errorf(exit.Misfit, "build on a system as old as this one", "%s", why)
 	}
+	rt.Env = h.Env
 	if h.OS != buildenv.Windows {
-		o.Env = h.Env.Set("LD_LIBRARY_PATH", strings.TrimSuffix(in("lib")+":"+h.Env.Get("LD_LIBRARY_PATH"), ":"))
+		rt.Env = h.Env.Set("LD_LIBRARY_PATH", strings.TrimSuffix(in("lib")+":"+h.Env.Get("LD_LIBRARY_PATH"), ":"))
 	}
-	return o, true, nil
+	return in(program), rt, nil
 }
 
-// unchanged is an error where a bundle's directory lacks a file of the manifest, or holds one that is not the manifest's: the loader would
-// take a library that was added. What is started must be one of the files, too.
+// unchanged is an error where a bundle's directory lacks a file or link of the manifest, or holds one that is not the manifest's: the loader
+// would take a library that was added. What is started must be one of the files, too.
 func (b Bundle) unchanged(dir string) error {
-	left, links, sizes := map[string]string{}, map[string]string{}, map[string]int64{}
+	left := map[string]File{}
 	for _, f := range b.Files {
-		left[f.Name], links[f.Link], sizes[f.Name] = f.SHA256, path.Base(f.Name), f.Size
+		left[f.Name] = File{SHA256: f.SHA256, Size: f.Size}
+		if f.Link != "" {
+			left[f.Link] = File{Link: path.Base(f.Name)}
+		}
 	}
 	started := slices.Clone(b.Programs)
 	if p := b.Prove; p != nil {
 		started = append(append(started, p.Probe, p.Control, p.Watch, p.CUPTI), p.Others...)
 	}
 	for _, name := range started {
-		if _, is := left[name]; name != "" && !is {
+		if name != "" && left[name].SHA256 == "" {
 			return fmt.Errorf("%s is none of its files", name)
 		}
 	}
-	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(dir, file)
-		name := filepath.ToSlash(rel)
-		if err := cmp.Or(err, relErr); err != nil || d.IsDir() || name == manifestName {
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || name == manifestName {
 			return err
 		}
+		is, file := File{}, filepath.Join(dir, filepath.FromSlash(name))
 		if d.Type() == fs.ModeSymlink {
-			if to, err := os.Readlink(file); err != nil || links[name] == "" || to != links[name] {
-				return errors.New(name)
-			}
-			return nil
+			is.Link, err = os.Readlink(file)
+		} else if info, noInfo := d.Info(); noInfo == nil && info.Size() == left[name].Size { // else not read: it may be of any size
+			is.Size = info.Size()
+			is.SHA256, err = cache.Hash(file)
 		}
-		if is, err := d.Info(); err != nil || left[name] == "" || is.Size() != sizes[name] {
-			return errors.New(name) // not read: it may be of any size
-		}
-		if sum, err := cache.Hash(file); err != nil || left[name] != sum {
+		if err != nil || is == (File{}) || is != left[name] {
 			return errors.New(name)
 		}
 		delete(left, name)

@@ -244,7 +244,7 @@ func TestNames(t *testing.T) {
 	}
 	for _, l := range known().Licence {
 		for _, name := range l.Libraries {
-			if !nvidia(strings.TrimSuffix(name, "*")) || driver(name) {
+			if !matches(known().Names["nvidia"], strings.TrimSuffix(name, "*")) || matches(known().Names["driver"], name) {
 				t.Errorf("%s is in a list of NVIDIA's and not known as NVIDIA's, or the driver's", name)
 			}
 		}
@@ -256,14 +256,14 @@ func TestWhatIsNeverShipped(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"libcuda.so.1", "libEGL_nvidia.so.0", "libGLX_nvidia.so.0", "libGLESv2_nvidia.so.2", "libvdpau_nvidia.so.1",
 		"libnvidia-ml.so.1", "libnvcuvid.so.1", "libnvoptix.so.1", "nvcuda.dll"} {
-		if !driver(nameOf(file)) {
+		if !matches(known().Names["driver"], nameOf(file)) {
 			t.Errorf("%s is not taken for the driver's", file)
 		}
 	}
 	for _, file := range []string{"libaccinj64.so", "libaccinj64.so.13.0", "libcuinj64.so.13.0", "libcudla.so.1", "libcufile.so.0",
 		"libcheckpoint.so", "libpcsamplingutil.so", "libsanitizer-public.so", "libcustatevec.so.1", "libcuquantum.so.2", "libcuobjclient.so.1",
 		"libTreeLauncherTargetInjection.so"} {
-		if _, allowed := known().permission(nameOf(file)); allowed || !nvidia(nameOf(file)) {
+		if _, allowed := known().permission(nameOf(file)); allowed || !matches(known().Names["nvidia"], nameOf(file)) {
 			t.Errorf("%s would be copied", file)
 		}
 	}
@@ -440,17 +440,17 @@ func TestSeveralPrograms(t *testing.T) {
 		if code := run(t, m, filepath.Join(out, name)); code != 7 {
 			t.Errorf("%s ended with %d", name, code)
 		}
-		o, is, err := Open(m.Host, filepath.Join(out, name))
-		if err != nil || !is || o.Program != filepath.Join(out, "bin", name) || o.Probe != filepath.Join(out, "prove", "libmine.so.1") ||
-			o.CUPTI != filepath.Join(out, "prove", "0", "libmine.so.1") || len(o.Others) != 1 ||
-			!strings.HasPrefix(o.Env.Get("LD_LIBRARY_PATH"), filepath.Join(out, "lib")+":") {
-			t.Errorf("%s: %+v, %v, %v", name, o, is, err)
+		program, rt, err := Open(m.Host, filepath.Join(out, name))
+		if err != nil || program != filepath.Join(out, "bin", name) || rt.Probe.Library != filepath.Join(out, "prove", "libmine.so.1") ||
+			rt.CUPTI != filepath.Join(out, "prove", "0", "libmine.so.1") || len(rt.Others) != 1 ||
+			!strings.HasPrefix(rt.Env.Get("LD_LIBRARY_PATH"), filepath.Join(out, "lib")+":") {
+			t.Errorf("%s: %s %+v, %v", name, program, rt, err)
 		}
 	}
 	if _, _, err := Open(m.Host, out); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), "2 programs: bin/app, bin/second") {
 		t.Errorf("%v", err)
 	}
-	if _, is, err := Open(m.Host, filepath.Join(out, "bin", "app")); is || err != nil {
+	if program, _, err := Open(m.Host, filepath.Join(out, "bin", "app")); program != "" || err != nil {
 		t.Errorf("a program without its script was opened as a bundle: %v", err)
 	}
 	if _, err := Make(context.Background(), m, Options{Programs: []string{first, first}, Dir: out + "2"}); exit.Of(err) != exit.Usage {
@@ -460,8 +460,8 @@ func TestSeveralPrograms(t *testing.T) {
 	if _, err := Make(context.Background(), m, Options{Programs: []string{first}, Dir: out, Prove: prove}); err != nil {
 		t.Fatal(err)
 	}
-	if o, is, err := Open(m.Host, out); !is || err != nil || o.Program != filepath.Join(out, "bin", "app") {
-		t.Errorf("%+v, %v", o, err)
+	if program, _, err := Open(m.Host, out); err != nil || program != filepath.Join(out, "bin", "app") {
+		t.Errorf("%s, %v", program, err)
 	}
 	text, err := os.ReadFile(filepath.Join(out, manifestName))
 	if err != nil {

@@ -20,32 +20,19 @@ import (
 
 // Collect lists the files of a bundle, the programs first, without making one.
 func Collect(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
-	c := &collector{m: m, o: o, seen: map[string]bool{}}
-	c.dirs = proof.LibraryDirs(m, proof.Toolkits(m, o.Toolkit))
-	c.b = Bundle{Version: version.Number(), Needs: []Need{}}
+	c := &collector{m: m, o: o, dirs: proof.LibraryDirs(m, proof.Toolkits(m, o.Toolkit)), seen: map[string]bool{},
+		b: Bundle{Version: version.Number(), Needs: []Need{}}}
+	if m.Host.OS != buildenv.Windows && !o.Own {
+		c.need(Need{Name: "/bin/sh", Why: "runs the start script"})
+	}
 	for _, program := range o.Programs {
 		if err := c.program(ctx, proof.LookPath(m.Host, program)); err != nil {
 			return c.b, err
 		}
 	}
-	if m.Host.OS != buildenv.Windows && !o.Own {
-		c.need(Need{Name: "/bin/sh", Why: "runs the start script"})
-	}
-	for read := 0; ; read++ { // first what is linked, then what is loaded by name
-		for len(c.queue) > 0 {
-			next := c.queue[0]
-			c.queue = c.queue[1:]
-			if err := c.add(ctx, next); err != nil {
-				return c.b, err
-			}
-		}
-		if read == len(c.b.Files) {
-			break
-		}
-		if f := c.b.Files[read]; f.Licence == "" {
-			if err := c.named(ctx, f.From); err != nil {
-				return c.b, err
-			}
+	for read := 0; read < len(c.b.Files); read++ { // what is linked is in; each library that is loaded by name adds to them
+		if err := c.named(ctx, c.b.Files[read]); err != nil {
+			return c.b, err
 		}
 	}
 	c.link()
@@ -56,34 +43,27 @@ func Collect(ctx context.Context, m *session.Machine, o Options) (Bundle, error)
 
 // collector finds what belongs into a bundle.
 type collector struct {
-	m     *session.Machine
-	o     Options
-	dirs  []string
-	seen  map[string]bool
-	queue []want // libraries that are yet to be taken in
-	b     Bundle
+	m    *session.Machine
+	o    Options
+	dirs []string
+	seen map[string]bool
+	b    Bundle
 }
 
-// want is a library that a file loads: it links it, or loads it by name while it runs.
-type want struct {
-	loader.Library
-	byName bool
-}
-
-// links queues the libraries that a file links.
+// links takes in the libraries that a file links.
 func (c *collector) links(ctx context.Context, file string) error {
 	libs, err := loader.Resolve(ctx, c.m.Host, c.m.Runner, file, c.dirs)
 	for _, l := range libs {
-		c.queue = append(c.queue, want{l, false})
+		err = cmp.Or(err, c.add(ctx, l, false))
 	}
 	return err
 }
 
-// opens queues what the loader finds for names that a file opens while it runs.
+// opens takes in what the loader finds for names that a file opens while it runs.
 func (c *collector) opens(ctx context.Context, file string, names, dirs []string) error {
 	libs, err := loader.Open(ctx, c.m.Host, c.m.Runner, file, names, dirs)
 	for _, l := range libs {
-		c.queue = append(c.queue, want{l, true})
+		err = cmp.Or(err, c.add(ctx, l, true))
 	}
 	return err
 }
@@ -163,13 +143,10 @@ func (c *collector) driversNeed() {
 	c.need(Need{Name: name, Why: driversOwn})
 }
 
-const (
-	driversOwn = "comes with the driver"
-	notShipped = "NVIDIA's, and in none of the lists of what its licences let you ship"
-)
+const driversOwn = "comes with the driver"
 
-// add takes one library in, or notes why the other machine must have it itself, and queues what it loads.
-func (c *collector) add(ctx context.Context, l want) error {
+// add takes one library in with what it links, or notes why the other machine must have it itself.
+func (c *collector) add(ctx context.Context, l loader.Library, byName bool) error {
 	h := c.m.Host
 	if c.seen[l.Name] {
 		return nil
@@ -179,43 +156,47 @@ func (c *collector) add(ctx context.Context, l want) error {
 	permission, allowed := known().permission(name)
 	why, missing := "", false
 	switch {
-	case system(h, h.Base(l.Name), l.Path):
+	case h.OS == buildenv.Windows && l.Path == "" && strings.HasPrefix(strings.ToLower(name), "api-ms-"),
+		h.OS == buildenv.Windows && h.Below(l.Path, h.Env.Get("SystemRoot")),
+		h.OS != buildenv.Windows && matches(known().Names["system"], name):
 		return nil
-	case driver(name):
+	case matches(known().Names["driver"], name):
 		why = driversOwn
-	case strings.ContainsAny(l.Name, `/\`) && !l.byName:
+	case strings.ContainsAny(l.Name, `/\`) && !byName:
 		why = h.Base(l.By) + " names it by its path"
 	case l.Kind != loader.OK && l.Kind != loader.Added:
-		why, missing = l.Problem+proof.Remedy(l.Name), l.Kind != loader.Unknown && !l.byName && !l.Delayed
-	case !allowed && !c.o.Own && nvidia(name):
-		why = notShipped
+		why, missing = l.Problem+proof.Remedy(l.Name), l.Kind != loader.Unknown && !byName && !l.Delayed
+	case !allowed && !c.o.Own && matches(known().Names["nvidia"], name):
+		why = "NVIDIA's, and in none of the lists of what its licences let you ship"
 	}
 	if why != "" {
 		c.need(Need{l.Name, why, missing})
 		return nil
 	}
 	c.b.Files = append(c.b.Files, File{
-		Name: c.place("lib", h.Base(l.Name)), From: from, By: h.Base(l.By), ByName: l.byName, Licence: permission.Title,
+		Name: c.place("lib", h.Base(l.Name)), From: from, By: h.Base(l.By), ByName: byName, Licence: permission.Title,
 	})
-	if err := c.links(ctx, from); err != nil || !allowed {
-		return err
-	}
-	c.driversNeed()
-	files := c.files(known().Opens[name]...)
-	if name == "nvrtc" { // it loads the builtins of its own version only, and compiles nothing without them
-		text, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		files = builtinsName.FindAllString(string(text), 1)
-	}
-	return c.opens(ctx, from, files, append([]string{h.Dir(from)}, c.dirs...))
+	return c.links(ctx, from)
 }
 
-// named queues NVIDIA's libraries that a file loads by name. That the name is there is no proof: one that is not here is noted.
-func (c *collector) named(ctx context.Context, file string) error {
+// named takes in what a file loads by name: of NVIDIA's own by the table, of others each library of NVIDIA's whose name they have. That the
+// name is there is no proof: one that is not here is noted.
+func (c *collector) named(ctx context.Context, f File) error {
 	h := c.m.Host
-	asked, err := known().asked(file, h.OS == buildenv.Windows)
+	if f.Licence != "" {
+		c.driversNeed()
+		name := nameOf(h.Base(f.Name))
+		files := c.files(known().Opens[name]...)
+		if name == "nvrtc" { // it loads the builtins of its own version only, and compiles nothing without them
+			text, err := os.ReadFile(f.From)
+			if err != nil {
+				return err
+			}
+			files = builtinsName.FindAllString(string(text), 1)
+		}
+		return c.opens(ctx, f.From, files, append([]string{h.Dir(f.From)}, c.dirs...))
+	}
+	asked, err := known().asked(f.From, h.OS == buildenv.Windows)
 	if err != nil {
 		return err
 	}
@@ -226,14 +207,14 @@ func (c *collector) named(ctx context.Context, file string) error {
 		case name == "cuda":
 			c.driversNeed()
 			continue
-		case is(file) || slices.ContainsFunc(slices.Collect(maps.Keys(c.seen)), is): // itself, linked, or loaded by another file already
+		case is(f.From) || slices.ContainsFunc(slices.Collect(maps.Keys(c.seen)), is): // itself, linked, or loaded by another file already
 			continue
 		case len(files) == 0 && h.OS == buildenv.Windows:
 			files = []string{name + ".dll"}
 		case len(files) == 0:
 			files = []string{"lib" + name + ".so"}
 		}
-		if err := c.opens(ctx, file, files, c.dirs); err != nil {
+		if err := c.opens(ctx, f.From, files, c.dirs); err != nil {
 			return err
 		}
 	}

@@ -9,12 +9,10 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/BurntSushi/toml"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 )
 
@@ -24,7 +22,6 @@ var librariesText string
 // licence is the permission to ship some libraries, and where it was read.
 type licence struct {
 	Title     string
-	Read      string
 	Address   string
 	Libraries []string // names as path.Match takes them
 }
@@ -32,6 +29,7 @@ type licence struct {
 // table is libraries.toml.
 type table struct {
 	Licence   []licence
+	Names     map[string][]string // whose a library is by its name, as path.Match takes it: nvidia, driver, system
 	Opens     map[string][]string // what a library loads by name, as path.Match takes it
 	Functions map[string][]string // of a library that users load by its name: those that each user looks up
 }
@@ -60,15 +58,10 @@ func matches(patterns []string, name string) bool {
 }
 
 var (
-	soName  = lazyregexp.New(`^lib(.+?)\.so(\.[\d.]+)?$`)
-	dllName = lazyregexp.New(`(?i)^(.+?)(64)?(_\d+)*\.dll$`)
+	soName       = lazyregexp.New(`^lib(.+?)\.so(\.[\d.]+)?$`)
+	dllName      = lazyregexp.New(`(?i)^(.+?)(64)?(_\d+)*\.dll$`)
+	majorVersion = lazyregexp.New(`^lib.+\.so\.\d+$`).MatchString // as a loader asks for a library
 )
-
-// majorVersion reports whether a name has one number behind it, as a loader asks for a library.
-func majorVersion(file string) bool {
-	m := soName.FindStringSubmatch(file)
-	return m != nil && strings.Count(m[2], ".") == 1
-}
 
 // nameOf is a library's name without its prefix, version and extension: libcublasLt.so.13 and cublasLt64_13.dll are cublasLt.
 func nameOf(file string) string {
@@ -80,31 +73,8 @@ func nameOf(file string) string {
 	return file
 }
 
-// nvidia says whether a library is one of NVIDIA's, by its name.
-var nvidia = lazyregexp.New(`^(cu(da|blas|dla|dnn|fft|rand|sparse|solver|pti|file|tensor|dss|inj|statevec|quantum|density|objclient|vs)` +
-	`|accinj|nv[A-Za-z_-]|npp|nccl|sanitizer-|TreeLauncher|InterceptorInjection|checkpoint$|pcsamplingutil$)`).MatchString
-
-// driver says whether a library belongs to the driver or the graphics of the machine, which must fit its kernel module and are never
-// shipped. EGL_nvidia and its like are what the vendor-neutral libraries of OpenGL and VDPAU load.
-var driver = lazyregexp.New(`^(cuda|nvcuda|nvidia-.*|.+_nvidia|nvml|cudadebugger|nvcuvid|nvoptix|GL|GLX|OpenGL|EGL|GLdispatch|GLESv1_CM` +
-	`|GLESv2|vulkan)$`).MatchString
-
 // builtinsName is what NVRTC loads, as its own file has it.
 var builtinsName = lazyregexp.New(`libnvrtc-builtins\.so\.\d+\.\d+|nvrtc-builtins64_\d+\.dll`)
-
-// systemLibrary are the parts of the C library and its loader, which fit nothing but each other, and what compilers add: every system has
-// them, and a copy would need the C library of this machine.
-var systemLibrary = lazyregexp.New(
-	`^(ld-linux.*|ld-musl.*|linux-vdso|lib(c|m|dl|pthread|rt|resolv|util|anl|nsl|nss_\w+|mvec|` +
-		`thread_db|c\.musl-\w+|gcc_s|stdc\+\+))\.so`).MatchString
-
-// system says whether a library is part of the system that every machine has.
-func system(h buildenv.Host, name, file string) bool {
-	if h.OS == buildenv.Windows {
-		return file == "" && strings.HasPrefix(strings.ToLower(name), "api-ms-") || h.Below(file, h.Env.Get("SystemRoot"))
-	}
-	return systemLibrary(name)
-}
 
 // asked lists the libraries of the table whose file's name, or the name of one of whose functions, is in a file: a program that loads a
 // library itself looks its functions up by name.
@@ -131,23 +101,18 @@ func (t table) asked(file string, windows bool) (found []string, err error) {
 			defined[s.Name] = defined[s.Name] || s.Section != elf.SHN_UNDEF // linked statically
 		}
 	}
-	for _, part := range parts {
-		text, err := io.ReadAll(part)
-		if err != nil {
-			return nil, err
+	text, err := io.ReadAll(io.MultiReader(parts...))
+	for name, functions := range t.Functions {
+		fileName := "lib" + name + ".so"
+		if windows {
+			fileName = name + "64_"
 		}
-		for name, functions := range t.Functions {
-			fileName := "lib" + name + ".so"
-			if windows {
-				fileName = name + "64_"
-			}
-			if bytes.Contains(text, []byte(fileName)) || slices.ContainsFunc(functions, func(function string) bool {
-				return !defined[function] && bytes.Contains(text, []byte(function))
-			}) {
-				found = append(found, name)
-			}
+		if bytes.Contains(text, []byte(fileName)) || slices.ContainsFunc(functions, func(function string) bool {
+			return !defined[function] && bytes.Contains(text, []byte(function))
+		}) {
+			found = append(found, name)
 		}
 	}
 	slices.Sort(found)
-	return slices.Compact(found), nil
+	return found, err
 }

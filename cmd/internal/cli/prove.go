@@ -110,15 +110,15 @@ func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted b
 	}
 	program := proof.LookPath(a.Host, words[0])
 	m := *a.Machine
-	b, bundled, err := bundle.Open(a.Host, program)
+	bundled, rt, err := bundle.Open(a.Host, program)
 	if err != nil {
 		return proof.FileResult{}, err
 	}
-	if bundled {
-		program, m.Host.Env = b.Program, b.Env
-		o.Probe = cmp.Or(o.Probe, b.Probe)
+	if bundled != "" {
+		program, m.Host.Env = bundled, rt.Env
+		o.Probe = cmp.Or(o.Probe, rt.Probe.Library)
 		if o.CUPTI == "" {
-			o.CUPTI, o.Others = b.CUPTI, b.Others
+			o.CUPTI, o.Others = rt.CUPTI, rt.Others
 		}
 	}
 	s := session.WithoutProject(&m)

@@ -57,11 +57,11 @@ func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 	binary := r.Binary.Path
 	if len(words) == 2 {
 		binary = a.Host.Abs(words[1])
-		if b, bundled, err := bundle.Open(a.Host, binary); err != nil {
+		bundled, _, err := bundle.Open(a.Host, binary)
+		if err != nil {
 			return err
-		} else if bundled {
-			binary = b.Program
 		}
+		binary = cmp.Or(bundled, binary)
 	}
 	whole := r
 	wrong, r := receipt.Verify(r, binary, len(words) == 2, a.real())
