@@ -51,6 +51,7 @@ type Control struct {
 	Loaded     Loaded         `json:"loaded"`
 	Real       bool           `json:"real"`
 	RealNote   string         `json:"real_note,omitempty"`
+	With       string         `json:"with,omitempty"`  // the earlier program of the same run with which it was recorded; empty: this one
 	Nodes      []string       `json:"nodes,omitempty"` // device nodes that were opened while it ran: proof that their opening is seen here
 }
 

@@ -31,6 +31,7 @@ type Options struct {
 	CUPTI    string       // libcupti; empty: the usual names by the loader's own search
 	Others   []string     // further ones, each tried where the one before did not record the control
 	Probe    probe.Probe
+	Control  Control // recorded for an earlier program in the same circumstances; else one is recorded
 	Rules
 	Timeout time.Duration // 0: none
 	// UntilProved stops the program as soon as its kernel is proven: a server, or a long training run.
@@ -116,7 +117,7 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if look {
 		o.Nodes = DeviceNodes(h)
 	}
-	for {
+	for e.Control = o.Control; e.Control.Outcome != ControlRecorded; {
 		if e.Control, err = runControl(ctx, h, run, o, controlDir); err != nil {
 			return e, err
 		}

@@ -222,8 +222,8 @@ func licenceText(files []File) (out string) {
 	return out
 }
 
-// Open opens the bundle that a path names: its directory, or one of its start scripts. rt is what the program is proven with here, as far as
-// the bundle has it, and the environment in which it finds its libraries. No program: the path names no bundle.
+// Open opens the bundle that a path names: its directory, or one of its start scripts. rt is what the program is proven with here, as far
+// as the bundle has it, and the environment in which it finds its libraries. No program: the path names no bundle.
 func Open(h buildenv.Host, file string) (program string, rt proof.Runtime, err error) {
 	dir, name := h.Real(file), ""
 	if !h.IsDir(dir) {
@@ -273,8 +273,8 @@ func Open(h buildenv.Host, file string) (program string, rt proof.Runtime, err e
 	return in(program), rt, nil
 }
 
-// unchanged is an error where a bundle's directory lacks a file or link of the manifest, or holds one that is not the manifest's: the loader
-// would take a library that was added. What is started must be one of the files, too.
+// unchanged is an error where a bundle's directory lacks a file or link of the manifest, or holds one that is not the manifest's: the
+// loader would take a library that was added. What is started must be one of the files, too.
 func (b Bundle) unchanged(dir string) error {
 	left := map[string]File{}
 	for _, f := range b.Files {

@@ -39,13 +39,14 @@ type Init struct {
 
 // Make makes the workflow of a project. Without a way for a runner to get gpubuild there is none: it could only fail.
 func Make(s *session.Session, service string, o Options) (Init, error) {
-	provider, ok := FindProvider(service)
-	if !ok {
+	i := slices.IndexFunc(Providers(), func(p Provider) bool { return p.Name == service })
+	if i < 0 {
 		return Init{}, &exit.UsageError{
-			What: fmt.Sprintf("no workflow can be written for %q", service), Fix: "gpubuild ci init " + ProviderNames(", or "),
+			What: fmt.Sprintf("no workflow can be written for %q", service),
+			Fix:  "gpubuild ci init " + strings.ReplaceAll(ProviderNames, "|", ", or "),
 		}
 	}
-	h := s.Machine.Host
+	h, provider := s.Machine.Host, Providers()[i]
 	w := Workflow{Install: o.Install, Arch: o.Arch, Runner: o.Runner, Place: o.Place}
 	if c := s.Config.CI.Value; c != nil {
 		w.Install, w.Setup, w.Image = cmp.Or(o.Install, strings.TrimSpace(c.Install)), strings.TrimSpace(c.Setup), c.Image

@@ -22,6 +22,9 @@ type Provider struct {
 	form string   // template
 }
 
+// ProviderNames are those of Providers, as a choice is written.
+const ProviderNames = "github|gitlab"
+
 // Providers are the services that gpubuild writes workflows for.
 func Providers() []Provider {
 	return []Provider{
@@ -29,24 +32,6 @@ func Providers() []Provider {
 		{Name: "gitlab", File: []string{".gitlab-ci.yml"}, form: "gitlab.yml.tmpl",
 			Keep: "keep yours, write ours to another file (--stdout > .gitlab/gpubuild.yml) and `include: {local: .gitlab/gpubuild.yml}`"},
 	}
-}
-
-// FindProvider is the provider of a name.
-func FindProvider(name string) (Provider, bool) {
-	i := slices.IndexFunc(Providers(), func(p Provider) bool { return p.Name == name })
-	if i < 0 {
-		return Provider{}, false
-	}
-	return Providers()[i], true
-}
-
-// ProviderNames lists the providers with something between them.
-func ProviderNames(between string) string {
-	var names []string
-	for _, p := range Providers() {
-		names = append(names, p.Name)
-	}
-	return strings.Join(names, between)
 }
 
 // Row is one entry of the service's own matrix.
@@ -95,20 +80,14 @@ func (w Workflow) Hosted() []string {
 
 // Argument is one of the service's arguments to what runs on the GPU.
 func (w Workflow) Argument() string {
-	switch {
-	case w.Place != "":
-		return w.arch() + " --gpu-on=" + buildenv.PosixWords(w.Place)
-	case len(w.Runner) > 0:
-		return ""
+	out := ""
+	if w.Place != "" && w.Arch != "" { // a runner's own GPU says its architecture
+		out = " --gpu-arch=" + w.Arch
 	}
-	return w.arch()
-}
-
-func (w Workflow) arch() string {
-	if w.Arch == "" {
-		return ""
+	if w.Place != "" {
+		out += " --gpu-on=" + buildenv.PosixWords(w.Place)
 	}
-	return " --gpu-arch=" + w.Arch
+	return out
 }
 
 var (

@@ -27,7 +27,7 @@ func ciVerb() verb {
 		},
 		verbs: []verb{{
 			Verb: help.Verb{
-				Name: "init", Args: ci.ProviderNames("|"), Usage: "write a workflow that builds, tests and proves this workspace",
+				Name: "init", Args: ci.ProviderNames, Usage: "write a workflow that builds, tests and proves this workspace",
 				Project: true,
 				Examples: []string{"gpubuild ci init github --install 'cargo binstall -y gpubuild' --stdout",
 					"gpubuild ci init gitlab --install 'cargo binstall -y gpubuild' --gpu-runner gpu " +

@@ -56,7 +56,7 @@ func runInit(ctx context.Context, a *invocation, o initOptions, l cargo.Line) er
 			return err
 		}
 	}
-	text := initfile.Text(ctx, s, tool, ci.ProviderNames("|"))
+	text := initfile.Text(ctx, s, tool, ci.ProviderNames)
 	path := a.Host.Join(s.Project.Root, configName)
 	if o.Stdout {
 		return a.Shell.Data(text)

@@ -235,7 +235,7 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 		fix = "gpubuild " + called + " --help"
 	case n > most && called == "env" && slices.Contains(buildenv.Shells(), l.Positional[most]):
 		fix = "gpubuild env --shell " + l.Positional[most]
-	case n > most && called == "init" && strings.Contains(ci.ProviderNames(" "), l.Positional[most]):
+	case n > most && called == "init" && strings.Contains(ci.ProviderNames, l.Positional[most]):
 		fix = "gpubuild ci init " + l.Positional[most]
 	case fix != "":
 	case v.Project && n > most && most == 0:

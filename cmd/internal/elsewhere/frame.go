@@ -15,23 +15,23 @@ import (
 
 // Kinds of frames. Upper case: to the other side.
 const (
-	frameRequest  = 'Q' // request
-	frameFile     = 'F' // the SHA-256 of the file that follows
-	frameData     = 'D' // a piece of it
-	frameFileEnd  = 'Z'
-	frameInput    = 'I' // of the program; empty: its end
-	frameMissing  = 'm' // the SHA-256 of each file that is not there
-	frameStarted  = 's' // host
-	frameOut      = 'o'
-	frameErr      = 'e'
-	frameResult   = 'r' // proof.Proof
-	frameRefusal  = 'x' // refusal
-	framePiece    = 1 << 16
-	greeting      = "gpubuild-there"
-	ready         = "gpubuild-ready"
-	Word          = "__gpubuild-there" // the word that gpubuild is started with on the other side
-	resultLimit   = receipt.Limit
-	outputLineEnd = '\n'
+	frameRequest = 'Q' // request
+	frameFile    = 'F' // the SHA-256 of the file that follows
+	frameData    = 'D' // a piece of it
+	frameFileEnd = 'Z'
+	frameInput   = 'I' // of the program; empty: its end
+	frameMissing = 'm' // the SHA-256 of each file that is not there
+	frameStarted = 's' // host
+	frameOut     = 'o'
+	frameErr     = 'e'
+	frameResult  = 'r' // proof.Proof
+	frameRefusal = 'x' // refusal
+	framePiece   = 1 << 16
+	greeting     = "gpubuild-there"
+	ready        = "gpubuild-ready"
+	Word         = "__gpubuild-there" // the word that gpubuild is started with on the other side
+	resultLimit  = receipt.Limit
+	frameEnd     = '\n'
 )
 
 // file is one that the program needs there.
@@ -45,11 +45,13 @@ type file struct {
 
 // request is everything that is to be done. Paths in Task are below the run's directory.
 type request struct {
-	Files []file       `json:"files"`
-	Task  proof.Task   `json:"task"`
-	Env   []string     `json:"env,omitempty"`
-	Needs loader.Glibc `json:"needs"`
-	Limit int64        `json:"limit,omitempty"` // bytes that are kept
+	Files   []file       `json:"files"`
+	Task    proof.Task   `json:"task"`
+	Env     []string     `json:"env,omitempty"`
+	Needs   loader.Glibc `json:"needs"`
+	Limit   int64        `json:"limit,omitempty"` // bytes that are kept
+	Earlier control      `json:"earlier"`         // of an earlier program of the run
+	self    file
 }
 
 // host is where a program was started.
@@ -57,6 +59,7 @@ type host struct {
 	Name  string `json:"name"`
 	Slurm string `json:"slurm,omitempty"`
 	Pod   string `json:"pod,omitempty"`
+	Same  string `json:"same,omitempty"` // circumstances
 }
 
 func (h host) String() string {
@@ -78,9 +81,8 @@ type refusal struct {
 
 // frames writes whole frames; several goroutines may share it.
 type frames struct {
-	mu  sync.Mutex
-	to  io.Writer
-	end []byte
+	mu sync.Mutex
+	to io.Writer
 }
 
 func (f *frames) send(kind byte, content []byte) error {
@@ -88,7 +90,7 @@ func (f *frames) send(kind byte, content []byte) error {
 	defer f.mu.Unlock()
 	head := [5]byte{kind}
 	binary.BigEndian.PutUint32(head[1:], uint32(len(content)))
-	whole := append(append(head[:], content...), f.end...)
+	whole := append(append(head[:], content...), frameEnd)
 	_, err := f.to.Write(whole)
 	return err
 }
@@ -116,8 +118,8 @@ func (s stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// readFrame reads the next frame; ended is whether a line feed ends each.
-func readFrame(r *bufio.Reader, ended bool) (kind byte, content []byte, err error) {
+// readFrame reads the next frame.
+func readFrame(r *bufio.Reader) (kind byte, content []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
@@ -130,12 +132,9 @@ func readFrame(r *bufio.Reader, ended bool) (kind byte, content []byte, err erro
 	if _, err := io.ReadFull(r, content); err != nil {
 		return 0, nil, err
 	}
-	if !ended {
-		return head[0], content, nil
-	}
 	if end, err := r.ReadByte(); err != nil {
 		return 0, nil, err
-	} else if end != outputLineEnd {
+	} else if end != frameEnd {
 		return 0, nil, errChanged
 	}
 	return head[0], content, nil

@@ -39,7 +39,8 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 	if err != nil {
 		return p, err
 	}
-	tables := maps.Clone(s.Config.On.Value)
+	tables := map[string]config.On{}
+	maps.Copy(tables, s.Config.On.Value)
 	root := h.Cwd
 	if s.Project != nil {
 		root = s.Project.Root
@@ -53,9 +54,6 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 				s.Config.On.Origin)
 		}
 	}
-	if tables == nil {
-		tables = map[string]config.On{}
-	}
 	for name, on := range user.On {
 		tables[name] = *on
 	}
@@ -63,7 +61,7 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 	if err != nil {
 		return p, err
 	}
-	found.Send, found.SendEnv, found.Queue, found.Retry, found.Root = p.Send, p.SendEnv, p.Queue, p.Retry, root
+	found.Send, found.SendEnv, found.Queue, found.Retry, found.Root, found.Prefix = p.Send, p.SendEnv, p.Queue, p.Retry, root, prefix
 	for i, name := range found.Send { // the program may be started in another directory
 		found.Send[i] = h.Abs(name)
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,16 +37,21 @@ if ! [ -d "$d" ] && ! mkdir -p "$d" 2>/dev/null || ! [ -w "$d" ]; then
 fi
 b=$d/$h/gpubuild
 s=send
-if [ -x "$b" ] && [ "$(wc -c <"$b")" -eq $z ]; then s=have; fi
+[ ! -x "$b" ] || s=have
+{ read -r a </proc/sys/kernel/arch; } 2>/dev/null || a=$(uname -m)
 echo
-echo "` + greeting + ` $n $s $(uname -m)"
+echo "` + greeting + ` $n $s $a"
 if [ $s = send ]; then
-	mkdir -p "$d/$h" && head -c $z >"$b.$$" && chmod 700 "$b.$$" && mv -f "$b.$$" "$b" || { rm -f "$b.$$"; exit 97; }
+	mkdir -p "$d/$h" && head -c $z >"$b.$$" && [ "$(wc -c <"$b.$$")" -eq $z ] && chmod 700 "$b.$$" && mv -f "$b.$$" "$b" ||
+		{ rm -f "$b.$$"; exit 97; }
 fi
 exec "$b" ` + Word + ` "$n" "$h" "$d"`
 
 // answerDelay is how long the other side may take, beyond the program's own time, to end it and to send the result.
 const answerDelay = time.Minute
+
+// waitingPeriod is how often a wait for the program's start is said.
+const waitingPeriod = 30 * time.Second
 
 // Send runs a task at a place. A program that ran has a proof, whatever it shows; an *Error is why there is none.
 func Send(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task, s proof.Streams) (proof.Proof, error) {
@@ -61,16 +65,12 @@ func Send(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task, 
 		if !lost || left <= 0 || e.ID == IDRefused || e.ID == IDQueue {
 			return got, err
 		}
-		m.Shell.Note("%s; once more (--retry-lost)", e.What)
+		m.Shell.Note("%s; once more (%sretry-lost)", e.What, p.Prefix)
 	}
 }
 
 // once is one try.
 func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s proof.Streams) (proof.Proof, error) {
-	self, err := sized(m, file{Name: "gpubuild", from: m.Self})
-	if err != nil {
-		return proof.Proof{}, err
-	}
 	command, err := m.Host.LookPath(p.Command[0])
 	if m.Host.IsAbs(p.Command[0]) {
 		command, err = p.Command[0], nil
@@ -78,10 +78,8 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 	if err != nil {
 		return proof.Proof{}, &Error{IDUnreachable, p.Command[0] + ", which reaches " + p.Name + ", is not on PATH", "install it"}
 	}
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never an error
-	nonce := hex.EncodeToString(random[:])
-	words := []string{"sh", "-c", fmt.Sprintf(bootstrap, nonce, self.SHA256, self.Size, buildenv.PosixWords(p.Dir))}
+	nonce := rand.Text()
+	words := []string{"sh", "-c", fmt.Sprintf(bootstrap, nonce, req.self.SHA256, req.self.Size, buildenv.PosixWords(p.Dir))}
 	if p.Joined {
 		words = []string{buildenv.PosixWords(words...)}
 	}
@@ -103,7 +101,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		ended <- res
 	}()
 	m.Shell.Status("Starting", "on %s", p.Name)
-	c := &client{place: p, nonce: nonce, self: self, req: req, streams: s, shell: m, from: bufio.NewReaderSize(fromThere, framePiece),
+	c := &client{place: p, nonce: nonce, req: req, streams: s, shell: m, from: bufio.NewReaderSize(fromThere, framePiece),
 		to: &frames{to: toThere}, raw: toThere, said: said}
 	type reply struct {
 		proof proof.Proof
@@ -130,6 +128,8 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		return <-ended
 	}
 	var queue, over <-chan time.Time
+	start, still := time.Now(), time.NewTicker(waitingPeriod)
+	defer still.Stop()
 	if p.Queue > 0 {
 		queue = time.After(p.Queue)
 	}
@@ -141,7 +141,11 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 				return r.proof, c.lost(res)
 			}
 			return r.proof, r.err
+		case <-still.C:
+			m.Shell.Loud("Waiting", "for %s: the program has not started after %s (%squeue-timeout limits this)", p.Name,
+				time.Since(start).Round(time.Second), p.Prefix)
 		case <-began:
+			still.Stop()
 			queue = nil
 			if req.Task.Timeout > 0 {
 				over = time.After(req.Task.Timeout + answerDelay)
@@ -150,7 +154,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 			kill()
 			leave()
 			return proof.Proof{}, &Error{IDQueue, fmt.Sprintf("%s did not start the program within %s", p.Name, p.Queue),
-				"wait longer: --queue-timeout"}
+				"wait longer: " + p.Prefix + "queue-timeout"}
 		case <-over:
 			leave()
 			cancelJob(ctx, m, p, c.started)
@@ -188,7 +192,6 @@ var errEnded = errors.New("the connection ended")
 type client struct {
 	place   proof.Place
 	nonce   string
-	self    file
 	req     request
 	streams proof.Streams
 	shell   *session.Machine
@@ -211,7 +214,7 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 	}
 	sent := make(chan error, 1)
 	for {
-		kind, content, err := readFrame(c.from, true)
+		kind, content, err := readFrame(c.from)
 		if errors.Is(err, errChanged) {
 			return none, &Error{IDIncomplete, c.place.Name + ": " + err.Error(), "leave such flags out of its command"}
 		}
@@ -223,12 +226,15 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 				return none, errEnded
 			}
 		}
+		var sums []string
+		var kept proof.Proof
+		var refused refusal
+		into, holds := map[byte]any{frameMissing: &sums, frameStarted: &c.started, frameResult: &kept, frameRefusal: &refused}[kind]
+		if holds && json.Unmarshal(content, into) != nil {
+			return none, &Error{IDIncomplete, c.place.Name + " sent something that cannot be read", ""}
+		}
 		switch kind {
 		case frameMissing:
-			var sums []string
-			if err := json.Unmarshal(content, &sums); err != nil {
-				return none, err
-			}
 			go func() { // what the other side says is read meanwhile: it may refuse them, with a full disk
 				err := c.sendFiles(sums)
 				if sent <- err; err != nil {
@@ -236,9 +242,6 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 				}
 			}()
 		case frameStarted:
-			if err := json.Unmarshal(content, &c.started); err != nil {
-				return none, err
-			}
 			c.shell.Shell.Status("Running", "on %s", c.started)
 			began <- true
 			go c.input()
@@ -247,21 +250,16 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 		case frameErr:
 			_, err = c.streams.Err.Write(content)
 		case frameResult:
-			var kept proof.Proof
-			if err := json.Unmarshal(content, &kept); err != nil {
-				return none, &Error{IDIncomplete, c.place.Name + " sent a result that cannot be read: " + err.Error(), ""}
+			if kept.Evidence.Control.With == "" {
+				control{c.started.Same, kept.Evidence.Control}.keep(c.place.Memo, c.started)
 			}
 			return judged(c.shell, c.req, c.started, kept)
 		case frameRefusal:
-			var r refusal
-			if err := json.Unmarshal(content, &r); err != nil {
-				return none, err
-			}
 			id := IDIncomplete
 			if c.started.Name == "" {
 				id = IDRefused
 			}
-			return none, &Error{cmp.Or(r.ID, id), c.place.Name + ": " + r.What, r.Fix}
+			return none, &Error{cmp.Or(refused.ID, id), c.place.Name + ": " + refused.What, refused.Fix}
 		default:
 			err = &Error{IDIncomplete, fmt.Sprintf("%s sent something unknown (%q)", c.place.Name, kind), ""}
 		}
@@ -289,7 +287,7 @@ func (c *client) greet() error {
 					"build for that machine on one like it"}
 			}
 			if words[2] == "send" {
-				if err := c.copy(c.self, c.raw); err != nil {
+				if err := c.copy(c.req.self, c.raw); err != nil {
 					return err
 				}
 			}
@@ -366,10 +364,10 @@ func (c *client) lost(res buildenv.Result) error {
 	switch {
 	case c.started.Name != "":
 		return &Error{IDIncomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", c.started, ended),
-			"--retry-lost 1 runs such programs again"}
+			c.place.Prefix + "retry-lost 1 runs such programs again"}
 	case c.greeted:
 		fix := "see whether there is room for files, and whether programs may be run from its cache directory"
-		if needs := loader.NeedsGlibc(c.self.from); needs != "" {
+		if needs := loader.NeedsGlibc(c.req.self.from); needs != "" {
 			fix = "this gpubuild needs glibc " + needs + " or newer there; one that is built with CGO_ENABLED=0 needs none"
 		}
 		return &Error{IDRefused, fmt.Sprintf("%s did not start gpubuild (%s)", c.place.Name, ended), fix}
@@ -410,13 +408,11 @@ func prepare(ctx context.Context, m *session.Machine, p proof.Place, t proof.Tas
 		return request{}, err
 	}
 	req := request{Task: t, Limit: limit, Needs: b.Prove.Glibc}
-	if needs := loader.NeedsGlibc(m.Self); loader.Older(req.Needs.Version, needs) {
-		req.Needs = loader.Glibc{Version: needs, By: h.Base(m.Self)}
-	}
 	for _, from := range b.Files {
-		f, err := sized(m, file{Name: from.Name, Run: true, from: from.From})
-		if err != nil {
-			return req, err
+		f := file{Name: from.Name, SHA256: from.SHA256, Size: from.Size, Run: true, from: from.From}
+		if from.From == m.Self {
+			req.self = f
+			continue
 		}
 		req.Files = append(req.Files, f)
 		if from.Link != "" {
@@ -424,58 +420,54 @@ func prepare(ctx context.Context, m *session.Machine, p proof.Place, t proof.Tas
 			req.Files = append(req.Files, f)
 		}
 	}
+	if data, err := os.ReadFile(controlFile(p.Memo)); p.Memo != "" && err == nil && json.Unmarshal(data, &req.Earlier) != nil {
+		req.Earlier = control{} // the program has one of its own
+	}
 	req.Task.Binary, req.Task.CUPTI, req.Task.Others = b.Programs[0], b.Prove.CUPTI, b.Prove.Others
 	req.Task.Probe.Library, req.Task.Probe.Control, req.Task.Probe.Watch = b.Prove.Probe, b.Prove.Control, b.Prove.Watch
 	root := h.Real(h.Abs(p.Root))
 	if dir, err := filepath.Rel(root, h.Real(h.Cwd)); err == nil && filepath.IsLocal(dir) {
 		req.Task.Dir = filepath.ToSlash(dir)
 	}
-	named := map[string]bool{}
+	var work []file
 	for _, name := range p.Send {
-		sent, err := sent(m, root, name)
-		if err != nil {
+		if work, err = sent(m, root, name, work); err != nil {
 			return req, err
 		}
-		for _, f := range sent { // one of them may be below another
-			if !named[f.Name] {
-				req.Files = append(req.Files, f)
-			}
-			named[f.Name] = true
-		}
 	}
+	slices.SortFunc(work, func(a, b file) int { return strings.Compare(a.Name, b.Name) }) // one --send may be below another
+	req.Files = append(req.Files, slices.Compact(work)...)
 	for _, name := range p.SendEnv {
 		value, set := h.Env.Lookup(name)
 		if !set {
-			return req, &exit.UsageError{What: "--send-env " + name + " is not set here", Fix: "set it, or leave the flag out"}
+			return req, &exit.UsageError{What: p.Prefix + "send-env " + name + " is not set here", Fix: "set it, or leave the flag out"}
 		}
 		req.Env = append(req.Env, name+"="+value)
 	}
 	return req, nil
 }
 
-// sent are the files of one --send: a file, or everything below a directory, at the same place below the directory of the run.
-func sent(m *session.Machine, root, name string) (out []file, err error) {
+// sent adds the files of one --send: a file, or everything below a directory, at the same place below the directory of the run.
+func sent(m *session.Machine, root, name string, out []file) ([]file, error) {
 	from := m.Host.Real(m.Host.Abs(name))
-	info, err := os.Stat(from)
-	if err != nil {
-		return nil, &exit.UsageError{What: "--send " + name + ": " + err.Error(), Fix: "name a file or a directory"}
-	}
-	rel, err := filepath.Rel(root, from)
-	if err != nil || !filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(root, from); err != nil || !filepath.IsLocal(rel) {
 		return nil, &exit.UsageError{What: fmt.Sprintf("--send %s is not below %s, so the program would not find it there", name, root),
 			Fix: "copy it below that directory"}
 	}
-	if !info.IsDir() {
-		f, err := sized(m, file{Name: path.Join("work", filepath.ToSlash(rel)), Run: false, from: from})
-		return []file{f}, err
-	}
-	err = filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(from, func(name string, d os.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
-		one, err := sent(m, root, path)
-		out = append(out, one...)
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		f, err := sized(m, file{Name: path.Join("work", filepath.ToSlash(rel)), from: name})
+		out = append(out, f)
 		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, &exit.UsageError{What: "--send " + name + ": " + err.Error(), Fix: "name a file or a directory that can be read"}
+	}
+	return out, nil
 }

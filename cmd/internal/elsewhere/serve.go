@@ -37,7 +37,7 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 	if err := m.Shell.Data(ready + " " + words[0] + "\n"); err != nil {
 		return err
 	}
-	to := &frames{to: m.Shell.Out, end: []byte{outputLineEnd}}
+	to := &frames{to: m.Shell.Out}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	err := (&server{m: m, store: store{words[2]}, to: to, from: bufio.NewReaderSize(m.Stdin, framePiece), stop: stop}).serve(ctx)
@@ -65,7 +65,7 @@ type server struct {
 
 func (s *server) serve(ctx context.Context) error {
 	var req request
-	kind, content, err := readFrame(s.from, false)
+	kind, content, err := readFrame(s.from)
 	if err != nil {
 		return err
 	}
@@ -102,10 +102,11 @@ func (s *server) serve(ctx context.Context) error {
 	if why := req.Needs.TooOld(s.m.Host, at.Name); why != "" {
 		return &Error{IDRefused, why, "build on a system as old as that one"}
 	}
+	at.Same = circumstances(s.m.Host, at, req.Env)
 	if err := s.to.sendJSON(frameStarted, at); err != nil {
 		return err
 	}
-	kept, err := s.run(ctx, dir, req)
+	kept, err := s.run(ctx, dir, req, at)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (s *server) receive(ctx context.Context, files []file) error {
 	}
 	var in *incoming
 	for left := len(missing); left > 0; {
-		kind, content, err := readFrame(s.from, false)
+		kind, content, err := readFrame(s.from)
 		switch {
 		case err != nil:
 		case ctx.Err() != nil:
@@ -185,7 +186,7 @@ func (s *server) receive(ctx context.Context, files []file) error {
 }
 
 // run runs the program with the streams of the connection. When that ends, the program does.
-func (s *server) run(ctx context.Context, dir string, req request) (proof.Proof, error) {
+func (s *server) run(ctx context.Context, dir string, req request, at host) (proof.Proof, error) {
 	h := s.m.Host
 	there := *s.m
 	shell := *s.m.Shell
@@ -214,6 +215,7 @@ func (s *server) run(ctx context.Context, dir string, req request) (proof.Proof,
 	for i := range t.Others {
 		in(&t.Others[i])
 	}
+	req.Earlier.use(&t, at)
 	t.Dir = filepath.Join(dir, "work", filepath.FromSlash(t.Dir))
 	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
 		return proof.Proof{}, err
@@ -227,7 +229,7 @@ func (s *server) run(ctx context.Context, dir string, req request) (proof.Proof,
 func (s *server) listen(feed *io.PipeWriter) {
 	open := true
 	for {
-		kind, content, err := readFrame(s.from, false)
+		kind, content, err := readFrame(s.from)
 		switch {
 		case err != nil:
 			s.stop()
@@ -250,10 +252,8 @@ func hostOf(h buildenv.Host) host {
 	if step := h.Env.Get("SLURM_STEP_ID"); out.Slurm != "" && step != "" {
 		out.Slurm += "." + step
 	}
-	name, err := h.ReadFile("/proc/sys/kernel/hostname", 256)
-	if err == nil {
-		out.Name = strings.TrimSpace(string(name))
-	}
+	name, _ := h.ReadFile("/proc/sys/kernel/hostname", 256) // without /proc it has none
+	out.Name = strings.TrimSpace(string(name))
 	if h.Env.Get("KUBERNETES_SERVICE_HOST") != "" {
 		out.Pod = out.Name
 	}

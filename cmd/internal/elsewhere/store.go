@@ -28,11 +28,8 @@ func (s store) path(sum string) string { return filepath.Join(s.dir, "files", su
 
 // has reports whether a file is there with its content, and marks it as used.
 func (s store) has(sum string) bool {
-	if !isSum(sum) {
-		return false
-	}
 	path := s.path(sum)
-	if !checked(path, sum) {
+	if !isSum(sum) || !checked(path, sum) {
 		return false
 	}
 	now := time.Now()
@@ -42,7 +39,7 @@ func (s store) has(sum string) bool {
 // checked reports whether a file has the content of its name.
 func checked(path, sum string) bool {
 	is, err := hashOf(path, path+".seen")
-	return err == nil && is == sum
+	return err == nil && is.Sum == sum
 }
 
 func isSum(s string) bool {
@@ -111,11 +108,7 @@ func (s store) place(f file, dir string) error {
 		return err
 	}
 	defer in.Close()
-	mode := fs.FileMode(0o600)
-	if f.Run {
-		mode = 0o700
-	}
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) // what exists may be another name of a file of the store
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700) // what exists may be another name of a file of the store
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type Place struct {
 	Dir     string        `json:"dir,omitempty"`    // where files are kept there; empty: the cache directory
 	Limit   string        `json:"limit,omitempty"`  // of the files that are kept
 	Root    string        `json:"root"`             // Send is below it
+	Prefix  string        `json:"prefix"`           // how the flags of the command line begin
 	Send    []string      `json:"send,omitempty"`
 	SendEnv []string      `json:"send_env,omitempty"`
 	Queue   time.Duration `json:"queue_ns,omitempty"`
@@ -49,6 +50,8 @@ type Task struct {
 	Receipt  bool          `json:"receipt,omitempty"`
 	WithArgs bool          `json:"with_args,omitempty"`
 	Until    bool          `json:"until_proved,omitempty"`
+
+	Control verify.Control `json:"-"` // of an earlier program
 }
 
 // task is a program as these options ask for it.
@@ -61,7 +64,7 @@ func (o Options) task(binary string) Task {
 func (t Task) options(env buildenv.Env, s Streams) (verify.Options, error) {
 	rules, err := t.Asked.Rules()
 	o := verify.Options{
-		Binary: t.Binary, Args: t.Args, Dir: t.Dir, Env: env, CUPTI: t.CUPTI, Others: t.Others, Probe: t.Probe,
+		Binary: t.Binary, Args: t.Args, Dir: t.Dir, Env: env, CUPTI: t.CUPTI, Others: t.Others, Probe: t.Probe, Control: t.Control,
 		Rules: rules, Timeout: t.Timeout, UntilProved: t.Until, Stdin: s.In, Stdout: s.Out, Stderr: s.Err,
 	}
 	return o, err
