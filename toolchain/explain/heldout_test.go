@@ -215,6 +215,7 @@ func TestNoErrorIsSeen(t *testing.T) {
 	rs := table(t)
 	for _, text := range []string{
 		"  cargo:warning=Compiler family detection failed due to error: ToolFamilyMacroNotFound: Expects macro `__clang__`",
+		"12 passed, 0 failed in 3.1 s", "epoch 3: 0 errors", "step 10: 3 packets lost", "All tests passed; none failed",
 		"make: [Makefile:3: clean] Error 1 (ignored)", "make: *** [Makefile:3: clean] Error 1 (ignored)",
 		"src/gpu.rs:12:    // CUDA_ERROR_OUT_OF_MEMORY is handled by the caller",
 		"-- Could NOT find CUDNN (missing: CUDNN_LIBRARY_PATH CUDNN_INCLUDE_PATH)\n-- Configuring done",

@@ -35,7 +35,7 @@ var errorWords = [][]byte{
 	[]byte("not found"), []byte("not loaded"), []byte("terminate called"), []byte("multiple definition"), []byte("*** "),
 	[]byte("Segmentation"), []byte("GetProcAddress"), []byte("GGML_ASSERT"), []byte("shutting down"), []byte("_STATUS_"), []byte("CUFFT_"),
 	[]byte("possible adapter"), []byte("line is too long"), []byte("current GPU"), []byte("illed"), []byte("FAILED"), []byte("xception"),
-	[]byte("ailure"), []byte("an't "), []byte("lost"), []byte("borted"),
+	[]byte("ailure"), []byte("an't "), []byte("borted"),
 }
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
@@ -58,8 +58,8 @@ var looksLikeError = lazyregexp.New(
 // speaksOfFailure is asked of the last lines where no line looks like an error and nothing says that all went well: a program reports a
 // failure in its own words, and at its end.
 var (
-	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|lost|aborted)\b`)
-	succeeded       = lazyregexp.New("Finished `|(?m:^-- (Configuring|Generating) done|^\\[100%\\] Built)|\\bretrying\\b|\\bok\\b")
+	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|aborted)\b`)
+	succeeded       = lazyregexp.New("Finished `|(?m:^-- (Configuring|Generating) done|^\\[100%\\] Built)|(?i:\\b(retrying|ok|passed|0 (failed|errors?))\\b)")
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
