@@ -135,6 +135,7 @@ func (r *Rule) prepare() error {
 // Lookup finds rules by id, or by a code such as LNK1181 or CUDA_ERROR_NO_DEVICE, in any case of letters.
 func (rs *Rules) Lookup(code string) []*Rule {
 	var byCode []*Rule
+	code = driverNames(code)
 	for _, r := range rs.All {
 		if strings.EqualFold(r.ID, code) {
 			return []*Rule{r}

@@ -29,14 +29,9 @@ const (
 )
 
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
-var errorWords = [][]byte{
-	[]byte("rror"), []byte("RROR"), []byte("ailed"), []byte("fatal"), []byte("panicked"), []byte("undefined"), []byte("cannot "),
-	[]byte("Traceback"), []byte("relocation"), []byte("unable"), []byte("died due"), []byte("ould not"), []byte("package config"),
-	[]byte("not found"), []byte("not loaded"), []byte("terminate called"), []byte("multiple definition"), []byte("*** "),
-	[]byte("Segmentation"), []byte("GetProcAddress"), []byte("GGML_ASSERT"), []byte("shutting down"), []byte("_STATUS_"), []byte("CUFFT_"),
-	[]byte("possible adapter"), []byte("line is too long"), []byte("current GPU"), []byte("illed"), []byte("FAILED"), []byte("xception"),
-	[]byte("ailure"), []byte("an't "), []byte("borted"),
-}
+var errorWords = bytes.Split([]byte("rror|RROR|xception|FAILED|ailed|ailure|fatal|panicked|undefined|cannot |an't |ould not|unable|"+
+	"Traceback|relocation|package config|not found|not loaded|died due|illed|borted|terminate called|multiple definition|*** |"+
+	"Segmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU"), []byte("|"))
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
 // "error" before a colon, at a line's beginning or behind a place.
@@ -59,7 +54,7 @@ var looksLikeError = lazyregexp.New(
 // failure in its own words, and at its end.
 var (
 	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|aborted)\b`)
-	succeeded       = lazyregexp.New("Finished `|(?m:^-- (Configuring|Generating) done|^\\[100%\\] Built)|(?i:\\b(retrying|ok|passed|0 (failed|errors?))\\b)")
+	succeeded       = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)|(?i:\\b(retrying|ok|passed|0 (failed|errors?))\\b)")
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
@@ -222,13 +217,17 @@ func (rs *Rules) search(all []byte, before int) Answer {
 	if len(a.Errors) == 0 && !succeeded.Match(all) {
 		a.Errors = t.errors(speaksOfFailure, max(0, len(t.lines)-around))
 	}
-	index := suffixarray.New(all)
+	asked := t
+	if bytes.Contains(all, []byte("cudaError")) {
+		asked = split([]byte(driverNames(string(all))), before)
+	}
+	index := suffixarray.New(asked.all)
 	for _, r := range rs.All { // in the table's order, so that equal places have a fixed order
 		var places []int
 		for _, literal := range r.On {
 			places = append(places, index.Lookup([]byte(literal), -1)...)
 		}
-		if f, ok := r.in(t, places); ok {
+		if f, ok := r.in(asked, t, places); ok {
 			a.Found = append(a.Found, f)
 		}
 	}
@@ -242,8 +241,8 @@ func (rs *Rules) search(all []byte, before int) Answer {
 	return a
 }
 
-// in answers what a text says of a rule whose literals are at some places.
-func (r *Rule) in(t text, places []int) (Found, bool) {
+// in answers what a text says of a rule whose literals are at some places; shown has the same lines as they were written.
+func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 	slices.Sort(places)
 	f := Found{Rule: r}
 	seenTo := -1 // the end of the last line that was looked at
@@ -266,6 +265,9 @@ func (r *Rule) in(t text, places []int) (Found, bool) {
 			continue
 		}
 		f.Line, f.Text = l.number, words(text)
+		if as := shown.lines[i]; as.to-as.from <= lineReach {
+			f.Text = words(plain(shown.of(as)))
+		}
 		for i, name := range r.confirm.SubexpNames() {
 			if name != "" && len(m[i]) > 0 {
 				if f.Values == nil {

@@ -50,6 +50,16 @@ var statuses = sync.OnceValue(func() map[string]*Status {
 // LookupStatus finds a status by its name, in any case of letters, or a driver's by its number; nil where there is none.
 func LookupStatus(name string) *Status { return statuses()[strings.ToLower(name)] }
 
+var runtimeName = lazyregexp.New(`[‘'"]?\bcudaError[A-Z]\w+`) // behind a quote it is a name in source, of which a compiler speaks
+
+// driverNames names the statuses of CUDA's run-time library in a text as the driver names the same code, so that a rule needs to know one.
+func driverNames(text string) string {
+	return runtimeName.ReplaceAllStringFunc(text, func(name string) string {
+		s := cmp.Or(LookupStatus(name), &Status{Code: -1})
+		return cmp.Or(LookupStatus(strconv.Itoa(s.Code)), &Status{Name: name}).Name
+	})
+}
+
 // statusIn answers the first status that a line names.
 func statusIn(line []byte) *Status {
 	for _, m := range statusName.FindAllSubmatch(line, -1) {

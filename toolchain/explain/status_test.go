@@ -1,10 +1,12 @@
 package explain
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"gpubuild/buildenv/hosttest/need"
@@ -35,5 +37,28 @@ func TestStatusesOfTheToolkit(t *testing.T) {
 	}
 	if s := LookupStatus("700"); s == nil || s.Name != "CUDA_ERROR_ILLEGAL_ADDRESS" || s.Meaning == "" {
 		t.Errorf("700: %+v", s)
+	}
+}
+
+// TestRuntimeNames: what a rule knows by the driver's name of a status it knows by that of CUDA's run-time library, too.
+func TestRuntimeNames(t *testing.T) {
+	rs := table(t)
+	pairs := 0
+	for name, s := range statuses() {
+		d := LookupStatus(strconv.Itoa(s.Code))
+		if !strings.HasPrefix(name, "cudaerror") || d == nil {
+			continue
+		}
+		pairs++
+		got, want := ask(t, rs, "app failed: "+s.Name+"\n"), ask(t, rs, "app failed: "+d.Name+"\n")
+		if fmt.Sprint(ids(got)) != fmt.Sprint(ids(want)) || fmt.Sprint(rs.Lookup(s.Name)) != fmt.Sprint(rs.Lookup(d.Name)) {
+			t.Errorf("%s: %v, %s: %v", s.Name, ids(got), d.Name, ids(want))
+		}
+		if len(got.Found) > 0 && !strings.Contains(got.Found[0].Text, s.Name) {
+			t.Errorf("%s is not shown as it was written: %s", s.Name, got.Found[0].Text)
+		}
+	}
+	if pairs < 50 {
+		t.Errorf("%d pairs", pairs)
 	}
 }

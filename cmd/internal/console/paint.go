@@ -1,6 +1,9 @@
 package console
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // signs colour a line of an answer for people by what it begins with.
 var signs = []struct{ sign, colour string }{
@@ -29,20 +32,7 @@ func tilde(text, home string) string {
 	if len(home) < 2 || !strings.Contains(text, home) {
 		return text
 	}
-	var b strings.Builder
-	for {
-		i := strings.Index(text, home)
-		if i < 0 {
-			return b.String() + text
-		}
-		after := text[i+len(home):]
-		begins := i == 0 || strings.ContainsRune(" \t\n(\"'`=", rune(text[i-1]))
-		b.WriteString(text[:i])
-		if begins && (after == "" || strings.ContainsRune("/\\ ,:;)\"'`\n", rune(after[0]))) {
-			b.WriteByte('~')
-		} else {
-			b.WriteString(home)
-		}
-		text = after
-	}
+	paths := regexp.MustCompile("(^|[ \t\n(\"'`=])" + regexp.QuoteMeta(home) + "($|[/\\\\ ,:;)\"'`\n])")
+	once := paths.ReplaceAllString(text, "$1~$2")
+	return paths.ReplaceAllString(once, "$1~$2") // two paths may share the space between them
 }

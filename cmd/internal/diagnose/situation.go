@@ -3,6 +3,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,7 +53,7 @@ func (s situation) factsFor(f explain.Found) explain.Facts {
 		explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images,
 	}
 	if t := s.set.Toolkit; t != nil {
-		facts[explain.CUDA], facts[explain.Toolkit] = versionOr(t.Label, t.Version), t.Root
+		facts[explain.CUDA], facts[explain.Toolkit] = cmp.Or(t.Label, t.Version.String()), t.Root
 		if t.MinArch != (gpu.Arch{}) && t.MaxArch != (gpu.Arch{}) {
 			facts[explain.ArchRange] = fmt.Sprintf("%s to %s", t.MinArch, t.MaxArch)
 		}
@@ -84,16 +85,6 @@ func (s situation) factsFor(f explain.Found) explain.Facts {
 		facts[explain.LibraryDir] = s.find(lib)
 	}
 	return facts
-}
-
-func versionOr(label string, v gpu.Version) string {
-	switch {
-	case label != "":
-		return label
-	case v.IsZero():
-		return ""
-	}
-	return v.String()
 }
 
 // devices names the GPU with the lowest capability, which decides what is built, and the arch with which the toolkit serves it: its own, or
