@@ -156,10 +156,11 @@ func TestCompilers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, story := range []struct {
+	type story struct {
 		name, env, want string
 		args            []string
-	}{
+	}
+	stories := []story{
 		{"ccache's link", "PATH=" + b.view + ":" + filepath.Join(tools, "ccache") + ":" + os.Getenv("PATH"), "miss", nil},
 		{"a preloaded library", "LD_PRELOAD=" + filepath.Join(tools, "p.so"), "uncached", nil},
 		{"by path", "", "miss", []string{"-ccbin", gcc}},
@@ -172,7 +173,13 @@ func TestCompilers(t *testing.T) {
 		{"CPATH", "CPATH=" + filepath.Join(tools, "named"), "miss", nil},
 		{"GCC_EXEC_PREFIX", "GCC_EXEC_PREFIX=/usr/lib/gcc/", "miss", nil},
 		{"COMPILER_PATH", "COMPILER_PATH=" + filepath.Join(tools, "named"), "miss", nil},
-	} {
+	}
+	if need.Has("gxx") { // what one of them made must not be the other's
+		for _, name := range []string{"gcc-11", "gcc-12"} {
+			stories = append(stories, story{"another gcc by path", "", "miss", []string{"-ccbin", need.Program(t, "gxx", name)}})
+		}
+	}
+	for _, story := range stories {
 		b.env = clean
 		if story.env != "" {
 			b.env = append(b.env, story.env)

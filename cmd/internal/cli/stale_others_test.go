@@ -285,6 +285,66 @@ pub fn make(out: &Path, cap: &str) {
 	s.compiled("and then", s.build(s.b, "sm_90"), "")
 }
 
+// TestCudaforge has nvcc called by cudaforge, which keeps a kernel whose source, arguments and architecture are what they were: another
+// header, another toolkit and another architecture are not missed, and a kernel that was compiled once comes from the cache. It compiles
+// for sm_90a where it is told 90.
+func TestCudaforge(t *testing.T) {
+	t.Parallel()
+	roots := need.Toolkits(t, 2)
+	candle, err := filepath.Abs(filepath.Join(repository, "testdata", "candle-matmul"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	needCrates(t, candle)
+	s := newShared(t)
+	s.a, s.b = roots[0], roots[1]
+	files := kern("app")
+	delete(files, "Cargo.lock")
+	files["sys/Cargo.toml"] += "[build-dependencies]\ncudaforge = \"=0.1.6\"\n"
+	files["sys/build.rs"] = `fn main() -> cudaforge::Result<()> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let out = std::path::PathBuf::from(std::env::var("OUT_DIR").unwrap());
+    let ptx = cudaforge::KernelBuilder::new().source_files(vec!["k.cu"]).arg("-I../include").build_ptx()?;
+    ptx.write(out.join("ptx.rs"))
+}
+`
+	delete(files, "sys/kernel.cu")
+	files["sys/k.cu"] = "#include <value.h>\nextern \"C\" __global__ void k(int *x) { *x = VALUE; }\n"
+	files["include/value.h"] = "#define VALUE 4711\n"
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, s.dir, files)
+	lock, err := os.ReadFile(filepath.Join(candle, "Cargo.lock")) // of its packages these are crates that are here
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, s.dir, map[string]string{"Cargo.lock": string(lock)})
+	right := func(story, root, arch, value string) {
+		t.Helper()
+		s.holds(story, "app/target/debug/app", nvccVersion(t, root), arch)
+		if out, err := exec.Command(filepath.Join(s.dir, "target", "debug", "app")).Output(); err != nil || !bytes.Contains(out, []byte(value)) {
+			t.Errorf("%s: no %s in the kernel (%v)\n%s", story, value, err, out)
+		}
+	}
+	s.build(s.a, "sm_90")
+	right("from nothing", s.a, "sm_90a", "4711")
+	s.compiled("nothing changed", s.build(s.a, "sm_90"), "")
+	writeFiles(t, s.dir, map[string]string{"include/value.h": "#define VALUE 4712\n"})
+	s.compiled("a header", s.build(s.a, "sm_90"), rebuild)
+	right("a header", s.a, "sm_90a", "4712")
+	s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
+	right("another toolkit", s.b, "sm_90a", "4712")
+	s.compiled("another architecture", s.build(s.b, "sm_80"), rebuild)
+	right("another architecture", s.b, "sm_80", "4712")
+	writeFiles(t, s.dir, map[string]string{"include/value.h": "#define VALUE 4711\n"})
+	text := s.build(s.a, "sm_90")
+	right("all as it was", s.a, "sm_90a", "4711")
+	if !strings.Contains(text, "Reused 1 of 1 kernel") {
+		t.Errorf("not from the cache\n%s", text)
+	}
+}
+
 // TestKernelsAmongTheSources has a script that writes a kernel and what nvcc makes of it into its package, each time with another comment:
 // nothing is built twice for that, and neither what another cargo's script left nor an edit is missed.
 func TestKernelsAmongTheSources(t *testing.T) {
