@@ -127,16 +127,8 @@ func byName(inputs []Input) map[string]Input {
 	return m
 }
 
-// rank puts what a person looks for first.
-func rank(input string) int {
-	switch input {
-	case "nvcc":
-		return 0
-	case "arch":
-		return 1
-	}
-	return 2
-}
+// first is what a person looks for first.
+var first = []string{"arch", "nvcc"}
 
 // mostLines bounds Lines: a new directory may hold a million files.
 const mostLines = 20
@@ -146,7 +138,7 @@ const mostLines = 20
 func Lines(reasons []Reason) []string {
 	var order []string
 	packages := map[string][]string{}
-	byRank := func(a, b Reason) int { return rank(a.Input) - rank(b.Input) }
+	byRank := func(a, b Reason) int { return slices.Index(first, b.Input) - slices.Index(first, a.Input) }
 	for _, r := range slices.SortedStableFunc(slices.Values(reasons), byRank) {
 		c := r.change()
 		if _, ok := packages[c]; !ok {

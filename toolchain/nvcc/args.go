@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"gpubuild/buildenv/lazyregexp"
 )
@@ -220,6 +219,7 @@ func (c *call) other(w, name string, take func() string) {
 // optionsFile reads the words of a file, to understand them: nvcc itself gets the file. One that has more than words and plain double
 // quotes is not understood.
 func (c *call) optionsFile(file string, typed bool) {
+	var words []string
 	c.files = append(c.files, file)
 	data, err := os.ReadFile(file)
 	text := string(data)
@@ -227,27 +227,14 @@ func (c *call) optionsFile(file string, typed bool) {
 		c.unknown = "an options file"
 		return
 	}
-	c.read(plainWords(text), false)
+	for _, word := range plainWord.FindAllString(text, -1) {
+		words = append(words, strings.ReplaceAll(word, `"`, ""))
+	}
+	c.read(words, false)
 }
 
-// plainWords splits text at its white space outside of double quotes.
-func plainWords(text string) (words []string) {
-	quoted, word := false, ""
-	for _, r := range text + "\n" {
-		switch {
-		case r == '"':
-			quoted = !quoted
-		case !quoted && unicode.IsSpace(r):
-			if word != "" {
-				words = append(words, word)
-			}
-			word = ""
-		default:
-			word += string(r)
-		}
-	}
-	return words
-}
+// plainWord is a word with double quotes around its white space.
+var plainWord = lazyregexp.New(`(?:[^\s"]|"[^"]*")+`)
 
 // output is the file that the call writes.
 func (c call) output() string {

@@ -15,16 +15,33 @@ import (
 	"gpubuild/buildenv/hosttest/need"
 )
 
+// cudaMajor is in CUDA's own header.
+var cudaMajor = regexp.MustCompile(`#define CUDA_VERSION (\d\d)\d`)
+
+// benches runs a test with a made-up toolkit, and with a real one of each major release that was asked for.
 func benches(t *testing.T, test func(*bench)) {
-	for _, real := range []bool{false, true} {
-		name := map[bool]string{false: "made up", true: "real"}[real]
+	run := func(name, root string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if real {
-				need.Asked(t, "toolkit")
-			}
-			test(newBench(t, real))
+			test(newBench(t, root))
 		})
+	}
+	run("made up", "")
+	roots, reason := need.FindToolkits()
+	if reason != "" {
+		t.Run("real", func(t *testing.T) { t.Skip(reason) })
+	}
+	seen := map[string]bool{}
+	for _, root := range roots {
+		header, err := os.ReadFile(filepath.Join(root, "include", "cuda.h"))
+		m := cudaMajor.FindSubmatch(header)
+		if err != nil || m == nil {
+			t.Fatalf("no CUDA_VERSION in %s: %v", root, err)
+		}
+		if major := string(m[1]); !seen[major] {
+			seen[major] = true
+			run("real CUDA "+major, root)
+		}
 	}
 }
 
@@ -112,7 +129,7 @@ func TestForms(t *testing.T) {
 // TestSteps: a miss compiles the text that is in its key, by nvcc's own steps, and so does not run nvcc.
 func TestSteps(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, false)
+	b := newBench(t, "")
 	tmp := t.TempDir()
 	runs := filepath.Join(tmp, "runs")
 	b.write("warns.cu", "#warning about this\n")
@@ -142,7 +159,7 @@ func TestSteps(t *testing.T) {
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "toolkit")
-	b := newBench(t, true)
+	b := newBench(t, need.Toolkit(t))
 	b.write("sp ace/b h.h", "")
 	b.write("inc/d.h", "")
 	b.write("m.cu", "#include \"sp ace/b h.h\"\n#include <d.h>\n"+
@@ -181,7 +198,7 @@ func TestDependencies(t *testing.T) {
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "toolkit")
-	b := newBench(t, true)
+	b := newBench(t, need.Toolkit(t))
 	temporary := regexp.MustCompile(`[^ "]*/tmpxft_[0-9a-f_]*|[0-9.]+ ms`)
 	for name, text := range map[string]string{
 		"good.cu": "__global__ void k() { int unused; }\n#ifndef __CUDA_ARCH__\nstatic int f() { int x; return x; }\n" +
@@ -224,7 +241,7 @@ func TestMessages(t *testing.T) {
 // TestShadowedHeaders: a header that appears in the place of another one counts, although no file that was read has changed.
 func TestShadowedHeaders(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, false)
+	b := newBench(t, "")
 	b.write("inc/far/x.h", "int far;\n")
 	b.write("k.cu", "#include <x.h>\n#if __has_include(<optional.h>)\nint optional;\n#endif\n")
 	args := []string{"-c", "-Ifirst", "-Inear", "-Iinc/far", "../src/k.cu"}
@@ -282,7 +299,7 @@ func TestShadowedHeaders(t *testing.T) {
 // TestNothingWrongIsKept: no failed compilation, none whose inputs changed meanwhile, and a damaged or vanished entry is a miss.
 func TestNothingWrongIsKept(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, false)
+	b := newBench(t, "")
 	b.write("bad.cu", "#error no\n")
 	for range 2 {
 		if err := b.start("-c", "bad.cu").Wait(); err == nil {
@@ -356,7 +373,7 @@ func TestNothingWrongIsKept(t *testing.T) {
 // TestKilledAndTogether: calls that are killed at any moment, and several at a time, leave no wrong entry.
 func TestKilledAndTogether(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, false)
+	b := newBench(t, "")
 	random := rand.New(rand.NewPCG(uint64(need.Count(t, "seed", 1)), 0))
 	tmp, clean := t.TempDir(), b.env
 	for range need.Count(t, "kill", 5) {
@@ -382,7 +399,7 @@ func TestKilledAndTogether(t *testing.T) {
 // TestTimes: nvcc -lineinfo writes the times of the sources into device code, so they count there, and only there.
 func TestTimes(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, false)
+	b := newBench(t, "")
 	for _, flag := range []string{"-lineinfo", "-use_fast_math"} {
 		b.check("first", "miss", flag, "-c", "k.cu")
 		b.check("again", "hit", flag, "-c", "k.cu")

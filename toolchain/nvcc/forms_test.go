@@ -84,7 +84,7 @@ func (b *bench) compare(story string, prepare func(dir string), args ...string) 
 func TestAsWithoutUs(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "toolkit")
-	b := newBench(t, true)
+	b := newBench(t, need.Toolkit(t))
 	b.write("host.cu", "int f() { return no_such; }\n")
 	b.write("device.cu", "__global__ void k() { asm(\"no_such;\"); }\n")
 	b.write("asm.cu", "void f(int a) { asm(\"no_such %0\" :: \"r\"(a)); }\n")
@@ -119,7 +119,7 @@ func TestAsWithoutUs(t *testing.T) {
 func TestCompilers(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "toolkit")
-	b := newBench(t, true)
+	b := newBench(t, need.Toolkit(t))
 	host, err := local.Host()
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ type run struct {
 	args   []string
 	store  store
 	read   map[string]string // what is to be listed; see list
+	with   string            // see BuiltWith
 	tmp    string            // a directory of this call's own, once something is compiled or preprocessed
 }
 
@@ -77,6 +78,7 @@ var (
 	temporary    = lazyregexp.New(`(/[^" ]*/)?tmpxft_[0-9a-f]+_[0-9a-f]+(-[0-9]+)?_`)
 	passOutput   = lazyregexp.New(` -o "([^"]*tmpxft_[^"]*)" *$`)
 	anyOutput    = lazyregexp.New(` -o "[^"]*" *$`)
+	ccacheStarts = lazyregexp.New(`(?m)\) ((?:prefix_command\w*|compiler|path) = *\S.*)$`)
 	hostPass     = lazyregexp.New(` -c -x c\+\+ (.*)"[^"]*tmpxft_[^"]*" -o "[^"]*" *$`)
 	compilerName = lazyregexp.New(`^([a-z0-9_]+-)*(gcc|g\+\+|cc|c\+\+)(-[0-9.]+)?$`)
 	firstWord    = lazyregexp.New(`^(?:[^\s"$` + "`" + `\\;&|<>()'*?~]|"[^"$` + "`" + `\\]*")+`)
@@ -189,7 +191,7 @@ func (r *run) scratch() (err error) {
 		return nil
 	}
 	parent := filepath.Join(r.store.dir, temporaries)
-	if r.store.readOnly || temporary.MatchString(parent) || strings.ContainsAny(parent, " \t\n\"$`\\") ||
+	if r.store.readOnly || temporary.MatchString(parent) || strings.ContainsAny(parent, " ,\t\n\"$`\\") ||
 		os.MkdirAll(parent, 0o700) != nil {
 		parent = ""
 	}
@@ -328,13 +330,8 @@ func (r *run) ccache(ctx context.Context, host buildenv.Host, ccache string, p *
 	if err != nil {
 		return uncached("ccache does not show its configuration")
 	}
-	for line := range strings.Lines(string(res.Stdout)) {
-		_, setting, _ := strings.Cut(strings.TrimSpace(line), ") ") // (origin) name = value
-		name, value, _ := strings.Cut(setting, " =")
-		if value = strings.TrimSpace(value); value != "" && (strings.HasPrefix(name, "prefix_command") || name == "compiler" ||
-			name == "path") {
-			return uncached("ccache's " + setting)
-		}
+	if m := ccacheStarts.FindSubmatch(res.Stdout); m != nil {
+		return uncached("ccache's " + string(m[1]))
 	}
 	_, _ = p.sum.Write(res.Stdout) // a hash takes all
 	return nil

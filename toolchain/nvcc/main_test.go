@@ -204,15 +204,14 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// newBench has a made-up toolkit, or a real one whose programs a test may replace.
-func newBench(t *testing.T, real bool) *bench {
+// newBench has a made-up toolkit, or a copy of a real one, whose programs a test may replace.
+func newBench(t *testing.T, from string) *bench {
 	t.Helper()
 	need.CC(t)
 	need.Tool(t, "linux")
-	b := &bench{t: t, root: filepath.Join(t.TempDir(), "toolkit"), dir: filepath.Join(t.TempDir(), "src"), cache: t.TempDir(), real: real}
+	b := &bench{t: t, root: filepath.Join(t.TempDir(), "toolkit"), dir: filepath.Join(t.TempDir(), "src"), cache: t.TempDir(), real: from != ""}
 	bin := filepath.Join(b.root, "bin")
-	if real {
-		from := need.Toolkit(t)
+	if b.real {
 		if err := os.MkdirAll(b.root, 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -66,12 +66,8 @@ func (m made) String() string {
 
 // withoutCode are the endings of files that hold no device code, though the packages' sources and CMake's own notes fill an
 // OUT_DIR with them.
-var withoutCode = map[string]bool{
-	".rs": true, ".c": true, ".cc": true, ".cpp": true, ".cu": true, ".cuh": true, ".h": true, ".hpp": true,
-	".inl": true, ".d": true, ".txt": true, ".md": true, ".json": true, ".cmake": true, ".make": true,
-	".ninja": true, ".toml": true, ".py": true, ".log": true, ".yaml": true, ".yml": true, ".pc": true,
-	".ts": true, ".internal": true, ".marks": true, ".in": true, ".sh": true,
-}
+var withoutCode = strings.Fields(".rs .c .cc .cpp .cu .cuh .h .hpp .inl .d .txt .md .json .cmake .make .ninja .toml .py .log .yaml " +
+	".yml .pc .ts .internal .marks .in .sh")
 
 // toolkitLibrary are libraries of NVIDIA's that build scripts copy or link:
 // they hold kernels of their own for many architectures.
@@ -94,7 +90,7 @@ func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error
 			dirs = append(dirs, path)
 		case strings.EqualFold(h.Ext(name), ".rs"):
 			rust = append(rust, path)
-		case withoutCode[strings.ToLower(h.Ext(name))] || strings.HasPrefix(name, "CMakeDetermineCompilerABI"):
+		case slices.Contains(withoutCode, strings.ToLower(h.Ext(name))) || strings.HasPrefix(name, "CMakeDetermineCompilerABI"):
 		case toolkitLibrary.MatchString(name):
 		default:
 			if fi, err := h.Files.Stat(path); err == nil && fi.Mode().IsRegular() {

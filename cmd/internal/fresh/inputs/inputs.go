@@ -377,13 +377,9 @@ func (n *collector) nvccReads() []string {
 	if n.host.OS == buildenv.Windows {
 		names = []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "INCLUDE", "CL", "_CL_"}
 	}
-	t := n.set.Toolkit
-	if t == nil {
-		return names
-	}
-	profile, err := n.host.ReadFile(n.host.Join(n.host.Dir(n.host.Real(t.NVCC)), "nvcc.profile"), 1<<20)
-	if err != nil {
-		return names // nvcc without it finds nothing, which it says
+	var profile []byte
+	if t := n.set.Toolkit; t != nil { // without it nvcc finds nothing, which it says
+		profile, _ = n.host.ReadFile(n.host.Join(n.host.Dir(n.host.Real(t.NVCC)), "nvcc.profile"), 1<<20)
 	}
 	for _, m := range profileAdds.FindAllSubmatch(profile, -1) {
 		if name := string(m[1]); name != "PATH" && name != "LD_LIBRARY_PATH" && !slices.Contains(names, name) {
