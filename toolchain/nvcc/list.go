@@ -72,6 +72,9 @@ func (r *run) keepList(succeeded bool) {
 	if r.read == nil {
 		return
 	}
+	if r.with != "" {
+		r.read[BuiltWith] = r.with
+	}
 	call := hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.args, r.words)) // words: with options files and NVCC_APPEND_FLAGS
 	if data, err := json.Marshal(r.read); err == nil {
 		at := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+call)
@@ -80,6 +83,22 @@ func (r *run) keepList(succeeded bool) {
 			slices.Reverse(names)
 		}
 		_, _ = os.Remove(names[1]), cache.Keep(names[0], data, 0o644) // without it every file counts
+	}
+}
+
+// MacroSuffix ends the name of the directory with the lists of a package whose procedural macros ran nvcc while rustc compiled it.
+const MacroSuffix = "-gpubuild"
+
+// BuiltWith is in place of a path in such a list; its value says what the build used.
+const BuiltWith = "built with"
+
+// ofMacro has a call listed that a procedural macro makes: for it rustc has no OUT_DIR of its own.
+func (r *run) ofMacro() {
+	env := r.host.Env
+	with, dir, _ := strings.Cut(env.Get(MacrosVariable), " ")
+	out := filepath.Join(dir, env.Get("CARGO_PKG_NAME")+MacroSuffix, "out")
+	if os.MkdirAll(out, 0o777) == nil { // without it nothing is listed
+		r.host.Env, r.with = env.Set("OUT_DIR", out), with
 	}
 }
 
@@ -219,20 +238,12 @@ func (l *record) absolute(path string) string {
 		if !filepath.IsAbs(dir) {
 			real = l.run.host.Cwd + "/" + dir
 		}
-		if short := filepath.Clean(real); resolve(short) == resolve(real) {
+		if short := filepath.Clean(real); l.run.host.Real(short) == l.run.host.Real(real) {
 			real = short
 		}
 		l.real[dir] = real
 	}
 	return strings.TrimRightFunc(real, func(r rune) bool { return r == '/' || r == filepath.Separator }) + string(filepath.Separator) + name
-}
-
-// resolve is a directory without links, or itself where it is not there.
-func resolve(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return dir
 }
 
 func (r *run) inToolkit(path string) bool {

@@ -23,6 +23,8 @@ const (
 	Variable = "GPUBUILD_GPU_CACHE"
 	// LogVariable names the file in which the calls of one build note what they did.
 	LogVariable = "GPUBUILD_GPU_CACHE_LOG"
+	// MacrosVariable says what a build uses, a blank, and the directory for the lists of calls by procedural macros.
+	MacrosVariable = "GPUBUILD_GPU_MACROS"
 )
 
 // Named says whether a program was started under the name nvcc.
@@ -57,6 +59,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	r := run{
 		call: asked, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
 		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
+	}
+	if crate := env.Get("CARGO_CRATE_NAME"); crate != "" && env.Get(MacrosVariable) != "" { // cargo sets it for rustc alone
+		r.ofMacro()
 	}
 	code := r.answer(ctx, stdin, stdout, stderr)
 	r.keepList(code == 0)

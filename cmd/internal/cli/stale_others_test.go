@@ -345,6 +345,65 @@ func TestCudaforge(t *testing.T) {
 	}
 }
 
+// TestProceduralMacro has nvcc run by a procedural macro while rustc compiles the program: a clean build finds the toolkit without a flag,
+// and a header, another toolkit and another architecture are not missed.
+func TestProceduralMacro(t *testing.T) {
+	t.Parallel()
+	roots := need.Toolkits(t, 2)
+	s := newShared(t)
+	s.a, s.b = roots[0], roots[1]
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, s.dir, map[string]string{
+		"Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\n" +
+			"kmac = { path = \"kmac\" }\n[workspace]\nmembers = [\"kmac\"]\n",
+		"src/main.rs":     "fn main() { print!(\"{}\", kmac::ptx!()); }\n",
+		"k.cu":            "#include <value.h>\nextern \"C\" __global__ void k(int *x) { *x = VALUE; }\n",
+		"include/value.h": "#define VALUE 4711\n",
+		"kmac/Cargo.toml": "[package]\nname = \"kmac\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[lib]\nproc-macro = true\n",
+		"kmac/src/lib.rs": `use std::{env, process::Command};
+#[proc_macro]
+pub fn ptx(_: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let dir = env::var("CARGO_MANIFEST_DIR").unwrap();
+    let cap = env::var("CUDA_COMPUTE_CAP").unwrap_or("75".into());
+    let out = env::temp_dir().join(format!("kmac-{}.ptx", std::process::id()));
+    let ok = Command::new("nvcc").args(["-ptx", "-Iinclude", "k.cu"]).arg(format!("-arch=sm_{cap}")).arg("-o").arg(&out)
+        .current_dir(dir).status().unwrap().success();
+    assert!(ok);
+    let text = std::fs::read_to_string(&out).unwrap();
+    std::fs::remove_file(&out).unwrap();
+    format!("{text:?}").parse().unwrap()
+}
+`,
+	})
+	right := func(story, root, arch, value string) {
+		t.Helper()
+		s.holds(story, "app/target/debug/app", nvccVersion(t, root), arch)
+		if out, err := exec.Command(filepath.Join(s.dir, "target", "debug", "app")).Output(); err != nil || !bytes.Contains(out, []byte(value)) {
+			t.Errorf("%s: no %s in the kernel (%v)\n%s", story, value, err, out)
+		}
+	}
+	build := func(toolkit, arch string) string {
+		t.Helper()
+		return s.must(s.command(nil, binary(t), "build", "--gpu-toolkit="+toolkit, "--gpu-arch="+arch))
+	}
+	s.must(s.command([]string{filepath.Join(s.b, "bin")}, binary(t), "build"))
+	right("from nothing, without a flag", s.b, "sm_75", "4711")
+	s.compiled("another toolkit and architecture", build(s.a, "sm_90"), "app")
+	right("another toolkit and architecture", s.a, "sm_90", "4711")
+	s.compiled("nothing changed", build(s.a, "sm_90"), "")
+	writeFiles(t, s.dir, map[string]string{"include/value.h": "#define VALUE 4712\n"})
+	text := build(s.a, "sm_90")
+	if s.compiled("a header", text, "app"); !strings.Contains(text, "Stale include/value.h changed: app") {
+		t.Errorf("not said what changed\n%s", text)
+	}
+	right("a header", s.a, "sm_90", "4712")
+	writeFiles(t, s.dir, map[string]string{"src/main.rs": "fn main() { print!(\"{}\", kmac::ptx!()) }\n"})
+	s.compiled("the program", build(s.a, "sm_90"), "app")
+	s.compiled("and then", build(s.a, "sm_90"), "")
+}
+
 // TestKernelsAmongTheSources has a script that writes a kernel and what nvcc makes of it into its package, each time with another comment:
 // nothing is built twice for that, and neither what another cargo's script left nor an edit is missed.
 func TestKernelsAmongTheSources(t *testing.T) {

@@ -2,11 +2,14 @@ package fresh
 
 import (
 	"context"
+	"os"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/nvcc"
 )
 
 // clean says what is stale of some packages, and has cargo remove what it built of them, for the profile and the platforms of this build.
@@ -24,18 +27,18 @@ func (s *State) clean(ctx context.Context, packages []string) error {
 		return err
 	}
 	shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
+	for _, name := range packages { // our own lists; cargo leaves them where it keeps nothing in that directory
+		if err := os.RemoveAll(b.Machine.Host.Join(b.macroDir(), name+nvcc.MacroSuffix)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // inOwnDirs says whether a directory lies in cargo's own: then it goes as cargo's things go.
 func (b *Build) inOwnDirs(dir string) bool {
 	h := b.Machine.Host
-	for _, own := range b.ownDirs() {
-		if h.Below(h.Real(dir), h.Real(own)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.ownDirs(), func(own string) bool { return h.Below(h.Real(dir), h.Real(own)) })
 }
 
 // ownDirs are the directories that are cargo's own in this build.

@@ -84,10 +84,11 @@ func (s *State) compare() error {
 	}
 	if s.b.Tools.Set.Toolkit != nil && s.b.Tools.Needs.NVCC { // one may compile its first kernels in this build
 		all := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
-		_, err := s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: all}}, false, false)
-		return err
+		if _, err := s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: all}}, false, false); err != nil {
+			return err
+		}
 	}
-	return nil
+	return s.compareMacros()
 }
 
 // look reads what is known of an OUT_DIR.
@@ -307,7 +308,7 @@ func (s *State) after(built cargorun.Built) (*State, error) {
 		}
 		next.outs = append(next.outs, o)
 	}
-	return &next, nil
+	return &next, next.compareMacros()
 }
 
 // compiledAny says whether cargo compiled any crate of a package in this build, or made none at all. It compiles none where the files

@@ -153,8 +153,15 @@ func (s *State) scriptOf(u features.ScriptUnit) (script source.Script) {
 	if run < 0 || g.Compiled(run) < 0 {
 		return script
 	}
-	var foreign []string
-	queue := []int{g.Compiled(run)}
+	local, foreign := s.b.libraries(g.Compiled(run))
+	script.Locals = append(local, s.read.hashes.NamesNvcc(foreign)...)
+	return script
+}
+
+// libraries are the root files of what a unit is linked with: those of the user's own, and those from git and registries that the catalog
+// does not have.
+func (b *Build) libraries(unit int) (local, foreign []string) {
+	g, queue := b.Graph.Units, []int{unit}
 	for i := 0; i < len(queue); i++ {
 		for _, d := range g.Units[queue[i]].Dependencies {
 			unit := &g.Units[d.Index]
@@ -163,14 +170,13 @@ func (s *State) scriptOf(u features.ScriptUnit) (script source.Script) {
 			}
 			queue = append(queue, d.Index)
 			if id := manifest.ParsePkgID(unit.PkgID); id.Local() {
-				script.Locals = append(script.Locals, unit.Target.SrcPath)
+				local = append(local, unit.Target.SrcPath)
 			} else if !inCatalog(id.Name) {
 				foreign = append(foreign, unit.Target.SrcPath)
 			}
 		}
 	}
-	script.Locals = append(script.Locals, s.read.hashes.NamesNvcc(foreign)...)
-	return script
+	return local, foreign
 }
 
 // scriptFile is the file of a package's build script.
@@ -317,6 +323,9 @@ func Undeclared(b Build, asked string) tools.Undeclared {
 		if p.undeclared && found.Why != "" {
 			return found
 		}
+	}
+	if name := MacroWithNvcc(b); name != "" {
+		return tools.Undeclared{Package: name, Why: "a procedural macro that names nvcc"}
 	}
 	if asked == "" {
 		return tools.Undeclared{}

@@ -107,7 +107,7 @@ func (s *State) PrintFresh(r Report) {
 	left := slices.DeleteFunc(s.Packages(), func(name string) bool { return slices.Contains(built, name) })
 	built = slices.Compact(slices.Sorted(slices.Values(built)))
 	switch {
-	case len(s.packages) == 0:
+	case len(s.packages)+len(s.outs) == 0:
 		shell.Status("Fresh", "nothing to check: no selected package uses the CUDA toolchain")
 	case len(built) == 0:
 		shell.Status("Fresh", "no GPU package has been built with these features: %s", strings.Join(left, ", "))

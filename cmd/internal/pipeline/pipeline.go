@@ -302,7 +302,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	switch a := r.Features.Answer; {
 	case a == nil && refused && !asked.RequestsGPU() && len(s.Config.GPUPackages.Value) == 0: // cargo says so itself
 		return noGPUWork(ctx, c, s, "cargo refuses the build")
-	case a != nil && c.withoutGPU(a):
+	case a != nil && c.withoutGPU(r.Features):
 		return noGPUWork(ctx, c, s, "no GPU crate is linked", c.leftOff(r.Features.Session)...)
 	case a != nil:
 		r.Findings = r.Features.Findings()
@@ -335,7 +335,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 
-	cache, err := c.startKernels(r.Tools)
+	cache, err := c.startKernels(r.Tools, r.Stale)
 	if err != nil {
 		return r, err
 	}

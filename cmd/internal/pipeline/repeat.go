@@ -208,11 +208,13 @@ func (c Command) cleanStale(ctx context.Context, target fresh.Build) (*fresh.Sta
 	return s.Begun(c.earlier.repeat.Scripts), err
 }
 
-func (c Command) startKernels(t tools.Tools) (k kernels, err error) {
+func (c Command) startKernels(t tools.Tools, state *fresh.State) (k kernels, err error) {
 	if c.earlier != nil {
 		return c.earlier.kernels, nil
 	}
-	k, err = startKernels(c.Machine, c.Options.Cache, t)
+	if k, err = startKernels(c.Machine, c.Options.Cache, t); k.log != "" {
+		k.env = k.env.Set(nvcc.MacrosVariable, state.Macros())
+	}
 	if c.record != nil {
 		c.record.kernels = k
 	}
