@@ -68,9 +68,7 @@ type preprocessed struct {
 func (p *preprocessed) key() string { return hex.EncodeToString(p.sum.Sum(nil)) }
 
 func (p *preprocessed) refuse(err error) {
-	if p.refused == nil {
-		p.refused = err
-	}
+	p.refused = cmp.Or(p.refused, err)
 }
 
 var (
@@ -106,7 +104,12 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	if err != nil {
 		return nil, uncached("nvcc --dryrun failed")
 	}
-	r.question(p.sum)
+	fmt.Fprintf(p.sum, "%s\n%q\n%q\n", schema, r.real, r.words)
+	for _, e := range r.host.Env.Entries() {
+		if name, _, _ := strings.Cut(e, "="); matters(name) {
+			fmt.Fprintf(p.sum, "%q\n", e)
+		}
+	}
 	host := r.host
 	passes := 0
 	for line := range strings.Lines(string(dry.Stderr)) {
@@ -204,16 +207,6 @@ func (r *run) scratch() (err error) {
 	}
 	r.tmp, err = filepath.Abs(dir)
 	return err
-}
-
-// question hashes what can be known of a call before anything is run.
-func (r *run) question(sum io.Writer) {
-	fmt.Fprintf(sum, "%s\n%q\n%q\n", schema, r.real, r.words)
-	for _, e := range r.host.Env.Entries() {
-		if name, _, _ := strings.Cut(e, "="); matters(name) {
-			fmt.Fprintf(sum, "%q\n", e)
-		}
-	}
 }
 
 // matters says whether nvcc or the programs that it starts look at a variable.
@@ -355,9 +348,7 @@ func isDriver(host buildenv.Host, path string) error {
 
 func (p *preprocessed) tool(files ...string) {
 	for _, f := range files {
-		if !slices.Contains(p.tools, f) {
-			p.tools = append(p.tools, f)
-		}
+		p.once(&p.tools, f)
 	}
 }
 

@@ -92,16 +92,6 @@ const MacroSuffix = "-gpubuild"
 // BuiltWith is in place of a path in such a list; its value says what the build used.
 const BuiltWith = "built with"
 
-// ofMacro has a call listed that a procedural macro makes: for it rustc has no OUT_DIR of its own.
-func (r *run) ofMacro() {
-	env := r.host.Env
-	with, dir, _ := strings.Cut(env.Get(MacrosVariable), " ")
-	out := filepath.Join(dir, env.Get("CARGO_PKG_NAME")+MacroSuffix, "out")
-	if os.MkdirAll(out, 0o777) == nil { // without it nothing is listed
-		r.host.Env, r.with = env.Set("OUT_DIR", out), with
-	}
-}
-
 // compiles reports whether the call has a source.
 func (r *run) compiles() bool {
 	return slices.Contains(r.words, "-x") || slices.ContainsFunc(r.in, func(path string) bool {

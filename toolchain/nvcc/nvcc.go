@@ -29,8 +29,7 @@ const (
 
 // Named says whether a program was started under the name nvcc.
 func Named(program string) bool {
-	base := filepath.Base(program)
-	return base == "nvcc" || strings.EqualFold(base, "nvcc.exe")
+	return strings.TrimSuffix(strings.ToLower(filepath.Base(program)), ".exe") == "nvcc"
 }
 
 // Main answers as nvcc.
@@ -60,8 +59,11 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		call: asked, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
 		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
 	}
-	if crate := env.Get("CARGO_CRATE_NAME"); crate != "" && env.Get(MacrosVariable) != "" { // cargo sets it for rustc alone
-		r.ofMacro()
+	with, dir, listed := strings.Cut(env.Get(MacrosVariable), " ")
+	// A procedural macro's: cargo gives that name to rustc alone, and no OUT_DIR of the macro's own.
+	if out := filepath.Join(dir, env.Get("CARGO_PKG_NAME")+MacroSuffix, "out"); listed && env.Get("CARGO_CRATE_NAME") != "" &&
+		os.MkdirAll(out, 0o777) == nil {
+		r.host.Env, r.with = env.Set("OUT_DIR", out), with
 	}
 	code := r.answer(ctx, stdin, stdout, stderr)
 	r.keepList(code == 0)

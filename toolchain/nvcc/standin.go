@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -96,20 +97,16 @@ func Marked(path string) (bool, error) {
 	}
 	defer f.Close()
 	buf := make([]byte, 1<<20)
-	kept := 0
-	for {
-		n, err := f.Read(buf[kept:])
-		if bytes.Contains(buf[:kept+n], []byte(Mark)) {
+	for kept := 0; ; kept = copy(buf, buf[len(buf)-len(Mark):]) {
+		n, err := io.ReadFull(f, buf[kept:])
+		switch {
+		case bytes.Contains(buf[:kept+n], []byte(Mark)):
 			return true, nil
-		}
-		if err == io.EOF {
+		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
 			return false, nil
-		}
-		if err != nil {
+		case err != nil:
 			return false, err
 		}
-		end := buf[max(0, kept+n-len(Mark)) : kept+n]
-		kept = copy(buf, end)
 	}
 }
 
@@ -148,14 +145,13 @@ func (s *standIn) main(ctx context.Context, args []string) int {
 
 // preprocess has a host compiler do it.
 func (s *standIn) preprocess(ctx context.Context) int {
-	for _, name := range []string{"g++", "c++", "clang++"} {
-		if path, err := s.host.LookPath(name); err == nil {
-			args := slices.Concat([]string{"-E", "-D__NVCC__", "-D__CUDACC__", "-x", "c++"}, s.in)
-			run := run{env: s.host.Env.Entries(), runner: s.runner, real: path, args: args}
-			return run.plain(ctx, nil, s.stdout, s.stderr)
-		}
+	path, err := s.host.LookPath("c++")
+	if err != nil {
+		return s.fail("no c++ on PATH")
 	}
-	return s.fail("no host compiler on PATH")
+	args := slices.Concat([]string{"-E", "-D__NVCC__", "-D__CUDACC__", "-x", "c++"}, s.in)
+	run := run{env: s.host.Env.Entries(), runner: s.runner, real: path, args: args}
+	return run.plain(ctx, nil, s.stdout, s.stderr)
 }
 
 func (s *standIn) fail(format string, a ...any) int {

@@ -36,16 +36,11 @@ type store struct {
 	readOnly bool
 }
 
-var errDamaged = errors.New("damaged")
-
 func (s store) path(key string) string { return filepath.Join(s.dir, "results", key[:2], key) }
 
 func hashOf(parts ...[]byte) string {
-	sum := sha256.New()
-	for _, part := range parts {
-		_, _ = sum.Write(part) // a hash takes all
-	}
-	return hex.EncodeToString(sum.Sum(nil))
+	sum := sha256.Sum256(slices.Concat(parts...))
+	return hex.EncodeToString(sum[:])
 }
 
 // result is what a call of nvcc left.
@@ -61,7 +56,7 @@ func (s store) result(key string) (r result, err error) {
 	}
 	sum, packed, ok := bytes.Cut(file, []byte("\n"))
 	if !ok || string(sum) != hashOf([]byte(key), packed) {
-		return r, errDamaged
+		return r, errors.New("damaged")
 	}
 	reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {

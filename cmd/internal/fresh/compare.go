@@ -83,8 +83,7 @@ func (s *State) compare() error {
 		}
 	}
 	if s.b.Tools.Set.Toolkit != nil && s.b.Tools.Needs.NVCC { // one may compile its first kernels in this build
-		all := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
-		if _, err := s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: all}}, false, false); err != nil {
+		if _, err := s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: compiling}}, false, false); err != nil {
 			return err
 		}
 	}
@@ -160,7 +159,7 @@ func (s *State) judge(o out) (out, error) {
 			o.why = "what its build script left has been changed or removed since"
 		case o.held.Sum != o.stamp.Sum:
 			o.why = "its build script was run by another cargo, and left other files"
-		case o.pkg.Inputs.Arch && len(o.held.Made) == 0 && o.apart() > archived:
+		case o.pkg.Inputs.Arch && len(o.held.Made) == 0 && max(o.ran-o.stamp.Ran, o.stamp.Ran-o.ran) > int64(2*time.Second): // archives leave out that
 			o.why = "its build script was run by another cargo, and left no device code that could be compared"
 		default:
 			o.state = agrees
@@ -389,9 +388,3 @@ func (s *State) keepFailed(built cargorun.Built) {
 		}
 	}
 }
-
-// archived is what an archive may leave out of the time of a script whose device code is what it was.
-const archived = 2 * time.Second
-
-// apart is the time between the run that a stamp is of and the last one.
-func (o out) apart() time.Duration { return time.Duration(max(o.ran-o.stamp.Ran, o.stamp.Ran-o.ran)) }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh/inputs"
@@ -46,22 +45,14 @@ func (s *State) linked(m cargo.Message) (list []string) {
 		if kind != "static" && !strings.HasPrefix(kind, "static:") {
 			continue
 		}
-		if path := firstOf(h, dirs, "lib"+name+".a", name+".lib", name); path != "" {
-			list = append(list, path)
-		}
-	}
-	return list
-}
-
-func firstOf(h buildenv.Host, dirs []string, files ...string) string {
-	for _, f := range files {
-		for _, d := range dirs {
-			if p := h.Join(d, f); h.IsFile(p) {
-				return p
+		for _, file := range []string{"lib" + name + ".a", name + ".lib", name} {
+			if at := slices.IndexFunc(dirs, func(dir string) bool { return h.IsFile(h.Join(dir, file)) }); at >= 0 {
+				list = append(list, h.Join(dirs[at], file))
+				break
 			}
 		}
 	}
-	return ""
+	return list
 }
 
 // In a stamp a path begins with one of these where it is below the toolkit or the package: either may be in another place one day.

@@ -153,15 +153,8 @@ func (s *State) scriptOf(u features.ScriptUnit) (script source.Script) {
 	if run < 0 || g.Compiled(run) < 0 {
 		return script
 	}
-	local, foreign := s.b.libraries(g.Compiled(run))
-	script.Locals = append(local, s.read.hashes.NamesNvcc(foreign)...)
-	return script
-}
-
-// libraries are the root files of what a unit is linked with: those of the user's own, and those from git and registries that the catalog
-// does not have.
-func (b *Build) libraries(unit int) (local, foreign []string) {
-	g, queue := b.Graph.Units, []int{unit}
+	var foreign []string
+	queue := []int{g.Compiled(run)}
 	for i := 0; i < len(queue); i++ {
 		for _, d := range g.Units[queue[i]].Dependencies {
 			unit := &g.Units[d.Index]
@@ -170,13 +163,14 @@ func (b *Build) libraries(unit int) (local, foreign []string) {
 			}
 			queue = append(queue, d.Index)
 			if id := manifest.ParsePkgID(unit.PkgID); id.Local() {
-				local = append(local, unit.Target.SrcPath)
+				script.Locals = append(script.Locals, unit.Target.SrcPath)
 			} else if !inCatalog(id.Name) {
 				foreign = append(foreign, unit.Target.SrcPath)
 			}
 		}
 	}
-	return local, foreign
+	script.Locals = append(script.Locals, s.read.hashes.NamesNvcc(foreign)...)
+	return script
 }
 
 // scriptFile is the file of a package's build script.
@@ -215,12 +209,9 @@ func (s *State) held(dir string) holding {
 // outDirs lists where scripts of a package ran for the platforms of this build.
 func (s *State) outDirs(p Package) []builddir.Out {
 	return slices.DeleteFunc(slices.Clone(s.read.outs), func(o builddir.Out) bool {
-		return o.Package != p.Name || !s.ofThisBuild(p, o.Dir)
+		below := func(dir string) bool { return s.b.Machine.Host.Below(o.Dir, dir) }
+		return o.Package != p.Name || s.b.Graph.Units != nil && !slices.ContainsFunc(p.dirs, below)
 	})
-}
-
-func (s *State) ofThisBuild(p Package, dir string) bool {
-	return slices.ContainsFunc(p.dirs, func(d string) bool { return s.b.Machine.Host.Below(dir, d) }) || s.b.Graph.Units == nil
 }
 
 // scripts are the build scripts of this build that are not known to take anything from the toolkit.
@@ -323,9 +314,6 @@ func Undeclared(b Build, asked string) tools.Undeclared {
 		if p.undeclared && found.Why != "" {
 			return found
 		}
-	}
-	if name := MacroWithNvcc(b); name != "" {
-		return tools.Undeclared{Package: name, Why: "a procedural macro that names nvcc"}
 	}
 	if asked == "" {
 		return tools.Undeclared{}

@@ -302,7 +302,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	switch a := r.Features.Answer; {
 	case a == nil && refused && !asked.RequestsGPU() && len(s.Config.GPUPackages.Value) == 0: // cargo says so itself
 		return noGPUWork(ctx, c, s, "cargo refuses the build")
-	case a != nil && c.withoutGPU(r.Features):
+	case a != nil && c.withoutGPU(s, a):
 		return noGPUWork(ctx, c, s, "no GPU crate is linked", c.leftOff(r.Features.Session)...)
 	case a != nil:
 		r.Findings = r.Features.Findings()

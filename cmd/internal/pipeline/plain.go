@@ -91,7 +91,7 @@ func buildEnvironment(ctx context.Context, c Command, s *session.Session) (t cho
 		return chosen{}, false, err
 	}
 	judged := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
-	if c.withoutGPU(judged) {
+	if c.withoutGPU(s, judged.Answer) {
 		return chosen{}, false, nil
 	}
 	t, err = c.choose(ctx, s, judged)

@@ -46,6 +46,9 @@ func choose(ctx context.Context, s *session.Session, j featurecheck.Judged, o to
 	unchosen := freshBuild(s, j, unchosen(s.Machine, j.Tool), fresh.Options{})
 	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(unchosen)
 	o.Undeclared = func(asked string) (tools.Undeclared, error) {
+		if name := s.MacroWithNvcc(); name != "" {
+			return tools.Undeclared{Package: name, Why: "a procedural macro that runs nvcc"}, nil
+		}
 		return fresh.Undeclared(unchosen, asked), nil
 	}
 	return tools.Choose(ctx, s, j.Graph, j.Answer, o)

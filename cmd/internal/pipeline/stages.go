@@ -11,10 +11,10 @@ import (
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/featurecheck"
-	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
@@ -121,9 +121,9 @@ func explainProgram(ctx context.Context, c Command, r Result) []finding.Finding 
 }
 
 // withoutGPU reports whether the graph shows that a build, for which the quick look could not rule it out, has no GPU work.
-func (c Command) withoutGPU(j featurecheck.Judged) bool {
-	return !j.Answer.GPUWork() && c.Options.Tools.Requested() == "" && !c.asksForVulkan() && c.Options.Proof.On.Name == "" &&
-		fresh.MacroWithNvcc(freshBuild(j.Session, j, unchosen(c.Machine, c.Tool), fresh.Options{})) == ""
+func (c Command) withoutGPU(s *session.Session, a *features.Reach) bool {
+	return !a.GPUWork() && s.MacroWithNvcc() == "" && c.Options.Tools.Requested() == "" && !c.asksForVulkan() &&
+		c.Options.Proof.On.Name == ""
 }
 
 // enabled says whether the features enable the GPU crates, and stops where they do not.
@@ -131,7 +131,7 @@ func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.J
 	shell := c.Machine.Shell
 	judged := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
 	answer := judged.Answer
-	if c.withoutGPU(judged) {
+	if c.withoutGPU(s, answer) {
 		return judged, nil
 	}
 	for _, line := range report.ReachLines(answer, shell.Verbose) {

@@ -154,16 +154,22 @@ func (s *Session) GPUWork() (bool, string) {
 	if named := s.Config.GPUPackages; len(named.Value) > 0 {
 		return true, named.Origin + " names GPU packages"
 	}
-	h := s.Machine.Host
-	work, why := features.NewSources(h, s.Project).GPUWork(s.Request(), s.remembered)
-	reader := source.NewReader(h, "")
-	for _, p := range slices.Concat(s.Project.Members, s.Project.Locals) { // rustc starts what a procedural macro starts
-		if text, err := h.ReadFile(p.Manifest, 8<<20); !work && err == nil && strings.Contains(string(text), "proc-macro") &&
-			source.NamesNvcc(reader.Modules(h.Join(p.Dir, "src", "lib.rs"))) {
-			return true, "the procedural macro " + p.Name + " names nvcc"
+	if name := s.MacroWithNvcc(); name != "" {
+		return true, "the procedural macro " + name + " runs nvcc"
+	}
+	return features.NewSources(s.Machine.Host, s.Project).GPUWork(s.Request(), s.remembered)
+}
+
+// MacroWithNvcc is a procedural macro of the user's own whose text names nvcc: rustc then starts it. Empty: none.
+func (s *Session) MacroWithNvcc() string {
+	for _, p := range slices.Concat(s.Project.Members, s.Project.Locals) {
+		text, err := s.Machine.Host.ReadFile(p.Manifest, manifestLimit)
+		if err == nil && strings.Contains(string(text), "proc-macro") &&
+			source.NamesNvcc(source.NewReader(s.Machine.Host, "").Modules(s.Machine.Host.Join(p.Dir, "src", "lib.rs"))) {
+			return p.Name
 		}
 	}
-	return work, why
+	return ""
 }
 
 // remembered reads the build scripts of Cargo.lock's packages only once, until another package is locked or unpacked.

@@ -21,15 +21,10 @@ type Undeclared struct {
 
 // asked is the flag or the variable with which the user asked for a toolkit or an architecture for this build; empty when there was none.
 func (o Options) asked(h buildenv.Host) string {
-	switch cuda := h.Env.Get("GPUBUILD_CUDA"); {
-	case o.Toolkit != "" && o.Toolkit != "fetch":
-		return o.Prefix + "toolkit"
-	case o.Toolkit == "" && cuda != "" && cuda != "fetch":
+	if cuda := h.Env.Get("GPUBUILD_CUDA"); o.Toolkit == "" && cuda != "" && cuda != "fetch" {
 		return "GPUBUILD_CUDA"
-	case o.Arch != "":
-		return o.Prefix + "arch"
 	}
-	return ""
+	return o.Requested()
 }
 
 // Requested is the flag that asks for a toolkit or an architecture for this build, so that there is GPU work. The variables may be set for

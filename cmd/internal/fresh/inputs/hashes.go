@@ -71,9 +71,6 @@ func (h *Hashes) tooMany(dir string) {
 	}
 }
 
-// Modules is the text of a library, by its root file.
-func (h *Hashes) Modules(root string) string { return h.reader.Modules(root) }
-
 // NamesNvcc lists those of some libraries of cargo's own home, given by their root files, whose text names nvcc. Cargo never changes them.
 func (h *Hashes) NamesNvcc(roots []string) []string {
 	if len(roots) == 0 {

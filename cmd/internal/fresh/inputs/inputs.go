@@ -67,9 +67,7 @@ func (n *collector) content(paths ...string) string {
 }
 
 func (n *collector) failed(err error) {
-	if n.err == nil {
-		n.err = err
-	}
+	n.err = cmp.Or(n.err, err)
 }
 
 // parts records files as parts of one input, each under the name that it is given; a package's own are shown by that.
@@ -91,9 +89,6 @@ func (n *collector) add(name, value, hash string) {
 	n.list = append(n.list, stale.Input{Name: name, Value: value, Hash: hash})
 }
 
-// nvccInput is the input for it where it compiles kernels.
-const nvccInput = "nvcc"
-
 // nvcc is the compiler with all that it runs; only the compiler where a script asks for its version alone.
 func (n *collector) nvcc() {
 	t := n.set.Toolkit
@@ -101,7 +96,7 @@ func (n *collector) nvcc() {
 		return
 	}
 	files := CompilerFiles(n.host, t)
-	n.add(nvccInput, cmp.Or(t.Label, t.Version.String())+" "+t.NVCC, n.content(files[0]))
+	n.add("nvcc", cmp.Or(t.Label, t.Version.String())+" "+t.NVCC, n.content(files[0]))
 	if n.in.Version {
 		return
 	}
@@ -109,7 +104,7 @@ func (n *collector) nvcc() {
 	for _, f := range files[1:] {
 		names = append(names, strings.TrimSuffix(n.host.Base(f), ".exe"))
 	}
-	n.parts(nvccInput, names, files[1:])
+	n.parts("nvcc", names, files[1:])
 	first := append(n.host.LookPathAll("nvcc"), "")[0]
 	for _, path := range n.set.Launchers {
 		name := "nvcc launcher"
@@ -206,11 +201,11 @@ func (n *collector) hostCompiler() {
 
 // program records a program by its content, wherever it lies; one that cannot be found by its word alone.
 func (n *collector) program(name, word string) {
+	hash := ""
 	if path := n.find(word); path != "" {
-		n.add(name, word, n.content(path))
-		return
+		hash = n.content(path)
 	}
-	n.add(name, word, "")
+	n.add(name, word, hash)
 }
 
 // find answers the file that a word means as a program, without links; empty when there is none. Of several words, such as
@@ -248,13 +243,7 @@ func (n *collector) torch() {
 	if !n.in.Torch || !libtorch.Find(n.host, n.env).Python {
 		return
 	}
-	h := n.host
-	h.Env = n.env
-	python, err := h.LookPath("python3")
-	if err != nil {
-		python = "not found"
-	}
-	n.add("libtorch", "of Python, "+cmp.Or(n.env.Get("VIRTUAL_ENV"), python), "")
+	n.add("libtorch", "of Python, "+cmp.Or(n.env.Get("VIRTUAL_ENV"), n.find("python3"), "not found"), "")
 }
 
 // variables are those that the catalog knows, that texts name in capitals, and that nvcc and the host compiler read, whoever calls them, as

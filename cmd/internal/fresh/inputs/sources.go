@@ -54,7 +54,7 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 	built := slices.DeleteFunc(slices.Clone(n.built), func(b string) bool { return h.Below(u.Dir, b) })
 	seen := map[string]bool{}
 	add := func(path string) {
-		if name := NameOf(h, u.Dir, path); !seen[path] && !source.Unchanging(h, path) && h.Base(path) != manifestLock &&
+		if name := NameOf(h, u.Dir, path); !seen[path] && !source.Unchanging(h, path) && h.Base(path) != "Cargo.lock" &&
 			h.Base(h.Dir(path)) != pythonCache {
 			seen[path] = true
 			names, paths = append(names, name), append(paths, path)
@@ -100,10 +100,8 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 	return names, paths, err
 }
 
-const (
-	manifestLock = "Cargo.lock"  // is cargo's to watch
-	pythonCache  = "__pycache__" // is where Python keeps what it compiled of the modules next to it
-)
+// pythonCache is where Python keeps what it compiled of the modules next to it.
+const pythonCache = "__pycache__"
 
 // script lists what the text of a build script and of what it runs names: files, directories, and words in capitals.
 func (n *Hashes) script(u Unit) (files, dirs, words []string) {
