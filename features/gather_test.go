@@ -1,0 +1,89 @@
+package features
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+)
+
+// counted counts what is asked of a machine's files.
+type counted struct {
+	buildenv.Files
+	asked *int
+}
+
+func (c counted) Stat(path string) (fs.FileInfo, error) { *c.asked++; return c.Files.Stat(path) }
+func (c counted) ReadDir(path string) ([]fs.DirEntry, error) {
+	*c.asked++
+	return c.Files.ReadDir(path)
+}
+func (c counted) Open(path string) (fs.File, error) { *c.asked++; return c.Files.Open(path) }
+func (c counted) EvalSymlinks(path string) (s string, e error) {
+	*c.asked++
+	return c.Files.EvalSymlinks(path)
+}
+
+// TestJudgeReadsNothing: every shape is decided from what was gathered.
+func TestJudgeReadsNothing(t *testing.T) {
+	files := map[string]string{}
+	for p, text := range shapeFiles(t) {
+		files["/w/"+p] = text
+	}
+	for _, s := range shapes {
+		h, asked := hosttest.Memory(files), 0
+		h.Files = counted{h.Files, &asked}
+		data, err := os.Open(graphName(s.dir, s.args, s.test))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := graph.Parse(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data.Close()
+		p, err := manifest.Load(h, "/w/"+s.dir+"/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts := Gather(h, Input{Project: p, Request: s.request, Graph: g})
+		if asked == 0 {
+			t.Fatal("nothing is counted")
+		}
+		asked = 0
+		if Judge(&facts); asked > 0 {
+			t.Errorf("%s %s: %d questions to the file system", s.dir, s.story, asked)
+		}
+	}
+}
+
+// TestHelpersOfHelpers: what a registry's helper itself uses counts for the script that uses the helper.
+func TestHelpersOfHelpers(t *testing.T) {
+	h := hosttest.Memory(map[string]string{
+		"/w/Cargo.toml": pkg("app", "[build-dependencies]\nkernels-build = \"1\"\n"), "/w/build.rs": "fn main() { kernels_build::run() }",
+	})
+	p, err := manifest.Load(h, "/w/Cargo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manifest.ParseMetadata([]byte(`{"packages": [
+		{"id": "path+file:///w#app@0.1.0", "name": "app", "manifest_path": "/w/Cargo.toml", "dependencies": [{"name": "kernels-build", "kind": "build"}],
+			"targets": [{"kind": ["custom-build"], "src_path": "/w/build.rs"}]},
+		{"id": "r#kernels-build@1.0.0", "name": "kernels-build", "manifest_path": "/r/kernels-build/Cargo.toml", "dependencies": [{"name": "bindgen_cuda"}]},
+		{"id": "r#bindgen_cuda@0.1.5", "name": "bindgen_cuda", "manifest_path": "/r/bindgen_cuda/Cargo.toml"}],
+		"workspace_members": ["path+file:///w#app@0.1.0"], "resolve": {"nodes": [
+		{"id": "path+file:///w#app@0.1.0", "deps": [{"name": "kernels_build", "pkg": "r#kernels-build@1.0.0"}]},
+		{"id": "r#kernels-build@1.0.0", "deps": [{"name": "bindgen_cuda", "pkg": "r#bindgen_cuda@0.1.5"}]}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = p.With(m)
+	if s := NewSources(h, p).scriptFile(p.Members[0], nil); !slices.Equal(s.Helpers, []string{"kernels-build", "bindgen_cuda"}) {
+		t.Errorf("helpers %v", s.Helpers)
+	}
+}
