@@ -271,18 +271,7 @@ func (c *Crate) Env() []string {
 	if c.Script == nil {
 		return nil
 	}
-	var out []string
-	for _, list := range [][]string{c.Script.Declared, c.Script.Undeclared} {
-		for _, s := range list {
-			name, _, _ := strings.Cut(s, " ")
-			if name != "" && name != "PATH" && name != "OUT_DIR" && !strings.HasPrefix(name, "CARGO_") && name == strings.ToUpper(name) &&
-				!strings.ContainsAny(strings.TrimSuffix(name, "*"), "*.,/") {
-				out = append(out, name)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Script.Declared, c.Script.Undeclared))))
 }
 
 // Header is a file that a build script looks for, and reads, without telling cargo.

@@ -53,7 +53,7 @@ type Fixer struct {
 	machine *session.Machine
 	options FixOptions
 	fixes   []Fix
-	tried   map[string]bool
+	tried   map[string]bool // edits
 	// of a dry run: the manifests as they would be, and their paths in the order of the fixes
 	texts   map[string][]byte
 	order   []string
@@ -94,7 +94,7 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 		if fault == nil {
 			return j, err
 		}
-		f.tried[fixKey(*fault)] = true
+		f.tried[fmt.Sprintf("%#v", fault.Edits)] = true
 		fix := Fix{Finding: fault.Message, Edits: fault.Edits, Outcome: Planned}
 		undo, err := f.write(s, &fix)
 		if err != nil {
@@ -150,19 +150,11 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 // next is the first finding that edges of this workspace fix and that was not tried.
 func (f *Fixer) next(p *manifest.Project, list []features.Finding) *features.Finding {
 	for i := range list {
-		if fault := &list[i]; fixable(p, *fault) && fault.Severity != features.Note && !f.tried[fixKey(*fault)] {
+		if fault := &list[i]; fixable(p, *fault) && fault.Severity != features.Note && !f.tried[fmt.Sprintf("%#v", fault.Edits)] {
 			return fault
 		}
 	}
 	return nil
-}
-
-func fixKey(f features.Finding) string {
-	key := f.ID
-	for _, e := range f.Edits {
-		key += "\x00" + e.Manifest + "\x00" + e.String()
-	}
-	return key
 }
 
 // stillRefused reports whether cargo's refusal is about another entry that RefusedEdges knows.
