@@ -249,6 +249,8 @@ func unseen(e Evidence, r Rules, s summary) string {
 		return cutOff
 	case s.unavailable != "":
 		return "a process could not be recorded: " + s.unavailable
+	case s.untimed > 0 && s.failed != "": // as the driver does for a kernel that faults
+		return s.failed
 	case s.untimed > 0:
 		return "of " + launchesText(s.untimed) + " CUPTI could not collect the times"
 	case s.noEnd != "", s.unrecorded != "":
@@ -384,6 +386,8 @@ type summary struct {
 	elsewhere        string   // the device of a kernel that matches but for its device
 	against          []string // what speaks against a kernel that matches
 	untimed          uint64   // launches whose times CUPTI could not collect
+	failed           string   // what the driver answered where that is how those failed
+	waitedBy         string   // the program's own call that waited for the kernels, where the probe's was not answered
 	refused          string   // a submission that Vulkan refused, or during which the device was lost
 	open             string   // a process of which launches that match were not waited for
 	late             string   // a process that launched what is not recorded, and why
@@ -504,7 +508,7 @@ func survey(e Evidence, r Rules) summary {
 		if id := [3]uint64{uint64(p.Pid), p.Started, p.Namespace}; matched {
 			s.matching, matchedBefore[id] = true, true
 			s.against = append(s.against, against(e, r, p, last, where)...)
-			s.notes = append(s.notes, lastWait(p, last)...)
+			s.waitedBy = cmp.Or(s.waitedBy, lastWait(p, last))
 		} else if matchedBefore[id] { // the same process, after an exec
 			s.against = append(s.against, failures(e, p, nil, where)...)
 		}
@@ -554,6 +558,9 @@ func survey(e Evidence, r Rules) summary {
 			dropped = max(dropped, p.End.Dropped)
 			s.unfinished += p.End.Unfinished
 			s.untimed += p.End.Untimed
+			if lost := failures(e, p, map[uint32]uint32{}, where); p.End.Untimed > 0 && len(lost) > 0 {
+				s.failed = lost[0]
+			}
 			s.children = s.children || p.End.Forks > 0 || p.End.Ignores
 		}
 		s.dropped += dropped
@@ -647,16 +654,15 @@ func (e Evidence) becameAnother(p Process) bool {
 	return true
 }
 
-// lastWait says which wait a proof rests on where it is not the probe's own.
-func lastWait(p Process, last map[uint32]uint32) []string {
+// lastWait names the wait of the program's own that a proof rests on, where the probe's at the end came too late: most programs end their context first.
+func lastWait(p Process, last map[uint32]uint32) string {
 	for _, context := range slices.Sorted(maps.Keys(last)) {
 		kernel := last[context]
-		if w, ok := p.LastWait(context); ok && !w.Probe && w.Function != "" && w.Correlation > kernel {
-			return []string{"the last wait for its kernels was the program's own " + w.Function +
-				": the probe's, at the end, was not answered"}
+		if w, ok := p.LastWait(context); ok && !w.Probe && w.Correlation > kernel {
+			return w.Function
 		}
 	}
-	return nil
+	return ""
 }
 
 // failures words what the driver refused in a process and speaks against its kernels that match, of which last has the last of each

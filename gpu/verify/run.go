@@ -193,6 +193,9 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if err != nil {
 		e.Removed = err.Error()
 	}
+	if err := e.otherCUPTIs(ctx, h, run, o, dir); err != nil {
+		return e, err
+	}
 	if e.Control.Outcome == ControlRecorded && survey(e, o.Rules).matched == 0 { // the verdict will hang on silence
 		after, err := runControl(ctx, h, run, o, afterDir)
 		e.After = &after
@@ -218,7 +221,7 @@ func (e *Evidence) read(h buildenv.Host, o Options, dir string, b original) erro
 			Script: script(h, p, h.Abs(o.Dir))}
 		q.Real, q.RealNote = o.Real(q.Loaded)
 		e.Processes = append(e.Processes, q)
-		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
+		e.Conflicts = append(e.Conflicts, within(q)...)
 	}
 	return err
 }
@@ -315,18 +318,40 @@ func surroundings(h buildenv.Host, env buildenv.Env, p probe.Probe) (out []Confl
 }
 
 // within finds what in a recorded process speaks against its records.
-func within(h buildenv.Host, p Process, cupti string) (out []Conflict) {
+func within(p Process) (out []Conflict) {
 	for _, i := range p.Interposed {
 		out = append(out, Conflict{
 			What: fmt.Sprintf("%s of process %d comes from %s, not from the driver", i.Symbol, p.Pid, i.By), Against: true,
 		})
 	}
-	if p.Recording && cupti != "" && !h.SamePath(h.Real(p.LibCUPTI), h.Real(cupti)) {
-		out = append(out, Conflict{
-			What: fmt.Sprintf("process %d was recorded by %s instead of %s", p.Pid, p.LibCUPTI, cupti), Against: true,
-		})
-	}
 	return out
+}
+
+// otherCUPTIs runs the positive control with each CUPTI that a process brought with it, as PyTorch does, and that recorded in place of ours.
+func (e *Evidence) otherCUPTIs(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options, dir string) error {
+	tried := []string{h.Real(o.CUPTI)}
+	for _, p := range e.Processes {
+		brought := h.Real(p.LibCUPTI)
+		if !p.Recording || o.CUPTI == "" || slices.ContainsFunc(tried, func(t string) bool { return h.SamePath(t, brought) }) {
+			continue
+		}
+		tried, o.CUPTI = append(tried, brought), p.LibCUPTI
+		records := h.Join(dir, fmt.Sprintf("brought-%d", len(tried)))
+		if err := os.Mkdir(records, 0o700); err != nil {
+			return probe.CacheError(dir, err)
+		}
+		control, err := runControl(ctx, h, run, o, records)
+		if err != nil {
+			return err
+		}
+		if control.Outcome != ControlRecorded {
+			e.Conflicts = append(e.Conflicts, Conflict{
+				What:    fmt.Sprintf("process %d was recorded by %s, which it brought, and which does not record a control kernel", p.Pid, p.LibCUPTI),
+				Against: true,
+			})
+		}
+	}
+	return nil
 }
 
 // controlLine is what the control prints.

@@ -1,12 +1,8 @@
 package verify
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"gpubuild/buildenv/local"
 	"gpubuild/gpu/probe"
 )
 
@@ -33,41 +29,5 @@ func TestTwoRefusedLoads(t *testing.T) {
 		if v := Judge(e, Rules{}); v.Kind != tt.want {
 			t.Errorf("%s: %s: %s", tt.story, v.Kind, v.Why)
 		}
-	}
-}
-
-// TestAForeignCUPTI: the records of another CUPTI than the one that was asked for prove nothing; by another name it is the same file.
-func TestAForeignCUPTI(t *testing.T) {
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	ours, theirs, link := filepath.Join(dir, "libcupti.so.13"), filepath.Join(dir, "libcupti.so.12"), filepath.Join(dir, "libcupti.so")
-	for _, f := range []string{ours, theirs} {
-		if err := os.WriteFile(f, []byte(f), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(ours, link); err != nil {
-		t.Fatal(err)
-	}
-	recorded := func(by string) (out Process) {
-		out.Pid, out.Recording, out.LibCUPTI = 7, true, by
-		return out
-	}
-	for _, by := range []string{ours, link} {
-		if got := within(h, recorded(by), ours); len(got) > 0 {
-			t.Errorf("%s: %v", by, got)
-		}
-	}
-	got := within(h, recorded(theirs), ours)
-	if len(got) != 1 || !got[0].Against || !strings.Contains(got[0].What, theirs+" instead of "+ours) {
-		t.Fatalf("%v", got)
-	}
-	e := proven()
-	e.Conflicts = got
-	if v := Judge(e, Rules{}); v.Kind != Unproved || v.Why != got[0].What {
-		t.Errorf("%s: %s", v.Kind, v.Why)
 	}
 }

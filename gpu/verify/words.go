@@ -21,7 +21,8 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	switch {
 	case s.matched > 0:
 		out = append(out, fmt.Sprintf(
-			"ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal)))
+			"ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal))+
+			prefixed(", and waited for it by ", s.waitedBy))
 	case s.unwaited > 0:
 		out = append(out, fmt.Sprintf("ran: %s of %s, for which nothing waited", launchesText(s.unwaited), shown(s.kernels, true)))
 	case s.launches > 0 && s.uncounted > 0:
@@ -135,7 +136,8 @@ var remedies = []struct {
 	{"(41)", "Prove on a machine without confidential computing: CUPTI records nothing in that mode", true},
 	{"(43)", "Prove on a whole GPU, or on a MIG slice with one compute instance", true},
 	{"(45)", "Prove on Windows or Linux itself, or update WSL2 and the Windows driver", true},
-	{"NOT_INITIALIZED", "This CUPTI may be newer than the driver: use an older one", true},
+	{"NOT_INITIALIZED", newerCUPTI, true},
+	{"CUPTI recorded no kernel", newerCUPTI, true},
 	{"became another program", "Prove that program, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
 	{"children started", "Prove that program itself: how one ends that a daemon started is not seen", false},
 	{"by a child", "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
@@ -156,6 +158,8 @@ var remedies = []struct {
 	{"it started other programs", "Prove the program that computes without the one that starts it", false},
 	{"it left a running process", "Prove the program that computes without the one that starts it", false},
 }
+
+const newerCUPTI = "This CUPTI may be newer than the driver: use an older one (--cupti)"
 
 const ownProfiler = "Run it without its own profiler (PyTorch: no torch.profiler, and KINETO_USE_DAEMON unset)"
 

@@ -162,6 +162,14 @@ func (z *zooKeeper) get(name string) string {
 			return os.Getenv("GPUBUILD_CUPTI")
 		}
 		return z.lab.cupti
+	case "other_cupti": // the same in another file, as PyTorch's wheel has it
+		path := filepath.Join(z.dir, "libcupti-other.so")
+		if err := copyFile(z.get("cupti"), path); err != nil {
+			z.t.Fatal(err)
+		}
+		return path
+	case "broken_cupti":
+		return z.build("libcupti-broken.so", "cc", append(strict, "-shared", "-fPIC", source("fake_cupti"))...)
 	case "python":
 		python, err := exec.Command(need.Tool(z.t, "python"), "-c", "import sys; print(sys.executable)").Output()
 		if err != nil {

@@ -1,4 +1,5 @@
-// A program of CUDA's run-time library, which calls the driver by tables of its own: launches by <<<>>>, by a graph that a stream captured, and one that fails.
+// A program of CUDA's run-time library, which calls the driver by tables of its own: launches by <<<>>>, by a graph that a stream captured, by none because a
+// query ended that capture (900, then 901: no kernel runs), and one that fails.
 #include <cstdio>
 #include <cstring>
 
@@ -16,13 +17,13 @@ int main(int argc, char **argv) {
     const int n = 256; const size_t bytes = n * n * sizeof(float);
     const char *what = argc > 1 ? argv[1] : "launch";
     float *d = nullptr, *h = new float[n * n]();
-    cudaStream_t stream; cudaGraph_t graph; cudaGraphExec_t exec;
+    cudaStream_t stream; cudaGraph_t graph = nullptr; cudaGraphExec_t exec;
     if (SAY(cudaMalloc(&d, bytes))) return 3;
     SAY(cudaMemset(d, 0, bytes)); SAY(cudaStreamCreate(&stream));
-    if (!strcmp(what, "capture")) {
+    if (!strcmp(what, "capture") || !strcmp(what, "query")) {
         SAY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
         matmul<<<dim3(n / 16, n / 16), dim3(16, 16), 0, stream>>>(d, d, d, n);
-        SAY(cudaStreamQuery(stream));           // 900: it is being captured
+        if (!strcmp(what, "query")) SAY(cudaStreamQuery(stream));
         SAY(cudaStreamEndCapture(stream, &graph));
         if (graph) { SAY(cudaGraphInstantiate(&exec, graph, 0)); SAY(cudaGraphLaunch(exec, stream)); }
     } else matmul<<<dim3(n / 16, n / 16), dim3(16, 16), 0, stream>>>(d, d, strcmp(what, "illegal") ? d : nullptr, n);

@@ -14,6 +14,7 @@
  *   STANDIN_CUDA_FAULT="matmul 700 cuCtxSynchronize"   that kernel computes nothing and faults, which cuCtxSynchronize is the first to answer; from then
  *                              on every call that waits in its context does, too
  *   STANDIN_CUDA_ANSWER="matmul 711 cuMemcpyDtoH_v2 1"   once that kernel was launched, which is whole, that function answers 711, but only once (0: each time)
+ *   STANDIN_CUDA_VERSION=13030 what cuDriverGetVersion answers
  *   STANDIN_CUDA_EXIT=1        it ends before the handlers that were registered at cuInit: to them every call answers 4
  *
  * cuInit opens the file "node" beside this library, where there is one, as the real driver opens its devices.
@@ -267,7 +268,7 @@ API cuInit(unsigned flags) {
     pthread_mutex_unlock(&once);
     return OK;
 }
-API cuDriverGetVersion(int *v) { *v = 13000; return OK; }
+API cuDriverGetVersion(int *v) { const char *s = getenv("STANDIN_CUDA_VERSION"); *v = s ? atoi(s) : 13000; return OK; }
 API cuDeviceGetCount(int *n) { NEED; *n = devices; return OK; }
 API cuDeviceGet(int *d, int i) { NEED; if (i < 0 || i >= devices) return INVALID_DEVICE; *d = i; return OK; }
 API cuDeviceGetName(char *s, int n, int d) { NEED; snprintf(s, (size_t)n, physical[d] ? "Second stand-in device (no GPU)" : "Stand-in device (no GPU)"); return OK; }

@@ -6,7 +6,6 @@
  *   STANDIN_CUPTI_DROP=1          drop every record, and count it
  *   STANDIN_CUPTI_LOSE=name       drop that kernel's records, and tell nobody (CUPTI 12.4 update 1 lost cuBLAS kernels so)
  *   STANDIN_CUPTI_SUBSCRIBE=39    what cuptiSubscribe and cuptiSubscribe_v2 answer
- *   STANDIN_CUPTI_MANY=0          the driver is older than r610: one subscriber at most
  *   STANDIN_CUPTI_UNTIMED=name    that kernel's times could not be collected: 0
  *   STANDIN_CUPTI_NOT_INITIALIZED=part   cuptiSubscribe answers 15 in a CUPTI whose path holds that, as one that is newer than the driver
  *   STANDIN_CUPTI_FLUSH=7         what a forced flush, as the probe does one at the end, answers, and hands nothing over
@@ -37,7 +36,7 @@ struct client {
     void (*complete_2)(uint8_t *, size_t, size_t, void *);
     uint8_t *buffer;
     size_t capacity, used, dropped;
-    int kernels, calls;             /* which kinds are enabled: 3 or 10, and 4 */
+    int kernels, calls, waits;      /* which kinds are enabled: 3 or 10, 4, and 38 */
     void (*callback)(void *, uint32_t, uint32_t, const void *);
     void *user;
     uint8_t wanted[1024];
@@ -46,7 +45,7 @@ enum { CLIENTS = 4 };
 static struct client clients[CLIENTS];
 static int way;                     /* 1 or 2: the version of the functions that were called first; the others answer 39 from then on */
 static int many;                    /* the first subscriber allows others */
-static int drop, unfinished, finalized;
+static int drop, unfinished, finalized, all_waits = 1;
 static const char *lose, *untimed;
 static uint32_t version = 130500;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -79,12 +78,18 @@ static uint8_t *room(struct client *c) {
     return memset(c->buffer + c->used - z, 0, z);
 }
 
+static int old_driver(void) {
+    void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD); int (*of)(int *), v = 0;
+    if (cuda) { *(void **)&of = dlsym(cuda, "cuDriverGetVersion"); if (of) of(&v); }
+    return v < 13030;
+}
+
 #define PUT(offset, T, v) do { T t_ = (T)(v); memcpy(r + (offset), &t_, sizeof t_); } while (0)
 static void on_launch(const struct launch *l) {
     uint8_t *r;
     pthread_mutex_lock(&mutex);
     for (struct client *c = clients; c < clients + CLIENTS; c++) {
-        if (!c->kernels || (lose && !strcmp(lose, l->name)) || !(r = room(c))) continue;
+        if (!c->kernels || (many && old_driver()) || (lose && !strcmp(lose, l->name)) || !(r = room(c))) continue;
         PUT(0, uint32_t, c->kernels);
         if (!untimed || strcmp(untimed, l->name)) { PUT(16, uint64_t, l->start); PUT(24, uint64_t, unfinished ? 0 : getenv("STANDIN_CUPTI_COARSE") ? l->start : l->end); }
         PUT(40, uint32_t, l->device); PUT(44, uint32_t, l->context); PUT(48, uint32_t, l->stream);
@@ -125,6 +130,11 @@ static void on_call(int site, const char *function, const int *answer) {
         if (c->calls && site == 1 && (r = room(c))) {
             PUT(0, uint32_t, 4); PUT(4, uint32_t, known_calls[i].id); PUT(32, uint32_t, d.correlation); PUT(36, int, *answer);
         }
+        int of_stream = !strcmp(function, "cuStreamSynchronize");
+        if (c->waits && site == 1 && (of_stream || !strcmp(function, "cuCtxSynchronize")) && (!*answer || all_waits) && (r = room(c))) {
+            PUT(0, uint32_t, 38); PUT(4, uint32_t, of_stream ? 3 : 4); PUT(24, uint32_t, d.correlation); PUT(28, uint32_t, d.context_id);
+            PUT(32, uint32_t, of_stream ? stream_number(*(void *const *)d.params, 0) : UINT32_MAX);
+        }
         pthread_mutex_unlock(&mutex);
         if (c->callback && c->wanted[known_calls[i].id]) c->callback(c->user, 1, known_calls[i].id, &d);
     }
@@ -160,11 +170,11 @@ static int subscribes(void **subscriber, void (*f)(void *, uint32_t, uint32_t, c
 }
 API cuptiSubscribe(void **subscriber, void (*f)(void *, uint32_t, uint32_t, const void *), void *user) { return subscribes(subscriber, f, user, 1); }
 struct subscription { size_t size; const char *name; char *before; size_t before_size; uint8_t many, padding[7]; };
-/* More than one: from 13.3 on, with a driver of r610 or newer (STANDIN_CUPTI_MANY=0: an older one), and where the first one allowed it */
+/* More than one: from 13.3 on, and where the first one allowed it. A driver older than r610 accepts one, too, and records nothing for it (see on_launch), as
+ * CUPTI 13.3 did on driver 580.159.04 (CUDA 13.0). */
 API cuptiSubscribe_v2(void **subscriber, void (*f)(void *, uint32_t, uint32_t, const void *), void *user, struct subscription *s) {
-    const char *can = getenv("STANDIN_CUPTI_MANY");
     if (!s || s->size != sizeof *s) return INVALID_PARAMETER;
-    if (s->many && (version < 130300 || (can && !atoi(can)))) return MULTIPLE_SUBSCRIBERS;
+    if (s->many && version < 130300) return MULTIPLE_SUBSCRIBERS;
     if (clients[0].callback && many != s->many) return MULTIPLE_SUBSCRIBERS;
     many = s->many;
     return subscribes(subscriber, f, user, 2);
@@ -223,6 +233,7 @@ static int enables(struct client *c, uint32_t k) {
     if (s && atoi(s)) return atoi(s);
     if (!observe) return NOT_INITIALIZED;
     if (k == 4) { c->calls = 1; return listen_to_calls(); }
+    if (k == 38) { c->waits = 1; return listen_to_calls(); }
     if (k != 3 && k != 10) return INVALID_KIND;
     drop = getenv("STANDIN_CUPTI_DROP") != NULL;
     lose = getenv("STANDIN_CUPTI_LOSE"); untimed = getenv("STANDIN_CUPTI_UNTIMED");
@@ -254,6 +265,7 @@ API cuptiGetStreamIdEx(void *context, void *stream, uint8_t of_thread, uint32_t 
     *id = stream_number(stream, of_thread);
     return OK;
 }
+API cuptiActivityEnableAllSyncRecords(uint8_t on) { all_waits = on; return OK; }
 API cuptiActivityFlushPeriod(uint32_t ms) { (void)ms; return OK; }
 API cuptiActivityGetNextRecord(uint8_t *b, size_t valid, void **rec) {
     uint8_t *n = *rec ? (uint8_t *)*rec + record_size() : b;
@@ -268,6 +280,6 @@ API cuptiActivityGetNumDroppedRecords_v2(void *subscriber, void *c, uint32_t s, 
 API cuptiFinalize(void) {
     if (clients[1].callback) return OK;
     finalized = 1;
-    for (struct client *c = clients; c < clients + CLIENTS; c++) { c->kernels = c->calls = 0; memset(c->wanted, 0, sizeof c->wanted); }
+    for (struct client *c = clients; c < clients + CLIENTS; c++) { c->kernels = c->calls = c->waits = 0; memset(c->wanted, 0, sizeof c->wanted); }
     return OK;
 }

@@ -224,9 +224,14 @@ func Worst(checks []Check) State {
 
 func checkCargo(f Facts) Check {
 	if f.Cargo == "" {
+		state := Missing
+		if f.Prove { // what was built elsewhere
+			state = Info
+		}
 		return Check{
 			ID:     "cargo",
-			State:  Missing,
+			State:  state,
+			Absent: true,
 			Says:   "no cargo: " + strings.TrimPrefix(f.NoCargo.Why, "no cargo: "),
 			Fix:    cmp.Or(f.NoCargo.Fix, "install Rust (https://rustup.rs)"),
 			Breaks: "every build",

@@ -62,11 +62,10 @@ func (c Check) write(b *strings.Builder) {
 func Verdict(checks []Check) string {
 	var build, prove []string
 	for _, c := range checks {
-		bad := c.State == Missing || c.State == Misfit
-		switch s := sections[c.section()].name; {
-		case bad && s == "Build":
+		switch bad := c.Absent || c.State == Missing || c.State == Misfit; {
+		case bad && c.section() == 0:
 			build = append(build, c.reason())
-		case bad, c.Absent:
+		case bad:
 			prove = append(prove, c.reason())
 		}
 	}

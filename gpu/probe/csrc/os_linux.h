@@ -220,10 +220,12 @@ static void *loaded_driver(void) { return dlopen(DRIVER, RTLD_LAZY | RTLD_NOLOAD
 /* Has the program brought CUPTI with it, and how will it subscribe? As it is linked: PyTorch's libtorch_cpu.so is, and in the old way. One that looks the
  * functions up by name is taken for old, too. */
 enum { NONE_BROUGHT, OLD_WAY, NEW_WAY };
-static int is_cupti(struct dl_phdr_info *o, size_t size, void *unused) {
+static int is_cupti(struct dl_phdr_info *o, size_t size, void *file) {
     const char *base = strrchr(o->dlpi_name, '/');
-    (void)size; (void)unused;
-    return starts(base ? base + 1 : o->dlpi_name, "libcupti");
+    if (!starts(base ? base + 1 : o->dlpi_name, "libcupti")) return 0;
+    copy_text(file, 4096, o->dlpi_name);
+    (void)size;
+    return 1;
 }
 static int in_new_way(struct dl_phdr_info *o, size_t size, void *unused) {
     const ElfW(Dyn) *d = NULL; const ElfW(Rela) *rel[2] = { NULL, NULL }; size_t bytes[2] = { 0, 0 }, relative = 0; const ElfW(Sym) *symbols = NULL;
@@ -247,8 +249,8 @@ static int in_new_way(struct dl_phdr_info *o, size_t size, void *unused) {
         }
     return 0;
 }
-static int cupti_brought(void) {
-    if (!dl_iterate_phdr(is_cupti, NULL)) return NONE_BROUGHT;
+static int cupti_brought(char file[4096]) {
+    if (!dl_iterate_phdr(is_cupti, file)) return NONE_BROUGHT;
     return dl_iterate_phdr(in_new_way, NULL) ? NEW_WAY : OLD_WAY;
 }
 

@@ -197,7 +197,7 @@ static void mark_program(void) { }     /* nothing execs */
 static int copied(uint64_t in, uint64_t owner) { (void)in; (void)owner; return 0; }   /* nothing forks */
 
 enum { NONE_BROUGHT, OLD_WAY, NEW_WAY };
-static int cupti_brought(void) { return NONE_BROUGHT; }    /* not looked for: its file has another name in each release */
+static int cupti_brought(char *file) { (void)file; return NONE_BROUGHT; }    /* not looked for: its file has another name in each release */
 
 static void *load_cupti(const char *given, char *why, size_t size) {
     WCHAR w[LONGEST] = { 0 }; HMODULE m = NULL, kept;

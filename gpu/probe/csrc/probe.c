@@ -18,9 +18,10 @@
 
 #include "lines.h"
 
-enum { KIND_KERNEL = 3, KIND_DRIVER = 4, KIND_CONCURRENT_KERNEL = 10, FLUSH_FORCED = 1, OK = 0, MAX_LIMIT_REACHED = 12, MULTIPLE_SUBSCRIBERS = 39 };
+enum { KIND_KERNEL = 3, KIND_DRIVER = 4, KIND_CONCURRENT_KERNEL = 10, KIND_SYNCHRONIZATION = 38, FLUSH_FORCED = 1, OK = 0, MAX_LIMIT_REACHED = 12, MULTIPLE_SUBSCRIBERS = 39 };
 enum {
     MANY_SUBSCRIBERS = 130300,  /* the first CUPTI with more than one subscriber (documentation 13.5, 2.4) */
+    MANY_DRIVER = 13030,        /* and r610's version: on an older driver (580.159 was tried) it accepts the subscriber and hands over no record */
     BUFFER = 256 << 10,   /* bytes of one activity buffer: about 1,100 records */
     DETAIL = 1000,        /* launches written one by one */
     NAMES = 64,           /* names summed up at once */
@@ -69,6 +70,12 @@ struct api_record {                 /* CUpti_ActivityAPI: one call of the driver
     uint32_t process, thread, correlation, answer;
 };
 
+struct wait_record {                /* CUpti_ActivitySynchronization, its beginning */
+    uint32_t kind, type;            /* type: see on_wait */
+    uint64_t start, end;
+    uint32_t correlation, context, stream, event;
+};
+
 struct subscription {               /* CUpti_SubscriberParams */
     size_t size;
     const char *name;
@@ -95,6 +102,7 @@ static int (*p_unsubscribe)(void *), (*p_name)(uint32_t, uint32_t, const char **
 static int (*p_subscribe_2)(void **, void (*)(void *, uint32_t, uint32_t, const void *), void *, struct subscription *);
 static int (*p_enable_2)(void *, uint32_t, void *), (*p_dropped_2)(void *, void *, uint32_t, size_t *), (*p_attribute_2)(void *, uint32_t, size_t *, void *);
 static int (*p_register_2)(void *, void (*)(uint8_t **, size_t *, size_t *, void *), void (*)(uint8_t *, size_t, size_t, void *));
+static int (*successes_only)(uint8_t);  /* cuptiActivityEnableAllSyncRecords: with 0 no wait is recorded that answered anything else than success */
 static void *cuda;                  /* the driver's handle */
 static void *subscriber;
 static int one_of_many;             /* we subscribed by version 2, so that others can */
@@ -201,6 +209,7 @@ static void write_tally(const struct tally *t) {
 }
 
 static void on_record(const struct api_record *r);
+static void on_wait(const struct wait_record *r);
 static int drops(size_t *n) {
     if (one_of_many) return p_dropped_2 ? p_dropped_2(subscriber, NULL, 0, n) : -1;
     return p_dropped ? p_dropped(NULL, 0, n) : -1;
@@ -213,6 +222,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
     while ((rc = p_next(buf, valid, &rec)) == OK) {
         const struct kernel_record *k = rec; struct tally one, *t = NULL;
         if (k->kind == KIND_DRIVER) on_record(rec);
+        if (k->kind == KIND_SYNCHRONIZATION) on_wait(rec);
         if (k->kind != KIND_CONCURRENT_KERNEL && k->kind != KIND_KERNEL) continue;
         if (!k->start && !k->end) { ADD(untimed, 1); continue; }                 /* CUPTI's header: the times could not be collected */
         if (!k->start || k->end < k->start) { ADD(unfinished, 1); continue; }   /* a forced flush hands over running kernels with end 0 */
@@ -405,15 +415,26 @@ static void on_record(const struct api_record *r) {
     if (r->answer != OK) refused(&d, (int)r->answer, r->id, kind); else recovered(&d, r->id, kind);
 }
 
+/* A wait that came as a record: that went well (see successes_only). The run-time library's waits do, too, by whatever tables it calls the driver. */
+static void on_wait(const struct wait_record *r) {
+    enum { STREAM_WAITED = 3, CONTEXT_WAITED = 4 };
+    struct call_data d;
+    memset(&d, 0, sizeof d);
+    d.correlation = r->correlation;
+    d.function = r->type == STREAM_WAITED ? "cuStreamSynchronize" : "cuCtxSynchronize";
+    if (r->context && (r->type == STREAM_WAITED || r->type == CONTEXT_WAITED))
+        confirm(&d, r->context, r->type == STREAM_WAITED ? r->stream : (uint32_t)WHOLE);
+}
+
 /* Answers CUPTI's refusal, or 0; -1: this CUPTI has no callbacks. A program that has brought CUPTI with it may profile itself, and one that subscribes in the
  * old way can do so only if nobody else has. So we do not, and take the driver's calls as records; where it will subscribe in the new way, so do we. */
-static int watch_calls(uint32_t version, int brought) {
+static int watch_calls(uint32_t version, int driver, int brought) {
     struct subscription s; int rc = -1;
     memset(&s, 0, sizeof s);
     s.size = sizeof s; s.name = "gpubuild"; s.many = 1;
     for (size_t i = 0; i < WATCHED_CALLS; i++) kind_of[watched_calls[i].id] = watched_calls[i].kind;
     if (!p_callback) return -1;
-    if (version >= MANY_SUBSCRIBERS && p_subscribe_2 && p_register_2 && p_enable_2 && brought != OLD_WAY) {
+    if (version >= MANY_SUBSCRIBERS && driver >= MANY_DRIVER && p_subscribe_2 && p_register_2 && p_enable_2 && brought != OLD_WAY) {
         rc = p_subscribe_2(&subscriber, on_call, NULL, &s);
         one_of_many = rc == OK;
     }
@@ -421,7 +442,10 @@ static int watch_calls(uint32_t version, int brought) {
     if (rc != OK) return rc;                                    /* another records already: its buffers stay its own */
     if (!one_of_many && brought != NONE_BROUGHT) {
         by_records = 1;
-        return p_unsubscribe && (rc = p_unsubscribe(subscriber)) == OK ? p_enable(KIND_DRIVER) : rc;
+        if (!p_unsubscribe || (rc = p_unsubscribe(subscriber)) != OK || (rc = p_enable(KIND_DRIVER)) != OK) return rc;
+        /* Without that only the probe's own wait counts. */
+        if (successes_only && successes_only(0) == OK) p_enable(KIND_SYNCHRONIZATION);
+        return OK;
     }
     if ((rc = p_callback(1, subscriber, 1, watched_calls[0].id)) != OK) return rc;
     for (size_t i = 1; i < WATCHED_CALLS; i++) p_callback(1, subscriber, 1, watched_calls[i].id);
@@ -560,8 +584,9 @@ static int load(void) {
     if (!(cuda = loaded_driver())) return unavailable("driver", 0, "no " DRIVER " in this process");
     look_for_interposers();
     setting("GPUBUILD_PROBE_CUPTI", given, sizeof given);
-    brought = cupti_brought();
-    if (!(h = load_cupti(given, why, sizeof why))) return unavailable("load", 0, why);
+    /* A subscriber of another CUPTI's keeps out the program's own, too (39, seen with 580.159 and PyTorch 2.11): it is recorded by the one that it has brought. */
+    brought = cupti_brought(file);
+    if (!(h = load_cupti(brought == OLD_WAY ? file : given, why, sizeof why))) return unavailable("load", 0, why);
 #define SYMBOL(p, n, must) if (!(*(void **)&p = symbol(h, n)) && must) return unavailable("symbol", 0, n)
     SYMBOL(p_version, "cuptiGetVersion", 1); SYMBOL(p_errstr, "cuptiGetResultString", 0);
     SYMBOL(p_enable, "cuptiActivityEnable", 1); SYMBOL(p_flush, "cuptiActivityFlushAll", 1);
@@ -573,18 +598,18 @@ static int load(void) {
     *(void **)&p_subscribe_2 = symbol(h, "cuptiSubscribe_v2"); *(void **)&p_enable_2 = symbol(h, "cuptiActivityEnable_v2");
     *(void **)&p_register_2 = symbol(h, "cuptiActivityRegisterCallbacks_v2");
     *(void **)&p_dropped_2 = symbol(h, "cuptiActivityGetNumDroppedRecords_v2");
-    *(void **)&p_stream = symbol(h, "cuptiGetStreamIdEx");
+    *(void **)&p_stream = symbol(h, "cuptiGetStreamIdEx"); *(void **)&successes_only = symbol(h, "cuptiActivityEnableAllSyncRecords");
     *(void **)&p_unsubscribe = symbol(h, "cuptiUnsubscribe"); *(void **)&p_name = symbol(h, "cuptiGetCallbackName"); *(void **)&p_context = symbol(h, "cuptiGetContextId");
     if ((rc = p_version(&v)) != OK) return unavailable("version", rc, NULL);
-    if ((counting = watch_calls(v, brought)) > 0) return unavailable("subscribe", counting, NULL);
+    *(void **)&driver = symbol(cuda, "cuDriverGetVersion");
+    if (driver) driver(&driver_version);
+    if ((counting = watch_calls(v, driver_version, brought)) > 0) return unavailable("subscribe", counting, NULL);
     bound_device_memory();
     rc = one_of_many ? p_register_2(subscriber, on_request_2, on_complete_2) : p_register(on_request, on_complete);
     if (rc != OK) return unavailable("register", rc, NULL);
     rc = one_of_many ? p_enable_2(subscriber, KIND_CONCURRENT_KERNEL, NULL) : p_enable(KIND_CONCURRENT_KERNEL);
     if (rc != OK) return unavailable("enable", rc, NULL);
 
-    *(void **)&driver = symbol(cuda, "cuDriverGetVersion");
-    if (driver) driver(&driver_version);
     gather_drivers();
     begin("recording");
     field_n("cupti", v);
