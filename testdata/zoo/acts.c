@@ -12,7 +12,7 @@
  *   vanish          its children end without anybody being told (SA_NOCLDWAIT)
  *   fork … end      does that in a child, and waits for it      leave … end   does not wait, and lets it have a session of its own
  *   atexit … end, destructor … end, thread … end   does that when it ends, in a destructor, or in a thread beside it; join   waits for the thread
- *   exit=N, _exit=N, abort, kill   ends so      hang   never ends
+ *   exit=N, _exit=N, abort, kill   ends so      hang   does not end for a minute
  *   alloc=BYTES     allocates               refuse        a launch that no device takes
  *   load=PATH       loads a library         namespace=PATH  the driver in that file, in a namespace of its own
  *   root=DIR        has another root        mounts        has mounts of its own
@@ -291,7 +291,7 @@ static void run(int i) {
         else if (!strcmp(what, "lots")) for (long k = atol(with) << 14; k; k--) fputs("64 bytes of what programs write when they have much to tell you..\n" + 2, stdout);
         else if (!strcmp(what, "unlink")) { char b[4400]; snprintf(b, sizeof b, "rm '%s'/%d-*", getenv("GPUBUILD_PROBE_DIR"), (int)getpid()); must("rm", system(b)); }
         else if (!strcmp(what, "join")) pthread_join(beside.thread, NULL);
-        else if (!strcmp(what, "hang")) for (;;) pause();
+        else if (!strcmp(what, "hang")) { alarm(60); for (;;) pause(); }
         else if (!strcmp(what, "alloc")) { if (d.launch && d.alloc(&p, strtoul(with, NULL, 10)) == 0) return; }
         else if (!strcmp(what, "refuse")) { if (d.launch && d.launch(kernel(&d, "matmul"), 1, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) == 0) return; }
         else if (!strcmp(what, "load")) must("load", !dlopen(with, RTLD_NOW));
