@@ -35,15 +35,13 @@ if ! [ -d "$d" ] && ! mkdir -p "$d" 2>/dev/null || ! [ -w "$d" ]; then
 	d=${TMPDIR:-/tmp}/gpubuild-elsewhere-$(id -u)
 	mkdir -p "$d" && [ -O "$d" ] || exit 96
 fi
-b=$d/$h/gpubuild
-s=send
-[ ! -x "$b" ] || s=have
+b=$d/$h/gpubuild t=$d/$h/gpubuild.$$
+if [ -x "$b" ]; then s=have; else s=send; fi
 { read -r a </proc/sys/kernel/arch; } 2>/dev/null || a=$(uname -m)
 echo
 echo "` + greeting + ` $n $s $a"
 if [ $s = send ]; then
-	mkdir -p "$d/$h" && head -c $z >"$b.$$" && [ "$(wc -c <"$b.$$")" -eq $z ] && chmod 700 "$b.$$" && mv -f "$b.$$" "$b" ||
-		{ rm -f "$b.$$"; exit 97; }
+	mkdir -p "$d/$h" && head -c $z >"$t" && [ "$(wc -c <"$t")" -eq $z ] && chmod 700 "$t" && mv -f "$t" "$b" || { rm -f "$t"; exit 97; }
 fi
 exec "$b" ` + Word + ` "$n" "$h" "$d"`
 
@@ -136,9 +134,12 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 	for {
 		select {
 		case r := <-replied:
-			res := leave()
-			if errors.Is(r.err, errEnded) {
-				return r.proof, c.lost(res)
+			if res := leave(); errors.Is(r.err, errEnded) {
+				r.err = c.lost(res)
+			}
+			if e, is := errors.AsType[*Error](r.err); is && bytes.Contains(said.kept, []byte("DUE TO TIME LIMIT")) { // slurmstepd's words
+				*e = Error{IDTimeout, fmt.Sprintf("the time limit of the Slurm job ended it (%s)", c.started),
+					`[on.NAME] args = ["--time=60"] asks Slurm for an hour`}
 			}
 			return r.proof, r.err
 		case <-still.C:
@@ -313,7 +314,7 @@ func (c *client) sendFiles(sums []string) error {
 		files, size = append(files, c.req.Files[i]), size+c.req.Files[i].Size
 	}
 	if len(files) > 0 {
-		c.shell.Shell.Status("Sending", "%d files, %s to %s", len(files), tree.Size(size), c.place.Name)
+		c.shell.Shell.Status("Sending", "%s to %s", tree.Size(size), c.place.Name)
 	}
 	for _, f := range files {
 		if err := c.to.send(frameFile, []byte(f.SHA256)); err != nil {
