@@ -285,6 +285,11 @@ func TestShadowedHeaders(t *testing.T) {
 		t.Errorf("the time: %s", got)
 	}
 	b.write("k.cu", "int k;\n")
+	b.write("gcc/specs", "*cpp:\n+ -DSPECS\n\n")
+	usual := b.env
+	b.env = append(slices.Clone(usual), "LIBRARY_PATH="+filepath.Join(b.dir, "gcc"))
+	b.check("gcc finds its specs in a file", "uncached", "-c", "k.cu")
+	b.env = usual
 	b.check("an unknown option", "uncached", "-c", "--keep", "k.cu")
 	b.write("inc/text", "text")
 	for i, directive := range []string{`.incbin \"inc/text\"`, `.INCBIN \"inc/text\"`, `.inc" "bin \"inc/text\"`, `.Include \"inc/text\"`} {
@@ -500,6 +505,14 @@ func TestPruning(t *testing.T) {
 	if _, err := s.result(hashOf([]byte{0})); err != nil { // used just now
 		t.Fatal(err)
 	}
+	left := filepath.Join(s.dir, temporaries)
+	for name, age := range map[string]time.Duration{"killed": 48 * time.Hour, "at work": time.Hour} {
+		write(t, filepath.Join(left, name, "k.ii"), "")
+		at := time.Now().Add(-age)
+		if err := os.Chtimes(filepath.Join(left, name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
 	build := filepath.Join(t.TempDir(), "log")
 	write(t, build, "hit 400\nhit 600\nmiss\n")
 	for _, limit := range []int64{Totals(dir).Size / 2, limit} {
@@ -515,7 +528,23 @@ func TestPruning(t *testing.T) {
 			t.Errorf("entry %d: %v", i, err)
 		}
 	}
+	if names, err := filepath.Glob(filepath.Join(left, "*")); err != nil || len(names) != 1 || filepath.Base(names[0]) != "at work" {
+		t.Errorf("of the calls' directories %q are left, %v", names, err)
+	}
 	if u := Totals(dir); u.Hits != 4 || u.Misses != 2 || u.Saved != 2*time.Second || u.Size == 0 {
 		t.Errorf("got %+v", u)
+	}
+}
+
+// TestUndecided: what a compiler would still find in preprocessed text.
+func TestUndecided(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"int k;": false, "# pragma once": false, "#pragma GCC dependency \"a.h\"": true, "%: include \"a.h\"": true, "%:pragma unroll": false,
+		"??=include \"a.h\"": true, "  #  include <a.h>": true, "long t = __TIME__;": true, "f(__TIMESTAMP__)": true, "__DATE__": true, "a # b": false,
+	} {
+		if got := undecided([]byte(line)); (got != "") != want {
+			t.Errorf("%s: %q", line, got)
+		}
 	}
 }
