@@ -71,14 +71,15 @@ func plantings() []planted {
 		list = append(list, planted{story: name, text: "[env]\n" + name + " = { value = 'cuda/bin/nvcc', relative = true }\n",
 			code: refused})
 	}
+	spelled := []string{"./evil/g++"}
+	if need.Has("long") { // the same in more ways
+		spelled = append(spelled, "@APP/evil/g++", "evil/../evil/g++", "./my tools/g++", "@APP/ünï/g++", "@APP/dots./g++", "@APP/./evil//g++", "@APP/file",
+			"../app/evil/g++", "@APP/ev=il/g++ -O2", "\\f./evil/g++\\f-O2", "./e:v/g++ -m64", "/proc/self/root@APP/evil/g++",
+			"/dev/fd/../cwd/evil/g++", "@REPO/around/g++")
+	}
 	for n, name := range []string{"CC", "CXX", "NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER"} {
-		for _, value := range [][]string{{"@APP/evil/g++", "./evil/g++", "evil/../evil/g++", "./my tools/g++", "@APP/my tools/g++",
-			"@APP/ünï/g++", "@APP/dots./g++",
-			"@APP/./evil//g++", "@APP/linked/g++", "@APP/file", "../app/evil/g++", "@APP/ev=il/g++ -O2", "\\f./evil/g++\\f-O2",
-			"./e:v/g++ -m64",
-			"/proc/self/cwd/evil/g++", "/proc/self/root@APP/evil/g++", "/dev/fd/../cwd/evil/g++", "ccache @APP/evil/g++",
-			"@REPO/around/g++",
-			"../around/g++", "@APP/hard", "\\u0040APP/evil/g++"}, {"./evil/g++"}}[min(n, 1)] {
+		for _, value := range [][]string{append(spelled, "@APP/my tools/g++", "@APP/linked/g++", "/proc/self/cwd/evil/g++", "ccache @APP/evil/g++",
+			"../around/g++", "@APP/hard", "\\u0040APP/evil/g++"), {"./evil/g++"}}[min(n, 1)] {
 			code := refused
 			switch { // a path with a space is one only if it is absolute and there
 			case strings.HasPrefix(value, "./my"), strings.HasPrefix(value, "/dev"):

@@ -63,7 +63,7 @@ func TestFetchedToolkitByCC(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(roots[0], "targets")); err != nil {
 		t.Fatal(err)
 	}
-	plain[0] = "CARGO_TARGET_DIR=" + filepath.Join(top, "without")
+	must(plain, "cargo", "clean", "-q", "-p", "kernels", "-p", "kernels-cc")
 	if out, err := run(plain, append([]string{"cargo"}, build...)...); err == nil || !strings.Contains(out, "cudart_static") {
 		t.Errorf("it links without targets, too, so this test shows nothing: %v\n%s", err, out)
 	}

@@ -99,8 +99,12 @@ func TestRealGraphs(t *testing.T) {
 				}
 				return out.Bytes(), c.ProcessState.ExitCode()
 			}
+			asked := g.asked
+			if !*update && !full(t) { // the first feature, and the last one or several together; cargo's two answers to all of them in the full count
+				asked = []string{g.asked[1], g.asked[len(g.asked)-1]}
+			}
 			var all strings.Builder
-			for _, asked := range g.asked {
+			for _, asked := range asked {
 				var args []string
 				if asked != "" {
 					args = []string{"--features", asked}
@@ -131,11 +135,22 @@ func TestRealGraphs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all.String() != string(want) {
-				t.Errorf("%s differs (-update writes it anew; read what changed):\n%s", expected, lineDiff(string(want), all.String()))
+			if want := only(string(want), asked); all.String() != want {
+				t.Errorf("%s differs (-update writes it anew; read what changed):\n%s", expected, lineDiff(want, all.String()))
 			}
 		})
 	}
+}
+
+// only takes from what was reviewed what is said of these features.
+func only(reviewed string, asked []string) (out string) {
+	for _, part := range strings.SplitAfter(strings.TrimPrefix(reviewed, "== "), "\n== ") {
+		features, _, _ := strings.Cut(part, "\n")
+		if slices.Contains(asked, strings.TrimPrefix(features, "--features ")) {
+			out += "== " + strings.TrimSuffix(part, "== ")
+		}
+	}
+	return out
 }
 
 // summary is what a reviewer reads: no path, no line number.

@@ -39,9 +39,6 @@ type kernels struct {
 // small is everything but what takes seconds: CMake's own questions to nvcc, and cudarc.
 const small = "archive,cc"
 
-// full reports whether many random cases were asked for, as .ci/long does: then the cases are tried, too, that repeat others in another way.
-func full(t testing.TB) bool { return need.Count(t, "random", 0) > 100 }
-
 // newKernels copies the fixture and builds it once, with everything, by gpubuild.
 func newKernels(t *testing.T) *kernels {
 	t.Helper()

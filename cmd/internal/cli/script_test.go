@@ -238,6 +238,8 @@ func TestScripts(t *testing.T) {
 				return exists(arg), nil
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "full":
+				return full(t), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -257,6 +259,9 @@ func TestScripts(t *testing.T) {
 }
 
 type testOf struct{}
+
+// full reports whether many random cases were asked for, as .ci/long does: then the cases are tried, too, that repeat others in another way.
+func full(t testing.TB) bool { return need.Count(t, "random", 0) > 100 }
 
 // needs skips the script unless all these things are here: `need cargo toolkit crates:matmul`.
 func needs(ts *testscript.TestScript, neg bool, args []string) {
