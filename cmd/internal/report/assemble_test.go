@@ -1,8 +1,13 @@
 package report_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +15,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -87,5 +93,82 @@ func TestProofNamesItsBackend(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%q: %s, %v", backend, text, err)
 		}
+	}
+}
+
+// TestEndsHaveFindings: what the end of a command is called.
+func TestEndsHaveFindings(t *testing.T) {
+	t.Parallel()
+	ended := &buildenv.ExitError{Cmd: buildenv.Cmd{Path: "/usr/bin/cargo"}, Result: buildenv.Result{Code: 101}}
+	m := &session.Machine{Shell: &console.Shell{}, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
+	for _, tt := range []struct {
+		story, verb string
+		end         error
+		want        string
+	}{
+		{"all is well", "build", nil, ""},
+		{"stale, and not to be cleaned", "build", exit.Code(exit.Stale), "stale.found kern: nvcc"},
+		{"what was stale was cleaned, and the proof failed", "run", exit.Code(exit.Unproved), ""},
+		{"cargo builds", "build", ended, "build.failed cargo ended with 101"},
+		{"cargo runs", "run", ended, "run.failed cargo ended with 101"},
+		{"cargo tests", "test", ended, "run.failed cargo ended with 101"},
+		{"cargo measures", "bench", ended, "run.failed cargo ended with 101"},
+		{"no toolkit", "build", exit.Errorf(exit.Missing, "", "none"), "toolchain.missing none"},
+		{"no toolkit that fits", "build", exit.Errorf(exit.Misfit, "", "none"), "toolchain.misfit none"},
+		{"gpubuild.toml", "build", exit.Errorf(exit.Config, "", "no"), "config.wrong no"},
+		{"the command line", "build", exit.Usagef("", "no"), "command.wrong no"},
+		{"anything else", "build", errors.New("no"), "gpubuild.failed no"},
+		{"Ctrl-C", "build", fmt.Errorf("cargo: %w", context.Canceled), "gpubuild.failed interrupted"},
+	} {
+		stages := report.Stages{Result: report.Result{Verb: tt.verb, Stale: []string{"kern: nvcc"}}, Judged: true}
+		var got []string
+		for _, f := range report.Assemble(m, nil, stages, tt.end).Findings {
+			got = append(got, f.ID+" "+f.Message)
+		}
+		if text := strings.Join(got, ", "); text != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.story, text, tt.want)
+		}
+	}
+}
+
+// TestAResultThatCannotBeWritten is the error where there is no other.
+func TestAResultThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Cwd = t.TempDir()
+	file := filepath.Join(h.Cwd, "missing", "result.json")
+	for _, tt := range []struct {
+		end  error
+		want int
+	}{{nil, exit.Usage}, {exit.Code(exit.Unreached), exit.Unreached}} {
+		var said strings.Builder
+		m := &session.Machine{Shell: &console.Shell{Out: io.Discard, Err: &said}, Host: h, Began: time.Unix(1700000000, 0)}
+		o := report.Outcome{Made: true, Stages: report.Stages{Result: report.Result{Verb: "build"}}, Files: report.Files{JSON: &file}}
+		if code := report.Finish(m, []string{"build"}, o, tt.end); code != tt.want || !strings.Contains(said.String(), "there is no directory") {
+			t.Errorf("after %v: %d, %s", tt.end, code, said.String())
+		}
+	}
+}
+
+// TestHistoryHasResultsOnly: what a receipt alone shows has no time, and is not kept.
+func TestHistoryHasResultsOnly(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Cwd = t.TempDir()
+	m := &session.Machine{Shell: &console.Shell{}, Host: h}
+	kept := at(samples()["proven"], "kept", began, nil)
+	timeless := at(kept, "timeless", began, func(r *report.Result) { r.At = time.Time{} })
+	if err := report.WriteHistory(m, "history", report.Join(observed(kept, timeless), nil)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(h.Cwd, "history", "history.json"))
+	if err != nil || !strings.Contains(string(text), `"kept"`) || strings.Contains(string(text), `"timeless"`) {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
