@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -99,5 +100,13 @@ func TestPlacedFilesLeaveTheStoreAlone(t *testing.T) {
 	}
 	if data, err := os.ReadFile(s.path(sumOf("program"))); err != nil || string(data) != "program" {
 		t.Errorf("the store has %q, %v", data, err)
+	}
+}
+
+// TestFramesAreBounded: a length that no frame has is not room for one.
+func TestFramesAreBounded(t *testing.T) {
+	t.Parallel()
+	if _, _, err := readFrame(bufio.NewReader(strings.NewReader("r\xff\xff\xff\xff"))); !errors.Is(err, errChanged) {
+		t.Error(err)
 	}
 }

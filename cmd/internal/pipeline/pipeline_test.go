@@ -7,9 +7,11 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
@@ -152,5 +154,33 @@ func TestTheBackendThatIsAskedForIsProven(t *testing.T) {
 	c.Options.Proof.BackendGiven, c.Options.Proof.Backend = true, probe.CUDA
 	if got := proofRequest(c, nil, wgpu, nil).Options.Backend; got != probe.CUDA {
 		t.Errorf("asked for: %v", got)
+	}
+}
+
+// TestCargoHadNothingToDo: what makes a build that nothing has changed for another one after all.
+func TestCargoHadNothingToDo(t *testing.T) {
+	t.Parallel()
+	kept := repeat{Programs: map[string]string{}, Scripts: map[string]fresh.Before{"/t/out": {Ran: 1}}}
+	h, err := hosttest.Parse([]byte("os: linux\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &session.Machine{Host: h}
+	for _, tt := range []struct {
+		story string
+		built cargorun.Built
+		want  bool
+	}{
+		{"nothing", cargorun.Built{Messages: []cargo.Message{{Reason: cargo.Artifact, Fresh: true}}}, true},
+		{"it compiled", cargorun.Built{Messages: []cargo.Message{{Reason: cargo.Artifact}}}, false},
+		{"it ran a script", cargorun.Built{Messages: []cargo.Message{{Reason: cargo.ScriptExecuted, OutDir: "/t/out"}}}, false},
+		{"it waited for another cargo", cargorun.Built{Waited: true}, false},
+	} {
+		if got := kept.same(m, tt.built); got != tt.want {
+			t.Errorf("%s: %v", tt.story, got)
+		}
+	}
+	if kept.Programs["/t/app"] = "another"; kept.same(m, cargorun.Built{}) {
+		t.Error("a program is gone")
 	}
 }
