@@ -56,9 +56,9 @@ func (j *judge) cudarcs() {
 		j.out.Cudarc, list = append(j.out.Cudarc, c.Cudarc), append(list, c)
 	}
 	for _, c := range list {
-		every(rules.cudarc, c)
+		every(rules().cudarc, c)
 	}
-	every(rules.cudarcs, list)
+	every(rules().cudarcs, list)
 }
 
 // versionless: nothing sets a CUDA version, and its build script stops (cudarc 0.19.10 build.rs main;

@@ -20,8 +20,8 @@ type rule[T any] struct {
 	find    func(T) // nil: there is nothing to say
 }
 
-// rules is the table of reach.md: what is judged, and by what.
-var rules struct {
+// ruleTable says what is judged, and by what.
+type ruleTable struct {
 	backend []rule[*group]     // for each root and backend that was asked for: the first that applies is the answer
 	cudnn   []rule[*group]     // the same for cuDNN, which crates with CUDA code have besides
 	root    []rule[*rootJudge] // of a root: each that applies
@@ -29,8 +29,9 @@ var rules struct {
 	cudarcs []rule[[]pinned]   // of all cudarcs of a build
 }
 
-func init() {
-	rules.backend = []rule[*group]{
+// rules is the table; as a variable it would need itself.
+func rules() (t ruleTable) {
+	t.backend = []rule[*group]{
 		{"enabled", func(g *group) bool {
 			return len(g.missed) == 0 && (len(g.request) > 0 || g.itself && (g.on() || len(g.off) == 0))
 		}, nil},
@@ -42,21 +43,22 @@ func init() {
 		{"undecided", func(g *group) bool { return !g.on() }, (*group).undecidedOf},
 		{"partial", func(g *group) bool { return len(g.missed) > 0 && g.cudnnAlone() == "" }, (*group).partial},
 	}
-	rules.cudnn = []rule[*group]{
+	t.cudnn = []rule[*group]{
 		{"cuDNN is off", func(g *group) bool { return len(g.request) == 0 && len(g.off) > 0 }, (*group).withoutCudnn},
 		{"cuDNN without CUDA", func(g *group) bool { return g.cudnnAlone() != "" }, (*group).withoutCUDA},
 	}
-	rules.root = []rule[*rootJudge]{
+	t.root = []rule[*rootJudge]{
 		{"a name that may mean anything", func(k *rootJudge) bool { return len(k.loose) > 0 && k.nothingNamed() }, (*rootJudge).looseNames},
 		{"forced, and not asked for", func(k *rootJudge) bool { return len(k.qualified) == 0 && k.nothingNamed() }, (*rootJudge).unasked},
 		{"a library that is loaded decides", func(k *rootJudge) bool { return k.loadDynamic() >= 0 }, (*rootJudge).byLibrary},
 	}
-	rules.cudarc = []rule[pinned]{
+	t.cudarc = []rule[pinned]{
 		{"no CUDA version", pinned.versionless, pinned.noVersion},
 		{"a variable and a feature", pinned.contradicted, pinned.twoByVariable},
 		{"two features", func(c pinned) bool { return c.linked && len(c.Pins) > 1 }, pinned.twoByFeature},
 	}
-	rules.cudarcs = []rule[[]pinned]{{"two versions", func(list []pinned) bool { return len(versions(list)) > 1 }, mixed}}
+	t.cudarcs = []rule[[]pinned]{{"two versions", func(list []pinned) bool { return len(versions(list)) > 1 }, mixed}}
+	return t
 }
 
 // first applies the first rule that applies, every each of them.
@@ -356,15 +358,15 @@ func family(backend string) string {
 // apply applies the rules to a root.
 func (k *rootJudge) apply() {
 	for _, g := range k.groups {
-		first(rules.backend, g)
+		first(rules().backend, g)
 		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {
 			k.idle = append(k.idle, g.asked...)
 		}
 	}
 	if k.cudnn != nil {
-		first(rules.cudnn, k.cudnn)
+		first(rules().cudnn, k.cudnn)
 	}
-	every(rules.root, k)
+	every(rules().root, k)
 }
 
 // nothingNamed reports whether no backend was asked for by its name, and the request turns no linked GPU crate on.
