@@ -78,12 +78,13 @@ func (f *Finding) become(id string) { f.ID, f.Severity = id, finding.RuleOf(id).
 func OneOfACause(list []Finding) []Finding {
 	covers := func(a, b *Finding) bool {
 		same := a.ID == b.ID && a.Severity == b.Severity && a.Path == b.Path && a.Fix == b.Fix && a.Message == b.Message
-		return same || len(b.Edits) > 0 && (a.Severity == Error || b.Severity != Error) && !slices.ContainsFunc(b.Edits, func(e edit.Edit) bool {
-			return !slices.ContainsFunc(a.Edits, func(o edit.Edit) bool {
-				return o.Manifest == e.Manifest && o.Feature == e.Feature &&
-					!slices.ContainsFunc(e.Add, func(s string) bool { return !slices.Contains(o.Add, s) })
+		return same || len(b.Edits) > 0 && (a.Severity == Error || b.Severity != Error) &&
+			!slices.ContainsFunc(b.Edits, func(e edit.Edit) bool {
+				return !slices.ContainsFunc(a.Edits, func(o edit.Edit) bool {
+					return o.Manifest == e.Manifest && o.Feature == e.Feature &&
+						!slices.ContainsFunc(e.Add, func(s string) bool { return !slices.Contains(o.Add, s) })
+				})
 			})
-		})
 	}
 	out := []Finding{}
 	for i := range list {

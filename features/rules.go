@@ -35,7 +35,8 @@ func rules() (t ruleTable) {
 		{"enabled", func(g *group) bool {
 			return len(g.missed) == 0 && (len(g.request) > 0 || g.itself && (g.on() || len(g.off) == 0))
 		}, nil},
-		{"forced", func(g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 }, func(g *group) { g.forced(g.anyway, g.asked[0]) }},
+		{"forced", func(g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 },
+			func(g *group) { g.forced(g.anyway, g.asked[0]) }},
 		{"unreached", func(g *group) bool { return len(g.off) > 0 && !g.on() }, (*group).unreached},
 		{"decided by a file", func(g *group) bool { return !g.on() && g.byFile() >= 0 }, (*group).file},
 		{"tests only", func(g *group) bool { return !g.on() && g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
@@ -673,7 +674,8 @@ func (k *rootJudge) loadDynamic() int {
 }
 
 func (k *rootJudge) byLibrary() {
-	k.find(k.finding(IDLoadDynamic, "", "%s is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used",
+	k.find(k.finding(IDLoadDynamic, "", "%s is built with load-dynamic: the ONNX Runtime library that it loads decides "+
+		"whether CUDA is used",
 		k.name(k.r.Linked[k.loadDynamic()])))
 }
 

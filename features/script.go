@@ -211,7 +211,8 @@ func (s *Sources) scriptFile(p *manifest.Package, features []string) source.Scri
 				}
 			}
 			local := func(p *manifest.Package) bool { return s.project.Local(p.Dir) == p }
-			if local(to) || kind == manifest.Build && local(p) && catalog.Default().Crate(to.Name) == nil && source.NamesNvcc(s.Modules(lib)) {
+			if local(to) || kind == manifest.Build && local(p) && catalog.Default().Crate(to.Name) == nil &&
+				source.NamesNvcc(s.Modules(lib)) {
 				out.Locals = append(out.Locals, lib)
 			}
 			walk(to, manifest.Normal)

@@ -55,7 +55,8 @@ func NewView(h buildenv.Host, p *manifest.Project, g *Graph) *View {
 	for i := range g.Units {
 		u := &g.Units[i]
 		id := manifest.ParsePkgID(u.PkgID)
-		n := Node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), Features: u.Features, Platform: u.Platform}
+		n := Node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), Features: u.Features,
+			Platform: u.Platform}
 		for _, d := range u.Dependencies {
 			n.Deps = append(n.Deps, Dep{d.Index, d.Name})
 		}

@@ -81,7 +81,8 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 	}
 	if p.BuildScript != "" {
 		text := r.Text(p.BuildScript)
-		if slices.ContainsFunc([]string{"CARGO_FEATURE_" + EnvName(feature) + `"`, "CARGO_FEATURE_\"", "CARGO_FEATURE_{", "CARGO_CFG_FEATURE"},
+		gates := []string{"CARGO_FEATURE_" + EnvName(feature) + `"`, "CARGO_FEATURE_\"", "CARGO_FEATURE_{", "CARGO_CFG_FEATURE"}
+		if slices.ContainsFunc(gates,
 			func(s string) bool { return strings.Contains(text, s) }) {
 			t.Script = r.h.Base(p.BuildScript)
 		}

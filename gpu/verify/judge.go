@@ -654,7 +654,8 @@ func (e Evidence) becameAnother(p Process) bool {
 	return true
 }
 
-// lastWait names the wait of the program's own that a proof rests on, where the probe's at the end came too late: most programs end their context first.
+// lastWait names the wait of the program's own that a proof rests on, where the probe's at the end came too late: most programs end
+// their context first.
 func lastWait(p Process, last map[uint32]uint32) string {
 	for _, context := range slices.Sorted(maps.Keys(last)) {
 		kernel := last[context]

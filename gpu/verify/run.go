@@ -327,7 +327,8 @@ func within(p Process) (out []Conflict) {
 	return out
 }
 
-// otherCUPTIs runs the positive control with each CUPTI that a process brought with it, as PyTorch does, and that recorded in place of ours.
+// otherCUPTIs runs the positive control with each CUPTI that a process brought with it, as PyTorch does, and that recorded in place of
+// ours.
 func (e *Evidence) otherCUPTIs(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options, dir string) error {
 	tried := []string{h.Real(o.CUPTI)}
 	for _, p := range e.Processes {
@@ -346,7 +347,8 @@ func (e *Evidence) otherCUPTIs(ctx context.Context, h buildenv.Host, run builden
 		}
 		if control.Outcome != ControlRecorded {
 			e.Conflicts = append(e.Conflicts, Conflict{
-				What:    fmt.Sprintf("process %d was recorded by %s, which it brought, and which does not record a control kernel", p.Pid, p.LibCUPTI),
+				What: fmt.Sprintf("process %d was recorded by %s, which it brought, and which does not record a control kernel",
+					p.Pid, p.LibCUPTI),
 				Against: true,
 			})
 		}

@@ -159,7 +159,8 @@ func (s *State) judge(o out) (out, error) {
 			o.why = "what its build script left has been changed or removed since"
 		case o.held.Sum != o.stamp.Sum:
 			o.why = "its build script was run by another cargo, and left other files"
-		case o.pkg.Inputs.Arch && len(o.held.Made) == 0 && max(o.ran-o.stamp.Ran, o.stamp.Ran-o.ran) > int64(2*time.Second): // archives leave out that
+		case o.pkg.Inputs.Arch && len(o.held.Made) == 0 &&
+			max(o.ran-o.stamp.Ran, o.stamp.Ran-o.ran) > int64(2*time.Second): // archives leave out that
 			o.why = "its build script was run by another cargo, and left no device code that could be compared"
 		default:
 			o.state = agrees
