@@ -28,6 +28,8 @@ const (
 	Absent = "none"
 	// Incomplete is in place of a path where a call read files that are not listed; its value says why.
 	Incomplete = ""
+	// InToolkit begins a path below the toolkit: a script that keeps what it made may be run with an equal toolkit in another place.
+	InToolkit = "{toolkit}"
 )
 
 // record is what a call of nvcc read: the hash of each file by its path, or Absent, or why the record is Incomplete.
@@ -233,7 +235,11 @@ func (l *record) absolute(path string) string {
 		}
 		l.real[dir] = real
 	}
-	return strings.TrimRightFunc(real, func(r rune) bool { return r == '/' || r == filepath.Separator }) + string(filepath.Separator) + name
+	path = strings.TrimRightFunc(real, func(r rune) bool { return r == '/' || r == filepath.Separator }) + string(filepath.Separator) + name
+	if rest, in := strings.CutPrefix(path, filepath.Dir(filepath.Dir(l.run.real))+string(filepath.Separator)); in {
+		return InToolkit + "/" + filepath.ToSlash(rest)
+	}
+	return path
 }
 
 func (r *run) inToolkit(path string) bool {

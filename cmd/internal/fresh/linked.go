@@ -57,7 +57,7 @@ func (s *State) linked(m cargo.Message) (list []string) {
 
 // In a stamp a path begins with one of these where it is below the toolkit or the package: either may be in another place one day.
 const (
-	inToolkit = "{toolkit}"
+	inToolkit = nvcc.InToolkit
 	inPackage = "{package}"
 )
 
@@ -129,6 +129,12 @@ func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []
 	if o.pkg.Inputs.Arch {
 		if list, err = nvcc.Read(s.b.Machine.Host, o.dir, o.pkg.Dir, o.ran); err != nil {
 			return nil, nil, false, err
+		}
+	}
+	for path, seen := range list {
+		if at := s.path(o, path); at != path {
+			delete(list, path)
+			list[at] = seen
 		}
 	}
 	for _, path := range linked {

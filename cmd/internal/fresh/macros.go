@@ -42,7 +42,7 @@ func (s *State) compareMacros() error {
 			return err
 		}
 		for path, sum := range list {
-			if place := s.place(o, path); sum != "" && h.IsAbs(path) && place != "" {
+			if place := s.place(o, s.path(o, path)); sum != "" && h.IsAbs(s.path(o, path)) && place != "" {
 				o.stamp.Read[place] = sum[:min(32, len(sum))]
 			}
 		}
