@@ -52,7 +52,7 @@ func serve(t testing.TB, handler http.HandlerFunc) *Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.pause, s.stall = time.Millisecond, 100*time.Millisecond
+	s.pause, s.stall = time.Millisecond, 500*time.Millisecond
 	return s
 }
 
