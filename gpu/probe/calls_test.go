@@ -29,7 +29,7 @@ var callKinds = []struct {
 	{"STREAM", regexp.MustCompile(`^cuStream(Synchronize|Query)$`)},
 	{"EVENT", regexp.MustCompile(`^cuEvent(Synchronize|Query)$`)},
 	{"READ", regexp.MustCompile(`^cu(64)?Memcpy[DA]toH$`)},
-	{"OTHER", regexp.MustCompile(`^cu(64)?(MemcpyHtoD(Async)?|Memset.*|MemFree(Host|Async)?|Event(ElapsedTime|Record(WithFlags)?)|ModuleUnload)$|^cuStream(WaitEvent|Create(WithPriority)?)$`)},
+	{"OTHER", regexp.MustCompile(`^cu(64)?(MemcpyHtoD(Async)?|Memset.*|MemFree(Host|Async)?|Event(ElapsedTime|Record(WithFlags)?)|ModuleUnload|LaunchHostFunc)$|^cuStream(WaitEvent|Create(WithPriority)?)$`)},
 	{"COPY", regexp.MustCompile(`^cu(64)?Memcpy`)},
 	{"MEMORY", regexp.MustCompile(`^cu(64)?Mem(Alloc(Pitch|Managed|Async|FromPoolAsync)?|Create)$`)},
 	{"CODE", regexp.MustCompile(`^cu(ModuleLoad(Data(Ex)?|FatBinary)?|LibraryLoad(Data|FromFile)|LinkComplete)$`)},

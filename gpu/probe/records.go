@@ -166,6 +166,7 @@ type Process struct {
 	Recording   bool         `json:"recording"` // CUPTI was switched on
 	CUPTI       uint32       `json:"cupti,omitempty"`
 	LibCUPTI    string       `json:"libcupti,omitempty"`
+	ByRecords   bool         `json:"by_records,omitempty"` // by a CUPTI that it brought; the driver's answers come late, with the kernels
 	LibCUDA     string       `json:"libcuda,omitempty"`
 	Drivers     []string     `json:"drivers,omitempty"` // every file called libcuda.so* that was mapped
 	Nodes       []string     `json:"nodes,omitempty"`   // NVIDIA device nodes that were open
@@ -400,6 +401,7 @@ func (p *parser) launched(e launches) bool {
 type began struct {
 	CUPTI     uint32   `json:"cupti"`
 	LibCUPTI  string   `json:"libcupti"`
+	ByRecords bool     `json:"by_records"`
 	LibCUDA   string   `json:"libcuda"`
 	Driver    int      `json:"driver"`
 	Drivers   []string `json:"drivers"`
@@ -414,7 +416,7 @@ func (p *parser) recording(e began) bool {
 		return false
 	}
 	at.Recording, at.CUPTI, at.LibCUPTI, at.LibCUDA, at.CUDA, at.Engine = true, e.CUPTI, e.LibCUPTI, e.LibCUDA, e.Driver, e.Engine
-	at.Drivers = union(at.Drivers, e.Drivers)
+	at.Drivers, at.ByRecords = union(at.Drivers, e.Drivers), e.ByRecords
 	if at.Callbacks = -1; e.Callbacks != nil {
 		at.Callbacks = *e.Callbacks
 	}

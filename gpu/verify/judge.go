@@ -407,8 +407,7 @@ func survey(e Evidence, r Rules) summary {
 	}
 	index := map[key]int{}
 	var longest uint64
-	matchedBefore := map[[3]uint64]bool{} // processes by pid, start and namespace
-	for _, p := range e.Processes {
+	for i, p := range e.Processes {
 		if p.Forked {
 			if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil {
 				s.launches += p.Launches()
@@ -505,12 +504,10 @@ func survey(e Evidence, r Rules) summary {
 		if why := failures(e, p, nil, where); e.Backend == probe.Vulkan && len(why) > 0 {
 			s.refused = why[0]
 		}
-		if id := [3]uint64{uint64(p.Pid), p.Started, p.Namespace}; matched {
-			s.matching, matchedBefore[id] = true, true
-			s.against = append(s.against, against(e, r, p, last, where)...)
+		if matched {
+			s.matching = true
+			s.against = append(s.against, against(e, r, i, last, where)...)
 			s.waitedBy = cmp.Or(s.waitedBy, lastWait(p, last))
-		} else if matchedBefore[id] { // the same process, after an exec
-			s.against = append(s.against, failures(e, p, nil, where)...)
 		}
 		switch {
 		case p.Another != "":
@@ -623,11 +620,15 @@ func (e Evidence) isProgram(p Process) bool {
 }
 
 // against answers what speaks against kernels that match: their process failed, or they did, or the driver refused what came after.
-func against(e Evidence, r Rules, p Process, last map[uint32]uint32, where string) []string {
+func against(e Evidence, r Rules, i int, last map[uint32]uint32, where string) []string {
+	p := e.Processes[i]
 	out := failures(e, p, last, where)
 	switch {
 	case p.Running && e.Exit.Stopped: // it had not failed yet, and ended with the program
-	case e.isProgram(p) && e.becameAnother(p):
+	case p.ByRecords && (p.End == nil || p.End.Flush != 0): // so come the driver's answers, too
+		out = append(out, "what the driver answered last in "+where+" is not known: it has brought CUPTI, and did not end in an "+
+			"orderly way ("+disorderly(e.OS)+"), or took the records for itself")
+	case e.isProgram(p) && e.becameAnother(i):
 		out = append(out, "whether "+where+", which launched it, failed is not known: it became another program (exec), or may have")
 	case e.isProgram(p): // how that ended is looked at before
 	case p.End == nil, e.OS == "" && !p.End.Exited:
@@ -642,13 +643,14 @@ func against(e Evidence, r Rules, p Process, last map[uint32]uint32, where strin
 }
 
 // becameAnother says whether the program's process did, or may have, where it has not come to an end of its own.
-func (e Evidence) becameAnother(p Process) bool {
+func (e Evidence) becameAnother(i int) bool {
+	p := e.Processes[i]
 	if e.OS != "" || p.End != nil && p.End.Exited {
 		return false
 	}
-	for _, q := range slices.Backward(e.Processes) { // the last of those that it was
+	for j, q := range slices.Backward(e.Processes) { // the last of those that it was
 		if q.Pid == p.Pid && q.Started == p.Started && q.Namespace == p.Namespace && !q.Forked {
-			return !e.Watch.Kept && !(q.End != nil && q.End.Exited) || q.ExeInode != p.ExeInode || q.ExeDevice != p.ExeDevice
+			return j != i || !e.Watch.Kept
 		}
 	}
 	return true

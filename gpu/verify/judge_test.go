@@ -249,8 +249,15 @@ func TestJudge(t *testing.T) {
 		{"after an exec of itself the driver refused a copy", proven, func(e *Evidence) {
 			second := e.Processes[0]
 			second.Kernels, second.Refused = nil, []probe.Refusal{{RC: 1, Kind: probe.Copies, Function: "cuMemcpyDtoH_v2"}}
+			e.Processes[0].End, e.Watch.Kept = nil, true
 			e.Processes = append(e.Processes, second)
-		}, Unproved, "cuMemcpyDtoH_v2 answered CUDA error 1"},
+		}, Unproved, "became another program (exec)"},
+		{"a CUPTI that it brought, and it ended by _exit", proven, func(e *Evidence) {
+			e.Processes[0].ByRecords, e.Processes[0].End, e.Watch.Kept = true, nil, true
+		}, Unproved, "what the driver answered last"},
+		{"a CUPTI that it brought, and that it took for itself", proven, func(e *Evidence) {
+			e.Processes[0].ByRecords, e.Processes[0].End.Flush = true, multipleSubscribers
+		}, Unproved, "took the records for itself"},
 		{"nothing waited for it", proven, func(e *Evidence) { e.Processes[0].Kernels[0].Waited = 0 }, Unproved, "nothing waited for them"},
 		{"launched at the end", idle, func(e *Evidence) { e.Processes[0].Late = true }, Unproved, "while it ended"},
 		{"a second driver", idle, func(e *Evidence) { e.Processes[0].Another = "/x/libcuda.so.1" }, Unproved, "a second driver"},

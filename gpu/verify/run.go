@@ -333,7 +333,7 @@ func (e *Evidence) otherCUPTIs(ctx context.Context, h buildenv.Host, run builden
 	tried := []string{h.Real(o.CUPTI)}
 	for _, p := range e.Processes {
 		brought := h.Real(p.LibCUPTI)
-		if !p.Recording || o.CUPTI == "" || slices.ContainsFunc(tried, func(t string) bool { return h.SamePath(t, brought) }) {
+		if !p.Recording || o.CUPTI == "" || slices.Contains(tried, brought) {
 			continue
 		}
 		tried, o.CUPTI = append(tried, brought), p.LibCUPTI

@@ -193,7 +193,7 @@ func TestVerdictOfARun(t *testing.T) {
 		{"a compressed fatbin", []string{"zstd"}, nil, Proved, ""},
 		{"a cubin", []string{"cubin"}, nil, Proved, ""},
 		{"a signal's handler calls exit among launches", []string{"exit-in-handler"}, func(o *Options) { o.ExpectExit = 14 }, Proved, ""},
-		{"may write no more", []string{"file-limit"}, nil, Proved, ""},
+		{"may write no more", []string{"file-limit"}, nil, Unproved, "could not write its records"},
 		{"behind a runner of the user's that becomes it", []string{"gpu"}, func(o *Options) { o.Launcher = []string{"/usr/bin/env"} }, Proved, ""},
 		{"behind a runner of the user's that stays", []string{"gpu"}, func(o *Options) { o.Launcher = []string{l.other, "child"} }, Proved, ""},
 		{"behind a runner of the user's, on the CPU", []string{"cpu"}, func(o *Options) { o.Launcher = []string{l.other, "child"} }, NotUsed, ""},

@@ -104,7 +104,7 @@ func remedy(e Evidence, s summary, v Verdict) string {
 		}
 		return ""
 	case s.noEnd != "" && strings.HasSuffix(why, s.noEnd) && strings.Contains(why, "orderly"):
-		return "Let it return from main or call exit, or wait for 0.2 s before it ends"
+		return "Let it return from main or call exit"
 	case e.Exit.TimedOut:
 		return "Give it more time with --timeout (--gpu-timeout on cargo's verbs), or less to do"
 	case e.Exit.Signal == "" && strings.Contains(why, ", expected was "):
@@ -131,13 +131,13 @@ var remedies = []struct {
 	{"MULTIPLE_SUBSCRIBERS", "End the other profiler (nsys, ncu, compute-sanitizer)", true},
 	{"MULTIPLE_SUBSCRIBERS", ownProfiler, false},
 	{"a profiler of its own", ownProfiler, false},
+	{"it has brought CUPTI", "Let it return from main or call exit, and run it without its own profiler", false},
 	{"(33)", "Prove on a GPU that is not virtual (vGPU), or ask the administrator to allow CUPTI there", true},
 	{"(40)", "Ask the hypervisor's administrator to allow profiling (vGPU: enable_profiling = 1)", true},
 	{"(41)", "Prove on a machine without confidential computing: CUPTI records nothing in that mode", true},
 	{"(43)", "Prove on a whole GPU, or on a MIG slice with one compute instance", true},
 	{"(45)", "Prove on Windows or Linux itself, or update WSL2 and the Windows driver", true},
-	{"NOT_INITIALIZED", newerCUPTI, true},
-	{"CUPTI recorded no kernel", newerCUPTI, true},
+	{"NOT_INITIALIZED", "This CUPTI may be newer than the driver: use an older one (--cupti)", true},
 	{"became another program", "Prove that program, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
 	{"children started", "Prove that program itself: how one ends that a daemon started is not seen", false},
 	{"by a child", "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
@@ -158,8 +158,6 @@ var remedies = []struct {
 	{"it started other programs", "Prove the program that computes without the one that starts it", false},
 	{"it left a running process", "Prove the program that computes without the one that starts it", false},
 }
-
-const newerCUPTI = "This CUPTI may be newer than the driver: use an older one (--cupti)"
 
 const ownProfiler = "Run it without its own profiler (PyTorch: no torch.profiler, and KINETO_USE_DAEMON unset)"
 

@@ -26,7 +26,7 @@
  *   handles         has a handler of its own for SIGRTMIN                     realtime      ends by that signal
  *   sandbox         is killed, whichever thread of it opens a file from now on (seccomp)
  *   allow           is killed when it does more than compute, write and use memory (seccomp)         spin=MS
- *   group           sends SIGTERM to its process group, and ignores it
+ *   group           sends SIGTERM and others to its process group, and ignores them          nospace   can write no file any more
  *   closeall        closes all files but the first three                      hidden        can no longer be looked into
  *   alarm=N         a signal's handler ends it with N, after 100 ms           killparent    ends who started it
  *   lots=MB         writes that much                                          memory        becomes a copy of itself that is no file, from the next word on
@@ -280,7 +280,8 @@ static void run(int i) {
         else if (!strcmp(what, "joins")) joins();
         else if (!strcmp(what, "delete")) must("unlink", unlink(v[0]));
         else if (!strcmp(what, "touch")) must("touch", utimensat(AT_FDCWD, v[0], NULL, 0));
-        else if (!strcmp(what, "group")) { signal(SIGTERM, SIG_IGN); must("kill", kill(0, SIGTERM)); }
+        else if (!strcmp(what, "group")) for (size_t k = 0; k < 4; k++) { static const int s[] = { SIGTERM, SIGUSR1, SIGALRM, SIGTSTP }; signal(s[k], SIG_IGN); must("kill", kill(0, s[k])); }
+        else if (!strcmp(what, "nospace")) { struct rlimit none = { 0, 0 }; signal(SIGXFSZ, SIG_IGN); setrlimit(RLIMIT_FSIZE, &none); }
         else if (!strcmp(what, "nofiles")) { struct rlimit none = { 0, 0 }; setrlimit(RLIMIT_NOFILE, &none); }
         else if (!strcmp(what, "closeall")) closefrom(3);
         else if (!strcmp(what, "hidden")) prctl(PR_SET_DUMPABLE, 0);
@@ -291,7 +292,7 @@ static void run(int i) {
         else if (!strcmp(what, "lots")) for (long k = atol(with) << 14; k; k--) fputs("64 bytes of what programs write when they have much to tell you..\n" + 2, stdout);
         else if (!strcmp(what, "unlink")) { char b[4400]; snprintf(b, sizeof b, "rm '%s'/%d-*", getenv("GPUBUILD_PROBE_DIR"), (int)getpid()); must("rm", system(b)); }
         else if (!strcmp(what, "join")) pthread_join(beside.thread, NULL);
-        else if (!strcmp(what, "hang")) { alarm(60); for (;;) pause(); }
+        else if (!strcmp(what, "hang")) for (int k = 0; k < 600; k++) nap(100);
         else if (!strcmp(what, "alloc")) { if (d.launch && d.alloc(&p, strtoul(with, NULL, 10)) == 0) return; }
         else if (!strcmp(what, "refuse")) { if (d.launch && d.launch(kernel(&d, "matmul"), 1, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) == 0) return; }
         else if (!strcmp(what, "load")) must("load", !dlopen(with, RTLD_NOW));

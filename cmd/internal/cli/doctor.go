@@ -59,13 +59,7 @@ func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line
 			return err
 		}
 	}
-	var end error
-	switch doctor.Worst(checks) {
-	case doctor.Missing:
-		end = exit.Code(exit.Missing)
-	case doctor.Misfit:
-		end = exit.Code(exit.Misfit)
-	}
+	end := map[doctor.State]error{doctor.Missing: exit.Code(exit.Missing), doctor.Misfit: exit.Code(exit.Misfit)}[doctor.Worst(checks)]
 	r := report.Result{Verb: "doctor", Project: facts.Project, Findings: doctor.Findings(checks)}
 	for _, c := range checks {
 		state := map[doctor.State]string{doctor.Missing: report.Failed, doctor.Misfit: report.Failed, doctor.Info: report.Skipped}[c.State]

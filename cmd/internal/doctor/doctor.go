@@ -208,29 +208,19 @@ func onlyROCm(checks []Check) []Check {
 
 // Worst answers Missing before Misfit before everything else.
 func Worst(checks []Check) State {
-	worst := OK
-	for _, c := range checks {
-		switch {
-		case c.State == Missing:
-			return Missing
-		case c.State == Misfit:
-			worst = Misfit
-		case c.State == Warning && worst == OK:
-			worst = Warning
+	for _, state := range []State{Missing, Misfit, Warning} {
+		if slices.ContainsFunc(checks, func(c Check) bool { return c.State == state }) {
+			return state
 		}
 	}
-	return worst
+	return OK
 }
 
 func checkCargo(f Facts) Check {
 	if f.Cargo == "" {
-		state := Missing
-		if f.Prove { // what was built elsewhere
-			state = Info
-		}
 		return Check{
 			ID:     "cargo",
-			State:  state,
+			State:  map[bool]State{true: Info, false: Missing}[f.Prove], // to prove what was built elsewhere
 			Absent: true,
 			Says:   "no cargo: " + strings.TrimPrefix(f.NoCargo.Why, "no cargo: "),
 			Fix:    cmp.Or(f.NoCargo.Fix, "install Rust (https://rustup.rs)"),

@@ -168,6 +168,8 @@
 { 439, STREAM }, /* cuStreamQuery_ptsz */
 { 440, STREAM }, /* cuStreamSynchronize_ptsz */
 { 441, OTHER }, /* cuEventRecord_ptsz */
+{ 527, OTHER }, /* cuLaunchHostFunc */
+{ 528, OTHER }, /* cuLaunchHostFunc_ptsz */
 { 544, END }, /* cuDevicePrimaryCtxRelease_v2 */
 { 545, END }, /* cuDevicePrimaryCtxReset_v2 */
 { 549, MEMORY }, /* cuMemCreate */
@@ -192,6 +194,8 @@
 { 798, COPY }, /* cuMemcpy3DBatchAsync_v2 */
 { 799, COPY }, /* cuMemcpy3DBatchAsync_v2_ptsz */
 { 800, WAIT }, /* cuCtxSynchronize_v2 */
+{ 831, OTHER }, /* cuLaunchHostFunc_v2 */
+{ 832, OTHER }, /* cuLaunchHostFunc_v2_ptsz */
 { 837, COPY }, /* cuMemcpyWithAttributesAsync */
 { 838, COPY }, /* cuMemcpyWithAttributesAsync_ptsz */
 { 839, COPY }, /* cuMemcpy3DWithAttributesAsync */

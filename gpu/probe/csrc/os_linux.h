@@ -420,8 +420,10 @@ static int ours(void) {
     return out >= 0 && (sandboxed() || (fstat(out, &st) == 0 && st.st_dev == out_dev && st.st_ino == out_ino));
 }
 
+static int lost;                    /* a write failed */
 static int write_records(const char *p, size_t n) {
     size_t at = 0;
+    if (lost) return -1;
     if (!ours()) {
         out = -1;
         if (sandboxed() || open_records() != 0) return -1;
@@ -434,7 +436,10 @@ static int write_records(const char *p, size_t n) {
             sigemptyset(&over); sigaddset(&over, SIGXFSZ);
             sigtimedwait(&over, NULL, &none);
         }
-        if (w <= 0) return -1;
+        if (w <= 0) {               /* no room: without what comes now, what is there says too little */
+            if (!sandboxed() && ftruncate(out, 0) == 0) lost = 1;
+            return -1;
+        }
         at += (size_t)w;
     }
     return 0;
@@ -445,6 +450,7 @@ static int write_records(const char *p, size_t n) {
 static int own_records(void) {
     char *slash = strrchr(path, '/');
     if (ours()) close(out);
+    lost = 0;
     out = maps_file.fd = fd_directory.fd = stat_file.fd = status_file.fd = -1;       /* those are the parent's */
     if (GET(in_sandbox) || (seccomp_at_start >= 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != seccomp_at_start)) return 0;
     return slash && name_records(slash + 1, sizeof path - (size_t)(slash + 1 - path));

@@ -617,6 +617,7 @@ static int load(void) {
     file_of(symbol(cuda, "cuInit"), file, sizeof file); field_s("libcuda", file);
     field_n("driver", (uint64_t)driver_version);
     field("callbacks"); integer(counting);
+    if (by_records) text(",\"by_records\":true");
     list("drivers", each_driver);
     finish(1);
     begin("driver"); list("drivers", each_driver); list("nodes", each_node); finish(1);      /* later it may not let us look */

@@ -86,8 +86,8 @@ int main(int argc, char **argv) {
         _exit(127);
     }
     close(failed[1]);
-    /* The terminal and gpubuild send their signals to the whole tree: the program decides, and we end when it does. */
-    for (size_t i = 0; i < 4; i++) { static const int s[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP }; signal(s[i], SIG_IGN); }
+    /* The terminal, gpubuild and the program may send signals to the whole group: the program decides, and we end when it does. */
+    for (int s = 1; s <= SIGRTMAX; s++) if (s != SIGCHLD && s != SIGSEGV && s != SIGBUS) signal(s, SIG_IGN);
     sigprocmask(SIG_SETMASK, &old, NULL);
     slurp("/proc/self/stat", b, sizeof b);
     own = stat_field(b, 22);
