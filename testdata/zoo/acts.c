@@ -26,7 +26,7 @@
  *   handles         has a handler of its own for SIGRTMIN                     realtime      ends by that signal
  *   sandbox         is killed, whichever thread of it opens a file from now on (seccomp)
  *   allow           is killed when it does more than compute, write and use memory (seccomp)         spin=MS
- *   group           sends SIGTERM and others to its process group, and ignores them          nospace   can write no file any more
+ *   group           sends SIGTERM and others to its process group, and ignores them          nospace   can write no file any more          nobody   is another user from now on
  *   closeall        closes all files but the first three                      hidden        can no longer be looked into
  *   alarm=N         a signal's handler ends it with N, after 100 ms           killparent    ends who started it
  *   lots=MB         writes that much                                          memory        becomes a copy of itself that is no file, from the next word on
@@ -281,6 +281,7 @@ static void run(int i) {
         else if (!strcmp(what, "delete")) must("unlink", unlink(v[0]));
         else if (!strcmp(what, "touch")) must("touch", utimensat(AT_FDCWD, v[0], NULL, 0));
         else if (!strcmp(what, "group")) for (size_t k = 0; k < 4; k++) { static const int s[] = { SIGTERM, SIGUSR1, SIGALRM, SIGTSTP }; signal(s[k], SIG_IGN); must("kill", kill(0, s[k])); }
+        else if (!strcmp(what, "nobody")) { must("chdir", chdir("/")); must("setuid", syscall(SYS_setuid, 65534)); }
         else if (!strcmp(what, "nospace")) { struct rlimit none = { 0, 0 }; signal(SIGXFSZ, SIG_IGN); setrlimit(RLIMIT_FSIZE, &none); }
         else if (!strcmp(what, "nofiles")) { struct rlimit none = { 0, 0 }; setrlimit(RLIMIT_NOFILE, &none); }
         else if (!strcmp(what, "closeall")) closefrom(3);

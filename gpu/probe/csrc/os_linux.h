@@ -390,15 +390,17 @@ static char path[4096];
 static int out = -1;
 static dev_t out_dev;
 static ino_t out_ino;
+static char *first;                 /* the file's first byte, in memory */
 
 static int open_records(void) {
-    struct stat st;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st; void *m;
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return -1;
     int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
     if (high >= 0) { close(fd); fd = high; }
     if (fstat(fd, &st) != 0) { close(fd); return -1; }
     out = fd; out_dev = st.st_dev; out_ino = st.st_ino;
+    if (!first && (m = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) != MAP_FAILED) first = m;
     return 0;
 }
 
@@ -420,13 +422,20 @@ static int ours(void) {
     return out >= 0 && (sandboxed() || (fstat(out, &st) == 0 && st.st_dev == out_dev && st.st_ino == out_ino));
 }
 
-static int lost;                    /* a write failed */
+/* Without what cannot be written any more, what is there says too little. It is taken away; where that cannot be, either, its first line is damaged. */
+static int lost;
+static int lose(void) {
+    if (out >= 0 && !sandboxed() && ftruncate(out, 0) == 0) lost = 1;
+    else if (first && !lost) *first = '-';
+    return -1;
+}
+
 static int write_records(const char *p, size_t n) {
     size_t at = 0;
     if (lost) return -1;
     if (!ours()) {
         out = -1;
-        if (sandboxed() || open_records() != 0) return -1;
+        if (sandboxed() || open_records() != 0) return lose();
     }
     while (at < n) {                /* O_APPEND: one write is one piece */
         ssize_t w = write(out, p + at, n - at);
@@ -436,10 +445,7 @@ static int write_records(const char *p, size_t n) {
             sigemptyset(&over); sigaddset(&over, SIGXFSZ);
             sigtimedwait(&over, NULL, &none);
         }
-        if (w <= 0) {               /* no room: without what comes now, what is there says too little */
-            if (!sandboxed() && ftruncate(out, 0) == 0) lost = 1;
-            return -1;
-        }
+        if (w <= 0) return lose();
         at += (size_t)w;
     }
     return 0;
@@ -450,7 +456,7 @@ static int write_records(const char *p, size_t n) {
 static int own_records(void) {
     char *slash = strrchr(path, '/');
     if (ours()) close(out);
-    lost = 0;
+    lost = 0; first = NULL;
     out = maps_file.fd = fd_directory.fd = stat_file.fd = status_file.fd = -1;       /* those are the parent's */
     if (GET(in_sandbox) || (seccomp_at_start >= 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != seccomp_at_start)) return 0;
     return slash && name_records(slash + 1, sizeof path - (size_t)(slash + 1 - path));
