@@ -267,6 +267,10 @@ func TestJudge(t *testing.T) {
 		{"a child of it ended as it was to", fork(3), func(e *Evidence) { e.Exit.Code = 3 }, Unproved, "ended with status 3, expected was 0"},
 		{"a child of it ended in no orderly way", fork(0), func(e *Evidence) { e.Processes[0].End = nil }, Unproved, "did not end in an orderly way"},
 		{"how a child of it ended is not known", fork(0), func(e *Evidence) { e.Processes[0].End.Status = nil }, Unproved, "failed is not known"},
+		{"a kernel faulted: CUPTI has no times of it", other, func(e *Evidence) {
+			e.Processes[0].End.Untimed, e.Processes[0].End.Accepted = 2, 5
+			e.Processes[0].Refused = []probe.Refusal{{RC: 700, Kind: probe.Waits, Function: "cuCtxSynchronize"}}
+		}, Unproved, "the kernel failed: cuCtxSynchronize answered CUDA error 700"},
 		{"CUPTI could not collect the times", other, func(e *Evidence) { e.Processes[0].End.Untimed, e.Processes[0].End.Accepted = 2, 5 }, Unproved, "of 2 launches CUPTI could not collect the times"},
 		{"opened, with a heartbeat", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End, e.Watch.Nodes = nil, &probe.End{}, []string{"/dev/nvidia0", "/dev/nvidiactl"}
@@ -555,8 +559,8 @@ func TestWaits(t *testing.T) {
 		t.Errorf("%s %d %q", v.Kind, v.Launches, v.Notes)
 	}
 	e.Processes[0].Waits[0].Probe = false
-	if v := Judge(e, Rules{}); v.Kind != Proved || !strings.HasSuffix(v.Lines[0], "and waited for it by cuCtxSynchronize") {
-		t.Errorf("which wait it was is not told: %s %q", v.Kind, v.Lines)
+	if v := Judge(e, Rules{}); v.Kind != Proved || !strings.HasSuffix(v.Lines[0], "waited for by its own cuCtxSynchronize") {
+		t.Errorf("which wait it was is not said: %s %q", v.Kind, v.Lines)
 	}
 }
 

@@ -22,7 +22,7 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case s.matched > 0:
 		out = append(out, fmt.Sprintf(
 			"ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal))+
-			prefixed(", and waited for it by ", s.waitedBy))
+			prefixed(", waited for by its own ", s.waitedBy))
 	case s.unwaited > 0:
 		out = append(out, fmt.Sprintf("ran: %s of %s, for which nothing waited", launchesText(s.unwaited), shown(s.kernels, true)))
 	case s.launches > 0 && s.uncounted > 0:

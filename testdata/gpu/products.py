@@ -96,7 +96,7 @@ def main():
         while True: print(what, (a @ a).sum().item(), flush=True); time.sleep(0.1)
     elif fw == "subproc":
         import subprocess
-        subprocess.run([sys.executable, "products.py", "torch-f32"], check=True)
+        subprocess.run([sys.executable, sys.argv[0], "torch-f32"], check=True)
     elif fw == "many":
         import time, torch
         a = torch.ones(64, 64, device="cuda"); a @ a; torch.cuda.synchronize(); t = time.time()

@@ -58,7 +58,7 @@ func checkOnly(s *session.Session, j featurecheck.Judged) (tools.Tools, error) {
 		return t, err
 	}
 	t.Delta = nvcc.CheckEnvironment(m.Host, root, j.Graph.Places.TargetDirectory)
-	t.Delta.Add(buildenv.Set, "CUDA_LIBRARY_PATH", root, "find_cuda_helper knows a toolkit elsewhere by nothing else")
+	t.Delta.Add(buildenv.Set, "CUDA_LIBRARY_PATH", root, "find_cuda_helper finds a toolkit outside of /usr/local by this variable alone")
 	t.Env = m.Host.Apply(m.Host.Env, t.Delta)
 	t.Cargo, t.ExportFrom, t.Exported = j.Tool.With(t.Env), m.Host.Env, t.Delta
 	t.Line = s.Line.WithDirectories(t.Env.Get("CARGO_TARGET_DIR"))
