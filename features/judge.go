@@ -54,7 +54,7 @@ type judge struct {
 
 func newJudge(f *Facts) *judge {
 	j := &judge{Facts: f, ask: manifest.ParseRequest(f.Input.Request),
-		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
+		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Units: []ScriptUnit{}},
 		ways: map[*manifest.Package]*rootJudge{}}
 	return j
 }
@@ -97,7 +97,10 @@ func (j *judge) root(r *graph.Root) {
 			continue
 		}
 		if st, listed := j.state(i, out.Asked, i == r.Node); listed {
-			st.Anyway = st.On && i != r.Node && !k.turnedOn(i)
+			if st.On && i != r.Node {
+				st.Steps = k.chainTo(i)
+				st.Anyway = st.Steps == nil
+			}
 			out.Crates = append(out.Crates, st)
 		}
 		out.Reached = out.Reached || j.CUDAOn(i)
@@ -111,11 +114,6 @@ func (j *judge) root(r *graph.Root) {
 		out.Other = title(g.backend)
 		for _, c := range g.off {
 			out.OtherOff = append(out.OtherOff, k.name(c.node))
-		}
-	}
-	for _, w := range k.paths() {
-		if !slices.ContainsFunc(j.out.Paths, func(o graph.Why) bool { return fmt.Sprintf("%#v", o) == fmt.Sprintf("%#v", w) }) {
-			j.out.Paths = append(j.out.Paths, w)
 		}
 	}
 	j.out.Roots = append(j.out.Roots, out)

@@ -14,7 +14,6 @@ type Reach struct {
 	Via      string           `json:"via"`               // unit graph, manifests, or unknown
 	Unknown  string           `json:"unknown,omitempty"` // why cargo gives no unit graph: needs are those that manifests show
 	Roots    []Root           `json:"roots"`
-	Paths    []graph.Why      `json:"paths"`
 	Findings []Finding        `json:"findings"`
 	Stops    bool             `json:"stops"` // exit 10 unless the user goes on anyhow
 	Needs    Needs            `json:"needs"`
@@ -93,7 +92,9 @@ type CrateState struct {
 	Features []string `json:"features"`
 	On       bool     `json:"on"`
 	Also     []string `json:"also,omitempty"` // GPUs that are on besides backend: wgpu, rocm, vulkan, metal
-	Anyway   bool     `json:"-"`              // on, but not by what was requested
+	// how the request turns it on, if it does
+	Steps  []graph.Step `json:"steps,omitempty"`
+	Anyway bool         `json:"-"` // on, but not by what was requested
 }
 
 // Needs is what the linked crates and their build scripts ask of the machine.

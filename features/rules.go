@@ -184,8 +184,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 	}
 	k.request = k.Closure(k.r, start...)
 	for _, f := range n.Features { // asked for under another name: accelerated = ["candle-core/cuda"]
-		if len(k.asked) == 0 && k.pkg != nil && slices.Contains(k.ask.Plain, f) &&
-			k.path(graph.Feature{Node: k.r.Node, Name: f}).Reached {
+		if len(k.asked) == 0 && k.pkg != nil && slices.Contains(k.ask.Plain, f) && k.leads(graph.Feature{Node: k.r.Node, Name: f}) {
 			k.asked = append(k.asked, f)
 		}
 	}
@@ -679,46 +678,6 @@ func (k *rootJudge) byLibrary() {
 		k.name(k.r.Linked[k.loadDynamic()])))
 }
 
-// paths lists for each feature that was asked for by which edges it turned a GPU crate on, or where it ends.
-func (k *rootJudge) paths() (out []graph.Why) {
-	for _, f := range manifest.Union(k.asked, k.ask.Plain, k.qualified) {
-		from, always := graph.Feature{Node: k.r.Node, Name: f}, slices.Contains(k.asked, f) // else under another name: flash-attn
-		if pkg, name, qualified := strings.Cut(f, "/"); qualified {
-			from, always = graph.Feature{Node: k.dependency(pkg), Name: name}, true
-		}
-		if w := k.path(from); always || w.Reached {
-			w.Root, w.Feature = k.Nodes[k.r.Node].Name, f
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// path follows one feature to the nearest carrier of GPU code, else to the farthest gated crate that is on.
-func (k *rootJudge) path(from graph.Feature) graph.Why {
-	c := k.Closure(k.r, from)
-	w := graph.Why{Steps: []string{k.Nodes[from.Node].Name + "/" + from.Name}, End: "it enables no GPU crate"}
-	for _, f := range c.Features() {
-		crate, chain := k.Crate(f.Node), c.Chain(f)
-		if crate == nil || f.Node == k.r.Node && f.Name == "" {
-			continue
-		}
-		carrier := crate.Role == catalog.Carrier && crate.Backend != ""
-		gated := crate.CUDA() && slices.Contains(crate.CUDAFeatures, f.Name) || crate.Backends[f.Name] != ""
-		if !carrier && !(gated && (!w.Reached || len(chain) > len(w.Steps))) {
-			continue
-		}
-		w.Steps, w.Reached, w.End = nil, true, ""
-		for _, s := range chain {
-			w.Steps = append(w.Steps, s.Text)
-		}
-		if carrier {
-			break
-		}
-	}
-	return w
-}
-
 // finding is about a feature of the root's package.
 func (k *rootJudge) finding(id, feature, format string, a ...any) Finding {
 	f := newFinding(id, format, a...)
@@ -765,12 +724,28 @@ func title(backend string) string {
 	return cmp.Or(names[backend], "a GPU")
 }
 
-// turnedOn reports whether the request turned a linked node on: as a GPU crate of any backend, or where it is none, anything in it.
-func (k *rootJudge) turnedOn(i int) bool {
+// leads reports whether a feature turns CUDA code on, of a crate that has no feature for it or by one of those.
+func (k *rootJudge) leads(from graph.Feature) bool {
+	closure := k.Closure(k.r, from)
+	return slices.ContainsFunc(k.crates(manifest.CUDA), func(c gpuCrate) bool { return c.node != k.r.Node && c.by(closure) })
+}
+
+// chainTo is how the request turned a linked node on, as a GPU crate of any backend, or where it is none, anything in it; nil where the
+// request did not.
+func (k *rootJudge) chainTo(i int) []graph.Step {
 	for _, b := range []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal} {
-		if c, is := k.crate(i, b); is && c.on && c.by(k.request) {
-			return true
+		if c, is := k.crate(i, b); is && c.on {
+			for _, f := range c.features() {
+				if k.request.Has(f) {
+					return k.request.Chain(f)
+				}
+			}
 		}
 	}
-	return slices.ContainsFunc(k.request.Features(), func(f graph.Feature) bool { return f.Node == i && k.Crate(i) == nil })
+	for _, f := range k.request.Features() {
+		if f.Node == i && k.Crate(i) == nil {
+			return k.request.Chain(f)
+		}
+	}
+	return nil
 }

@@ -259,20 +259,3 @@ func (v *View) Way(r *Root, to int) []int {
 	}
 	return nil
 }
-
-// Why is the chain of edges by which a feature turned a GPU crate on, or where it ends.
-type Why struct {
-	Root    string   `json:"root"`
-	Feature string   `json:"feature"`
-	Steps   []string `json:"steps"` // app/cuda, candle-core/cuda, cudarc
-	Reached bool     `json:"reached"`
-	End     string   `json:"end,omitempty"` // why it ends there
-}
-
-func (w Why) String() string {
-	line := strings.Join(w.Steps, " → ")
-	if !w.Reached && w.End != "" {
-		line += " ends: " + w.End
-	}
-	return line
-}

@@ -91,11 +91,6 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	}
 	if o.Results.JSON == nil {
 		lines := report.ReachLines(j.Answer, a.Shell.Verbose)
-		if a.Shell.Verbose {
-			for _, w := range j.Answer.Paths {
-				lines = append(lines, w.String())
-			}
-		}
 		if err := a.Shell.Print(strings.Join(append(lines, ""), "\n")); err != nil {
 			return err
 		}

@@ -49,12 +49,11 @@ type told struct {
 			On       bool     `json:"on"`
 			Also     []string `json:"also"`
 			Features []string `json:"features"`
+			Steps    []struct {
+				Text string `json:"text"`
+			} `json:"steps"`
 		} `json:"crates"`
 	} `json:"roots"`
-	Paths []struct {
-		Steps []string `json:"steps"`
-		End   string   `json:"end"`
-	} `json:"paths"`
 	Needs struct {
 		Because []struct{ Need, Crate string } `json:"because"`
 		Run     []struct{ Need, Crate string } `json:"run"`
@@ -161,10 +160,13 @@ func summary(s told, code int) string {
 		for _, c := range r.Crates {
 			fmt.Fprintf(&b, "  %-4s %s %s: %s: %s\n", map[bool]string{true: "on", false: "off"}[c.On], c.Name, c.Version, strings.Join(append([]string{c.Backend}, c.Also...), "+"),
 				strings.Join(c.Features, " "))
+			for i, s := range c.Steps {
+				fmt.Fprintf(&b, "%s%s", map[bool]string{true: "       by ", false: " → "}[i == 0], s.Text)
+			}
+			if len(c.Steps) > 0 {
+				b.WriteString("\n")
+			}
 		}
-	}
-	for _, p := range s.Paths {
-		fmt.Fprintf(&b, "path  %s %s\n", strings.Join(p.Steps, " → "), p.End)
 	}
 	for _, n := range s.Needs.Because {
 		fmt.Fprintf(&b, "build %s: %s\n", n.Need, n.Crate)

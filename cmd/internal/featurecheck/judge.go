@@ -18,7 +18,6 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/edit"
-	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -94,7 +93,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	}
 	if edges := suspected(ctx, s, err); o.Edges && slices.ContainsFunc(edges, isRefused) {
 		return Judged{Session: s, Answer: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
-			Roots: []features.Root{}, Paths: []graph.Why{}, Units: []features.ScriptUnit{}}}, nil
+			Roots: []features.Root{}, Units: []features.ScriptUnit{}}}, nil
 	}
 	return Judged{}, WithMissingFeature(ctx, s, err)
 }

@@ -137,9 +137,6 @@ func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.J
 	for _, line := range report.ReachLines(answer, shell.Verbose) {
 		shell.Status("Resolving", "%s", line)
 	}
-	for _, w := range answer.Paths {
-		shell.Detail("%s", w)
-	}
 	list := judged.Shown(shell.Verbose)
 	long := slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Brief != "" && !shell.Verbose }) // its hint names the command
 	if answer.Stops && !c.Options.AllowUnreached && !long && judged.Fixable() {
