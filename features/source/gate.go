@@ -25,8 +25,7 @@ type Reader struct {
 	calls map[string]scriptText
 	plain map[string]*string // files without comments; nil: one cannot be read
 
-	listed   map[string]map[string]bool // see list
-	programs map[string]string          // see ownPrograms
+	listed map[string]map[string]bool // see list
 }
 
 // sourceText is one file of a package: its path below the package, with slashes, and its text.

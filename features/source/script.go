@@ -147,50 +147,25 @@ var (
 	rustName = lazyregexp.New(`[A-Za-z_]\w*`)
 )
 
-// usedItems answers what of a library's files a text leads to: the items that it names, those that they name, and so on. Names are not
-// resolved, so that too much is taken rather than too little.
-func usedItems(text string, library []part) []part {
-	type piece struct {
-		at   int // of library
-		text string
-	}
-	items := map[string][]piece{}
-	for at, p := range library {
-		heads := rustItem.FindAllStringSubmatchIndex(p.text, -1)
-		for i, head := range heads {
-			end := len(p.text)
-			if i+1 < len(heads) {
-				end = heads[i+1][0]
-			}
+// usedItems answers the items of a library's files that a text leads to: those that it names, those that they name, and so on. Names are
+// not resolved, so that too much is taken rather than too little.
+func usedItems(text string, library []part) (out []part) {
+	items := map[string][]part{}
+	for _, p := range library {
+		end := len(p.text)
+		for _, head := range slices.Backward(rustItem.FindAllStringSubmatchIndex(p.text, -1)) {
 			name := p.text[head[2]:head[3]]
-			items[name] = append(items[name], piece{at, p.text[head[0]:end]})
+			items[name] = append(items[name], part{p.file, p.text[head[0]:end] + "\n"})
+			end = head[0]
 		}
 	}
 	delete(items, "main")
-	used := make([]string, len(library))
-	queue := []string{text}
-	for len(queue) > 0 {
-		names := rustName.FindAllString(queue[0], -1)
-		queue = queue[1:]
-		for _, name := range names {
+	for queue := []string{text}; len(queue) > 0; queue = queue[1:] {
+		for _, name := range rustName.FindAllString(queue[0], -1) {
 			for _, p := range items[name] {
-				if used[p.at] == "" { // what comes before the first item: what the file uses
-					head := library[p.at].text
-					if at := rustItem.FindStringIndex(head); at != nil {
-						head = head[:at[0]]
-					}
-					used[p.at] = head + "\n"
-				}
-				used[p.at] += p.text + "\n"
-				queue = append(queue, p.text)
+				out, queue = append(out, p), append(queue, p.text)
 			}
 			delete(items, name)
-		}
-	}
-	var out []part
-	for at, text := range used {
-		if text != "" {
-			out = append(out, part{library[at].file, text})
 		}
 	}
 	return out
@@ -251,29 +226,16 @@ func (r *Reader) list(dir string) map[string]bool {
 
 // find looks for a file or directory by its name below a directory.
 func (r *Reader) find(dir, name string) (path string, isDir, ok bool) {
-	path, isDir = dir, true
-	for step := range strings.SplitSeq(name, "/") {
-		switch {
-		case !isDir:
-			return "", false, false
-		case step == ".":
-		case step == "..":
-			path = r.h.Dir(path)
-		default:
-			if isDir, ok = r.list(path)[step]; !ok {
-				return "", false, false
-			}
-			path = r.h.Join(path, step)
-		}
-	}
-	return path, isDir, path != dir
+	path = r.h.Join(dir, name)
+	isDir, ok = r.list(r.h.Dir(path))[r.h.Base(path)]
+	return path, isDir, ok && path != dir
 }
 
 // called lists what is named by what runs: a build script, helper crates, and the scripts, makefiles and modules that they name in turn. A
 // name is looked for in the package, in each directory that was named, where the file that names it is, and as a program of the user's own
 // on PATH. What can run itself has its text. dirs are the directories.
 func (r *Reader) called(parts []part, dir string, helpers []string) (out []part, dirs []string) {
-	queue, seen := slices.Clone(parts), map[string]bool{}
+	queue, seen, programs := slices.Clone(parts), map[string]bool{}, r.ownPath()
 	for _, p := range parts {
 		seen[p.file] = true
 	}
@@ -307,6 +269,11 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 		if named[".."] { // root.join("..").join("shared")
 			bases = append(bases, r.h.Dir(dir))
 		}
+		if slices.Contains(makefiles, r.h.Base(p.file)) || runsMake.MatchString(p.text) {
+			for _, name := range makefiles {
+				named[name] = true
+			}
+		}
 		bases = append(bases, dirs...)
 		for at := 0; at < len(bases); at++ { // a file may be in a directory that is named after it
 			for _, name := range slices.Sorted(maps.Keys(named)) {
@@ -320,18 +287,10 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 				}
 			}
 		}
-		for name := range named {
-			if path := r.ownPrograms()[name]; path != "" && !seen[path] {
-				seen[path] = true
-				queue = append(queue, part{file: path})
-			}
-		}
-		if slices.Contains(makefiles, r.h.Base(p.file)) || runsMake.MatchString(p.text) {
-			for _, base := range bases {
-				for _, name := range makefiles {
-					if _, there := r.list(base)[name]; there {
-						read(r.h.Join(base, name))
-					}
+		for _, base := range programs {
+			for name := range named {
+				if path, isDir, found := r.find(base, r.h.Exe(name)); found && !isDir {
+					read(path)
 				}
 			}
 		}
@@ -362,28 +321,14 @@ func Unchanging(h buildenv.Host, path string) bool {
 	return slices.ContainsFunc(places, func(place string) bool { return place != "" && h.Below(path, place) })
 }
 
-// ownPrograms are the programs on PATH that are neither the system's, nor a compiler's, which are inputs of their own.
-func (r *Reader) ownPrograms() map[string]string {
-	if r.programs != nil {
-		return r.programs
-	}
-	r.programs = map[string]string{}
-	for _, dir := range r.h.SplitList(r.h.Env.Get("PATH")) {
-		if !r.h.IsAbs(dir) || Unchanging(r.h, dir) {
-			continue
-		}
-		list := r.list(dir)
-		compilers := slices.ContainsFunc([]string{"nvcc", "rustc", "cargo", "cl"}, func(name string) bool {
-			_, is := list[r.h.Exe(name)]
+// ownPath lists the directories on PATH that are neither the system's, nor a compiler's, which is an input of its own.
+func (r *Reader) ownPath() []string {
+	return slices.DeleteFunc(r.h.SplitList(r.h.Env.Get("PATH")), func(dir string) bool {
+		return !r.h.IsAbs(dir) || Unchanging(r.h, dir) || slices.ContainsFunc([]string{"nvcc", "rustc", "cargo", "cl"}, func(name string) bool {
+			_, is := r.list(dir)[r.h.Exe(name)]
 			return is
 		})
-		for name, isDir := range list {
-			if word := strings.TrimSuffix(name, ".exe"); !isDir && !compilers && r.programs[word] == "" {
-				r.programs[word] = r.h.Join(dir, name)
-			}
-		}
-	}
-	return r.programs
+	})
 }
 
 func CompilesByCC(text string) bool { return strings.Contains(text, "cuda(true)") } // cc::Build::cuda
