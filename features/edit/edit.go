@@ -43,18 +43,7 @@ func (e *Error) Hint() string  { return "write the edge by hand" }
 // quoting and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself.
 // The result has been read again and differs from data in these edges and in nothing else; where that cannot be had, the answer is an
 // *Error.
-func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
-	for _, e := range edits {
-		out, err := e.apply(data)
-		if err != nil {
-			return nil, err
-		}
-		data = out
-	}
-	return data, nil
-}
-
-func (e Edit) apply(data []byte) ([]byte, error) {
+func AddEdges(data []byte, e Edit) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
 		return nil, &Error{e.Manifest, "`" + e.Feature + "` is not edited", why}
 	}

@@ -81,13 +81,6 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 	if err != nil {
 		return Judged{}, err
 	}
-	if !f.options.DryRun {
-		release, err := f.lockManifests(ctx, s)
-		if err != nil {
-			return Judged{}, err
-		}
-		defer release()
-	}
 	for n := 0; n < maxFixes; n++ {
 		list, j, err := f.faults(ctx, line, s)
 		fault := f.next(s.Project, list)
@@ -110,9 +103,6 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 			default:
 				fix.Why = unhelpful(now, *fault)
 			}
-			if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && fault.ID == features.IDRefused && stillRefused(s, refused) {
-				fix.Why = "" // another entry is wrong, too: its turn comes
-			}
 			if fix.Outcome = Kept; fix.Why != "" {
 				fix.Outcome = Refused
 				if err := undo(); err != nil {
@@ -134,8 +124,8 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 	return Open(ctx, f.machine, line, Options{Strict: f.options.Strict, lint: f.options.Lint})
 }
 
-// faults are those of a build as it is now. Where cargo refuses it, they are the edges that it refuses, or what a build without the
-// features lacks that nobody declares.
+// faults are those of a build as it is now. Where cargo refuses it, they are the edges that it refuses, which only together help, or what
+// a build without the features lacks that nobody declares.
 func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session) ([]features.Finding, Judged, error) {
 	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, Write: !f.options.DryRun, lint: f.options.Lint})
 	if err == nil {
@@ -144,7 +134,12 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 	if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
 		return nil, j, err
 	}
-	return suspected(ctx, s, err), j, err
+	list := suspected(ctx, s, err)
+	for len(list) > 1 && isRefused(list[1]) {
+		list[0].Edits = slices.Concat(list[0].Edits, list[1].Edits)
+		list = slices.Delete(list, 1, 2)
+	}
+	return list, j, err
 }
 
 // next is the first finding that edges of this workspace fix and that was not tried.
@@ -155,34 +150,6 @@ func (f *Fixer) next(p *manifest.Project, list []features.Finding) *features.Fin
 		}
 	}
 	return nil
-}
-
-// stillRefused reports whether cargo's refusal is about another entry that RefusedEdges knows.
-func stillRefused(s *session.Session, refused *cargo.RefusedError) bool {
-	fresh, err := session.Open(s.Machine, s.Line)
-	return err == nil && refused != nil && slices.ContainsFunc(fresh.Project.Members, func(m *manifest.Package) bool {
-		return len(features.RefusedEdges(fresh.Project, m, "")) > 0
-	})
-}
-
-// lockManifests keeps a second gpubuild from fixing the same workspace, and removes what a killed one left next to the manifests.
-func (f *Fixer) lockManifests(ctx context.Context, s *session.Session) (release func(), err error) {
-	m := f.machine
-	dir := m.Host.Join(m.CacheDir, "locks")
-	if err := cache.Make(dir); err != nil {
-		return nil, err
-	}
-	free, err := cache.Lock(ctx, m.Host.Join(dir, "fix-"+cache.Name(m.Host.Real(s.Project.Root))), func(holder string) {
-		m.Shell.Status("Blocking", "waiting for another gpubuild that fixes these manifests (%s)", holder)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		if err := free(); err != nil {
-			m.Shell.Warning("lock of the manifests: %v", err)
-		}
-	}, nil
 }
 
 // diffName is a manifest's path below the workspace root, with slashes, as patch and git apply take it there.
