@@ -6,9 +6,7 @@ import (
 )
 
 func TestBackends(t *testing.T) {
-	on := func(backend string, also ...string) CrateState {
-		return CrateState{Backend: backend, Also: also, On: true}
-	}
+	on := func(backend string) CrateState { return CrateState{Backend: backend, On: true} }
 	for _, tt := range []struct {
 		story  string
 		root   Root
@@ -19,7 +17,7 @@ func TestBackends(t *testing.T) {
 		{"off", Root{Crates: []CrateState{{Backend: "wgpu"}}}, []string{"cpu"}, false},
 		{"wgpu", Root{Crates: []CrateState{on("own"), on("wgpu"), on("vulkan")}}, []string{"vulkan", "wgpu"}, true},
 		{"ash alone", Root{Crates: []CrateState{on("vulkan")}}, []string{"vulkan"}, true},
-		{"both", Root{Reached: true, Crates: []CrateState{on("cuda", "wgpu")}}, []string{"cuda", "wgpu"}, false},
+		{"both", Root{Reached: true, Crates: []CrateState{on("cuda,wgpu")}}, []string{"cuda", "wgpu"}, false},
 		{"wgpu where cuda is requested", Root{Asked: []string{"cuda"}, Crates: []CrateState{on("wgpu")}}, []string{"wgpu"}, false},
 		{"several of burn", Root{Crates: []CrateState{on("rocm,wgpu")}}, []string{"rocm", "wgpu"}, true},
 	} {

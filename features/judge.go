@@ -146,19 +146,16 @@ func (j *judge) state(i int, asked []string, root bool) (st CrateState, listed b
 		}
 		return st, listed
 	}
-	st.Backend, st.Role, st.On = c.Backend, c.Role, c.On(n.Features)
-	other := c.Other(n.Features)
-	if !c.CUDA() && c.Role == catalog.Carrier {
-		gate := c.CarrierFeatures
-		if other = []string{c.Backend}; len(gate) > 0 && j.Declares(i, gate[0]) && !catalog.Overlap(gate, n.Features) {
-			other, st.On = nil, false
-		}
-	}
+	st.Backend, st.Role, st.On = c.Backend, c.Role, c.On(n.Features) && c.Role != catalog.Carrier
+	on, gate := c.Other(n.Features), c.CarrierFeatures
 	switch {
-	case len(other) > 0 && st.On && c.CUDA():
-		st.Also = other
-	case len(other) > 0:
-		st.Backend, st.On = strings.Join(other, ","), true
+	case c.CUDA() && c.On(n.Features):
+		on = append([]string{c.Backend}, on...)
+	case c.Role == catalog.Carrier && (len(gate) == 0 || !j.Declares(i, gate[0]) || catalog.Overlap(gate, n.Features)):
+		on = []string{c.Backend}
+	}
+	if len(on) > 0 {
+		st.Backend, st.On = strings.Join(on, ","), true
 	}
 	return st, c.Role != catalog.Helper && (c.Role != catalog.FalseFriend || slices.Contains(n.Features, "cuda"))
 }

@@ -51,7 +51,7 @@ func (a *Reach) UsesVulkan() bool {
 func (r Root) Backends() []string {
 	var on []string
 	for _, c := range r.Crates {
-		for _, b := range append(strings.Split(c.Backend, ","), c.Also...) {
+		for b := range strings.SplitSeq(c.Backend, ",") {
 			if c.On && !slices.Contains([]string{"", "own", "unknown", "none", "libtorch"}, b) && !slices.Contains(on, b) {
 				on = append(on, b)
 			}
@@ -86,12 +86,12 @@ type CrateState struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	PkgID   string `json:"pkg_id,omitempty"`
-	// cuda, wgpu, rocm, libtorch, none; "own" for the user's packages, "unknown" for crates outside the catalog
+	// cuda, wgpu, rocm, libtorch, none; several with commas where several are on; "own" for the user's packages, "unknown" for crates
+	// outside the catalog
 	Backend  string   `json:"backend"`
 	Role     string   `json:"role,omitempty"`
 	Features []string `json:"features"`
 	On       bool     `json:"on"`
-	Also     []string `json:"also,omitempty"` // GPUs that are on besides backend: wgpu, rocm, vulkan, metal
 	// how the request turns it on, if it does
 	Steps  []graph.Step `json:"steps,omitempty"`
 	Anyway bool         `json:"-"` // on, but not by what was requested

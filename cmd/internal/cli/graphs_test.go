@@ -47,7 +47,6 @@ type told struct {
 			Version  string   `json:"version"`
 			Backend  string   `json:"backend"`
 			On       bool     `json:"on"`
-			Also     []string `json:"also"`
 			Features []string `json:"features"`
 			Steps    []struct {
 				Text string `json:"text"`
@@ -158,7 +157,7 @@ func summary(s told, code int) string {
 	for _, r := range s.Roots {
 		fmt.Fprintf(&b, "%s asked [%s] reached %v\n", r.Package, strings.Join(r.Asked, " "), r.Reached)
 		for _, c := range r.Crates {
-			fmt.Fprintf(&b, "  %-4s %s %s: %s: %s\n", map[bool]string{true: "on", false: "off"}[c.On], c.Name, c.Version, strings.Join(append([]string{c.Backend}, c.Also...), "+"),
+			fmt.Fprintf(&b, "  %-4s %s %s: %s: %s\n", map[bool]string{true: "on", false: "off"}[c.On], c.Name, c.Version, strings.ReplaceAll(c.Backend, ",", "+"),
 				strings.Join(c.Features, " "))
 			for i, s := range c.Steps {
 				fmt.Fprintf(&b, "%s%s", map[bool]string{true: "       by ", false: " → "}[i == 0], s.Text)

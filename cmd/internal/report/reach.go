@@ -103,7 +103,7 @@ func onOff(r features.Root, backends bool) (on, anyway, off []string) {
 		case c.Backend == "own":
 		case c.On && c.Backend != "none":
 			if backends && c.Backend != "unknown" {
-				name += " (" + strings.Join(append(strings.Split(c.Backend, ","), c.Also...), ", ") + ")"
+				name += " (" + strings.ReplaceAll(c.Backend, ",", ", ") + ")"
 			}
 			if c.Anyway {
 				anyway = append(anyway, name)
