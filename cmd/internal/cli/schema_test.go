@@ -11,7 +11,9 @@ import (
 	"go/token"
 	"io"
 	"maps"
+	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -21,7 +23,7 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cli"
@@ -361,16 +363,33 @@ func validate(data []byte) error {
 	return validateBy(m[1], data)
 }
 
+// validateBy uses a library that does nothing at the start of a process: this binary is also the gpubuild of the scripts, which start it a
+// thousand times, and package report's compiles its metaschemas in 4 ms.
 func validateBy(name string, data []byte) error {
-	s, err := jsonschema.NewCompiler().Compile(schemaFile(name))
+	read := func(name string) (*jsonschema.Schema, error) {
+		text, err := os.ReadFile(schemaFile(name))
+		if err != nil {
+			return nil, err
+		}
+		s := &jsonschema.Schema{}
+		return s, json.Unmarshal(text, s)
+	}
+	s, err := read(name)
 	if err != nil {
 		return err
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	beside := func(at *url.URL) (*jsonschema.Schema, error) {
+		return read(strings.TrimSuffix(path.Base(at.Path), ".schema.json"))
+	}
+	resolved, err := s.Resolve(&jsonschema.ResolveOptions{BaseURI: "file:///schema/", Loader: beside})
 	if err != nil {
 		return err
 	}
-	return s.Validate(v)
+	var v any
+	if err := json.Unmarshal(data, &v); err != nil {
+		return err
+	}
+	return resolved.Validate(v)
 }
 
 // TestAnswersKeepToTheirSchemas: answers of verbs that need no project, and those that the renderers' golden files hold. Scripts check the

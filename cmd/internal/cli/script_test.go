@@ -23,7 +23,12 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/cli"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/nvcc"
 )
@@ -405,7 +410,23 @@ func standinLibraries() (string, error) {
 	return standin.dir, standin.err
 }
 
-// buildStandin puts the stand-in driver and CUPTI into ./standin, and the stand-in nvidia-smi into ./standin-smi.
+// builtProbe compiles the probe, once: a cache that holds nothing else.
+var builtProbe = sync.OnceValues(func() (string, error) {
+	from, err := standinLibraries()
+	if err != nil {
+		return "", err
+	}
+	h, err := local.Host()
+	if err != nil {
+		return "", err
+	}
+	dir, compiler := filepath.Join(from, "cache"), proof.ProbeCompiler(context.Background(), &session.Machine{Host: h, Runner: proc.Runner{}})
+	_, err = probe.Build(context.Background(), h, proc.Runner{}, dir, compiler, probe.CUDA)
+	return dir, err
+})
+
+// buildStandin puts the stand-in driver and CUPTI into ./standin, the stand-in nvidia-smi into ./standin-smi, and the probe into the cache: a
+// script that has another compiler, or another cache, compiles it.
 func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
 	from, err := standinLibraries()
 	ts.Check(err)
@@ -416,6 +437,9 @@ func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Check(os.WriteFile(filepath.Join(ts.MkAbs(dir), lib), data, 0o755))
 	}
 	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("standin"), "node"), nil, 0o644))
+	built, err := builtProbe()
+	ts.Check(err)
+	ts.Check(os.CopyFS(ts.Getenv("GPUBUILD_CACHE"), os.DirFS(built)))
 }
 
 func pathWithout(path string, programs []string) string {
