@@ -217,7 +217,8 @@ func TestNothingOfARepositoryRuns(t *testing.T) {
 			for _, verb := range verbs {
 				c := exec.Command(program, verb...)
 				c.Dir = app
-				path := filepath.Join(top, "bin") + ":" + filepath.Join(user, "bin") + ":" + os.Getenv("PATH")
+				// a cargo that no proxy of rustup's started looks for rustc on the PATH of an [env] table (SECURITY.md)
+				path := filepath.Join(top, "bin") + ":" + filepath.Join(user, "bin") + ":" + userPATH
 				for _, e := range os.Environ() {
 					if name, _, _ := strings.Cut(e, "="); !strings.HasPrefix(name, "CUDA") && !strings.HasPrefix(name,
 						"NVCC") && name != "CC" && name != "CXX" {
