@@ -30,12 +30,15 @@ type Kind string
 const (
 	Cause       Kind = "cause"       // explains the failure by itself
 	Consequence Kind = "consequence" // follows from something that the log may name elsewhere
+	General     Kind = "general"     // what a tool says is missing or refused; of use where no other rule knows the failure
 	Umbrella    Kind = "umbrella"    // says only that a part failed
 	Note        Kind = "note"        // stands in the logs of good builds, too
 	Silent      Kind = "silent"      // leaves no text
 )
 
-func (k Kind) order() int { return slices.Index([]Kind{Cause, Consequence, Umbrella, Note, Silent}, k) }
+func (k Kind) order() int {
+	return slices.Index([]Kind{Cause, Consequence, General, Umbrella, Note, Silent}, k)
+}
 
 // minLiteral is the shortest literal text that brings a line to be looked at.
 const minLiteral = 6
@@ -46,10 +49,7 @@ type Rule struct {
 	Kind     Kind     `toml:"kind" json:"kind"`
 	Stage    string   `toml:"stage" json:"stage"` // locate, configure, compile-host, compile-nvcc, link, load, run, silent-cpu, stale
 	On       []string `toml:"on" json:"-"`
-	Confirm  string   `toml:"confirm" json:"-"`
-	Near     string   `toml:"near" json:"-"`
-	Not      string   `toml:"not" json:"-"`
-	NotNear  string   `toml:"not-near" json:"-"`
+	Of       string   `toml:"of" json:"-"`
 	Codes    []string `toml:"codes" json:"codes,omitempty"`
 	Cause    string   `toml:"cause" json:"cause"`
 	Fix      string   `toml:"fix" json:"fix"`
@@ -59,7 +59,20 @@ type Rule struct {
 	Source   []string `toml:"source" json:"source"`
 	Examples []string `toml:"examples" json:"-"`
 
-	confirm, near, not, notNear *regexp.Regexp
+	Confirm *regexp.Regexp `toml:"confirm" json:"-"`
+	Near    *regexp.Regexp `toml:"near" json:"-"`
+	Not     *regexp.Regexp `toml:"not" json:"-"`
+	NotNear *regexp.Regexp `toml:"not-near" json:"-"`
+
+	owners []*Owner
+}
+
+// Owner is a package or an interface, and how to get it, by the names of its headers, libraries, functions and so on: the kinds of thing
+// that a rule's of names.
+type Owner struct {
+	Is    string                    `toml:"is"`
+	Get   string                    `toml:"get"`
+	Names map[string]*regexp.Regexp `toml:"names"`
 }
 
 // Rules are a table of known failures, ready to search with.
@@ -75,7 +88,8 @@ func ruleError(id, why string) error { return fmt.Errorf("rules.toml: %s: %s", i
 // Parse reads a table of rules.
 func Parse(text string) (*Rules, error) {
 	var file struct {
-		Rule []*Rule `toml:"rule"`
+		Rule  []*Rule  `toml:"rule"`
+		Owner []*Owner `toml:"owner"`
 	}
 	meta, err := toml.Decode(text, &file)
 	if err != nil {
@@ -91,6 +105,7 @@ func Parse(text string) (*Rules, error) {
 			return nil, ruleError(r.ID, "the id is empty or stands twice")
 		}
 		seen[r.ID] = true
+		r.owners = file.Owner
 		if err := r.prepare(); err != nil {
 			return nil, err
 		}
@@ -104,30 +119,17 @@ func (r *Rule) prepare() error {
 		return ruleError(r.ID, fmt.Sprintf("the kind %q is not known", r.Kind))
 	case r.Cause == "" || r.Fix == "" || len(r.Source) == 0:
 		return ruleError(r.ID, "cause, fix and source are needed")
-	case r.Kind == Silent && (len(r.On) > 0 || r.Confirm != ""):
+	case r.Kind == Silent && (len(r.On) > 0 || r.Confirm != nil):
 		return ruleError(r.ID, "what leaves no text has nothing to match")
 	case r.Kind == Silent:
 		return r.checkNames()
-	case len(r.On) == 0 || r.Confirm == "":
+	case len(r.On) == 0 || r.Confirm == nil:
 		return ruleError(r.ID, "on and confirm are needed")
 	}
 	for _, l := range r.On {
 		if len(l) < minLiteral || strings.ContainsAny(l, "\r\n\x1b\x00") {
 			return ruleError(r.ID, fmt.Sprintf("the literal %q is shorter than %d bytes or holds a line's end", l, minLiteral))
 		}
-	}
-	for _, p := range []struct {
-		text string
-		to   **regexp.Regexp
-	}{{r.Confirm, &r.confirm}, {r.Near, &r.near}, {r.Not, &r.not}, {r.NotNear, &r.notNear}} {
-		if p.text == "" {
-			continue
-		}
-		re, err := regexp.Compile(p.text)
-		if err != nil {
-			return ruleError(r.ID, err.Error())
-		}
-		*p.to = re
 	}
 	return r.checkNames()
 }
@@ -189,7 +191,7 @@ type Answer struct {
 
 // Known says whether anything found explains the failure: that a part failed, and notes, do not.
 func (a Answer) Known() bool {
-	return len(a.Found) > 0 && (a.Found[0].Kind == Cause || a.Found[0].Kind == Consequence)
+	return len(a.Found) > 0 && a.Found[0].Kind.order() <= General.order()
 }
 
 func sortFound(found []Found) {

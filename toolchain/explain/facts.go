@@ -45,8 +45,11 @@ var named = lazyregexp.New(`\{([a-z][a-z0-9-]*)\}`)
 // checkNames refuses a {name} that nothing can ever fill in.
 func (r *Rule) checkNames() error {
 	known := factNames
-	if r.confirm != nil {
-		known = append(slices.Clip(known), r.confirm.SubexpNames()...)
+	if r.Confirm != nil {
+		known = append(slices.Clip(known), r.Confirm.SubexpNames()...)
+	}
+	if r.Of != "" {
+		known = append(slices.Clip(known), "is", "get")
 	}
 	for _, text := range slices.Concat([]string{r.Cause, r.Fix, r.Command}, r.Commands, r.Here) {
 		for _, m := range named.FindAllStringSubmatch(text, -1) {

@@ -159,7 +159,7 @@ func TestWrongAnswers(t *testing.T) {
 		{"error: couldn't load codegen backend /app/librustc_codegen_cranelift.so: bad", ""},
 		{"thread 'main' panicked: ModuleNotFound { name: \"wasm\" } in cuda.rs", ""},
 		{"a.hpp(1): error: identifier \"PFN_cuTensorMapEncodeTiled_v12000\" is undefined", ""},
-		{"torch_api.cpp(1): fatal error C1083: Cannot open include file: 'torch/csrc/autograd/engine.h': No such file or directory", "dependency-header-missing"},
+		{"torch_api.cpp(1): fatal error C1083: Cannot open include file: 'torch/csrc/autograd/engine.h': No such file or directory", "header-not-found"},
 		{"nvcc fatal   : 'cudafe++' died due to signal 11", "cicc-crashed"},
 		{"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['libclang", ""}, // cut before .so or .dll
 		{"/usr/lib/gcc-cross/aarch64-linux-gnu/5/../../../../aarch64-linux-gnu/bin/ld: cannot find -lnvrtc", "link-cross-cuda-libraries"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"index/suffixarray"
 	"io"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -232,9 +233,10 @@ func (rs *Rules) search(all []byte, before int) Answer {
 		}
 	}
 	sortFound(a.Found)
-	// A general rule adds nothing to a line that a special one explains.
+	// A general rule adds nothing where a special one knows the failure, or to a line that a special one explains.
+	known := len(a.Found) > 0 && a.Found[0].Kind.order() < General.order()
 	a.Found = slices.DeleteFunc(a.Found, func(f Found) bool {
-		return f.Kind == Consequence && slices.ContainsFunc(a.Found, func(o Found) bool {
+		return f.Kind == General && known || f.Kind == Consequence && slices.ContainsFunc(a.Found, func(o Found) bool {
 			return o.Kind == Cause && o.Line == f.Line && o.Count >= f.Count
 		})
 	})
@@ -256,9 +258,13 @@ func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 		l.from, l.to = max(l.from, places[0]-lineReach), min(l.to, places[0]+lineReach)
 		seenTo = l.to
 		text := plain(t.of(l))
-		m := r.confirm.FindSubmatch(text)
-		if m == nil || r.not != nil && r.not.Match(text) || innocent.Match(text) ||
-			r.near != nil && !r.near.Match(t.near(i)) || r.notNear != nil && r.notNear.Match(t.near(i)) {
+		m := r.Confirm.FindSubmatch(text)
+		if m == nil || r.Not != nil && r.Not.Match(text) || innocent.Match(text) ||
+			r.Near != nil && !r.Near.Match(t.near(i)) || r.NotNear != nil && r.NotNear.Match(t.near(i)) {
+			continue
+		}
+		owned := r.owned(m)
+		if r.Of != "" && owned == nil {
 			continue
 		}
 		if f.Count++; f.Count > 1 {
@@ -268,7 +274,7 @@ func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 		if as := shown.lines[i]; as.to-as.from <= lineReach {
 			f.Text = words(plain(shown.of(as)))
 		}
-		for i, name := range r.confirm.SubexpNames() {
+		for i, name := range r.Confirm.SubexpNames() {
 			if name != "" && len(m[i]) > 0 {
 				if f.Values == nil {
 					f.Values = map[string]string{}
@@ -276,8 +282,22 @@ func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 				f.Values[name] = words(m[i])
 			}
 		}
+		maps.Copy(f.Values, owned)
 	}
 	return f, f.Count > 0
+}
+
+// owned says whose the thing is that a line names, in the first group of confirm that matched and whose name begins so; nil: nobody's.
+func (r *Rule) owned(groups [][]byte) map[string]string {
+	for i, group := range r.Confirm.SubexpNames() {
+		for _, o := range r.owners {
+			if name := o.Names[r.Of]; name != nil && strings.HasPrefix(group, "thing") && len(groups[i]) > 0 && name.Match(groups[i]) {
+				thing := words(groups[i])
+				return map[string]string{"thing": thing, "is": o.Is, "get": strings.ReplaceAll(o.Get, "{thing}", thing)}
+			}
+		}
+	}
+	return nil
 }
 
 // errors are the first lines, from one on, that look like errors, with the lines that complete each.
