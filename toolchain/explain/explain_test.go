@@ -569,3 +569,27 @@ func TestEveryReportedFailure(t *testing.T) {
 		t.Errorf("%d are recognised and %d leave no text", known, silent)
 	}
 }
+
+// TestOwners: what a tool names is looked up; what nobody owns is not claimed, and a general rule is left out where a special one knows.
+func TestOwners(t *testing.T) {
+	rs := table(t)
+	for text, want := range map[string]string{
+		"/usr/bin/ld: cannot find -lssl: No such file or directory":                                                               "library-to-link-not-found: part of OpenSSL",
+		"a.c:1:10: fatal error: mpi.h: No such file or directory":                                                                 "header-not-found: part of MPI",
+		"undefined reference to `vkCreateInstance'":                                                                               "function-not-linked: of the Vulkan SDK",
+		"undefined reference to `my_own_function'":                                                                                "",
+		"a.c:1:10: fatal error: mpi.h: No such file or directory\nerror: rustc 1.60.0 is not supported by the following package:": "rust-too-old: ",
+	} {
+		a := ask(t, rs, text)
+		if want == "" {
+			if a.Known() {
+				t.Errorf("%q: %s", text, a.Found[0].ID)
+			}
+			continue
+		}
+		id, is, _ := strings.Cut(want, ": ")
+		if !a.Known() || a.Found[0].ID != id || !strings.HasPrefix(a.Found[0].Values["is"], is) || is == "" && len(a.Found) != 1 {
+			t.Errorf("%q: %+v", text, a.Found)
+		}
+	}
+}
