@@ -226,6 +226,10 @@ func (r *Reader) list(dir string) map[string]bool {
 
 // find looks for a file or directory by its name below a directory.
 func (r *Reader) find(dir, name string) (path string, isDir, ok bool) {
+	first, _, _ := strings.Cut(name, "/")
+	if _, is := r.list(dir)[first]; !is && first != "" && first[0] != '.' && !strings.Contains(first, `\`) {
+		return "", false, false // as most of thousands of names in dozens of directories: a joined path for each takes seconds
+	}
 	path = r.h.Join(dir, name)
 	isDir, ok = r.list(r.h.Dir(path))[r.h.Base(path)]
 	return path, isDir, ok && path != dir
@@ -275,8 +279,9 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 			}
 		}
 		bases = append(bases, dirs...)
+		names := slices.Sorted(maps.Keys(named))
 		for at := 0; at < len(bases); at++ { // a file may be in a directory that is named after it
-			for _, name := range slices.Sorted(maps.Keys(named)) {
+			for _, name := range names {
 				path, isDir, found := r.find(bases[at], name)
 				switch {
 				case !found || r.h.Below(dir, path):
@@ -303,8 +308,8 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 var (
 	made = map[string]bool{".rs": true, ".o": true, ".obj": true, ".a": true, ".lib": true, ".so": true, ".dll": true, ".d": true,
 		".log": true}
-	neverRuns = map[string]bool{".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true, ".hpp": true, ".toml": true,
-		".lock": true, ".md": true, ".ptx": true, ".cubin": true, ".fatbin": true, ".json": true}
+	neverRuns = map[string]bool{".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true, ".hpp": true, ".s": true,
+		".asm": true, ".toml": true, ".lock": true, ".md": true, ".ptx": true, ".cubin": true, ".fatbin": true, ".json": true}
 )
 
 // Unchanging says whether a file or directory is the operating system's, whose packages replace what lies there as a whole, or cargo's own

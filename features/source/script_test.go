@@ -39,6 +39,7 @@ func TestScriptText(t *testing.T) {
 		{"one outside of the package", map[string]string{"build.rs": "fn main() { Command::new(\"../k.sh\"); }", "../k.sh": "nvcc a.cu"}, "nvcc in k.sh"},
 		{"make in a line of a shell", map[string]string{"build.rs": "fn main() { cmd!(\"sh\", \"-c\", \"make -C k\"); }", "k/Makefile": "include more.inc\n", "k/more.inc": "a:\n\tnvcc a.cu\n"}, "nvcc in more.inc"},
 		{"CUDA source that it names", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.cu\"); }", "k.cu": "// for nvcc 13"}, ""},
+		{"assembler that it names", map[string]string{"build.rs": "fn main() { cc(\"make\", \"k.S\", \"k.asm\"); }", "k.S": "/* for nvcc */", "k.asm": "; for nvcc"}, ""},
 	} {
 		files := map[string]string{"/w/helper/src/lib.rs": helper}
 		for name, text := range tt.files {
