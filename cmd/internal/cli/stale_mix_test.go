@@ -608,7 +608,7 @@ func TestStaleChanges(t *testing.T) {
 // which.
 func TestStaleRandom(t *testing.T) {
 	t.Parallel()
-	n := need.Count(t, "random", 12)
+	n := need.Count(t, "random", 6)
 	m := newMix(t)
 	r, seed := lots(t)
 	m.r = r

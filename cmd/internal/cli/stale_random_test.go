@@ -209,7 +209,7 @@ func (w *world) change() string {
 // random draws changes by lot and holds the device code of each build against that of a clean build by plain cargo: byte for byte. Every
 // step is logged, and the same GPUBUILD_TEST=seed=N takes the same steps again.
 func (k *kernels) random() {
-	n := need.Count(k.t, "random", 6)
+	n := need.Count(k.t, "random", 4)
 	r, seed := lots(k.t)
 	k.restore("all")
 	// A second profile compiles everything anew once, the build crates included: only where there is time for it.
