@@ -61,6 +61,27 @@ func worded(i cudnn.Install) string {
 	return s
 }
 
+// TestVersionOfALibrary: without a header the name of the library says the version, of all the longest.
+func TestVersionOfALibrary(t *testing.T) {
+	for files, want := range map[string]string{
+		"libcudnn.so":   "/usr  CUDA 0 [system] system",
+		"libcudnn.so.9": "/usr 9 CUDA 0 [system] system no link",
+		"libcudnn.so.9\n/usr/lib/x86_64-linux-gnu/libcudnn.so.9.10.2": "/usr 9.10.2 CUDA 0 [system] system no link",
+	} {
+		h, err := hosttest.Parse([]byte("os: linux\n-- @empty --\n/usr/lib/x86_64-linux-gnu/" + files + "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, i := range cudnn.Find(h, nil) {
+			got = append(got, worded(i))
+		}
+		if strings.Join(got, "\n") != want {
+			t.Errorf("%s: got %q, want %q", files, got, want)
+		}
+	}
+}
+
 // TestVariables checks what a variable may name: a root with a slash, the library directory itself, nothing.
 func TestVariables(t *testing.T) {
 	const tree = "-- @empty --\n/c/lib/libcudnn.so.9.5.1\n/c/lib/libcudnn.so\n/headers/include/x\n-- /c/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 1\n-- /headers/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n-- /old/include/cudnn.h --\n#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"

@@ -131,6 +131,35 @@ func TestEndsHaveFindings(t *testing.T) {
 	}
 }
 
+// TestProofsHaveFindings: a program that was not proven is a warning, or an error where that made the end; a proven one is none.
+func TestProofsHaveFindings(t *testing.T) {
+	t.Parallel()
+	m := &session.Machine{Shell: &console.Shell{}, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
+	for _, tt := range []struct {
+		verdict string
+		proving report.Proving
+		end     error
+		want    string
+	}{
+		{report.Proved, report.Proving{Required: true}, nil, ""},
+		{report.NotUsed, report.Proving{}, nil, "proof.not-used warning"},
+		{report.NotUsed, report.Proving{Required: true}, nil, "proof.not-used error"},
+		{report.NotUsed, report.Proving{}, exit.Code(exit.NotUsed), "proof.not-used error"},
+		{report.NotUsed, report.Proving{MarkedOnly: true}, exit.Code(exit.NotUsed), "proof.not-used warning"},
+		{report.NotUsed, report.Proving{EndedByAudit: true}, exit.Code(exit.NotUsed), "proof.not-used warning"},
+	} {
+		program := report.Program{Name: "app", Proof: &report.Proof{Verdict: tt.verdict, Why: "why"}}
+		stages := report.Stages{Result: report.Result{Verb: "run", Programs: []report.Program{program}}, Judged: true, Proving: tt.proving}
+		got := ""
+		for _, f := range report.Assemble(m, nil, stages, tt.end).Findings {
+			got += f.ID + " " + f.Severity
+		}
+		if got != tt.want {
+			t.Errorf("%s, %+v, %v: got %q, want %q", tt.verdict, tt.proving, tt.end, got, tt.want)
+		}
+	}
+}
+
 // TestAResultThatCannotBeWritten is the error where there is no other.
 func TestAResultThatCannotBeWritten(t *testing.T) {
 	t.Parallel()

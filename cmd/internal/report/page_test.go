@@ -85,6 +85,8 @@ func TestRowsAreJoined(t *testing.T) {
 		{"a break begins anew", observed(at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), cpu), at(s["proven"], "r", day(3), nil)), "proven", day(3), 3},
 		{"it falls back", observed(at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), cpu)), "cpu", day(2), 2},
 		{"it was proven and does not build now", observed(at(s["proven"], "r", day(1), nil), at(s["compiled"], "r", day(2), fails("build", "cargo ended with 101"))), "failed", day(2), 2},
+		{"a result without checks, that ended well", observed(at(s["compiled"], "r", day(1), func(r *report.Result) { r.Checks = nil })), "compiled", day(1), 1},
+		{"a result without checks, that did not", observed(at(s["compiled"], "r", day(1), func(r *report.Result) { r.Checks, r.Code = nil, 101 })), "failed", day(1), 1},
 		{"a feature does not reach", observed(at(s["unreached"], "r", day(1), nil)), "failed", day(1), 1},
 		{"a receipt and JSON of one run are one result", append(observed(at(s["proven"], "r", day(1), func(r *report.Result) { r.Programs[0].Proof.Device = "of JSON" })), receipt), "proven", day(1), 1},
 		{"of several tests one is proven", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
