@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -53,23 +52,19 @@ func libraryVersion(h buildenv.Host, path, module string) string {
 		return newest
 	}
 	defer f.Close()
-	const piece, overlap = 1 << 20, 64
-	buf, kept := make([]byte, piece+overlap), 0
-	for range 1024 { // a gigabyte
-		n, err := io.ReadFull(f, buf[kept:])
-		text := buf[:kept+n]
-		if module != "" && bytes.Contains(text, []byte(module)) {
-			return module
-		}
+	pieces, ofModule := 0, false
+	err = buildenv.Pieces(f, 64, func(text []byte) bool {
+		pieces++
+		ofModule = module != "" && bytes.Contains(text, []byte(module))
 		for _, m := range embedded.FindAllSubmatch(text, -1) {
 			if v := string(m[1]); !named && slices.Compare(gpu.Numbers(v), gpu.Numbers(newest)) > 0 {
 				newest = v
 			}
 		}
-		if err != nil {
-			break
-		}
-		kept = copy(buf, text[len(text)-overlap:])
+		return ofModule || pieces == 1024 // a gigabyte
+	})
+	if err == nil && ofModule {
+		return module
 	}
 	return newest
 }

@@ -44,11 +44,6 @@ var valued = set(`include pre-include D define-macro U undefine-macro I include-
 	brief-diag brief-diagnostics static-global-template-stub device-entity-has-hidden-visibility jtd jump-table-density dopt O optimize
 	ccbin compiler-bindir frandom-seed fmax-errors device-stack-protector`)
 
-// skipped are options with a value that are not understood.
-var skipped = set(`L library-path l library Xlinker linker-options Xarchive archive-options Xnvlink nvlink-options arbin archiver-binary
-	ldir libdevice-directory target-dir target-directory keep-dir time fdevice-time-trace idp ddp dp input-drive-prefix e entries Ofc
-	split-compile split-compile-extended`)
-
 // passed are the options whose value goes to another program, with the words that are understood there.
 var passed = map[string]*lazyregexp.Regexp{
 	"Xcompiler": hostFlag, "compiler-options": hostFlag,
@@ -144,6 +139,10 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 		}
 		return value
 	}
+	if at := c.placed(name); at != nil {
+		c.place(w, at, take())
+		return taken, true
+	}
 	switch name {
 	case "c", "compile", "dc", "device-c":
 		c.mode = cmp.Or(c.mode, "o")
@@ -153,20 +152,8 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 		c.mode = map[string]string{"lib": "a", "dlink": "dlink", "device-link": "dlink"}[name]
 		c.mode = cmp.Or(c.mode, "E")
 		c.unknown = "the option " + w
-	case "o", "output-file":
-		c.place(w, &c.out, take())
-		output = true
-	case "odir", "output-directory":
-		c.place(w, &c.outDir, take())
-		output = true
 	case "MD", "generate-dependencies-with-compile":
 		c.deps, output = true, true
-	case "MF", "dependency-output":
-		c.place(w, &c.depFile, take())
-		output = true
-	case "MT", "dependency-target-name":
-		c.place(w, &c.target, take())
-		output = true
 	case "t", "threads": // changes the steps' form, not what they make
 		if n, err := strconv.Atoi(take()); err != nil || n < 0 {
 			c.unknown = "the option " + w + " " + value
@@ -176,12 +163,16 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 		c.optionsFile(take(), typed)
 	case "g", "debug", "G", "device-debug", "lineinfo", "generate-line-info":
 		c.debug = true
-	case "src-in-ptx", "source-in-ptx":
-		c.unknown = "the option " + w // the compiler reads the sources
 	default:
 		c.other(w, name, take)
 	}
 	return taken, output
+}
+
+// placed is where the value of an option about an output is kept.
+func (c *call) placed(name string) *string {
+	return map[string]*string{"o": &c.out, "output-file": &c.out, "odir": &c.outDir, "output-directory": &c.outDir,
+		"MF": &c.depFile, "dependency-output": &c.depFile, "MT": &c.target, "dependency-target-name": &c.target}[name]
 }
 
 // place takes the value of an option about an output. nvcc warns of one that was given twice.
@@ -207,9 +198,6 @@ func (c *call) other(w, name string, take func() string) {
 			}
 			c.debug = c.debug || strings.HasPrefix(f, "-g")
 		}
-	case skipped[name]:
-		take()
-		c.unknown = "the option " + w
 	case len(w) > 2 && (strings.HasPrefix(w, "-I") || strings.HasPrefix(w, "-D") || strings.HasPrefix(w, "-U")):
 	default:
 		c.unknown = "the option " + w

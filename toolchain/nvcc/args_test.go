@@ -61,16 +61,3 @@ func TestParse(t *testing.T) {
 		t.Error("an output in NVCC_APPEND_FLAGS")
 	}
 }
-
-// TestAsksForList: on Windows -MD is not added to a call that asks for a list in another way.
-func TestAsksForList(t *testing.T) {
-	t.Parallel()
-	for arg, want := range map[string]bool{
-		"-M": true, "-MM": true, "-MF": true, "--generate-dependencies": true, "-generate-nonsystem-dependencies": true, "--generate-code": false,
-		"-m64": false, "k.cu": false,
-	} {
-		if asksForList(arg) != want {
-			t.Errorf("%s: %t", arg, !want)
-		}
-	}
-}

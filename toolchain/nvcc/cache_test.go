@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/buildenv/local"
 )
 
 // cudaMajor is in CUDA's own header.
@@ -189,7 +190,7 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	if log, err := os.ReadFile(b.log); err != nil || strings.Count(string(log), "hit") != 7 ||
-		strings.Count(string(log), "uncached a file that only #line names") != 2 {
+		strings.Count(string(log), "or that only #line names") != 2 {
 		t.Errorf("%s %v", log, err)
 	}
 }
@@ -340,10 +341,10 @@ func TestNothingWrongIsKept(t *testing.T) {
 	b.check("after a change while nvcc ran", "miss", "-c", "k.cu")
 	b.write("a.h", "#define A 2\n")
 	b.check("as it was before that, and as it was compiled", "hit", "-c", "k.cu")
-	first, _ := files(filepath.Join(b.cache, Kernels, "results"))
+	first, _ := files(filepath.Join(b.cache, Kernels, "memo"))
 	b.write("a.h", "#define A 4\n")
 	b.check("another one", "miss", "-c", "k.cu")
-	all, _ := files(filepath.Join(b.cache, Kernels, "results"))
+	all, _ := files(filepath.Join(b.cache, Kernels, "memo"))
 	for _, entry := range all {
 		if !slices.ContainsFunc(first, func(was aged) bool { return was.path == entry.path }) {
 			copyFile(t, first[0].path, entry.path)
@@ -364,7 +365,7 @@ func TestNothingWrongIsKept(t *testing.T) {
 		},
 		"empty": func(path string) error { return os.WriteFile(path, nil, 0o644) },
 	} {
-		entries, _ := files(filepath.Join(b.cache, Kernels, "results"))
+		entries, _ := files(filepath.Join(b.cache, Kernels, "memo"))
 		for _, e := range entries {
 			if err := damage(e.path); err != nil {
 				t.Fatal(err)
@@ -487,44 +488,45 @@ func TestRandomChanges(t *testing.T) {
 	})
 }
 
-// TestPruning: what was used least recently goes first, and the totals stay.
+// TestPruning: what is oldest goes first, and the totals stay.
 func TestPruning(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := store{dir: filepath.Join(dir, Kernels)}
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run{host: host, cacheDir: dir}
 	for i := range 10 {
 		key := hashOf([]byte{byte(i)})
-		if err := s.keep(key, result{Output: []byte(strings.Repeat(hashOf([]byte(key)), 50)), Milliseconds: 1}); err != nil {
+		if err := r.keep(key, result{Output: []byte(strings.Repeat(hashOf([]byte(key)), 50)), Milliseconds: 1}); err != nil {
 			t.Fatal(err)
 		}
 		old := time.Now().Add(-time.Duration(10-i) * time.Hour)
-		if err := os.Chtimes(s.path(key), old, old); err != nil {
+		if err := os.Chtimes(filepath.Join(dir, Kernels, "memo", key[:2], key), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.result(hashOf([]byte{0})); err != nil { // used just now
-		t.Fatal(err)
-	}
-	left := filepath.Join(s.dir, temporaries)
+	left := filepath.Join(dir, Kernels, temporaries)
 	for name, age := range map[string]time.Duration{"killed": 48 * time.Hour, "at work": time.Hour} {
 		write(t, filepath.Join(left, name, "k.ii"), "")
 		at := time.Now().Add(-age)
-		if err := os.Chtimes(filepath.Join(left, name), at, at); err != nil {
+		if err := os.Chtimes(filepath.Join(left, name, "k.ii"), at, at); err != nil {
 			t.Fatal(err)
 		}
 	}
 	build := filepath.Join(t.TempDir(), "log")
 	write(t, build, "hit 400\nhit 600\nmiss\n")
-	for _, limit := range []int64{Totals(dir).Size / 2, limit} {
-		if err := end(dir, build, limit); err != nil {
+	for _, limit := range []int64{Totals(dir).Size / 2, Limit} {
+		if err := End(dir, build, limit); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i, kept := range []bool{0: true, 1: false, 2: false, 9: true} {
+	for i, kept := range []bool{0: false, 1: false, 2: false, 9: true} {
 		if i > 2 && i < 9 {
 			continue
 		}
-		if _, err := s.result(hashOf([]byte{byte(i)})); (err == nil) != kept {
+		if _, err := r.kept(hashOf([]byte{byte(i)})); (err == nil) != kept {
 			t.Errorf("entry %d: %v", i, err)
 		}
 	}

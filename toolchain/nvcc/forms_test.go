@@ -146,8 +146,8 @@ func TestCompilers(t *testing.T) {
 	}
 	write(t, filepath.Join(tools, "p.c"), "int preloaded;\n")
 	cc(t, tools, "-shared", "-fPIC", "p.c", "-o", "p.so")
-	write(t, filepath.Join(tools, "ccache.c"), "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\nint main(int n, char **a) {\n"+
-		"if (n > 1 && !strcmp(a[1], \"--show-config\")) return puts(\"(default) prefix_command = \") < 0;\n"+
+	write(t, filepath.Join(tools, "ccache.c"), "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int n, char **a) {\n"+
+		"if (n && getenv(\"CCACHE_DISABLE\")) fclose(fopen(\""+tools+"/off\", \"w\"));\n"+
 		"a[0] = \""+gcc+"\"; return execv(a[0], a); }\n")
 	write(t, filepath.Join(tools, "ccache", "x"), "")
 	cc(t, tools, "ccache.c", "-o", filepath.Join("ccache", "ccache"))
@@ -187,5 +187,8 @@ func TestCompilers(t *testing.T) {
 		args := append([]string{"-c", "k.cu", "-DS=" + strings.ReplaceAll(story.name, " ", "_")}, story.args...)
 		b.check(story.name, story.want, args...)
 		b.check(story.name+" again", map[string]string{"miss": "hit", "uncached": "uncached"}[story.want], args...)
+	}
+	if _, err := os.Stat(filepath.Join(tools, "off")); err != nil {
+		t.Errorf("ccache, which would look for what it has, and start what its configuration says, is not switched off: %v", err)
 	}
 }

@@ -2,9 +2,9 @@ package nvcc
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,14 +13,12 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/buildenv/memo"
 )
 
 // listed begins the names of the lists next to a build script's OUT_DIR, one for each compilation: a later one with the same arguments
-// replaces it.
+// replaces it. One that fails has read, too: its script may go on without what it was to make.
 const listed = "gpubuild-read-"
-
-// failed ends the name of the list of a call that failed.
-const failed = ".failed.json"
 
 const (
 	// Absent is in place of the hash of a path that was looked for and was not there: a file, or a directory in which files were looked
@@ -48,20 +46,16 @@ func (r *run) list(p *preprocessed, failed error) {
 		return
 	}
 	list := record{run: r, files: map[string]string{}, there: map[string]bool{}, real: map[string]string{}}
-	if !r.compiles() { // PTX, objects, libraries: other programs may have compiled the sources, so that no content shows that all is listed
-		for _, path := range r.in {
-			if list.exists(path) {
-				list.files[list.absolute(path)] = ""
-			}
-		}
-		r.read = list.files
-		return
-	}
 	if failed != nil {
 		list.files[Incomplete] = failed.Error()
 	}
 	for _, path := range slices.Concat(r.in, r.files) {
 		list.add(path)
+	}
+	for path := range list.files { // PTX, objects, libraries: other programs may have compiled the sources
+		if !r.compiles() {
+			list.files[path] = ""
+		}
 	}
 	if p != nil {
 		list.addAll(p)
@@ -69,30 +63,35 @@ func (r *run) list(p *preprocessed, failed error) {
 	r.read = list.files
 }
 
-// keepList writes the list. That of a call that failed counts for that run of its script, which may go on without its output.
-func (r *run) keepList(succeeded bool) {
+// keepList writes the list.
+func (r *run) keepList() {
 	if r.read == nil {
 		return
 	}
-	if r.with != "" {
-		r.read[BuiltWith] = r.with
-	}
-	call := hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.args, r.words)) // words: with options files and NVCC_APPEND_FLAGS
+	call := memo.Key(fmt.Sprintf("%q %q %q", r.host.Cwd, r.args, r.words)) // words: with options files and NVCC_APPEND_FLAGS
 	if data, err := json.Marshal(r.read); err == nil {
-		at := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+call)
-		names := []string{at + ".json", at + failed}
-		if !succeeded {
-			slices.Reverse(names)
-		}
-		_, _ = os.Remove(names[1]), cache.Keep(names[0], data, 0o644) // without it every file counts
+		dir := filepath.Dir(r.host.Env.Get("OUT_DIR"))
+		_ = cache.Keep(filepath.Join(dir, listed+call+".json"), data, 0o644) // without it every file counts
 	}
 }
 
-// MacroSuffix ends the name of the directory with the lists of a package whose procedural macros ran nvcc while rustc compiled it.
+// MacroSuffix ends the name of the directory of a package in MacroOut.
 const MacroSuffix = "-gpubuild"
 
-// BuiltWith is in place of a path in such a list; its value says what the build used.
-const BuiltWith = "built with"
+// MacroOut is in place of the OUT_DIR of a package for which procedural macros ran nvcc while rustc compiled it.
+func MacroOut(build, pkg string) string { return filepath.Join(build, pkg+MacroSuffix, "out") }
+
+// begun makes it look like that of a build script that has run just now and declares what it reads; empty where that cannot be written.
+func begun(out string) string {
+	err := os.MkdirAll(out, 0o777)
+	for _, name := range []string{"invoked.timestamp", "output"} {
+		err = cmp.Or(err, os.WriteFile(filepath.Join(filepath.Dir(out), name), []byte("cargo:rerun-if-env-changed=\n"), 0o644))
+	}
+	if err != nil {
+		return ""
+	}
+	return out
+}
 
 // compiles reports whether the call has a source.
 func (r *run) compiles() bool {
@@ -126,54 +125,48 @@ func (l *record) addAll(p *preprocessed) {
 		}
 		l.addAsked(path, dirs)
 	}
-	for i, w := range l.run.words {
-		switch {
-		case strings.Contains(w, "-include") || strings.Contains(l.run.words[max(0, i-1)], "-include"):
-			_, names, _ := strings.Cut(w, "=")
-			for _, name := range strings.Split(names+","+w, ",") {
+	before := ""
+	for _, w := range l.run.words { // of -include, and what -D makes a name of
+		for _, name := range strings.FieldsFunc(w, func(r rune) bool { return strings.ContainsRune(`=,<>"\`, r) }) {
+			if strings.Contains(name, ".") || strings.Contains(before, "-include") {
 				l.search(name, slices.Concat([]string{"."}, dirs), 0)
 			}
-		case strings.HasPrefix(w, "-D") || l.run.words[max(0, i-1)] == "-D":
-			l.searchEach([]byte(w), ".", dirs)
 		}
+		before = w
 	}
 	l.search("cuda_runtime.h", []string{"."}, 0) // nvcc includes it as -include does
 }
 
 // directive finds the lines of a source that name files: in #if by __has_include, perhaps through a macro that #define makes.
 var (
-	directive = lazyregexp.New(`(?m)^[ \t]*#[ \t]*(?:include|include_next|import|embed|if|elif|define)\b((?:\\\r?\n|[^\n])*)`)
+	directive = lazyregexp.New(`(?m)^[ \t]*#[ \t]*(?:include|include_next|import|embed|if|elif|define)\b(?:\\\r?\n|[^\n])*`)
 	fileName  = lazyregexp.New(`<([\w./+-]*[A-Za-z_][\w./+-]*)>|"([^"\n\\]*[A-Za-z_][^"\n\\]*)"`)
 )
 
-// addAsked adds what a file asks for by name. In the system's and the toolkit's headers these are too many, and few ask with __has_include.
+// addAsked adds what a file asks for by name. In the system's and the toolkit's headers these are too many.
 func (l *record) addAsked(path string, dirs []string) {
-	foreign := ofSystem(path) || l.run.inToolkit(path)
-	text, err := os.ReadFile(path)
-	if err != nil || foreign && !bytes.Contains(text, []byte("__has_include")) {
+	if ofSystem(path) || l.run.inToolkit(path) {
 		return
 	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return // it was there a moment ago
+	}
 	for _, line := range directive.FindAllSubmatch(text, -1) {
-		if foreign && !bytes.Contains(line[1], []byte("__has_include")) {
-			continue
-		}
 		l.searchEach(line[0], filepath.Dir(path), dirs)
 	}
 }
 
 func (l *record) searchEach(line []byte, includer string, dirs []string) {
 	for _, m := range fileName.FindAllSubmatch(line, -1) {
-		where, next := dirs, bytes.Contains(line, []byte("_next"))
+		where := dirs
 		if m[2] != nil {
 			where = slices.Concat([]string{includer}, dirs)
 		} else if m[2] = m[1]; bytes.Contains(line, []byte("define")) && !bytes.ContainsAny(m[1], "./") {
 			continue // #define CAST(x) static_cast<float>(x)
 		}
-		all := 0
-		if next {
-			all = len(where)
-		}
-		l.search(string(m[2]), where, all)
+		next := map[bool]int{true: len(where)} // of include_next and __has_include_next
+		l.search(string(m[2]), where, next[bytes.Contains(line, []byte("_next"))])
 	}
 }
 
@@ -264,16 +257,13 @@ func prerequisites(rule string) (paths []string) {
 	return paths
 }
 
-// Read lists what compilers said that they read for an OUT_DIR, in earlier runs of its build script, too: one that keeps what it compiled
-// does not call nvcc again. A call that failed in a run before ran, the begin of the last one, made nothing. By the lists of our nvcc, with
-// the hash of what it saw of each path (which is none of any content where it saw different ones), and by the dependency files there (nvcc
-// -MD, gcc -MD), with an empty one. What is Incomplete says so.
-func Read(h buildenv.Host, outDir, cwd string, ran int64) (all map[string]string, err error) {
-	all = map[string]string{}
-	dir := h.Dir(outDir)
+// Read is what the lists of our nvcc say that was read for an OUT_DIR, in earlier runs of its build script, too: one that keeps what it
+// compiled does not call nvcc again. Each path has the hash of what was seen, which is none of any content where that was not the same each
+// time, and an empty one where other programs may have read it. What is Incomplete says so.
+func Read(h buildenv.Host, outDir string) map[string]string {
+	all, dir := map[string]string{}, h.Dir(outDir)
 	for _, name := range h.Names(dir) {
-		fi, gone := h.Files.Stat(h.Join(dir, name))
-		if !strings.HasPrefix(name, listed) || gone != nil || strings.HasSuffix(name, failed) && fi.ModTime().UnixNano() < ran {
+		if !strings.HasPrefix(name, listed) {
 			continue
 		}
 		var one map[string]string
@@ -290,28 +280,5 @@ func Read(h buildenv.Host, outDir, cwd string, ran int64) (all map[string]string
 			}
 		}
 	}
-	_, err = h.Walk(outDir, func(path, _ string, _ fs.DirEntry, isDir bool) bool {
-		if isDir || h.Ext(path) != ".d" {
-			return isDir
-		}
-		data, err := h.ReadFile(path, 4<<20)
-		if err != nil {
-			return false // gone since
-		}
-		for _, path := range prerequisites(string(data)) {
-			if !h.IsAbs(path) {
-				path = h.Join(cwd, path)
-			}
-			if path = h.Clean(path); all[path] == "" {
-				all[path] = ""
-			}
-		}
-		return false
-	})
-	return all, err
-}
-
-// Recorded reports whether our nvcc compiled anything for an OUT_DIR.
-func Recorded(h buildenv.Host, outDir string) bool {
-	return slices.ContainsFunc(h.Names(h.Dir(outDir)), func(name string) bool { return strings.HasPrefix(name, listed) })
+	return all
 }

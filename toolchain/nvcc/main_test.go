@@ -171,6 +171,8 @@ type bench struct {
 	real            bool
 }
 
+func hashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
+
 func self(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/proc"
 )
 
@@ -23,7 +25,7 @@ const (
 	Variable = "GPUBUILD_GPU_CACHE"
 	// LogVariable names the file in which the calls of one build note what they did.
 	LogVariable = "GPUBUILD_GPU_CACHE_LOG"
-	// MacrosVariable says what a build uses, a blank, and the directory for the lists of calls by procedural macros.
+	// MacrosVariable is where the lists of calls by procedural macros go.
 	MacrosVariable = "GPUBUILD_GPU_MACROS"
 )
 
@@ -35,16 +37,9 @@ func Named(program string) bool {
 // Main answers as nvcc.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	host, err := local.Host()
-	if err != nil {
-		fmt.Fprintln(stderr, "nvcc:", err)
-		return 1
-	}
-	self, err := proc.Self()
-	var view view
-	if err == nil {
-		view, err = readView(self)
-	}
-	if err != nil {
+	self, failed := proc.Self()
+	view, unread := readView(self)
+	if err = cmp.Or(err, failed, unread); err != nil {
 		fmt.Fprintln(stderr, "nvcc (gpubuild):", err)
 		return 1
 	}
@@ -57,16 +52,14 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	r := run{
 		call: asked, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
-		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
+		cacheDir: view.Cache, readOnly: env.Get(Variable) == "read", memo: memo.Open(host, view.Cache, time.Now()),
 	}
-	with, dir, listed := strings.Cut(env.Get(MacrosVariable), " ")
 	// A procedural macro's: cargo gives that name to rustc alone, and no OUT_DIR of the macro's own.
-	if out := filepath.Join(dir, env.Get("CARGO_PKG_NAME")+MacroSuffix, "out"); listed && env.Get("CARGO_CRATE_NAME") != "" &&
-		os.MkdirAll(out, 0o777) == nil {
-		r.host.Env, r.with = env.Set("OUT_DIR", out), with
+	if build := env.Get(MacrosVariable); build != "" && env.Get("CARGO_CRATE_NAME") != "" {
+		r.host.Env = env.Set("OUT_DIR", begun(MacroOut(build, env.Get("CARGO_PKG_NAME"))))
 	}
 	code := r.answer(ctx, stdin, stdout, stderr)
-	r.keepList(code == 0)
+	r.keepList()
 	return code
 }
 
@@ -79,9 +72,11 @@ func (r *run) answer(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if mode := env.Get(Variable); mode != "on" && mode != "read" {
 		return r.plain(ctx, stdin, stdout, stderr)
 	}
-	r.host.Env = env.Unset("LD_LIBRARY_PATH") // cargo sets it for build scripts; what is cached is made without it
+	// cargo sets LD_LIBRARY_PATH for build scripts; what is cached is made without it. ccache has nothing to add, nor what it would start.
+	r.host.Env = env.Unset("LD_LIBRARY_PATH").Set("CCACHE_DISABLE", "1").Set("CCACHE_PREFIX", "").Set("CCACHE_PREFIX_CPP", "")
 	what, code := r.cached(ctx, stdin, stdout, stderr)
-	if what != "" && !strings.Contains(host.Cwd, "/CMakeFiles/") { // there CMake tries compilers
+	compiled := slices.Contains([]string{"o", "ptx", "cubin", "fatbin"}, r.mode)
+	if compiled && !strings.Contains(host.Cwd, "/CMakeFiles/") { // there CMake tries compilers
 		note(env.Get(LogVariable), what)
 	}
 	return code
@@ -89,25 +84,17 @@ func (r *run) answer(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 
 // note appends a line to the build's log: a short write to a file is not torn by another process.
 func note(file, what string) {
-	if file == "" {
-		return
-	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		return // the build is over
+		return // the build is over, or nobody counts
 	}
 	defer f.Close()
 	_, _ = f.WriteString(strings.ReplaceAll(what, "\n", " ") + "\n") // counts only
 }
 
-// plain runs the real nvcc, as if it had been called itself.
+// plain runs the real nvcc, as if it had been called itself. Why it was not started, or was interrupted, is written.
 func (r *run) plain(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
 	res, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: r.args, Env: r.env, Stdin: stdin, Stdout: stdout, Stderr: stderr})
-	return status(res, err, stderr)
-}
-
-// status is the exit status of a program; why it was not started, or was interrupted, is written.
-func status(res buildenv.Result, err error, stderr io.Writer) int {
 	var exit *buildenv.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		fmt.Fprintln(stderr, "nvcc:", err)
@@ -124,7 +111,7 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	}
 	if r.unknown != "" && (!r.compiles() || r.host.Env.Get("OUT_DIR") == "") {
 		r.list(nil, nil)
-		return r.why(r.unknown), r.plain(ctx, stdin, stdout, stderr)
+		return "uncached " + r.unknown, r.plain(ctx, stdin, stdout, stderr)
 	}
 	p, err := r.preprocess(ctx)
 	defer os.RemoveAll(r.tmp)
@@ -133,45 +120,40 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		err = p.refused
 	}
 	if r.unknown != "" {
-		err = uncached(r.unknown)
+		err = errors.New(r.unknown)
 	}
 	if err != nil {
-		return r.why(err.Error()), r.plain(ctx, stdin, stdout, stderr)
+		return "uncached " + err.Error(), r.plain(ctx, stdin, stdout, stderr)
 	}
 	key := p.key()
-	if res, err := r.store.result(key); err == nil && r.write(p, res) == nil {
+	if res, err := r.kept(key); err == nil && r.write(p, res) == nil {
 		_, _ = stdout.Write(res.Stdout)
 		_, _ = stderr.Write(res.Stderr)
 		return fmt.Sprintf("hit %d", max(0, res.Milliseconds-time.Since(began).Milliseconds())), 0
 	}
 	res, err := r.carryOut(ctx, p)
 	if err != nil { // nvcc says it, and leaves what it leaves
-		return r.why("a compilation that fails"), r.plain(ctx, stdin, stdout, stderr)
+		return "uncached a compilation that fails", r.plain(ctx, stdin, stdout, stderr)
 	}
 	_, _ = stdout.Write(res.Stdout)
 	_, _ = stderr.Write(res.Stderr)
 	res.Milliseconds = time.Since(began).Milliseconds()
-	if !r.readMore(p) && r.steady(p, began) {
-		_ = r.store.keep(key, res) // costs time only
+	if more := r.readMore(p); len(more) > 0 {
+		p.headers = append(p.headers, more...)
+		r.list(p, nil)
+	} else if r.steady(p, began) {
+		_ = r.keep(key, res) // costs time only
 	}
 	return "miss", 0
-}
-
-// why is the note of a compilation that is not cached.
-func (r *run) why(reason string) string {
-	if !slices.Contains([]string{"o", "ptx", "cubin", "fatbin"}, r.mode) {
-		return ""
-	}
-	return "uncached " + reason
 }
 
 // steady reports whether the steps saw what is in the key: they read the preprocessed text and otherwise only files of the toolkit and the
 // system, of which none may have changed since the call began, and for debug information the times of all.
 func (r *run) steady(p *preprocessed, began time.Time) bool {
-	foreign := func(path string) bool { return ofSystem(path) || r.inToolkit(path) }
-	return r.times(p) == p.times && p.states() == p.was && !slices.ContainsFunc(slices.Concat(p.tools, p.headers), func(path string) bool {
-		is, changed := state(path)
-		return (is == "" || began.Sub(changed) <= settled) && (slices.Contains(p.tools, path) || foreign(path))
+	return r.times(p) == p.times && r.memo.Unchanged(p.was) && !slices.ContainsFunc(p.headers, func(path string) bool {
+		fi, err := os.Stat(path)
+		return (ofSystem(path) || r.inToolkit(path)) &&
+			(err != nil || began.UnixNano()-max(cache.StateTimeOf(fi), fi.ModTime().UnixNano()) <= int64(settled))
 	})
 }
 
@@ -221,27 +203,20 @@ func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err er
 // assembled is where the assembler lists what it read.
 func (r *run) assembled() string { return filepath.Join(r.tmp, "assembled.d") }
 
-// readMore reports whether the assembler read a file that is in no preprocessed text, by .incbin or .include, however it was spelled, and
-// lists it.
-func (r *run) readMore(p *preprocessed) bool {
+// readMore lists what the assembler read that is in no preprocessed text, by .incbin or .include, however it was spelled.
+func (r *run) readMore(p *preprocessed) []string {
+	if r.mode != "o" {
+		return nil
+	}
 	rule, err := os.ReadFile(r.assembled())
 	if err != nil {
-		return r.mode == "o"
+		return []string{r.assembled()} // not known
 	}
-	var more []string
-	for _, path := range prerequisites(string(rule)) {
+	return slices.DeleteFunc(prerequisites(string(rule)), func(path string) bool {
 		base := filepath.Base(path) // of what cudafe++ and the compiler wrote
-		made := strings.HasPrefix(base, "tmpxft_") && strings.HasSuffix(base, ".cudafe1.cpp") ||
-			strings.HasPrefix(base, "cc") && filepath.Ext(base) == ".s"
-		if !made && !slices.Contains(p.headers, path) {
-			more = append(more, path)
-		}
-	}
-	if len(more) > 0 {
-		p.headers = append(p.headers, more...)
-		r.list(p, nil)
-	}
-	return len(more) > 0
+		return strings.HasPrefix(base, "tmpxft_") && strings.HasSuffix(base, ".cudafe1.cpp") ||
+			strings.HasPrefix(base, "cc") && filepath.Ext(base) == ".s" || slices.Contains(p.headers, path)
+	})
 }
 
 // write puts a result where nvcc would have put it.

@@ -3,25 +3,22 @@ package nvcc
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/memo"
 )
 
 // Mark is in everything that the stand-in writes but empty archives. A file that has it was made for a type check and holds no device code.
 // It is put together here so that gpubuild's own binary does not hold it.
 var Mark = strings.ReplaceAll("GPUBUILD_CHECK_ONLY_9f3c1e7a: made without nvcc for a type check, holds no device code", "_", "-")
-
-// symbol is one that no library has.
-const symbol = "gpubuild_check_only_object__do_a_real_build"
 
 // libraries are those that a build script may look for, without lib and ending.
 const libraries = `cuda cudart cudart_static cublas cublas_static cublasLt cublasLt_static curand curand_static cusolver cusolver_static
@@ -32,8 +29,7 @@ const libraries = `cuda cudart cudart_static cublas cublas_static cublasLt cubla
 func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err error) {
 	root = filepath.Join(cacheDir, Views, "check-"+release)
 	program := filepath.Join(root, "bin", h.Exe("nvcc"))
-	made, _ := state(self)
-	want := view{Release: release, Cache: cacheDir, Made: made}
+	want := view{Release: release, Cache: cacheDir, Made: memo.Open(h, cacheDir, time.Now()).State(self)}
 	if is, err := readView(program); err == nil && is == want {
 		return root, nil
 	}
@@ -43,9 +39,7 @@ func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err 
 		"include/cuda.h": []byte(version), "include/cuda_runtime_api.h": []byte(version),
 		"include/cuda_runtime.h": []byte("#include \"cuda.h\"\n"),
 		"include/cublas_v2.h":    nil, "include/cudnn.h": []byte("#include \"cudnn_version.h\"\n"),
-		"include/cudnn_version.h":        []byte("#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 0\n#define CUDNN_PATCHLEVEL 0\n"),
-		"nvvm/libdevice/libdevice.10.bc": []byte(Mark),
-		"version.json":                   fmt.Appendf(nil, `{"cuda": {"name": "CUDA SDK", "version": "%s.0"}}`, release),
+		"include/cudnn_version.h": []byte("#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 0\n#define CUDNN_PATCHLEVEL 0\n"),
 	}
 	for _, dir := range []string{"lib64", "lib", "lib/x64", "lib64/stubs", "targets/x86_64-linux/lib"} {
 		for _, name := range strings.Fields(libraries) {
@@ -90,31 +84,24 @@ func CheckEnvironment(h buildenv.Host, root, targetDir string) (d buildenv.Delta
 }
 
 // Marked says whether a file holds anything that a stand-in made.
-func Marked(path string) (bool, error) {
+func Marked(path string) (marked bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	buf := make([]byte, 1<<20)
-	for kept := 0; ; kept = copy(buf, buf[len(buf)-len(Mark):]) {
-		n, err := io.ReadFull(f, buf[kept:])
-		switch {
-		case bytes.Contains(buf[:kept+n], []byte(Mark)):
-			return true, nil
-		case err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF):
-			return false, nil
-		case err != nil:
-			return false, err
-		}
-	}
+	err = buildenv.Pieces(f, len(Mark), func(piece []byte) bool {
+		marked = bytes.Contains(piece, []byte(Mark))
+		return marked
+	})
+	return marked, err
 }
 
 // standIn answers as an nvcc of a release that compiles nothing.
 type standIn struct {
 	call
 	host           buildenv.Host
-	runner         runner
+	runner         buildenv.Runner
 	major, minor   string
 	stdout, stderr io.Writer
 }
@@ -131,9 +118,6 @@ func (s *standIn) main(ctx context.Context, args []string) int {
 			for _, n := range strings.Fields("50 52 60 61 70 72 75 80 86 87 89 90 100 120") {
 				fmt.Fprintln(s.stdout, map[bool]string{true: "compute_", false: "sm_"}[strings.Contains(a, "arch")]+n)
 			}
-			return 0
-		case "-h", "--help":
-			fmt.Fprintln(s.stdout, "Usage  : nvcc [options] <inputfile>")
 			return 0
 		}
 	}
@@ -180,12 +164,10 @@ func (s *standIn) write() int {
 		one := s.call
 		one.in = []string{in}
 		out := one.output()
-		data := []byte(Mark + "\n") // no kind of device code: every loader refuses it
+		data := object(s.host)
 		switch s.mode {
 		case "ptx": // a module without a function
 			data = []byte("//\n// " + Mark + "\n//\n.version 7.0\n.target sm_52\n.address_size 64\n")
-		case "o", "dlink":
-			data = object(s.host)
 		case "a":
 			data = []byte(archive)
 		case "":
@@ -196,31 +178,18 @@ func (s *standIn) write() int {
 		if err := os.WriteFile(out, data, 0o666); err != nil {
 			return s.fail("%v", err)
 		}
-		if d := one.dependencies(); d != "" {
-			if err := os.WriteFile(d, []byte(out+" : "+in+"\n"), 0o666); err != nil {
-				return s.fail("%v", err)
-			}
-		}
 	}
 	return 0
 }
 
-// object is written in place of a compiled file. No linker takes it; ar takes any file into an archive, and lib.exe one with a header of
-// COFF (Microsoft, "PE Format").
+// object is written in place of what is compiled. No linker of Unix and no loader takes it; ar takes any file into an archive, and lib.exe
+// one with a header of COFF, of a file that holds nothing (Microsoft, "PE Format").
 func object(h buildenv.Host) []byte {
-	var b bytes.Buffer
+	header := ""
 	if h.OS == buildenv.Windows {
-		const amd64, head, external = 0x8664, 20, 2
-		for _, v := range []any{
-			uint16(amd64), uint16(0), uint32(0), uint32(head), uint32(1), uint16(0), uint16(0), // no section, one symbol
-			uint32(0), uint32(4), uint32(0), int16(0), uint16(0), byte(external), byte(0), uint32(4 + len(symbol) + 1),
-		} {
-			_ = binary.Write(&b, binary.LittleEndian, v) // a buffer takes all
-		}
-		b.WriteString(symbol + "\x00")
+		header = "\x64\x86" + strings.Repeat("\x00", 18)
 	}
-	b.WriteString(Mark + "\n")
-	return b.Bytes()
+	return []byte(header + Mark + "\n")
 }
 
 // archive is one without a member: there is nothing in it to link.

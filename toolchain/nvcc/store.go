@@ -1,13 +1,8 @@
 package nvcc
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -19,6 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/memo"
 )
@@ -29,55 +25,44 @@ const Kernels = "kernels"
 // temporaries is the directory in Kernels that holds a directory for each call that runs.
 const temporaries = "tmp"
 
-// store keeps results, one file each. Every file begins with the hash of its key and of the rest, and is written to a temporary file and
-// renamed: what is damaged, vanishes, or has another one's name was never there.
-type store struct {
-	dir      string
-	readOnly bool
-}
-
-func (s store) path(key string) string { return filepath.Join(s.dir, "results", key[:2], key) }
-
-func hashOf(parts ...[]byte) string {
-	sum := sha256.Sum256(slices.Concat(parts...))
-	return hex.EncodeToString(sum[:])
-}
-
 // result is what a call of nvcc left.
 type result struct {
+	Key                    string // another one's entry is none
 	Output, Stdout, Stderr []byte
 	Milliseconds           int64 // what it took
 }
 
-func (s store) result(key string) (r result, err error) {
-	file, err := os.ReadFile(s.path(key))
-	if err != nil {
-		return r, err
-	}
-	sum, packed, ok := bytes.Cut(file, []byte("\n"))
-	if !ok || string(sum) != hashOf([]byte(key), packed) {
-		return r, errors.New("damaged")
+// entries are the results, of which the memo bounds the number for one kind: here a kind is the begin of a key.
+func entries(h buildenv.Host, cacheDir string) memo.Store {
+	return memo.Open(h, filepath.Join(cacheDir, Kernels), time.Now())
+}
+
+func (r *run) kept(key string) (res result, err error) {
+	packed, ok := entries(r.host, r.cacheDir).Get(key[:2], key)
+	if !ok {
+		return res, fs.ErrNotExist
 	}
 	reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
-		return r, err
+		return res, err
 	}
 	defer reader.Close()
 	data, err := reader.DecodeAll(packed, nil)
 	if err == nil {
-		err = json.Unmarshal(data, &r)
+		err = json.Unmarshal(data, &res)
 	}
-	if now := time.Now(); !s.readOnly {
-		_ = os.Chtimes(s.path(key), now, now) // keeps it from being pruned; it may have vanished
+	if err == nil && res.Key != key {
+		err = fs.ErrNotExist
 	}
-	return r, err
+	return res, err
 }
 
-func (s store) keep(key string, r result) error {
-	if s.readOnly {
+func (r *run) keep(key string, res result) error {
+	if r.readOnly {
 		return nil
 	}
-	data, err := json.Marshal(r)
+	res.Key = key
+	data, err := json.Marshal(res)
 	if err != nil {
 		return err
 	}
@@ -85,29 +70,10 @@ func (s store) keep(key string, r result) error {
 	if err != nil {
 		return err
 	}
-	packed := writer.EncodeAll(data, nil)
-	if err := os.MkdirAll(filepath.Dir(s.path(key)), 0o777); err != nil {
-		return err
-	}
-	return cache.Keep(s.path(key), slices.Concat([]byte(hashOf([]byte(key), packed)), []byte("\n"), packed), 0o644)
+	return entries(r.host, r.cacheDir).Put(key[:2], key, nil, writer.EncodeAll(data, nil))
 }
 
-// state shows quickly whether a file or directory is still the same; empty where it does not exist. No tool sets back the time at which
-// the state of a file changed.
-func state(path string) (string, time.Time) {
-	fi, err := os.Stat(path)
-	if err != nil {
-		return "", time.Time{}
-	}
-	id, err := cache.IdentityOf(path, fi)
-	if err != nil {
-		return "", time.Time{}
-	}
-	changed := max(cache.StateTimeOf(fi), id.MTime)
-	return fmt.Sprintf("%d %d %d %d %d", id.Size, id.MTime, changed, id.Inode, id.Device), time.Unix(0, changed)
-}
-
-// settled is the age from which a state is trusted: two changes within one tick of a clock have the same time.
+// settled is the age from which the time of a change is trusted: two changes within one tick of a clock have the same.
 var settled = 100 * time.Millisecond // 0 in tests, which start a process between two changes
 
 // content is the hash of a file's content. That of a large one, which does not change from call to call, is remembered.
@@ -116,14 +82,14 @@ func (r *run) content(path string) (string, error) {
 	if err != nil || fi.Size() < 100_000 {
 		return cache.Hash(path)
 	}
-	store, key := memo.Open(r.host, filepath.Dir(r.store.dir), time.Now()), memo.Key(path)
-	if sum, ok := store.Get("tools-1", key); ok {
+	key := memo.Key(path)
+	if sum, ok := r.memo.Get("tools-1", key); ok {
 		return string(sum), nil
 	}
-	is := store.Watch(path)
+	is := r.memo.Watch(path)
 	sum, err := cache.Hash(path)
-	if err == nil && !r.store.readOnly {
-		_ = store.Put("tools-1", key, is, []byte(sum)) // costs time only
+	if err == nil && !r.readOnly {
+		_ = r.memo.Put("tools-1", key, is, []byte(sum)) // costs time only
 	}
 	return sum, err
 }
@@ -170,11 +136,8 @@ func ReadLog(file string) (u Use) {
 	return u
 }
 
-// log is the file in Kernels in which the builds note what their calls did, of at most so many bytes.
-const (
-	log     = "log"
-	mostLog = 1 << 20
-)
+// log is the file in Kernels in which the builds note what their calls did.
+const log = "log"
 
 // Totals is what the cache in a directory of gpubuild's cache did, and its size.
 func Totals(cacheDir string) Use {
@@ -184,13 +147,12 @@ func Totals(cacheDir string) Use {
 	return u
 }
 
-// limit bounds the size of the cache in bytes.
-const limit = 5 << 30
+// Limit bounds the size of the cache in bytes.
+const Limit = 5 << 30
 
-// End adds the log of a build to that of all, and removes what was used least recently where the cache has become too large.
-func End(cacheDir, of string) error { return end(cacheDir, of, limit) }
-
-func end(cacheDir, of string, limit int64) error {
+// End adds the log of a build to that of all, and removes what killed calls left, of which none takes a day, and the oldest results where
+// the cache has become too large.
+func End(cacheDir, of string, limit int64) error {
 	data, err := os.ReadFile(of)
 	if err != nil || len(data) == 0 {
 		return err
@@ -200,48 +162,37 @@ func end(cacheDir, of string, limit int64) error {
 		return err
 	}
 	all, err := os.ReadFile(filepath.Join(dir, log))
-	if err != nil || len(all) > mostLog {
+	if err != nil || len(all) > 1<<20 {
 		all = nil // counted from the start
 	}
 	if err := cache.Keep(filepath.Join(dir, log), append(all, data...), 0o644); err != nil {
 		return err
 	}
-	sweep(filepath.Join(dir, temporaries))
 	list, size := files(dir)
-	if size <= limit {
-		return nil
+	slices.SortFunc(list, func(a, b aged) int { return a.made.Compare(b.made) })
+	most := size
+	if size > limit {
+		most = limit / 10 * 9
 	}
-	slices.SortFunc(list, func(a, b aged) int { return a.used.Compare(b.used) })
 	for _, f := range list {
-		if size <= limit/10*9 {
-			break
-		}
-		if os.Remove(f.path) == nil { // another gpubuild may have removed it
+		killed := filepath.Base(filepath.Dir(filepath.Dir(f.path))) == temporaries && time.Since(f.made) > 24*time.Hour
+		if (killed || size > most) && os.Remove(f.path) == nil { // another gpubuild may have removed it
 			size -= f.size
+			if killed {
+				_ = os.Remove(filepath.Dir(f.path)) // unless there is more
+			}
 		}
 	}
 	return nil
 }
 
-// sweep removes what killed calls left. No call takes a day.
-func sweep(dir string) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return // there was none
-	}
-	for _, e := range entries {
-		if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > 24*time.Hour {
-			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // the next build tries again
-		}
-	}
-}
-
 type aged struct {
 	path string
 	size int64
-	used time.Time
+	made time.Time
 }
 
+// files lists what is in the cache.
 func files(dir string) (list []aged, size int64) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

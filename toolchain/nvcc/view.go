@@ -1,7 +1,7 @@
 package nvcc
 
 import (
-	"encoding/binary"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +14,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/memo"
 )
 
 // Views is the directory of gpubuild's cache that holds the views.
@@ -28,7 +29,11 @@ type view struct {
 	Made    string `json:"made"` // of which gpubuild, and for which state of the toolkit
 }
 
-const mark = "gpubuild-nvcc-view"
+const (
+	mark = "gpubuild-nvcc-view"
+	// tail is how much of the end of a program holds the mark and what follows it.
+	tail = 16 << 10
+)
 
 // readView reads the end of a program.
 func readView(self string) (v view, err error) {
@@ -37,19 +42,18 @@ func readView(self string) (v view, err error) {
 		return v, err
 	}
 	defer f.Close()
-	tail := make([]byte, len(mark)+4)
-	size, err := f.Seek(-int64(len(tail)), io.SeekEnd)
-	if err == nil {
-		_, err = io.ReadFull(f, tail)
-	}
-	if err != nil || string(tail[4:]) != mark {
-		return v, errors.New(self + " is no view of a toolkit: start gpubuild by its own name")
-	}
-	data := make([]byte, binary.LittleEndian.Uint32(tail))
-	if _, err := f.ReadAt(data, size-int64(len(data))); err != nil {
+	if _, err := f.Seek(-tail, io.SeekEnd); err != nil {
 		return v, err
 	}
-	return v, json.Unmarshal(data, &v)
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return v, err
+	}
+	at := bytes.LastIndex(data, []byte(mark))
+	if at < 0 {
+		return v, errors.New(self + " is no view of a toolkit: start gpubuild by its own name")
+	}
+	return v, json.Unmarshal(data[at+len(mark):], &v)
 }
 
 // View makes or updates a toolkit's view in gpubuild's cache, and returns the directory of its nvcc: links to everything in the root, and
@@ -66,10 +70,9 @@ func View(h buildenv.Host, cacheDir, root, nvcc, self string) (bin string, err e
 	if len(inBin) > 200 || h.OS == buildenv.Windows { // a distribution's /usr/bin; both are on PATH
 		inBin = nil
 	}
-	was, _ := state(nvcc)
-	is, _ := state(self)
-	made := strings.Join(slices.Concat([]string{is, was}, h.Names(root), inBin), " ")
-	want := view{NVCC: nvcc, Cache: cacheDir, Made: made}
+	states := memo.Open(h, cacheDir, time.Now())
+	made := slices.Concat([]string{states.State(self), states.State(nvcc)}, h.Names(root), inBin)
+	want := view{NVCC: nvcc, Cache: cacheDir, Made: cache.Name(strings.Join(made, " "))}
 	bin = filepath.Join(dir, "bin")
 	if is, err := readView(filepath.Join(bin, h.Exe("nvcc"))); err == nil && is == want {
 		return bin, nil
@@ -77,21 +80,13 @@ func View(h buildenv.Host, cacheDir, root, nvcc, self string) (bin string, err e
 	if err := os.MkdirAll(bin, 0o777); err != nil {
 		return "", err
 	}
-	if err := link(root, dir, h.Names(root), "bin"); err != nil {
+	if err := link(h, root, dir, h.Names(root), "bin"); err != nil {
 		return "", err
 	}
-	if err := link(filepath.Dir(nvcc), bin, inBin, h.Exe("nvcc")); err != nil {
+	if err := link(h, filepath.Dir(nvcc), bin, inBin, h.Exe("nvcc")); err != nil {
 		return "", err
 	}
-	program := filepath.Join(bin, h.Exe("nvcc"))
-	if err := want.program(self, program); err != nil {
-		return "", err
-	}
-	fi, err := os.Stat(nvcc)
-	if err != nil {
-		return "", err
-	}
-	return bin, os.Chtimes(program, time.Time{}, fi.ModTime())
+	return bin, want.program(self, filepath.Join(bin, h.Exe("nvcc")))
 }
 
 // program writes a copy of self that knows the view.
@@ -104,44 +99,24 @@ func (v view) program(self, path string) error {
 	if err != nil {
 		return err
 	}
-	data = append(data, end...)
-	data = binary.LittleEndian.AppendUint32(data, uint32(len(end)))
-	return cache.WriteFile(path, append(data, mark...), 0o755)
+	return cache.WriteFile(path, slices.Concat(data, []byte(mark), end), 0o755)
 }
 
-// link has dir hold links to the names of from, except one, and no other link.
-func link(from, dir string, names []string, except string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.Type()&(os.ModeSymlink|os.ModeIrregular) != 0 && !slices.Contains(names, e.Name()) {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !os.IsNotExist(err) {
-				return err
-			}
-		}
-	}
+// link has dir hold links to the names of from, except one.
+func link(h buildenv.Host, from, dir string, names []string, except string) error {
 	for _, name := range names {
 		if name == except {
 			continue
 		}
 		to, at := filepath.Join(from, name), filepath.Join(dir, name)
-		if is, err := os.Readlink(at); err == nil && is == to || sameDir(at, to) {
+		if same(at, to) {
 			continue
 		}
-		if err := linkTo(to, at); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := linkTo(h, to, at); err != nil && !errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("view of %s: %w", from, err)
 		}
 	}
 	return nil
-}
-
-// sameDir reports whether a junction leads to a directory already: what Readlink says of one differs between versions of Windows and Go.
-func sameDir(at, to string) bool {
-	is, err := os.Stat(at)
-	want, failed := os.Stat(to)
-	return err == nil && failed == nil && is.IsDir() && os.SameFile(is, want)
 }
 
 // Launcher says what the user has put in front of nvcc, which then stays in charge; empty: nothing.

@@ -1,8 +1,9 @@
 package nvcc
 
 import (
-	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,75 +11,59 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/buildenv/proc"
 )
 
-// deviceModes are the options of calls that make no host code.
-var deviceModes = set("ptx cubin fatbin")
+// phases are the options that say what a call makes, of which nvcc takes one.
+var phases = set("c compile dc device-c ptx cubin fatbin")
 
-// recorded runs nvcc with cl.exe, and lists what it read after it succeeded. nvcc lists an object's headers itself, by -MD, which starts no
-// further process (measured, 13.4). In a call for device code that would add the host's pass, which may fail where the call does not: there
-// the preprocessed text is asked for.
+// recorded runs nvcc with cl.exe, and after it succeeded asks it by -M what the passes of such a call read, the host's included. Where that
+// fails, as of a kernel that no host compiler takes, nothing is known.
 func (r *run) recorded(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
-	if !r.compiles() {
-		r.list(nil, nil)
-	}
-	if r.host.Env.Get("OUT_DIR") == "" || !r.compiles() || r.scratch() != nil {
-		return r.plain(ctx, stdin, stdout, stderr)
-	}
-	defer os.RemoveAll(r.tmp)
-	if !r.deps && slices.ContainsFunc(r.args, asksForList) {
-		r.list(nil, uncached("an option that asks for a dependency list"))
-		return r.plain(ctx, stdin, stdout, stderr)
-	}
-	args, rule := r.args, r.dependencies()
-	if r.mode == "o" && !r.deps {
-		rule = filepath.Join(r.tmp, "read.d")
-		args = append(slices.Clone(args), "-MD", "-MF", rule)
-	}
-	res, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: args, Env: r.env, Stdin: stdin, Stdout: stdout, Stderr: stderr})
-	code := status(res, err, stderr)
-	if code != 0 {
+	code := r.plain(ctx, stdin, stdout, stderr)
+	if code != 0 || r.host.Env.Get("OUT_DIR") == "" {
 		return code
 	}
 	p, failed := &preprocessed{}, error(nil)
-	if data, err := os.ReadFile(rule); r.mode == "o" && err == nil {
-		p.headers = prerequisites(string(data))
-	} else {
-		p.headers, failed = r.preprocessedFiles(ctx)
-	}
-	for i, path := range p.headers {
-		p.headers[i] = filepath.Clean(path) // nvcc writes Z:/a and Z:\a
+	if r.compiles() {
+		args := slices.DeleteFunc(slices.Clone(r.dryrun), func(w string) bool {
+			return strings.HasPrefix(w, "-") && phases[strings.TrimLeft(w, "-")]
+		})
+		res, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: append(args, "-M"), Env: r.env})
+		if err != nil {
+			failed = errors.New("nvcc -M failed")
+		}
+		for _, path := range prerequisites(string(res.Stdout)) {
+			p.headers = append(p.headers, filepath.Clean(path)) // nvcc writes Z:/a and Z:\a
+		}
 	}
 	r.list(p, failed)
 	return 0
 }
 
-// asksForList reports whether an argument is one of the -M options, which run as they are.
-func asksForList(arg string) bool {
-	return strings.HasPrefix(arg, "-M") || strings.Contains(arg, "-generate-") && strings.Contains(arg, "dependencies")
+// linkTo makes a link; on Windows a junction, for which an account needs no privilege, and of directories alone: nobody looks for a file of
+// the toolkit's root by its place.
+func linkTo(h buildenv.Host, target, at string) error {
+	if h.OS != buildenv.Windows {
+		return os.Symlink(target, at)
+	}
+	if !h.IsDir(target) {
+		return nil
+	}
+	if strings.ContainsAny(target+at, `&^%!"`) { // cmd.exe would read them
+		return fmt.Errorf("%s, %s: a character that cmd.exe does not leave alone", target, at)
+	}
+	_, err := proc.Runner{}.Run(context.Background(), buildenv.Cmd{Path: h.Join(h.Env.Get("SystemRoot"), "System32", "cmd.exe"),
+		Args: []string{"/d", "/c", "mklink", "/J", at, target}, Env: h.Env.Entries()})
+	if same(at, target) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%s: no junction was made", at), err)
 }
 
-// sourceLine is how cl.exe marks where preprocessed text comes from.
-var sourceLine = lazyregexp.New(`(?m)^#line \d+ "((?:[^"\\\n]|\\.)+)"`)
-
-// preprocessedFiles lists the files that nvcc -E names.
-func (r *run) preprocessedFiles(ctx context.Context) (files []string, err error) {
-	args := slices.DeleteFunc(slices.Clone(r.dryrun), func(w string) bool { return deviceModes[strings.TrimLeft(w, "-")] })
-	res, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: append(args, "-E"), Env: r.env})
-	if err != nil {
-		return nil, uncached("nvcc -E failed")
-	}
-	seen := map[string]bool{}
-	for _, m := range sourceLine.FindAllSubmatch(res.Stdout, -1) {
-		name := string(bytes.ReplaceAll(m[1], []byte(`\\`), []byte(`\`)))
-		if !seen[name] && !strings.HasPrefix(name, "<") {
-			seen[name] = true
-			files = append(files, name)
-		}
-	}
-	if len(files) == 0 {
-		return nil, uncached("nvcc -E names no file")
-	}
-	return files, nil
+// same reports whether a link leads to a file or directory: what Readlink says of a junction differs between versions of Windows and Go.
+func same(at, to string) bool {
+	is, err := os.Stat(at)
+	want, failed := os.Stat(to)
+	return err == nil && failed == nil && os.SameFile(is, want)
 }

@@ -58,10 +58,7 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 		}
 		defer unlock()
 	}
-	state, err := fresh.Inspect(p.Fresh(fresh.Options{}))
-	if err != nil {
-		return err
-	}
+	state := fresh.Inspect(p.Fresh(fresh.Options{}))
 	if o.Clean {
 		state, err = state.Clean(ctx)
 	}

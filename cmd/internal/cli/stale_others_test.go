@@ -402,6 +402,21 @@ pub fn ptx(_: proc_macro::TokenStream) -> proc_macro::TokenStream {
 	writeFiles(t, s.dir, map[string]string{"src/main.rs": "fn main() { print!(\"{}\", kmac::ptx!()) }\n"})
 	s.compiled("the program", build(s.a, "sm_90"), "app")
 	s.compiled("and then", build(s.a, "sm_90"), "")
+	macro, err := os.ReadFile(filepath.Join(s.dir, "kmac", "src", "lib.rs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, s.dir, map[string]string{
+		"k.ptx": ".version 8.0\n.target sm_90\n.address_size 64\n", "used.by": "it",
+		"kmac/src/lib.rs": strings.NewReplacer(`"-ptx", "-Iinclude", "k.cu"`, `"-cubin", "k.ptx"`,
+			`std::fs::read_to_string(&out).unwrap()`, `std::fs::read_to_string("used.by").unwrap()`).Replace(string(macro)),
+	})
+	if text := build(s.a, "sm_90"); !strings.Contains(text, "app: gpubuild did not see every kernel compiled") {
+		t.Errorf("a call that nobody can follow: not said\n%s", text)
+	}
+	s.compiled("and then, too", build(s.a, "sm_90"), "")
+	writeFiles(t, s.dir, map[string]string{"used.by": "its"})
+	s.compiled("every file counts", build(s.a, "sm_90"), "app")
 }
 
 // TestKernelsAmongTheSources has a script that writes a kernel and what nvcc makes of it into its package, each time with another comment:
@@ -424,7 +439,7 @@ func TestKernelsAmongTheSources(t *testing.T) {
 	s.compiled("nothing changed since", s.build(s.b, "sm_90"), "")
 	s.must(s.command([]string{filepath.Join(s.a, "bin")}, "sh", "-c", "touch sys/build.rs; CUDA_COMPUTE_CAP=90 exec cargo build --features cuda"))
 	s.holds("plain cargo", "app/target/debug/app", first, "sm_90")
-	const changed = "Stale src/k.ptx (written by the build script, or edited while it ran) changed: app-sys"
+	const changed = "Stale src/k.ptx changed: app-sys"
 	if text := s.build(s.b, "sm_90"); !strings.Contains(text, changed) {
 		t.Errorf("not said what changed\n%s", text)
 	}
@@ -432,61 +447,6 @@ func TestKernelsAmongTheSources(t *testing.T) {
 	writeFiles(t, s.dir, map[string]string{"sys/kernel.cu": "// edited"})
 	s.compiled("a kernel edited", s.build(s.b, "sm_90"), rebuild)
 	s.compiled("nothing changed after that", s.build(s.b, "sm_90"), "")
-}
-
-// TestHeadersByLinks has the script of a -sys crate tell the kernels' own where its headers are. It runs no nvcc, and declares neither the
-// header that it copies nor the variable that it reads; the kernels' script keeps what it made, whatever it is told.
-func TestHeadersByLinks(t *testing.T) {
-	t.Parallel()
-	need.Asked(t, "long")
-	s := newShared(t)
-	files := kern("app")
-	files["Cargo.toml"] = strings.Replace(files["Cargo.toml"], `"plain"]`, `"plain", "foo"]`+"\nexclude = [\"vendor\"]", 1)
-	delete(files, "Cargo.lock")
-	for dir, script := range map[string]string{
-		"foo": "    let dir = std::path::PathBuf::from(env::var(\"DEP_BAR_DIR\").unwrap());\n",
-		"vendor/bar": "    let text = std::fs::read_to_string(\"src/n.h\").unwrap();\n" +
-			"    std::fs::write(dir.join(\"n.h\"), env::var(\"BAR\").unwrap_or_default() + &text).unwrap();\n",
-	} {
-		name := filepath.Base(dir)
-		files[dir+"/Cargo.toml"] = "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\nlinks = \"" +
-			name + "\"\n"
-		files[dir+"/src/lib.rs"] = ""
-		files[dir+"/build.rs"] = "use std::env;\nfn main() {\n    println!(\"cargo::rerun-if-changed=build.rs\");\n" +
-			"    let dir = std::path::PathBuf::from(env::var(\"OUT_DIR\").unwrap());\n" + script +
-			"    println!(\"cargo::metadata=DIR={}\", dir.display());\n}\n"
-	}
-	files["vendor/bar/src/n.h"], files["vendor/bar/.cargo-checksum.json"] = "one\n", `{"files":{},"package":null}`
-	files[".cargo/config.toml"] = "[source.crates-io]\nreplace-with = \"vendored\"\n[source.vendored]\ndirectory = \"vendor\"\n"
-	files["foo/Cargo.toml"] += "[dependencies]\nbar = \"0.1.0\"\n"
-	files["sys/Cargo.toml"] += "[dependencies]\nfoo = { path = \"../foo\" }\n"
-	files["sys/src/lib.rs"] = "pub const PTX: &str = concat!(include_str!(concat!(env!(\"OUT_DIR\"), \"/k.ptx\")), " +
-		"include_str!(concat!(env!(\"OUT_DIR\"), \"/n.h\")));\n"
-	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    let ok = ",
-		"    std::fs::copy(env::var(\"DEP_FOO_DIR\").unwrap() + \"/n.h\", out.with_file_name(\"n.h\")).unwrap();\n    let ok = ", 1)
-	writeFiles(t, s.dir, files)
-	ends := func(story, want, text string) {
-		t.Helper()
-		if out, err := exec.Command(filepath.Join(s.dir, "target", "debug", "app")).Output(); !strings.HasSuffix(string(out), want) {
-			t.Errorf("%s: %v: %s does not end with %q\n%s", story, err, out, want, text)
-		}
-		s.compiled(story+", and then nothing", s.build(s.a, "sm_90"), "")
-	}
-	ends("built from nothing", "}\none\n", s.build(s.a, "sm_90"))
-	writeFiles(t, s.dir, map[string]string{"vendor/bar/src/n.h": "two\n"})
-	text := s.build(s.a, "sm_90")
-	ends("its header", "}\ntwo\n", text)
-	if !strings.Contains(text, "Stale src/n.h changed: bar") {
-		t.Errorf("not said what changed\n%s", text)
-	}
-	s.more = []string{"BAR=0 "}
-	ends("its variable", "}\n0 two\n", s.build(s.a, "sm_90"))
-	s.must(exec.Command("sh", "-c", "rm "+s.dir+"/target/debug/build/app-sys-*/out/k.ptx"))
-	text = s.build(s.a, "sm_90")
-	ends("a file lost", "}\n0 two\n", text)
-	if !strings.Contains(text, "app-sys: what its build script left has been changed or removed since") {
-		t.Errorf("not said what was lost\n%s", text)
-	}
 }
 
 // TestInstallAndExec: `install --path` and `exec -- cargo build` look for stale artifacts, and exec says when it does not.

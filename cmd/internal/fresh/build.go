@@ -113,18 +113,19 @@ func Lock(ctx context.Context, m *session.Machine, places cargo.Places) (release
 }
 
 // Inspect compares what the GPU packages were built with to what they would be built with now, and changes nothing. Call it under Lock.
-func Inspect(b Build) (*State, error) {
+func Inspect(b Build) *State {
 	s := find(b)
-	return s, s.compare()
+	s.compare()
+	return s
 }
 
-// Incomplete returns an error if a directory has so many files that not all were looked at: nothing is known to be up to date then.
+// Incomplete returns an error if not all of a directory was looked at: nothing is known to be up to date then.
 func (s *State) Incomplete() error {
 	if len(s.read.hashes.Incomplete) == 0 {
 		return nil
 	}
-	return exit.Errorf(exit.Config, "move files that are no sources out of it", "%s holds too many files: whether what is built of "+
-		"them is up to date is not known", strings.Join(s.read.hashes.Incomplete, ", "))
+	return exit.Errorf(exit.Config, "move files that are no sources out of it", "%s holds too many files, or some that cannot be read: "+
+		"whether what is built of them is up to date is not known", strings.Join(s.read.hashes.Incomplete, ", "))
 }
 
 // find lists the GPU packages of a build and compares nothing.
@@ -165,10 +166,7 @@ type Rebuild func(context.Context) (cargorun.Built, error)
 // show, and reads the device code; what is in doubt is cleaned and built again with rebuild, once. After a failed build that is done only
 // where an OUT_DIR has no stamp: what was lost from it may be why.
 func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error, rebuild Rebuild) (*State, cargorun.Built, error) {
-	next, err := s.after(built)
-	if err != nil {
-		return s, built, err
-	}
+	next := s.after(built)
 	unrecorded := func(o out) bool { return o.state != agrees && !o.stamped }
 	if buildErr != nil && (built.Interrupted || !slices.ContainsFunc(next.outs, unrecorded)) {
 		next.keepFailed(built)
@@ -182,9 +180,7 @@ func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error
 		cleaned.cleaned, cleaned.earlier = manifest.Union(next.cleaned, packages), next.Lines()
 		cleaned.before = cleaned.seen()
 		built, buildErr = rebuild(ctx)
-		if next, err = cleaned.after(built); err != nil {
-			return &cleaned, built, err
-		}
+		next = cleaned.after(built)
 		if buildErr != nil {
 			next.keepFailed(built)
 			return next, built, buildErr
@@ -230,14 +226,11 @@ func (s *State) Packages() []string {
 	return sorted(set)
 }
 
-// stalePackages lists what must be cleaned: what is stale, and whose scripts get metadata from it, since those may keep what they have.
+// stalePackages lists what must be cleaned.
 func (s *State) stalePackages() []string {
-	ids, set := map[string]bool{}, map[string]bool{}
+	set := map[string]bool{}
 	for _, o := range s.outs {
-		ids[o.pkg.PkgID] = ids[o.pkg.PkgID] || o.state != agrees
-	}
-	for _, o := range s.outs {
-		if ids[o.pkg.PkgID] || slices.ContainsFunc(o.pkg.sources, func(id string) bool { return ids[id] }) {
+		if o.state != agrees {
 			set[o.pkg.Name] = true
 		}
 	}
@@ -249,16 +242,19 @@ func (s *State) Lines() []string {
 	if s == nil {
 		return nil
 	}
-	return slices.Concat(s.earlier, stale.Lines(s.Reasons()), s.doubts())
+	lines := slices.Concat(s.earlier, stale.Lines(s.Reasons()))
+	for _, d := range s.doubts() {
+		lines = append(lines, d.String())
+	}
+	return lines
 }
 
-// doubts words once each what is not known.
-func (s *State) doubts() []string {
-	var out []string
+// doubts lists once each what is not known.
+func (s *State) doubts() []Doubt {
+	out := []Doubt{}
 	for _, o := range s.outs {
-		line := o.pkg.Name + ": " + o.why
-		if o.state == unknown && !slices.Contains(out, line) {
-			out = append(out, line)
+		if d := (Doubt{o.pkg.Name, o.why}); o.state == unknown && !slices.Contains(out, d) {
+			out = append(out, d)
 		}
 	}
 	return out

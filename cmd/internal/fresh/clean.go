@@ -27,8 +27,8 @@ func (s *State) clean(ctx context.Context, packages []string) error {
 		return err
 	}
 	shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
-	for _, name := range packages { // our own lists; cargo leaves them where it keeps nothing in that directory
-		if err := os.RemoveAll(b.Machine.Host.Join(b.macroDir(), name+nvcc.MacroSuffix)); err != nil {
+	for _, name := range packages { // our own lists, of which cargo knows nothing
+		if err := os.RemoveAll(b.Machine.Host.Dir(nvcc.MacroOut(s.Macros(), name))); err != nil {
 			return err
 		}
 	}

@@ -195,22 +195,19 @@ func (s *State) otherCode(o out) string {
 	return ""
 }
 
-// warnOfCode warns of what otherCode says, once for a package.
+// warnOfCode warns of what otherCode says.
 func (s *State) warnOfCode(o out) {
-	text := s.otherCode(o)
-	if text == "" || slices.ContainsFunc(s.found, func(f finding.Finding) bool { return f.Message == text }) {
-		return
+	if text := s.otherCode(o); text != "" {
+		s.say(finding.Finding{ID: "stale.other-code", Message: text,
+			Fix: "look in " + s.b.Machine.Shown(s.b.scriptFile(o.pkg.ScriptUnit)) +
+				" for a fixed path, an architecture of its own, or kernels that come compiled"})
 	}
-	f := finding.Of(finding.Finding{ID: "stale.other-code", Message: text,
-		Fix: "look in " + s.b.Machine.Shown(s.b.scriptFile(o.pkg.ScriptUnit)) +
-			" for a fixed path, an architecture of its own, or kernels that come compiled"})
-	s.found = append(s.found, f)
-	s.b.Machine.Shell.Finding(f)
 }
 
 // noteUnknown says once for a package that nobody knows which headers its kernels were made from.
 func (s *State) noteUnknown(o out) {
-	text := o.pkg.Name + ": no nvcc ran through gpubuild, so what its kernels were made of is unknown: every file of the package counts"
+	text := o.pkg.Name + ": gpubuild did not see every kernel compiled, so what they were made of is unknown: " +
+		"every file of the package counts"
 	if source.Unchanging(s.b.Machine.Host, o.pkg.Dir) || slices.Contains(s.noted, text) {
 		return
 	}

@@ -1,8 +1,6 @@
 package fresh
 
 import (
-	"errors"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -45,14 +43,12 @@ const (
 
 // compare looks at the OUT_DIRs that cargo may take: those with a stamp for the features of this build, or where a package has none,
 // those without. Where a build has no GPU package of a kind yet it notes all the same what one would be built with.
-func (s *State) compare() error {
+func (s *State) compare() {
 	for _, p := range s.packages {
 		if p.undeclared && s.b.Tools.Set.Toolkit == nil {
 			continue // there is nothing that its code could be compared with
 		}
-		if _, err := s.inputsOf(p, false, false); err != nil {
-			return err
-		}
+		s.inputsOf(p, false, false)
 		var stamped, rest []out
 		for _, o := range s.outDirs(p) {
 			l := s.look(p, o.Dir)
@@ -69,25 +65,16 @@ func (s *State) compare() error {
 		}
 		if len(stamped) == 0 {
 			if stamped = rest; p.Inputs.Arch { // it may turn out that all of its files count
-				if _, err := s.inputsOf(p, true, false); err != nil {
-					return err
-				}
+				s.inputsOf(p, true, false)
 			}
 		}
 		for _, l := range stamped {
-			o, err := s.judge(l)
-			if err != nil {
-				return err
-			}
-			s.outs = append(s.outs, o)
+			s.outs = append(s.outs, s.judge(l))
 		}
 	}
 	if s.b.Tools.Set.Toolkit != nil && s.b.Tools.Needs.NVCC { // one may compile its first kernels in this build
-		if _, err := s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: compiling}}, false, false); err != nil {
-			return err
-		}
+		s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: compiling}}, false, false)
 	}
-	return s.compareMacros()
 }
 
 // look reads what is known of an OUT_DIR.
@@ -107,15 +94,12 @@ type noted struct {
 
 // inputsOf notes what a package would be built with now, once for a build: what is replaced while cargo runs is another thing at the
 // next one. Of a package that the build itself showed, or of which more turns out to count, what was noted before holds.
-func (s *State) inputsOf(p Package, all, unknown bool) ([]stale.Input, error) {
+func (s *State) inputsOf(p Package, all, unknown bool) []stale.Input {
 	key := noted{p.PkgID, p.Inputs.Arch, all, unknown}
 	if list, ok := s.read.inputs[key]; ok {
-		return list, nil
+		return list
 	}
-	list, err := inputs.Now(s.b.Machine.Host, s.b.Tools, p.unit(all, unknown), s.read.hashes)
-	if err != nil {
-		return nil, err
-	}
+	list := inputs.Now(s.b.Machine.Host, s.b.Tools, p.unit(all, unknown), s.read.hashes)
 	for _, before := range []noted{{arch: true}, {p.PkgID, p.Inputs.Arch, true, false}, {p.PkgID, p.Inputs.Arch, false, false}} {
 		was := map[string]stale.Input{} // there may be 50,000 of each
 		for _, old := range s.read.inputs[before] {
@@ -128,16 +112,12 @@ func (s *State) inputsOf(p Package, all, unknown bool) ([]stale.Input, error) {
 		}
 	}
 	s.read.inputs[key] = list
-	return list, nil
+	return list
 }
 
 // judge compares an OUT_DIR with its stamp.
-func (s *State) judge(o out) (out, error) {
-	now, err := s.inputsOf(o.pkg, o.stamp.All, o.stamp.Unknown)
-	if err != nil {
-		return o, err
-	}
-	o.inputs = now
+func (s *State) judge(o out) out {
+	o.inputs = s.inputsOf(o.pkg, o.stamp.All, o.stamp.Unknown)
 	o.state = unknown
 	switch {
 	case !o.stamped && !o.finished:
@@ -149,9 +129,7 @@ func (s *State) judge(o out) (out, error) {
 	case !o.finished && o.stamp.Ran != o.ran:
 		o.why = "its build script was interrupted, or is still at work"
 	default:
-		if o.reasons, err = s.differences(o); err != nil {
-			return o, err
-		}
+		o.reasons = s.differences(o)
 		switch {
 		case len(o.reasons) > 0:
 			o.state = differs
@@ -166,17 +144,14 @@ func (s *State) judge(o out) (out, error) {
 			o.state = agrees
 		}
 	}
-	return o, nil
+	return o
 }
 
 // differences are those between a stamp and now, without what cargo itself rebuilds: a file that the script declares and that is newer than
 // its last run.
-func (s *State) differences(o out) ([]stale.Reason, error) {
+func (s *State) differences(o out) []stale.Reason {
 	h := s.b.Machine.Host
-	was, now, err := s.stillRead(o)
-	if err != nil {
-		return nil, err
-	}
+	was, now := s.stillRead(o)
 	both := map[string]bool{} // a stamp may have 50,000
 	for _, in := range slices.Concat(was, now) {
 		both[in.Name] = true
@@ -184,16 +159,6 @@ func (s *State) differences(o out) ([]stale.Reason, error) {
 	recorded := func(in stale.Input) bool { return both[in.Name] } // what nvcc saw counts, not what lay there
 	old := append(slices.DeleteFunc(slices.Clone(o.stamp.Inputs), recorded), was...)
 	all := stale.Differences(o.pkg.Name, old, append(slices.DeleteFunc(slices.Clone(o.inputs), recorded), now...))
-	wrote := map[string]bool{}
-	for _, name := range o.stamp.Wrote {
-		wrote[name] = true
-	}
-	for i, r := range all {
-		if wrote[r.Input] {
-			all[i].Input += " (written by the build script, or edited while it ran)"
-			all[i].Old = all[i].Input
-		}
-	}
 	var said *builddir.Words
 	return slices.DeleteFunc(all, func(r stale.Reason) bool {
 		path := h.From(o.pkg.Dir, r.Input)
@@ -209,7 +174,7 @@ func (s *State) differences(o out) ([]stale.Reason, error) {
 			said = &words
 		}
 		return slices.ContainsFunc(said.Files, func(f string) bool { return h.Below(path, h.From(o.pkg.Dir, f)) })
-	}), nil
+	})
 }
 
 // readStamp reads the stamp of an OUT_DIR. One that is damaged is none: the package is built once more.
@@ -233,20 +198,20 @@ func (s *State) writeStamp(o out) {
 		}
 		err = cache.WriteFile(path, data, 0o644)
 	}
-	var last finding.Finding
-	if len(s.found) > 0 {
-		last = s.found[len(s.found)-1]
+	if err != nil {
+		s.say(finding.Finding{
+			ID: "stale.unrecorded", Message: "cannot write down what " + o.pkg.Name + " was built with: " + err.Error(),
+			Fix: "make " + h.Dir(path) + " writable; until then each build compiles the kernels again",
+		})
 	}
-	if err == nil || last.ID == "stale.unrecorded" {
-		return
+}
+
+// say adds a finding and says it, once in a build.
+func (s *State) say(f finding.Finding) {
+	if f = finding.Of(f); !slices.ContainsFunc(s.found, func(was finding.Finding) bool { return was.Message == f.Message }) {
+		s.found = append(s.found, f)
+		s.b.Machine.Shell.Finding(f)
 	}
-	f := finding.Of(finding.Finding{
-		ID: "stale.unrecorded", Message: "cannot write down what " + o.pkg.Name + " was built with: " + err.Error(),
-		Fix: "make " + h.Dir(path) + " writable; until then each build compiles the kernels again",
-	})
-	s.found = append(s.found, f)
-	s.b.Machine.Shell.Warning("%s", f.Message)
-	s.b.Machine.Shell.Hint(f.Fix)
 }
 
 // seen notes what is known of every OUT_DIR of this build's scripts as the build begins.
@@ -265,7 +230,7 @@ func (s *State) seen() map[string]Before {
 
 // after judges the OUT_DIRs that cargo named. A script that cargo ran where nothing lay, or where everything agreed, made what was asked
 // for; whatever else lies there is compared like before a build.
-func (s *State) after(built cargorun.Built) (*State, error) {
+func (s *State) after(built cargorun.Built) *State {
 	next := *s
 	next.outs, next.found = nil, slices.Clip(s.found)
 	again := *s.read
@@ -274,7 +239,7 @@ func (s *State) after(built cargorun.Built) (*State, error) {
 	next.packages = next.findPackages() // one may have compiled its first kernels
 	h := s.b.Machine.Host
 	seen := map[string]bool{}
-	for _, m := range built.Messages {
+	for _, m := range slices.Concat(built.Messages, next.macrosBuilt()) {
 		if m.Reason != cargo.ScriptExecuted || seen[m.OutDir] {
 			continue
 		}
@@ -297,18 +262,13 @@ func (s *State) after(built cargorun.Built) (*State, error) {
 				}
 			}
 			o.state = agrees
-			if err := next.builtNow(&o, m); err != nil {
-				return s, err
-			}
+			next.builtNow(&o, m)
 		default:
-			var err error
-			if o, err = next.judge(o); err != nil {
-				return s, err
-			}
+			o = next.judge(o)
 		}
 		next.outs = append(next.outs, o)
 	}
-	return &next, next.compareMacros()
+	return &next
 }
 
 // compiledAny says whether cargo compiled any crate of a package in this build, or made none at all. It compiles none where the files
@@ -326,25 +286,12 @@ func compiledAny(pkgID string, built cargorun.Built) bool {
 }
 
 // builtNow reads what a script made in this build and writes its stamp.
-func (s *State) builtNow(o *out, m cargo.Message) error {
-	words, err := builddir.Output(s.b.Machine.Host, o.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	read, made, unknown, err := s.readBy(*o, s.linked(m))
-	if err != nil {
-		return err
-	}
+func (s *State) builtNow(o *out, m cargo.Message) {
+	words, _ := builddir.Output(s.b.Machine.Host, o.dir) // where that cannot be read it declares nothing
+	read, made, unknown := s.readBy(*o, s.linked(m))
 	all := o.pkg.Inputs.Arch && !words.Declares || unknown
-	list, err := s.inputsOf(o.pkg, all, unknown)
-	if err != nil {
-		return err
-	}
-	list, wrote, err := s.written(*o, o.pkg.unit(all, unknown), list, o.stamp.Wrote)
-	if err != nil {
-		return err
-	}
-	o.inputs = list
+	var wrote []string
+	o.inputs, wrote = s.written(*o, o.pkg.unit(all, unknown), s.inputsOf(o.pkg, all, unknown), o.stamp.Wrote)
 	o.stamp = s.stampOf(*o)
 	o.stamp.Wrote, o.stamp.Read = manifest.Union(wrote, made), read
 	o.stamp.All, o.stamp.Unknown, o.stamped = all, unknown, true
@@ -353,7 +300,6 @@ func (s *State) builtNow(o *out, m cargo.Message) error {
 	}
 	s.warnOfCode(*o)
 	s.writeStamp(*o)
-	return nil
 }
 
 func (s *State) stampOf(o out) stale.Stamp {
@@ -379,13 +325,11 @@ func (s *State) keepFailed(built cargorun.Built) {
 				continue
 			}
 			o := s.look(p, place.Dir)
-			read, _, unknown, err := s.readBy(o, nil)
-			if list, failed := s.inputsOf(p, true, unknown); err == nil && failed == nil {
-				o.inputs, o.stamp = list, stale.Stamp{}
-				o.stamp = s.stampOf(o)
-				o.stamp.Read, o.stamp.All, o.stamp.Unknown = read, true, unknown
-				s.writeStamp(o)
-			}
+			read, _, unknown := s.readBy(o, nil)
+			o.inputs = s.inputsOf(p, true, unknown)
+			o.stamp = s.stampOf(o)
+			o.stamp.Read, o.stamp.All, o.stamp.Unknown = read, true, unknown
+			s.writeStamp(o)
 		}
 	}
 }

@@ -124,12 +124,10 @@ func nameOf(place string) string {
 // readBy lists what compilers and the linker read for an OUT_DIR, each file with the hash of what was seen, and what of it the script wrote
 // itself. Of what was linked, and of what a compiler lists by itself, the content that was seen is that of now, unless it changed since.
 // Unknown says that our nvcc was not in front of every compilation.
-func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []string, unknown bool, err error) {
+func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []string, unknown bool) {
 	list := map[string]string{}
 	if o.pkg.Inputs.Arch {
-		if list, err = nvcc.Read(s.b.Machine.Host, o.dir, o.pkg.Dir, o.ran); err != nil {
-			return nil, nil, false, err
-		}
+		list = nvcc.Read(s.b.Machine.Host, o.dir)
 	}
 	for path, seen := range list {
 		if at := s.path(o, path); at != path {
@@ -145,10 +143,7 @@ func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []
 	known := !o.pkg.Inputs.Arch
 	read, ended := map[string]string{}, builddir.Ended(s.b.Machine.Host, o.dir)
 	paths := slices.Sorted(maps.Keys(list))
-	now, err := s.read.hashes.Each(paths...)
-	if err != nil {
-		return nil, nil, false, err
-	}
+	now := s.read.hashes.Each(paths...)
 	for i, path := range paths {
 		seen, place := list[path], s.place(o, path)
 		known = known || seen != ""
@@ -175,23 +170,20 @@ func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []
 			read[place] = seen[:min(32, len(seen))]
 		}
 	}
-	return read, wrote, unknown || !known, nil
+	return read, wrote, unknown || !known
 }
 
 // absent is the hash of a file that is not there.
 const absent = "none"
 
 // stillRead compares what was read with what is there now, and returns both as inputs, of those files alone that changed.
-func (s *State) stillRead(o out) (was, now []stale.Input, err error) {
+func (s *State) stillRead(o out) (was, now []stale.Input) {
 	places := slices.Sorted(maps.Keys(o.stamp.Read))
 	paths := make([]string, len(places))
 	for i, place := range places {
 		paths[i] = s.path(o, place)
 	}
-	sums, err := s.read.hashes.Each(paths...)
-	if err != nil {
-		return nil, nil, err
-	}
+	sums := s.read.hashes.Each(paths...)
 	for i, place := range places {
 		old := o.stamp.Read[place]
 		if old == sums[i] {
@@ -210,24 +202,20 @@ func (s *State) stillRead(o out) (was, now []stale.Input, err error) {
 			now = append(now, in)
 		}
 	}
-	return was, now, nil
+	return was, now
 }
 
 // written takes over what a script wrote among its sources, as it left it: compiled kernels, what was not there before, and what changes
 // for the second time while the script runs. A person may edit a source meanwhile: then the next build compiles it, once.
-func (s *State) written(o out, unit inputs.Unit, list []stale.Input, before []string) (now []stale.Input, again []string, err error) {
+func (s *State) written(o out, unit inputs.Unit, list []stale.Input, before []string) (now []stale.Input, again []string) {
 	h, now := s.b.Machine.Host, slices.Clone(list)
-	names, paths, err := s.read.hashes.SourcesOf(unit) // and what it names that was not there before
+	names, paths := s.read.hashes.SourcesOf(unit) // and what it names that was not there before
 	ended := builddir.Ended(h, o.dir)
 	for i, path := range paths {
 		if at := s.changedAt(path); at < o.ran || at > ended {
 			continue
 		}
-		sums, err := s.read.hashes.Each(path)
-		if err != nil {
-			return nil, nil, err
-		}
-		in := stale.Input{Name: stale.Part(inputs.Sources, names[i]), Value: names[i], Hash: sums[0]}
+		in := stale.Input{Name: stale.Part(inputs.Sources, names[i]), Value: names[i], Hash: s.read.hashes.Each(path)[0]}
 		if at := slices.IndexFunc(now, func(was stale.Input) bool { return was.Name == in.Name }); at < 0 {
 			now = append(now, in)
 		} else if slices.Contains([]string{".ptx", ".cubin", ".fatbin"}, h.Ext(path)) || slices.Contains(before, names[i]) {
@@ -235,7 +223,7 @@ func (s *State) written(o out, unit inputs.Unit, list []stale.Input, before []st
 		}
 		again = append(again, names[i])
 	}
-	return now, manifest.Union(again, nil), err
+	return now, manifest.Union(again, nil)
 }
 
 // changedAt is when a file became what it is: one that is put in place of another with its old time has another state since. A time in the

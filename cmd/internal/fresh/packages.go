@@ -25,7 +25,6 @@ type Package struct {
 	sets       []string // the feature sets with which it is built, each joined with commas
 	dirs       []string // the profile's directories of the platforms that it is built for
 	undeclared bool     // nothing but device code in its OUT_DIR shows it
-	sources    []string // package IDs; see linksTo
 	script     source.Script
 }
 
@@ -60,7 +59,7 @@ func (s *State) findPackages() []Package {
 		p.add(featureKey(u.Features), s.b.profileDir(u.Platform))
 	}
 	known := len(list)
-	for _, u := range s.b.scripts() {
+	for _, u := range append(s.b.scripts(), s.macros()...) {
 		p := at(u)
 		p.add(featureKey(u.Features), s.b.profileDir(u.Platform))
 	}
@@ -68,24 +67,12 @@ func (s *State) findPackages() []Package {
 		s.read.scripts[p.Name] = true
 	}
 	s.read.outs = builddir.Outs(s.b.Machine.Host, s.b.profileDirs(), s.read.scripts)
-	counts, linked := map[string]bool{}, map[string]bool{}
+	counts := map[string]bool{}
 	for i := range list {
 		p, named := &list[i], slices.Contains(s.b.Named, list[i].Name)
 		counts[p.PkgID] = i < known || named
 		if !inCatalog(p.Name) && !(p.Inputs.NVCC && p.Inputs.Arch) && (named || s.holdsCode(*p)) {
 			p.Inputs, p.undeclared = union(p.Inputs, compiling), !counts[p.PkgID]
-			counts[p.PkgID] = true
-		}
-		if p.sources = s.b.linksTo(p.PkgID); counts[p.PkgID] && p.Inputs.Arch {
-			for _, id := range p.sources {
-				linked[id] = true
-			}
-		}
-	}
-	for i := range list {
-		if p := &list[i]; linked[p.PkgID] && !p.Inputs.Arch && !inCatalog(p.Name) {
-			p.Dir = cmp.Or(p.Dir, s.b.Machine.Host.Dir(s.b.scriptFile(p.ScriptUnit))) // vendored: its ID does not say it
-			p.Inputs = union(p.Inputs, features.Inputs{Sources: []string{p.Dir}})
 			counts[p.PkgID] = true
 		}
 	}
@@ -95,28 +82,6 @@ func (s *State) findPackages() []Package {
 		list[i].script = s.scriptOf(list[i].ScriptUnit)
 	}
 	return list
-}
-
-// linksTo lists the packages whose scripts give the one of a package metadata, such as where headers are (`links`, DEP_X_INCLUDE),
-// directly or in turn. What goes into such a script goes into the kernels.
-func (b *Build) linksTo(pkgID string) (ids []string) {
-	if b.Graph.Units == nil {
-		return nil
-	}
-	var queue []int
-	for i, u := range b.Graph.Units.Units {
-		if u.PkgID == pkgID && u.Mode == runsScript {
-			queue = append(queue, i)
-		}
-	}
-	for at := 0; at < len(queue); at++ {
-		for _, d := range b.Graph.Units.Units[queue[at]].Dependencies {
-			if u := b.Graph.Units.Units[d.Index]; u.Mode == runsScript && !slices.Contains(queue, d.Index) {
-				queue, ids = append(queue, d.Index), append(ids, u.PkgID)
-			}
-		}
-	}
-	return ids
 }
 
 func (p *Package) add(set, dir string) {
@@ -193,7 +158,9 @@ func inCatalog(name string) bool {
 // holdsCode says whether nvcc was run for any OUT_DIR of a package, or one holds device code.
 func (s *State) holdsCode(p Package) bool {
 	h := s.b.Machine.Host
-	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool { return nvcc.Recorded(h, o.Dir) || len(s.held(o.Dir).Made) > 0 })
+	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool {
+		return len(nvcc.Read(h, o.Dir)) > 0 || len(s.held(o.Dir).Made) > 0
+	})
 }
 
 // held is what an OUT_DIR holds. Of one that cannot be read only the inputs are compared.

@@ -27,6 +27,8 @@ type Doubt struct {
 	Why     string `json:"why"`
 }
 
+func (d Doubt) String() string { return d.Package + ": " + d.Why }
+
 // Report is what is stale, and why.
 type Report struct {
 	Reasons []stale.Reason `json:"reasons"`
@@ -37,7 +39,7 @@ type Report struct {
 
 // Report says what is stale. It cleans nothing.
 func (s *State) Report() Report {
-	r := Report{Reasons: s.Reasons(), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: []Unit{}}
+	r := Report{Reasons: s.Reasons(), Unknown: s.doubts(), Clean: s.stalePackages(), Units: []Unit{}}
 	for _, o := range s.outs {
 		u := Unit{
 			Package: o.pkg.Name, Features: strings.Join(o.pkg.sets, " or "), OutDir: o.dir, State: o.state, Why: o.why, Recorded: o.stamped,
@@ -47,9 +49,6 @@ func (s *State) Report() Report {
 			u.Inputs[i].Input = stale.PartName(in.Input)
 		}
 		r.Units = append(r.Units, u)
-		if d := (Doubt{o.pkg.Name, o.why}); o.state == unknown && !slices.Contains(r.Unknown, d) {
-			r.Unknown = append(r.Unknown, d)
-		}
 	}
 	if why := s.b.Reach.Unknown; why != "" {
 		r.Unknown = append(r.Unknown, Doubt{"the packages of this build", why})
@@ -61,7 +60,7 @@ func (s *State) Report() Report {
 func (s *State) Text(r Report, explain bool) []string {
 	lines := stale.Lines(r.Reasons)
 	for _, d := range r.Unknown {
-		lines = append(lines, fmt.Sprintf("unknown: %s: %s", d.Package, d.Why))
+		lines = append(lines, "unknown: "+d.String())
 	}
 	if explain {
 		for i, u := range r.Units {
@@ -76,8 +75,8 @@ func (s *State) PrintStale() {
 	for _, line := range stale.Lines(s.Reasons()) {
 		s.b.Machine.Shell.Status("Stale", "%s", line)
 	}
-	for _, line := range s.doubts() {
-		s.b.Machine.Shell.Status("Unknown", "%s", line)
+	for _, d := range s.doubts() {
+		s.b.Machine.Shell.Status("Unknown", "%s", d)
 	}
 }
 

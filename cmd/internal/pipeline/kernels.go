@@ -87,7 +87,7 @@ func (k kernels) end(m *session.Machine) {
 	use := nvcc.ReadLog(k.log)
 	defer os.Remove(k.log)
 	if k.mode == "on" {
-		if err := nvcc.End(m.CacheDir, k.log); err != nil {
+		if err := nvcc.End(m.CacheDir, k.log, nvcc.Limit); err != nil {
 			m.Shell.Warning("kernel cache: %v", err)
 		}
 	}

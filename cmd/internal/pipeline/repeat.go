@@ -202,10 +202,9 @@ func (c Command) lock(ctx context.Context, places cargo.Places) (func(), error) 
 // cleanStale cleans what is stale; nothing was, where cargo ran first.
 func (c Command) cleanStale(ctx context.Context, target fresh.Build) (*fresh.State, error) {
 	if c.earlier == nil {
-		return cleanStale(ctx, target)
+		return fresh.Inspect(target).Clean(ctx)
 	}
-	s, err := fresh.Inspect(target)
-	return s.Begun(c.earlier.repeat.Scripts), err
+	return fresh.Inspect(target).Begun(c.earlier.repeat.Scripts), nil
 }
 
 func (c Command) startKernels(t tools.Tools, state *fresh.State) (k kernels, err error) {

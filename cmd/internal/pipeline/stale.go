@@ -11,15 +11,6 @@ import (
 	"gpubuild/cmd/internal/report"
 )
 
-// cleanStale compares what lies in the target directory, and cleans what is stale.
-func cleanStale(ctx context.Context, target fresh.Build) (*fresh.State, error) {
-	s, err := fresh.Inspect(target)
-	if err != nil {
-		return s, err
-	}
-	return s.Clean(ctx)
-}
-
 // settled is what was built, and what is known of how.
 type settled struct {
 	built cargorun.Built

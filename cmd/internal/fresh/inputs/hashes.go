@@ -41,33 +41,28 @@ func NewHashes(m *session.Machine, built ...string) *Hashes {
 }
 
 // known answers what is remembered under a key that holds the identity of everything that read looks at.
-func (h *Hashes) known(key string, read func() (string, error)) (string, error) {
+func (h *Hashes) known(key string, read func() string) string {
 	if text, ok := h.run[key]; ok {
-		return text, nil
+		return text
 	}
 	name := memo.Key(key)
 	data, ok := h.store.Get(hashKind, name)
 	text := string(data)
 	if !ok {
-		var err error
-		if text, err = read(); err != nil {
-			return "", err
-		}
+		text = read()
 		if err := h.store.Put(hashKind, name, nil, []byte(text)); err != nil {
 			h.m.Shell.Detail("hashes are not kept: %v", err)
 		}
 	}
 	h.run[key] = text
-	return text, nil
+	return text
 }
 
 // tooMany says, once in a run, that not all of a directory is looked at.
 func (h *Hashes) tooMany(dir string) {
-	key := "too many in " + dir
-	if _, said := h.run[key]; !said {
-		h.run[key] = ""
-		h.Incomplete = append(h.Incomplete, h.m.Shown(dir))
-		h.m.Shell.Warning("%s holds too many files: a change of some of them is not noticed", h.m.Shown(dir))
+	if dir = h.m.Shown(dir); !slices.Contains(h.Incomplete, dir) {
+		h.Incomplete = append(h.Incomplete, dir)
+		h.m.Shell.Warning("%s holds too many files, or some that cannot be read: a change of some of them is not noticed", dir)
 	}
 }
 
@@ -76,30 +71,27 @@ func (h *Hashes) NamesNvcc(roots []string) []string {
 	if len(roots) == 0 {
 		return nil
 	}
-	text, err := h.known("names nvcc\n"+strings.Join(roots, "\n"), func() (string, error) {
+	text := h.known("names nvcc\n"+strings.Join(roots, "\n"), func() string {
 		quiet := func(root string) bool { return !source.NamesNvcc(h.reader.Modules(root)) }
-		return strings.Join(slices.DeleteFunc(slices.Clone(roots), quiet), "\n"), nil
+		return strings.Join(slices.DeleteFunc(slices.Clone(roots), quiet), "\n")
 	})
-	if err != nil || text == "" {
-		return nil
-	}
-	return strings.Split(text, "\n")
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }
 
 // NoFile is the hash of what is there and is no file, such as a directory.
 const NoFile = "no file"
 
-// Each hashes files one by one. One that is not there has its absence for a hash, one that may not be read (a program that may only be
+// Each hashes files one by one. One that is not there has its absence for a hash, one that cannot be read (a program that may only be
 // run) its identity, one that is larger than memo.Largest its size and time, and what is no file NoFile.
-func (h *Hashes) Each(paths ...string) ([]string, error) {
+func (h *Hashes) Each(paths ...string) []string {
 	if len(paths) == 0 {
-		return nil, nil
+		return nil
 	}
 	var key strings.Builder
 	for _, p := range paths {
 		fmt.Fprintf(&key, "%s %s\n", p, h.identity(p))
 	}
-	text, err := h.known("content\n"+key.String(), func() (string, error) {
+	return strings.Split(h.known("content\n"+key.String(), func() string {
 		list := make([]string, len(paths))
 		for i, p := range paths {
 			if id, err := cache.Identify(p); err == nil && id.Size > memo.Largest {
@@ -109,26 +101,18 @@ func (h *Hashes) Each(paths ...string) ([]string, error) {
 			h.Read++
 			sum, err := cache.Hash(p)
 			switch {
+			case err == nil:
+				list[i] = sum[:32]
 			case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
-				sum = "none" // <atomic/x.h> where atomic is a file: that, too, is not there
-			case errors.Is(err, fs.ErrPermission):
-				id, err := cache.Identify(p)
-				if err != nil {
-					return "", err
-				}
-				sum = "unread " + id.String()
+				list[i] = "none" // <atomic/x.h> where atomic is a file: that, too, is not there
 			case errors.Is(err, buildenv.ErrUnbounded): // a directory where nvcc looked for a file, or for a directory of files
-				sum = NoFile
-			case err != nil:
-				return "", err
+				list[i] = NoFile
 			default:
-				sum = sum[:32]
+				list[i] = "unread " + h.identity(p)
 			}
-			list[i] = sum
 		}
-		return strings.Join(list, "\n"), nil
-	})
-	return strings.Split(text, "\n"), err
+		return strings.Join(list, "\n")
+	}), "\n")
 }
 
 // identity is what a file is without a look at its content; empty where it is not there.

@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,14 +25,14 @@ import (
 	"gpubuild/features/source"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/nvcc"
 )
 
 // Now is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is
 // none of them: nothing that is built depends on it.
-func Now(host buildenv.Host, chosen tools.Tools, u Unit, h *Hashes) ([]stale.Input, error) {
+func Now(host buildenv.Host, chosen tools.Tools, u Unit, h *Hashes) []stale.Input {
 	n := collector{host: host, set: chosen.Set, env: chosen.ScriptEnv(host), h: h, u: u, in: u.Inputs}
-	names, paths, err := h.SourcesOf(u)
-	n.failed(err)
+	names, paths := h.SourcesOf(u)
 	n.parts(Sources, names, paths)
 	n.nvcc()
 	n.headers()
@@ -43,7 +42,7 @@ func Now(host buildenv.Host, chosen tools.Tools, u Unit, h *Hashes) ([]stale.Inp
 	n.others()
 	n.torch()
 	n.variables()
-	return n.list, n.err
+	return n.list
 }
 
 // collector gathers them.
@@ -55,31 +54,23 @@ type collector struct {
 	u    Unit
 	in   features.Inputs
 	list []stale.Input
-	err  error // the first
 }
 
 // content hashes files as one.
 func (n *collector) content(paths ...string) string {
-	list, err := n.h.Each(paths...)
-	n.failed(err)
-	sum := sha256.Sum256([]byte(strings.Join(list, "\n")))
+	sum := sha256.Sum256([]byte(strings.Join(n.h.Each(paths...), "\n")))
 	return hex.EncodeToString(sum[:16])
-}
-
-func (n *collector) failed(err error) {
-	n.err = cmp.Or(n.err, err)
 }
 
 // parts records files as parts of one input, each under the name that it is given; a package's own are shown by that.
 func (n *collector) parts(of string, names, paths []string) {
-	sums, err := n.h.Each(paths...)
-	n.failed(err)
+	sums := n.h.Each(paths...)
 	for i, name := range names {
 		value := paths[i]
 		if of == Sources {
 			value = name
 		}
-		if err == nil && sums[i] != "none" {
+		if sums[i] != "none" {
 			n.add(stale.Part(of, name), value, sums[i])
 		}
 	}
@@ -143,12 +134,8 @@ func (n *collector) headers() {
 
 // tree hashes the files below a directory that count, by name and content.
 func (n *collector) tree(dir string, most int, counts func(path string) bool) string {
-	paths, err := n.h.filesBelow(dir, n.h.built, most, anywhere, counts)
-	n.failed(err)
-	sums, err := n.h.Each(paths...)
-	n.failed(err)
-	sum := sha256.New()
-	for i, sumOfOne := range sums {
+	paths, sum := n.h.filesBelow(dir, n.h.built, most, anywhere, counts), sha256.New()
+	for i, sumOfOne := range n.h.Each(paths...) {
 		fmt.Fprintln(sum, paths[i][len(dir):], sumOfOne)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
@@ -247,45 +234,21 @@ func (n *collector) torch() {
 }
 
 // variables are those that the catalog knows, that texts name in capitals, and that nvcc and the host compiler read, whoever calls them, as
-// far as their meaning is not recorded above. Sources: GCC manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment
-// variables". A variable that is in a part of a name in some text counts, too.
+// far as their meaning is not recorded above.
 func (n *collector) variables() {
-	names := map[string]bool{}
 	_, _, words := n.h.script(n.u)
-	if !n.in.Arch && !n.in.NVCC { // it only links or binds
-		words = slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "_") || strings.HasSuffix(w, "_") })
-	}
-	wanted := map[string]bool{}
-	for _, w := range words {
-		wanted[w] = true
-	}
-	for _, have := range n.env.Names() {
-		match := func(want string) bool {
-			if strings.Contains(want, "*") {
-				like, _ := path.Match(want, have)
-				return like
-			}
-			return len(want) > 3 && (strings.HasSuffix(want, "_") && strings.HasPrefix(have, want) ||
-				strings.HasPrefix(want, "_") && strings.HasSuffix(have, want))
+	for _, name := range slices.Sorted(slices.Values(n.env.Names())) {
+		v := n.env.Get(name)
+		like := func(want string) bool {
+			is, _ := path.Match(want, name) // the catalog has some with a *
+			return is
 		}
-		if slices.Contains(n.in.Env, have) || slices.ContainsFunc(n.in.Env, match) ||
-			wanted[have] || slices.ContainsFunc(words, match) {
-			names[have] = true
+		counts := slices.ContainsFunc(n.in.Env, like) || slices.Contains(words, name)
+		if n.in.NVCC && !n.in.Version && nvcc.Reads(name, n.host.OS) { // to which one that is blank is none
+			counts = strings.TrimSpace(v) != ""
 		}
-	}
-	if n.in.NVCC && !n.in.Version { // to nvcc one that is blank is none
-		for _, name := range n.nvccReads() {
-			if strings.TrimSpace(n.env.Get(name)) != "" {
-				names[name] = true
-			} else {
-				delete(names, name)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		v, set := n.env.Lookup(name)
 		switch {
-		case !set || ignored(name):
+		case !counts || ignored(name):
 		case name == "NVCC" || name == "CUDACXX":
 			// said or not, the toolkit's own is what is recorded above
 			wrapped := len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) // ccache nvcc
@@ -358,28 +321,6 @@ func (n *collector) foreignIncludes(v string) string {
 	return n.host.JoinList(slices.DeleteFunc(n.host.SplitList(v), known)...)
 }
 
-// nvccReads lists the variables that go into what nvcc compiles: its flags (CUDA Compiler Driver NVCC, "NVCC Environment
-// Variables") and those of the environment to which its nvcc.profile adds words (INCLUDES, PTXAS_FLAGS; as
-// `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
-func (n *collector) nvccReads() []string {
-	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"}
-	if n.host.OS == buildenv.Windows {
-		names = []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "INCLUDE", "CL", "_CL_"}
-	}
-	var profile []byte
-	if t := n.set.Toolkit; t != nil { // without it nvcc finds nothing, which it says
-		profile, _ = n.host.ReadFile(n.host.Join(n.host.Dir(n.host.Real(t.NVCC)), "nvcc.profile"), 1<<20)
-	}
-	for _, m := range profileAdds.FindAllSubmatch(profile, -1) {
-		if name := string(m[1]); name != "PATH" && name != "LD_LIBRARY_PATH" && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-var profileAdds = lazyregexp.New(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?:\+=|=\+)`)
-
 // ignored says whether a variable only names what is recorded by content already, or changes nothing that is built; whether cargo sets it
 // for build scripts, reads it itself or watches it (cargo reference, "Environment Variables"); or whether it says where and for whom
 // something runs.
@@ -392,7 +333,7 @@ func ignored(name string) bool {
 		"RUSTC_WRAPPER", "RUSTC_LINKER", "RUSTC_WORKSPACE_WRAPPER", "RUST_BACKTRACE", "RUST_LOG", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN",
 		"CARGO_HOME", "CARGO_INCREMENTAL", "CARGO_MAKEFLAGS", "CARGO_LOG", "PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "HOME", "TERM",
 		"LANG", "PWD", "OLDPWD", "IFS", "SHELL", "SHLVL", "USER", "LOGNAME", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "MAKE", "MAKEFLAGS",
-		"MFLAGS", "DISPLAY", "COLUMNS", "LINES":
+		"MFLAGS", "DISPLAY", "COLUMNS", "LINES", "LANGUAGE", "NOCOLOR", "LD_PRELOAD":
 		return true
 	}
 	for _, prefix := range []string{"DEP_", "LC_", "GPUBUILD_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_PKG_", "CARGO_MANIFEST_",

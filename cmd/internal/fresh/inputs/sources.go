@@ -1,7 +1,6 @@
 package inputs
 
 import (
-	"cmp"
 	"errors"
 	"io/fs"
 	"slices"
@@ -46,10 +45,10 @@ var text = []string{".rs", ".md", ".log", ".lock", ".orig", ".rej", ".swp", ".py
 // SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, what
 // its script names, and if all files count, those. Those in cargo's own home are left out: cargo never changes a package there, and its
 // version names it; so is what cargo builds in.
-func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
+func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 	h := n.m.Host
 	if u.Dir == "" || !u.Inputs.Arch && !slices.Contains(u.Inputs.Sources, u.Dir) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	built := slices.DeleteFunc(slices.Clone(n.built), func(b string) bool { return h.Below(u.Dir, b) })
 	seen := map[string]bool{}
@@ -62,11 +61,9 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 	}
 	walk := func(dir string, counts func(path string) bool, enter func(dir string) bool, most int) {
 		if !source.Unchanging(h, dir) && !Below(h, dir, built) {
-			list, failed := n.filesBelow(dir, built, most, enter, counts)
-			for _, path := range list {
+			for _, path := range n.filesBelow(dir, built, most, enter, counts) {
 				add(path)
 			}
-			err = cmp.Or(err, failed)
 		}
 	}
 	compiled := func(path string) bool { return Compiled(h, path) }
@@ -97,7 +94,7 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 			walk(dir, compiled, anywhere, mostNamed)
 		}
 	}
-	return names, paths, err
+	return names, paths
 }
 
 // pythonCache is where Python keeps what it compiled of the modules next to it.
@@ -115,20 +112,17 @@ func (n *Hashes) script(u Unit) (files, dirs, words []string) {
 func anywhere(string) bool { return true }
 
 // filesBelow lists the files below a directory that count, at most so many, without what is a build directory.
-func (n *Hashes) filesBelow(dir string, built []string, most int, enter, counts func(path string) bool) (list []string, err error) {
+func (n *Hashes) filesBelow(dir string, built []string, most int, enter, counts func(path string) bool) (list []string) {
 	complete, err := n.m.Host.Walk(dir, func(path, _ string, _ fs.DirEntry, isDir bool) bool {
 		if !isDir && counts(path) && len(list) <= most {
 			list = append(list, path)
 		}
 		return isDir && Own(n.m.Host, path, built) && enter(path)
 	})
-	if errors.Is(err, fs.ErrPermission) { // no tool of the user's reads it
-		err = nil
-	}
-	if !complete || len(list) > most {
+	if !complete || len(list) > most || err != nil && !errors.Is(err, fs.ErrPermission) { // no tool of the user's reads that
 		n.tooMany(dir)
 	}
-	return list[:min(len(list), most)], err
+	return list[:min(len(list), most)]
 }
 
 // NameOf is how a source of a package is called.

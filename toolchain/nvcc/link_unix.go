@@ -1,7 +1,0 @@
-//go:build unix
-
-package nvcc
-
-import "os"
-
-func linkTo(target, at string) error { return os.Symlink(target, at) }
