@@ -33,7 +33,7 @@ func (p Plan) Run(ctx context.Context, run buildenv.Runner, progress tree.Progre
 		return p.Root, nil
 	}
 	defer func() {
-		if path, ok := errors.AsType[*fs.PathError](err); ok && !errors.Is(err, fs.ErrNotExist) {
+		if path, ok := errors.AsType[*fs.PathError](err); ok && path.Op != "fork/exec" && !errors.Is(err, fs.ErrNotExist) {
 			err = &cache.WriteError{Path: p.host.Join(p.Root, p.host.Base(path.Path)), Err: err}
 		}
 	}()

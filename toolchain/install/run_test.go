@@ -3,11 +3,13 @@ package install
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"gpubuild/buildenv"
@@ -170,7 +172,7 @@ func TestWhatGoesWrong(t *testing.T) {
 		{story: "pip brings nothing", change: func(s shelf, _ *buildenv.Host) { clear(s) }, err: "the file is not there", hint: "run the same command again"},
 		{story: "an nvcc that does not start", fail: func(what string, c buildenv.Cmd) error {
 			if strings.HasSuffix(c.Path, "/bin/nvcc") {
-				return errors.New("exec format error")
+				return &fs.PathError{Op: "fork/exec", Path: c.Path, Err: syscall.ENOEXEC}
 			}
 			return nil
 		}, err: "nothing was installed", hint: "toolchain list --available"},

@@ -60,8 +60,8 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		if err == nil {
 			p = opened
 			f.Project = m.Shown(p.Session.Project.Manifest)
-			if !f.NoLock || !namesGPU(p) {
-				f.Needs = tools.NeedsOf(p.Answer)
+			if f.Needs = tools.NeedsOf(p.Answer); f.NoLock {
+				f.takeNamed(p)
 			}
 			if p.Answer.Stops {
 				at := slices.IndexFunc(p.Answer.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
@@ -122,11 +122,28 @@ func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (fea
 	return opened, err
 }
 
-// namesGPU says whether a member names a GPU crate. Without a Cargo.lock nobody knows what that needs: it is taken to compile kernels.
-func namesGPU(p featurecheck.Judged) bool {
-	return slices.ContainsFunc(p.Session.Project.Members, func(m *manifest.Package) bool {
-		return slices.ContainsFunc(m.Dependencies, func(d manifest.Dependency) bool { return catalog.Default().Crate(d.Package).CUDA() })
-	})
+// takeNamed takes what the GPU crates in the manifests may need as needed. Without a Cargo.lock nobody knows more: one is taken
+// to compile kernels, unless only other backends of it are asked for.
+func (f *Facts) takeNamed(p featurecheck.Judged) {
+	var n toolchain.Needs
+	asked := manifest.ParseRequest(p.Session.Request())
+	for _, m := range p.Session.Project.Members {
+		_, edges := m.Closure(asked.Of(m))
+		for _, d := range m.Dependencies {
+			c, on := catalog.Default().Crate(d.Package), slices.Clone(d.Features)
+			for _, e := range edges {
+				if e.Dep == d.Key {
+					on = append(on, e.Feature)
+				}
+			}
+			if c.CUDA() || c != nil && c.Backend == "rocm" {
+				n.ROCm = n.ROCm || slices.Contains(append(c.Other(on), c.Backend), "rocm")
+				n.CUDA = n.CUDA || c.CUDA() && (len(c.Other(on)) == 0 || c.On(on))
+				n.NVCC, n.HostCompiler = n.CUDA, n.CUDA
+				f.Needs = n
+			}
+		}
+	}
 }
 
 // nvccPatience is how long nvcc may take to say its version.
