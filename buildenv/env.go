@@ -36,13 +36,13 @@ func (e Env) key(name string) string {
 	return name
 }
 
-// Lookup answers a variable's value and whether it is set; set and empty are two things.
+// Lookup returns a variable's value and whether it is set; set and empty are two things.
 func (e Env) Lookup(name string) (string, bool) {
 	v, ok := e.vars[e.key(name)]
 	return v.value, ok
 }
 
-// Get answers a variable's value, empty when it is not set.
+// Get returns a variable's value, empty when it is not set.
 func (e Env) Get(name string) string { v, _ := e.Lookup(name); return v }
 
 // Entries lists the variables as "NAME=value", sorted.
@@ -71,7 +71,7 @@ func (e Env) clone() Env {
 	return c
 }
 
-// Set answers the environment with one variable set; the name keeps the letter case it had.
+// Set returns the environment with one variable set; the name keeps the letter case it had.
 func (e Env) Set(name, value string) Env {
 	c := e.clone()
 	c.put(name, value)
@@ -86,7 +86,7 @@ func (e Env) put(name, value string) {
 	e.vars[k] = variable{name, value}
 }
 
-// Unset answers the environment without a variable.
+// Unset returns the environment without a variable.
 func (e Env) Unset(name string) Env {
 	c := e.clone()
 	delete(c.vars, c.key(name))

@@ -24,7 +24,7 @@ type Files interface {
 	Stat(path string) (fs.FileInfo, error)
 	ReadDir(path string) ([]fs.DirEntry, error)
 	Open(path string) (fs.File, error)
-	// EvalSymlinks answers the path without links; a path that does not exist is an error.
+	// EvalSymlinks returns the path without links; a path that does not exist is an error.
 	EvalSymlinks(path string) (string, error)
 }
 
@@ -51,13 +51,13 @@ type Host struct {
 	CPUs     int    // logical processors that this process may use
 }
 
-// IsWSL says whether the host is the Linux half of Windows.
+// IsWSL reports whether the host is the Linux half of Windows.
 // Source: WSL kernels carry "microsoft" in their release, and /usr/lib/wsl exists (microsoft/WSL issues 423, 4555).
 func (h Host) IsWSL() bool {
 	return h.OS == Linux && strings.Contains(strings.ToLower(h.Kernel), "microsoft")
 }
 
-// IsFile says whether path is a file that can be looked at, through links.
+// IsFile reports whether path is a file that can be looked at, through links.
 func (h Host) IsFile(path string) bool {
 	fi, err := h.there(path)
 	return err == nil && !fi.IsDir()
@@ -73,7 +73,7 @@ func (h Host) there(path string) (fs.FileInfo, error) {
 	return h.Files.Stat(path)
 }
 
-// IsDir says whether path is a directory, through links.
+// IsDir reports whether path is a directory, through links.
 func (h Host) IsDir(path string) bool {
 	fi, err := h.there(path)
 	return err == nil && fi.IsDir()
@@ -300,7 +300,7 @@ func (h Host) extensions(name string) []string {
 	return exts
 }
 
-// LookPath answers the first of LookPathAll, or a *NotOnPathError.
+// LookPath returns the first of LookPathAll, or a *NotOnPathError.
 func (h Host) LookPath(name string) (string, error) {
 	if all := h.LookPathAll(name); len(all) > 0 {
 		return all[0], nil

@@ -58,7 +58,7 @@ func (h Host) Clean(p string) string {
 	return h.native(clean)
 }
 
-// volume answers what no ".." leads out of: "C:" or "//server/share", with separators as slash makes them.
+// volume returns what no ".." leads out of: "C:" or "//server/share", with separators as slash makes them.
 func volume(s string) string {
 	if drive(s) {
 		return s[:2]
@@ -81,7 +81,7 @@ func drive(s string) bool {
 	return len(s) >= 2 && s[1] == ':' && ('a' <= s[0]|0x20 && s[0]|0x20 <= 'z')
 }
 
-// Dir answers the directory of a path, cleaned; the root is its own.
+// Dir returns the directory of a path, cleaned; the root is its own.
 func (h Host) Dir(p string) string {
 	s := h.slash(h.Clean(p))
 	i := strings.LastIndexByte(s, '/')
@@ -105,13 +105,13 @@ func (h Host) Upwards(dir string) iter.Seq[string] {
 	}
 }
 
-// Base answers the last element of a path.
+// Base returns the last element of a path.
 func (h Host) Base(p string) string { return path.Base(h.slash(p)) }
 
-// Ext answers the extension with its dot, or nothing.
+// Ext returns the extension with its dot, or nothing.
 func (h Host) Ext(p string) string { return path.Ext(h.Base(p)) }
 
-// IsAbs says whether a path names the same file from everywhere.
+// IsAbs reports whether a path names the same file from everywhere.
 func (h Host) IsAbs(p string) bool {
 	s := h.slash(p)
 	if h.OS != Windows {
@@ -142,7 +142,7 @@ func (h Host) From(dir, p string) string {
 	return h.Join(dir, p)
 }
 
-// SamePath says whether two names are the same path by the host's rules for letters and separators; links are not followed.
+// SamePath reports whether two names are the same path by the host's rules for letters and separators; links are not followed.
 func (h Host) SamePath(a, b string) bool {
 	a, b = h.Clean(a), h.Clean(b)
 	if h.OS == Windows {
@@ -151,7 +151,7 @@ func (h Host) SamePath(a, b string) bool {
 	return a == b
 }
 
-// Below says whether p lies in dir or is dir, by name.
+// Below reports whether p lies in dir or is dir, by name.
 func (h Host) Below(p, dir string) bool {
 	a, b := h.slash(h.Clean(p)), strings.TrimSuffix(h.slash(h.Clean(dir)), "/")
 	if h.OS == Windows {

@@ -170,7 +170,7 @@ func (x exporter) refuse(v outcome, why string) error {
 	return &ExportError{Shell: x.shell, Name: v.name, Why: why}
 }
 
-// identifier says whether a name is one that POSIX shells can set.
+// identifier reports whether a name is one that POSIX shells can set.
 func identifier(name string) bool {
 	for i, r := range name {
 		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
@@ -202,7 +202,7 @@ func (x exporter) text(v outcome) error {
 	return nil
 }
 
-// inMSYS says whether a POSIX shell on Windows holds the variable in its own form: PATH with / and :. Git Bash, MSYS2 and Cygwin give
+// inMSYS reports whether a POSIX shell on Windows holds the variable in its own form: PATH with / and :. Git Bash, MSYS2 and Cygwin give
 // native programs the Windows form again ("Filesystem Paths", MSYS2).
 func (x exporter) inMSYS(v outcome) bool {
 	return x.host.OS == Windows && strings.EqualFold(v.name, "PATH")
@@ -216,7 +216,7 @@ func msys(dir string) string {
 	return dir
 }
 
-// lists answers the variable's parts and separator as a POSIX shell holds them.
+// lists returns the variable's parts and separator as a POSIX shell holds them.
 func (x exporter) lists(v outcome) (before []string, sep, whole, name string) {
 	if !x.inMSYS(v) {
 		return v.before, x.host.ListSeparator(), v.value, v.name

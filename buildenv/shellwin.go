@@ -42,7 +42,7 @@ func (x exporter) cmdSet(v outcome) (string, error) {
 	return fmt.Sprintf("@set \"%s=%s\"\r\n", v.name, value), nil
 }
 
-// oldEnds says whether an old value stands in the list.
+// oldEnds reports whether an old value stands in the list.
 func (x exporter) oldEnds(v outcome) bool {
 	return len(v.value) > len(x.host.JoinList(v.before...))
 }

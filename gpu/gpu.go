@@ -173,7 +173,7 @@ func (a Arch) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 func (a *Arch) UnmarshalText(b []byte) (err error) { *a, err = ParseArch(string(b)); return err }
 
-// Runs says whether code for a runs on a device of capability c, and if not, why.
+// Runs reports whether code for a runs on a device of capability c, and if not, why.
 // Source: CUDA programming guide, "Application compatibility" and "Family-specific architecture features": a cubin runs on its own major
 // capability from its minor up, PTX on any capability from its own up, "a" code only on that very capability, "f" code within its major
 // family from its minor up.

@@ -64,7 +64,7 @@ func value[T any](p *T) (none T) {
 	return *p
 }
 
-// busy says whether a kernel ran in 5 % of the last period. Of an unknown utilisation neither busy nor idle is true.
+// busy reports whether a kernel ran in 5 % of the last period. Of an unknown utilisation neither busy nor idle is true.
 func (s Sample) busy() bool { return value(s.Utilisation) >= 5 }
 func (s Sample) idle() bool { return s.Utilisation != nil && !s.busy() }
 
@@ -90,7 +90,7 @@ func Visible(devices string, isSet bool, order string) func(Sample) bool {
 	}
 }
 
-// answered says whether the GPU answered anything. One that needs a reset, or whose driver was unloaded, does not.
+// answered reports whether the GPU answered anything. One that needs a reset, or whose driver was unloaded, does not.
 func (s Sample) answered() bool {
 	return s.Utilisation != nil || s.MemoryUsed != nil || s.Throttle != nil || s.ECC != nil ||
 		s.Temperature+s.ClockMHz+s.PowerMW+s.PCIeWidth > 0
@@ -313,7 +313,7 @@ func (w *Watch) hold(s Sample, kind string, is bool, lasting time.Duration, mess
 	}
 }
 
-// lasts says whether a condition has lasted.
+// lasts reports whether a condition has lasted.
 func (w *Watch) lasts(key string, now time.Time, is bool, lasting time.Duration) bool {
 	if !is {
 		delete(w.since, key)
@@ -375,7 +375,7 @@ type Summary struct {
 	FailOn []string `json:"fail_on,omitempty"` // kinds of alerts that fail the command
 }
 
-// Whole says whether samples of every GPU came all the time, for how long they did, and for how long they should have.
+// Whole reports whether samples of every GPU came all the time, for how long they did, and for how long they should have.
 func (w *Watch) Whole(until time.Time, answering bool) (watched, asked time.Duration, whole bool) {
 	asked = max(until.Sub(w.began), 0)
 	for _, u := range w.usage { // the last sample comes after the end
@@ -390,14 +390,14 @@ func (w *Watch) Whole(until time.Time, answering bool) (watched, asked time.Dura
 	return watched, asked, w.whole(AlertLost, until, answering)
 }
 
-// whole says whether a kind of alert could be judged of every GPU all the time.
+// whole reports whether a kind of alert could be judged of every GPU all the time.
 func (w *Watch) whole(kind string, until time.Time, answering bool) bool {
 	return answering && len(w.usage) > 0 && (kind != AlertIdle || !w.doubt) && !slices.ContainsFunc(w.usage, func(u *Usage) bool {
 		return w.unseen(u, kind, until) || kind == AlertPCIe && u.narrow && !u.worked
 	})
 }
 
-// unseen says whether a kind of alert could not be judged of a GPU all the time: not in most samples, or for too long in all.
+// unseen reports whether a kind of alert could not be judged of a GPU all the time: not in most samples, or for too long in all.
 func (w *Watch) unseen(u *Usage, kind string, until time.Time) bool {
 	return 2*u.judged[kind] <= u.samples || u.missing(kind, until) > forgiven(until.Sub(w.began))
 }

@@ -8,7 +8,7 @@ import (
 	"gpubuild/gpu"
 )
 
-// ArchWish answers what the user said of the architecture, the strongest word first: the flag, by the name it has there, GPUBUILD_ARCH,
+// ArchWish returns what the user said of the architecture, the strongest word first: the flag, by the name it has there, GPUBUILD_ARCH,
 // CUDA_COMPUTE_CAP, the project's configuration.
 func ArchWish(flag, name string, env buildenv.Env, configured, configuredBy string) (arch, origin string) {
 	switch {
@@ -50,7 +50,7 @@ func wanted(f Facts, w Wish) (gpu.Arch, string, error) {
 	return gpu.Arch{}, "", nil
 }
 
-// lowest answers the device with the lowest capability: code for it runs, as PTX, on the others too.
+// lowest returns the device with the lowest capability: code for it runs, as PTX, on the others too.
 func lowest(devices []gpu.Device) (gpu.Device, bool) {
 	var best gpu.Device
 	for _, d := range devices {
@@ -88,7 +88,7 @@ var processors = map[string]string{
 	"i586": "386", "i686": "386", "armv7": "arm", "thumbv7a": "arm", "thumbv7neon": "arm", "powerpc64le": "ppc64le", "riscv64gc": "riscv64",
 }
 
-// Foreign says whether a target is for another processor than the machine's own, for which everything here is chosen. A target of the
+// Foreign reports whether a target is for another processor than the machine's own, for which everything here is chosen. A target of the
 // user's own is not.
 func Foreign(h buildenv.Host, target string) bool {
 	arch, _, _ := strings.Cut(target, "-")

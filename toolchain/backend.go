@@ -14,7 +14,7 @@ const (
 	ROCm = "rocm"
 )
 
-// BackendWish answers which backend the user asked for, and by what: the flag, by the name it has there, else GPUBUILD_BACKEND.
+// BackendWish returns which backend the user asked for, and by what: the flag, by the name it has there, else GPUBUILD_BACKEND.
 func BackendWish(flag, name string, env buildenv.Env) (backend, origin string) {
 	if flag != "" {
 		return flag, name

@@ -221,7 +221,7 @@ func compilerFor(f Facts, w Wish, t *cuda.Toolkit) (*hostcc.Compiler, []Loser, [
 	return won, lost, notes
 }
 
-// nvccReads says whether a variable speaks of nvcc's host compiler rather than of C and C++ sources.
+// nvccReads reports whether a variable speaks of nvcc's host compiler rather than of C and C++ sources.
 func nvccReads(word string) bool { return word != "CC" && word != "CXX" }
 
 func compilerRank(c hostcc.Compiler, w Wish, t *cuda.Toolkit) int {
@@ -257,7 +257,7 @@ func named(c hostcc.Compiler, path string) bool {
 	return p == c.Path || p == c.CXX || p == c.Real
 }
 
-// takes says whether the toolkit's own nvcc prefers the compiler because both are in one directory: Debian's does.
+// takes reports whether the toolkit's own nvcc prefers the compiler because both are in one directory: Debian's does.
 func takes(t *cuda.Toolkit, c hostcc.Compiler) bool {
 	return t != nil && c.NVCCDir != "" && t.Packaged == cuda.Debian
 }

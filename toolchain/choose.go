@@ -145,7 +145,7 @@ func (w Wish) by() string {
 	return " (" + w.CUDAOrigin + ")"
 }
 
-// strong says whether the user's environment names a toolkit.
+// strong reports whether the user's environment names a toolkit.
 func strong(t cuda.Toolkit) bool { return t.Sources[0].Kind < cuda.Given }
 
 // ranked orders the toolkits that can be used at all; the others come back as losers.
@@ -186,7 +186,7 @@ func ranked(f Facts, w Wish) (order []*cuda.Toolkit, lost []Loser) {
 	return order, lost
 }
 
-// wished says whether a toolkit is what "13.2", "13" or a root means.
+// wished reports whether a toolkit is what "13.2", "13" or a root means.
 func wished(t cuda.Toolkit, wish string) bool {
 	if strings.ContainsAny(wish, `/\`) {
 		p := strings.TrimRight(wish, `/\`)
@@ -203,7 +203,7 @@ func wished(t cuda.Toolkit, wish string) bool {
 		t.Version.Major == v.Major && (!strings.Contains(wish, ".") || t.Version == v && strings.Count(wish, ".") == 1)
 }
 
-// agreed answers the real root that all root variables name; empty when they differ. A variable that names nothing does not count.
+// agreed returns the real root that all root variables name; empty when they differ. A variable that names nothing does not count.
 func agreed(f Facts) string {
 	root := ""
 	for _, t := range f.Toolkits {
@@ -315,7 +315,7 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 // ByUse is the origin of a wish in the user's own configuration.
 const ByUse = "gpubuild toolchain use"
 
-// IsVersion says whether a wish reads as a version, and so is not the name of a directory.
+// IsVersion reports whether a wish reads as a version, and so is not the name of a directory.
 func IsVersion(wish string) bool {
 	_, err := gpu.ParseVersion(wish)
 	return err == nil

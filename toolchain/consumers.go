@@ -64,7 +64,7 @@ func consumers() []consumer {
 	}
 }
 
-// readers answers the consumers that a project has, and the variables that its own scripts read. Nothing said means cudarc, cudaforge and
+// readers returns the consumers that a project has, and the variables that its own scripts read. Nothing said means cudarc, cudaforge and
 // bindgen_cuda, and a build script that may read any of the usual variables.
 func readers(reads []string) (known []consumer, names []string) {
 	if len(reads) == 0 {
@@ -82,7 +82,7 @@ func readers(reads []string) (known []consumer, names []string) {
 	return known, names
 }
 
-// Steers says whether a variable decides which tools a build takes: those that name a toolkit, a cuDNN or a compiler, and those of a
+// Steers reports whether a variable decides which tools a build takes: those that name a toolkit, a cuDNN or a compiler, and those of a
 // developer prompt. Where cargo's configuration gives one to build scripts, it counts like the user's own. PATH is none of them: cargo
 // itself does not look there.
 func Steers(h buildenv.Host, name string) bool {

@@ -56,7 +56,7 @@ type writer struct {
 	libs  bool // CUDNN_LIB will be set, by the user or by us
 }
 
-// reads says whether anything reads a variable.
+// reads reports whether anything reads a variable.
 func (e *writer) reads(name string) bool {
 	return slices.Contains(e.names, name) || slices.ContainsFunc(e.known, func(c consumer) bool { return slices.Contains(c.roots, name) })
 }
@@ -80,7 +80,7 @@ func (e *writer) path() {
 	e.d.Add(buildenv.Prepend, "PATH", h.Dir(t.NVCC), reason)
 }
 
-// isNVCC says whether a path is the chosen toolkit's nvcc, by name or through links.
+// isNVCC reports whether a path is the chosen toolkit's nvcc, by name or through links.
 func (e *writer) isNVCC(path string) bool {
 	h, t := e.h, e.s.Toolkit
 	if h.SamePath(h.Real(path), h.Real(t.NVCC)) || slices.Contains(e.s.Launchers, path) {
@@ -119,7 +119,7 @@ func (e *writer) other(name string) string {
 	return "another toolkit; every consumer must take the same one"
 }
 
-// needed says whether a consumer that reads a variable, which is not set, would take another root without it.
+// needed reports whether a consumer that reads a variable, which is not set, would take another root without it.
 func (e *writer) needed(name string) bool {
 	h, t := e.h, e.s.Toolkit
 	for _, c := range e.known {
@@ -151,7 +151,7 @@ func (e *writer) needed(name string) bool {
 	return true
 }
 
-// usual says whether a consumer with no variable set finds the chosen toolkit first among its own usual roots.
+// usual reports whether a consumer with no variable set finds the chosen toolkit first among its own usual roots.
 func (e *writer) usual(c consumer) bool {
 	h, t := e.h, e.s.Toolkit
 	if h.OS == buildenv.Windows {
@@ -258,7 +258,7 @@ func (e *writer) flags() {
 	}
 }
 
-// leads says whether nvcc would call a compiler, gcc or clang, that is named
+// leads reports whether nvcc would call a compiler, gcc or clang, that is named
 // so: by its path, by its directory, or by a name that PATH answers.
 func (e *writer) leads(c hostcc.Compiler, name string) bool {
 	h := e.h

@@ -27,7 +27,7 @@ func getHint(w Wish) string {
 	return fetchHint
 }
 
-// unknownRelease says whether a wish is a version that is not published: neither in the table nor one that may have come since.
+// unknownRelease reports whether a wish is a version that is not published: neither in the table nor one that may have come since.
 func unknownRelease(wish string) bool {
 	v, err := gpu.ParseVersion(wish)
 	known := cuda.Releases()
@@ -149,7 +149,7 @@ func anyUsable(all []hostcc.Compiler) bool {
 
 var lifts = lazyregexp.New(`(?:^|\s)-{1,2}allow-unsupported-compiler(?:\s|$)|-D\s*__NV_NO_HOST_COMPILER_CHECK\b`)
 
-// Unchecked answers the variable in which the user switched nvcc's check of the host compiler off; empty when it is on.
+// Unchecked returns the variable in which the user switched nvcc's check of the host compiler off; empty when it is on.
 func Unchecked(env buildenv.Env) string {
 	for _, v := range []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDA_NVCC_FLAGS"} {
 		if lifts.MatchString(strings.TrimSpace(env.Get(v))) {

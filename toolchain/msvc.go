@@ -85,7 +85,7 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 	return out
 }
 
-// plainCL says whether a compiler's name is what PATH answers.
+// plainCL reports whether a compiler's name is what PATH answers.
 func plainCL(name string) bool {
 	return strings.EqualFold(name, "cl") || strings.EqualFold(name, "cl.exe")
 }
@@ -93,7 +93,7 @@ func plainCL(name string) bool {
 // unquoted takes off what `set NVCC_CCBIN="C:\Program Files\…"` leaves in a variable.
 func unquoted(v string) string { return strings.Trim(strings.TrimSpace(v), `"'`) }
 
-// namedMSVC says whether a name means a compiler: a version such as 14.44, the path of cl.exe, or any directory from its own up to the
+// namedMSVC reports whether a name means a compiler: a version such as 14.44, the path of cl.exe, or any directory from its own up to the
 // Visual Studio's. A path in the same toolset that leads to a cl.exe for another processor means the toolset, too.
 func namedMSVC(c hostcc.Compiler, name string) bool {
 	if name = unquoted(name); !strings.ContainsAny(name, `/\`) {
@@ -107,7 +107,7 @@ func namedMSVC(c hostcc.Compiler, name string) bool {
 	return w.Below(name, toolset) || w.Below(toolset, name) || w.SamePath(name, c.Real) || w.SamePath(name, w.Dir(c.Real))
 }
 
-// readsAs says whether nvcc takes a name for the cl.exe that is first on PATH. It compares texts: a separator at the end, a second one,
+// readsAs reports whether nvcc takes a name for the cl.exe that is first on PATH. It compares texts: a separator at the end, a second one,
 // "..", a quote or a link make it another compiler, for which it runs vcvars64.bat, and in the options of its variables it keeps the
 // quotes, so that a path with a blank cannot stand there. Letter case, either separator and a missing .exe do no harm. Seen with nvcc.exe
 // 13.4.92 under Wine.
@@ -288,7 +288,7 @@ func (e *writer) shell(n Needs) {
 	}
 }
 
-// prompted says whether the environment is that of a developer prompt for the chosen toolset and SDK.
+// prompted reports whether the environment is that of a developer prompt for the chosen toolset and SDK.
 func (e *writer) prompted(s msvc.Settings) bool {
 	h := e.h
 	first, err := h.LookPath("cl")
@@ -304,7 +304,7 @@ func (e *writer) prompted(s msvc.Settings) bool {
 	return e.has("INCLUDE", s.Include) && e.has("LIB", s.Lib)
 }
 
-// has says whether every directory stands in a list.
+// has reports whether every directory stands in a list.
 func (e *writer) has(name string, dirs []string) bool {
 	h := e.h
 	have := h.SplitList(h.Env.Get(name))
@@ -342,7 +342,7 @@ func (e *writer) list(name string, dirs []string, reason string) {
 	}
 }
 
-// microsoft says whether a directory belongs to a Visual Studio or a Windows SDK.
+// microsoft reports whether a directory belongs to a Visual Studio or a Windows SDK.
 func (e *writer) microsoft(dir string) bool {
 	low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
 	return strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\vc\auxiliary\`) ||

@@ -43,7 +43,7 @@ type Needs struct {
 	Because []string // which crate asks for what, as a person reads it
 }
 
-// Toolkit says whether a toolkit is needed at all.
+// Toolkit reports whether a toolkit is needed at all.
 func (n Needs) Toolkit() bool { return n.NVCC || n.NVCCVersion || n.Libraries || n.CUDNN }
 
 // Floor is the lowest capability that a crate's kernels compile for, with some or all versions of CUDA.

@@ -26,7 +26,7 @@ import (
 // Variable is the environment variable that moves the cache.
 const Variable = "GPUBUILD_CACHE"
 
-// Dir answers where the cache is: GPUBUILD_CACHE, else the platform's own place below the user's directory. It only decides.
+// Dir returns where the cache is: GPUBUILD_CACHE, else the platform's own place below the user's directory. It only decides.
 func Dir(h buildenv.Host) (string, error) {
 	if dir := h.Env.Get(Variable); dir != "" {
 		if !h.IsAbs(dir) {
@@ -135,7 +135,7 @@ func IdentityOf(path string, fi fs.FileInfo) (id Identity, err error) {
 // back, as a copy with `cp -p` does with the time of the content. 0: the system does not say.
 func StateTimeOf(fi fs.FileInfo) int64 { return stateTime(fi) }
 
-// Hash answers the SHA-256 of a regular file's content in hexadecimal. Anything else is an error: a pipe or a device could have no end.
+// Hash returns the SHA-256 of a regular file's content in hexadecimal. Anything else is an error: a pipe or a device could have no end.
 func Hash(path string) (string, error) {
 	if fi, err := os.Stat(path); err == nil {
 		waits := !fi.Mode().IsRegular()

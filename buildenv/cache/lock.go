@@ -52,7 +52,7 @@ func Lock(ctx context.Context, path string, waiting func(holder string)) (releas
 	}), nil
 }
 
-// Held says whether another process holds the lock of the file at path, and what it wrote of itself.
+// Held reports whether another process holds the lock of the file at path, and what it wrote of itself.
 func Held(path string) (holding string, held bool) {
 	if _, err := os.Stat(path); err != nil {
 		return "", false

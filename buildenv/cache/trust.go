@@ -46,7 +46,7 @@ func Private(dir string) (string, error) {
 	return dir, nil
 }
 
-// Trusted answers an *OpenError unless only this user or an administrator may have written to a file or directory, and to what a link leads
+// Trusted returns an *OpenError unless only this user or an administrator may have written to a file or directory, and to what a link leads
 // to. It says nothing of the directories above it. What is not there is trusted.
 func Trusted(path string) error {
 	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {

@@ -46,7 +46,7 @@ func (f *files) fold(s string) string {
 	return s
 }
 
-// split answers the root of an absolute path ("/", `C:\`, `\\server\share`) and the names below it. Dots are taken out by name, as Windows
+// split returns the root of an absolute path ("/", `C:\`, `\\server\share`) and the names below it. Dots are taken out by name, as Windows
 // does; on the other systems walk does it, because a link may stand before "..".
 func (f *files) split(path string) (root string, names []string, ok bool) {
 	if !f.host.IsAbs(path) {
@@ -66,7 +66,7 @@ func (f *files) split(path string) (root string, names []string, ok bool) {
 	return strings.ToUpper(names[0]) + `\`, names[1:], true
 }
 
-// make answers the directory that holds path's last name, made with all above it, and that name.
+// make returns the directory that holds path's last name, made with all above it, and that name.
 func (f *files) make(path string) (*node, string, error) {
 	root, names, ok := f.split(f.host.Clean(path))
 	if !ok {
@@ -244,7 +244,7 @@ func (f *files) ReadDir(path string) ([]fs.DirEntry, error) {
 	return out, nil
 }
 
-// Open answers a file that can also be read at an offset, as a real one.
+// Open returns a file that can also be read at an offset, as a real one.
 func (f *files) Open(path string) (fs.File, error) {
 	n, _, err := f.walk("open", path)
 	if err != nil {

@@ -182,7 +182,7 @@ func header(h *buildenv.Host, text string) error {
 	return fmt.Errorf("os: %q: want linux, windows or darwin", h.OS)
 }
 
-// lines answers the lines that say something.
+// lines returns the lines that say something.
 func lines(data []byte) []string {
 	var out []string
 	for _, l := range strings.Split(string(data), "\n") {

@@ -48,7 +48,7 @@ func home() string {
 	return ""
 }
 
-// Terminal says whether f is a terminal (on Windows: a console).
+// Terminal reports whether f is a terminal (on Windows: a console).
 func Terminal(f *os.File) bool { return f != nil && terminal(f) }
 
 // Width is the number of columns of a terminal; 0 where that cannot be known.

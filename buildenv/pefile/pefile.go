@@ -91,7 +91,7 @@ func table(f *pe.File, dirs []pe.DataDirectory, which, step int, name func([]byt
 
 var errOutside = errors.New("points out of the file")
 
-// section answers the section that holds an address, and how far in.
+// section returns the section that holds an address, and how far in.
 func section(f *pe.File, rva uint64) (*pe.Section, uint64) {
 	for _, s := range f.Sections {
 		from := uint64(s.VirtualAddress)

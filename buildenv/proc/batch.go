@@ -9,7 +9,7 @@ import (
 
 var errBatch = errors.New("a line break in an argument would end the command line of cmd.exe")
 
-// isBatch says whether a program is a script of cmd.exe, which reads its command line by other rules than every program.
+// isBatch reports whether a program is a script of cmd.exe, which reads its command line by other rules than every program.
 func isBatch(path string) bool {
 	ext := filepath.Ext(strings.TrimRight(path, ". "))
 	return strings.EqualFold(ext, ".bat") || strings.EqualFold(ext, ".cmd")

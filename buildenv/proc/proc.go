@@ -49,7 +49,7 @@ type Runner struct {
 	Started func(c buildenv.Cmd, pid int)
 }
 
-// Self answers the path of the running executable, for running it again as a child.
+// Self returns the path of the running executable, for running it again as a child.
 func Self() (string, error) { return os.Executable() }
 
 // Run starts the command and waits for its end. Its error is a *buildenv.ExitError for a status other than 0 and for Cmd.Timeout, with
@@ -134,7 +134,7 @@ func listen(ctx context.Context) (<-chan os.Signal, func()) {
 	return ch, func() { signal.Stop(ch) }
 }
 
-// reason answers the signal that ended ctx and whether the tree has had it from the terminal.
+// reason returns the signal that ended ctx and whether the tree has had it from the terminal.
 func reason(signals <-chan os.Signal) (sig os.Signal, delivered bool) {
 	select {
 	case s := <-signals:
@@ -208,7 +208,7 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 	return j, nil
 }
 
-// stdin answers what the child reads, and for a reader that is no file the end of the pipe to fill.
+// stdin returns what the child reads, and for a reader that is no file the end of the pipe to fill.
 func stdin(r io.Reader) (theirs, feed *os.File, err error) {
 	switch r := r.(type) {
 	case nil:

@@ -114,7 +114,7 @@ func (t *tree) signal(s syscall.Signal, less int) {
 
 func (t *tree) alive() bool { return len(t.members()) > 0 }
 
-// fromTerminal says whether the terminal has sent a signal to all of our process group by itself: it does so for Ctrl-C.
+// fromTerminal reports whether the terminal has sent a signal to all of our process group by itself: it does so for Ctrl-C.
 func fromTerminal(sig os.Signal) bool {
 	if sig != syscall.SIGINT && sig != syscall.SIGQUIT {
 		return false

@@ -143,7 +143,7 @@ func (t *tree) kill() {
 	_ = windows.TerminateJobObject(t.job, 1)
 }
 
-// alive says whether the job still holds a process; without a job that is not known.
+// alive reports whether the job still holds a process; without a job that is not known.
 func (t *tree) alive() bool {
 	if t.job == 0 {
 		return false

@@ -18,7 +18,7 @@ var (
 	snippet = regexp.MustCompile(`(?m)^--8<-- "(.*)"$`)
 )
 
-// read answers a page without its code blocks, and with the file that it includes.
+// read returns a page without its code blocks, and with the file that it includes.
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -51,7 +51,7 @@ func noDriver(h buildenv.Host) string {
 	return "no NVIDIA driver here: no kernel module, no nvidia-smi"
 }
 
-// Inventory answers the driver and its GPUs, and in words how it was asked and what did not answer.
+// Inventory returns the driver and its GPUs, and in words how it was asked and what did not answer.
 func Inventory(ctx context.Context, h buildenv.Host, run buildenv.Runner) (gpu.Driver, []gpu.Device, []string) {
 	const name = "nvidia-smi"
 	smi, anything := findSMI(h)

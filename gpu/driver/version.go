@@ -18,7 +18,7 @@ const (
 	wslDir        = "/usr/lib/wsl/lib"
 )
 
-// Version answers the driver as the kernel's own files describe it, without a process; the zero value when they show none. On WSL2 they
+// Version returns the driver as the kernel's own files describe it, without a process; the zero value when they show none. On WSL2 they
 // show only that there is one: its version is then empty.
 func Version(h buildenv.Host) gpu.Driver {
 	if h.OS != buildenv.Linux {
@@ -88,7 +88,7 @@ const (
 	lastWindows = 581
 )
 
-// Supports answers the newest CUDA version that a driver's version is known to support; zero when it is not known.
+// Supports returns the newest CUDA version that a driver's version is known to support; zero when it is not known.
 func Supports(os, driver string) gpu.Version {
 	v := gpu.Numbers(driver)
 	last := lastLinux

@@ -96,7 +96,7 @@ func archOf(n int) gpu.Arch {
 }
 
 // fatbin reads the fatbin whose magic number is at off, if it is one: programs that know the format hold the number, too.
-// It answers where the fatbin ends, if what ends there was understood: in a program one stands behind the other.
+// It returns where the fatbin ends, if what ends there was understood: in a program one stands behind the other.
 func (s *scanner) fatbin(off int64) (next int64) {
 	head := s.read(off, headerBytes)
 	le := binary.LittleEndian
@@ -304,7 +304,7 @@ func (s *scanner) text(off int64) {
 // its own file. A fatbin's PTX has lost it with all other comments (read off what nvcc 13.3.73 and 13.4.92 write).
 var signed = lazyregexp.New(`Cuda compilation tools, release \d+\.\d+, V(\d+\.\d+(?:\.\d+)?)`)
 
-// signature answers the version with which a compiler signed text, or nothing.
+// signature returns the version with which a compiler signed text, or nothing.
 func signature(text []byte) string {
 	if m := signed.FindSubmatch(text); m != nil {
 		return string(m[1])

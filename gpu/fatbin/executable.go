@@ -76,7 +76,7 @@ func (s *scanner) elf() error {
 	return nil
 }
 
-// notLoaded says whether a section is debug information or a table for the linker: often most of a file, and never in the program's
+// notLoaded reports whether a section is debug information or a table for the linker: often most of a file, and never in the program's
 // memory, where a driver could be handed it. Other sections that are not loaded are searched, as a program may read itself.
 func notLoaded(h elf.SectionHeader) bool {
 	if h.Flags&elf.SHF_ALLOC != 0 || h.FileSize == 0 {
@@ -132,7 +132,7 @@ func (s *scanner) section(name string, off, size uint64) {
 	s.sections = append(s.sections, section{name, int64(off), int64(off + size)})
 }
 
-// where answers the section that holds off.
+// where returns the section that holds off.
 func (s *scanner) where(off int64) string {
 	i := sort.Search(len(s.sections), func(i int) bool { return s.sections[i].from > off })
 	if i > 0 && off < s.sections[i-1].to {

@@ -179,7 +179,7 @@ func (s *scanner) look(h hit) {
 	}
 }
 
-// known answers the end of the understood span that holds off, or off itself. Hits come in ascending order but for the overlap.
+// known returns the end of the understood span that holds off, or off itself. Hits come in ascending order but for the overlap.
 func (s *scanner) known(off int64) int64 {
 	i := sort.Search(len(s.skip), func(i int) bool { return s.skip[i].to > off })
 	if i < len(s.skip) && s.skip[i].from <= off {

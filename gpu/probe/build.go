@@ -109,7 +109,7 @@ type built struct {
 	Digests map[string]string `json:"digests"` // SHA-256 by file name
 }
 
-// SourceHash answers the SHA-256 of the C sources that this gpubuild carries.
+// SourceHash returns the SHA-256 of the C sources that this gpubuild carries.
 func SourceHash() string {
 	all := Sources()
 	sum := sha256.New()
@@ -119,7 +119,7 @@ func SourceHash() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Sources answers the C files that this gpubuild carries, by name.
+// Sources returns the C files that this gpubuild carries, by name.
 func Sources() map[string]string {
 	out := map[string]string{}
 	entries, _ := sources.ReadDir("csrc") // embedded: cannot fail
@@ -313,7 +313,7 @@ func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 	return check(h, dir, source, backend)
 }
 
-// check answers the probe in dir if every file is still what was built.
+// check returns the probe in dir if every file is still what was built.
 func check(h buildenv.Host, dir, source string, backend Backend) (Probe, error) {
 	if err := cache.TrustedDir(dir); err != nil { // the stamp and what it vouches for could both be somebody else's
 		return Probe{}, err

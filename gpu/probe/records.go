@@ -187,7 +187,7 @@ type Process struct {
 	Engine      string       `json:"engine,omitempty"` // Vulkan: what the program calls its engine, such as wgpu-hal
 }
 
-// Launches answers how many finished launches were recorded.
+// Launches returns how many finished launches were recorded.
 func (p Process) Launches() uint64 {
 	var n uint64
 	for _, k := range p.Kernels {
@@ -291,7 +291,7 @@ type launches struct {
 	Correlation uint32  `json:"correlation"`
 }
 
-// kernel answers what the line says of its kernel, and whether that can be true.
+// kernel returns what the line says of its kernel, and whether that can be true.
 func (l launches) kernel() (Kernel, bool) {
 	k := l.Kernel
 	k.Last = l.Correlation

@@ -73,7 +73,7 @@ func TestRecordsCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// lineEnds answers where each line of text ends, and its beginning.
+// lineEnds returns where each line of text ends, and its beginning.
 func lineEnds(text string) []int {
 	out := []int{0}
 	for i, c := range text {

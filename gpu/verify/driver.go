@@ -87,7 +87,7 @@ func holdsPath(h buildenv.Host, list []string, path string) bool {
 	return slices.ContainsFunc(list, func(s string) bool { return h.SamePath(s, path) })
 }
 
-// RealDriver answers the predicate that the shipped gpubuild uses: is this the driver of a real GPU? The string says why not, or what
+// RealDriver returns the predicate that the shipped gpubuild uses: is this the driver of a real GPU? The string says why not, or what
 // the user should know of a driver that is real.
 //
 // On Linux a real driver has a device of NVIDIA's open, which no library can do without the kernel module: the probe and the control list

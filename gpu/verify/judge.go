@@ -179,7 +179,7 @@ func noneOf(r Rules) string {
 	return "no matrix product"
 }
 
-// unsound answers what keeps any verdict about this run from being given.
+// unsound returns what keeps any verdict about this run from being given.
 func unsound(e Evidence, r Rules, s summary) string {
 	if !e.Ran {
 		return "the program was not run under the probe"
@@ -232,7 +232,7 @@ const lostRecords = "could not write its records (no room on the disk, or no rig
 // cutOff is said of a run that recorded more than gpu/probe reads.
 const cutOff = "the records are not whole: of a run at most 4,096 processes, 65,536 kernel names and 1 GiB for each process are read"
 
-// unseen answers what may have happened out of sight. Each of these makes silence mean nothing.
+// unseen returns what may have happened out of sight. Each of these makes silence mean nothing.
 func unseen(e Evidence, r Rules, s summary) string {
 	switch {
 	case e.Removed != "":
@@ -304,7 +304,7 @@ func unseen(e Evidence, r Rules, s summary) string {
 	return hidden(e, s, heart)
 }
 
-// hidden answers what may have happened out of sight in a run during which a device was opened, or of which that is not known.
+// hidden returns what may have happened out of sight in a run during which a device was opened, or of which that is not known.
 func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	w := e.Watch
 	for _, n := range w.Nodes {
@@ -341,7 +341,7 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	return ""
 }
 
-// ofWSL says whether drivers are those of WSL2, where a loader and the driver that it loads are both called libcuda.
+// ofWSL reports whether drivers are those of WSL2, where a loader and the driver that it loads are both called libcuda.
 func ofWSL(drivers []string) bool {
 	return !slices.ContainsFunc(drivers, func(d string) bool { return !strings.HasPrefix(d, "/usr/lib/wsl/") })
 }
@@ -357,7 +357,7 @@ func outOfSight(p Seen) string {
 	return ""
 }
 
-// mayCount says whether the launches of a process would count, as far as that is known of one without records.
+// mayCount reports whether the launches of a process would count, as far as that is known of one without records.
 func mayCount(e Evidence, r Rules, p Seen) bool {
 	if p.Exe == "" || p.Exe == e.Binary || r.asksFor(Process{Process: probe.Process{Identity: probe.Identity{Exe: p.Exe}}}) {
 		return true
@@ -437,7 +437,7 @@ func survey(e Evidence, r Rules) summary {
 		for _, k := range p.Kernels {
 			d, known := devices[k.Device]
 			known = known && identified(d.UUID)
-			plain := Plain(k.Name)
+			plain := Demangle(k.Name)
 			if e.Backend == probe.Vulkan && s.aside.add(p, k, described[k.Device]) {
 				s.kernels = append(s.kernels, KernelSummary{Name: k.Name, Device: d.UUID, Launch: k.Count, Total: k.Total, Child: !p.Self})
 				continue
@@ -613,13 +613,13 @@ func (e Evidence) usedBy(p Process, program bool, where string) string {
 	return "the GPU was used by a child, " + where + ", and not by the binary itself"
 }
 
-// isProgram says whether a process is the program itself, whose end was met. Without a watcher (--probe FILE alone) it is the only one.
+// isProgram reports whether a process is the program itself, whose end was met. Without a watcher (--probe FILE alone) it is the only one.
 func (e Evidence) isProgram(p Process) bool {
 	w := e.Watch
 	return p.Pid == w.Pid && p.Started == w.Started && p.Namespace == w.Namespace || w.Pid == 0 && len(e.Processes) == 1
 }
 
-// against answers what speaks against kernels that match: their process failed, or they did, or the driver refused what came after.
+// against returns what speaks against kernels that match: their process failed, or they did, or the driver refused what came after.
 func against(e Evidence, r Rules, i int, last map[uint32]uint32, where string) []string {
 	p := e.Processes[i]
 	out := failures(e, p, last, where)
@@ -642,7 +642,7 @@ func against(e Evidence, r Rules, i int, last map[uint32]uint32, where string) [
 	return out
 }
 
-// becameAnother says whether the program's process did, or may have, where it has not come to an end of its own.
+// becameAnother reports whether the program's process did, or may have, where it has not come to an end of its own.
 func (e Evidence) becameAnother(i int) bool {
 	p := e.Processes[i]
 	if e.OS != "" || p.End != nil && p.End.Exited {
@@ -742,7 +742,7 @@ func disorderly(os string) string {
 	return "exec, _exit, abort or a signal"
 }
 
-// identified says whether a UUID is one: a driver that has none answers zeros.
+// identified reports whether a UUID is one: a driver that has none answers zeros.
 func identified(uuid string) bool {
 	return strings.Trim(strings.TrimPrefix(uuid, "GPU-"), "0-") != "" && len(uuid) > 8
 }

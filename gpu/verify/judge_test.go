@@ -434,7 +434,7 @@ func TestPlain(t *testing.T) {
 		"_Zplii":    "operator+",
 	}
 	for name, want := range tests {
-		if got := Plain(name); got != want {
+		if got := Demangle(name); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
@@ -445,7 +445,7 @@ func FuzzPlain(f *testing.F) {
 	f.Add("_ZN1aIL1bE3EE1cEv")
 	f.Add(" ")
 	f.Fuzz(func(t *testing.T, name string) {
-		if got := Plain(name); got == "" && name != "" {
+		if got := Demangle(name); got == "" && name != "" {
 			t.Errorf("%q has no name", name)
 		}
 	})

@@ -97,15 +97,15 @@ func subject(plain string) string {
 	return parts[len(parts)-1]
 }
 
-// Plain answers the qualified name of a function, without template arguments and parameters, from a name as the driver has it
+// Demangle returns the qualified name of a function, without template arguments and parameters, from a name as the driver has it
 // (Itanium-mangled) or as tools print it: "_Z6matmulPKfS0_Pfj" is "matmul", "void gemv2T_kernel_val<int, float>(…)" is
 // "gemv2T_kernel_val". CUTLASS launches every kernel by one function, so of that the operator is part of the name:
 // "cutlass::Kernel2<cutlass_80_simt_sgemm_64x64>". A name that is not understood is answered as it is.
-func Plain(name string) string {
+func Demangle(name string) string {
 	if static, ok := strings.CutPrefix(name, staticPrefix); ok { // its file: the length of a name, the name; then the function's
 		if file, rest, ok := strings.Cut(static, "_"); ok {
 			if n, err := strconv.Atoi(file); err == nil && 0 < n && n < len(rest)-1 && rest[n] == '_' {
-				return Plain(rest[n+1:])
+				return Demangle(rest[n+1:])
 			}
 		}
 		return name

@@ -25,8 +25,8 @@ func TestKernelNames(t *testing.T) {
 		if count[f[1]]++; count[f[1]] > 1 {
 			t.Errorf("line %d: %s stands there twice", i+1, f[1])
 		}
-		if got := isProduct(Plain(f[1])); got != (f[0] == "product") {
-			t.Errorf("line %d: %.200s (%s) is said to be a product: %v", i+1, f[1], Plain(f[1]), got)
+		if got := isProduct(Demangle(f[1])); got != (f[0] == "product") {
+			t.Errorf("line %d: %.200s (%s) is said to be a product: %v", i+1, f[1], Demangle(f[1]), got)
 		}
 	}
 	if len(count) < 500 {
@@ -45,8 +45,8 @@ func TestNamesThatTheTableWasNotMadeFor(t *testing.T) {
 		"flash_fwd_splitkv_mla_kernel": false, "scaled_dot_product": false, "rms_norm": false, "convert_fp32_to_bf16": false, "init_matrix": false, "commit": false,
 		"implicit_gemm_conv": false, "comm_allreduce": false, "matrix_add": false, "multiply_scalar": false, "emma": false,
 	} {
-		if got := isProduct(Plain(name)); got != want {
-			t.Errorf("%s (%s): %v", name, Plain(name), got)
+		if got := isProduct(Demangle(name)); got != want {
+			t.Errorf("%s (%s): %v", name, Demangle(name), got)
 		}
 	}
 }

@@ -34,12 +34,12 @@ func DeviceNodes(h buildenv.Host) []string {
 	return out
 }
 
-// HasNode says whether this machine has a device node that CUDA uses.
+// HasNode reports whether this machine has a device node that CUDA uses.
 func HasNode(h buildenv.Host) bool {
 	return slices.ContainsFunc(DeviceNodes(h), func(n string) bool { return !ofAnother(probe.CUDA, n) })
 }
 
-// ofAnother says whether a node is not the backend's: a program that opened one used, or asked for, another API of a GPU.
+// ofAnother reports whether a node is not the backend's: a program that opened one used, or asked for, another API of a GPU.
 func ofAnother(b probe.Backend, node string) bool {
 	return b == probe.CUDA && strings.HasPrefix(node, "/dev/dri/") || node == "/dev/kfd"
 }

@@ -16,7 +16,7 @@ type Rules struct {
 	ExpectExit int
 }
 
-// onDevice says whether a device is the one that is asked for. Numbers are the process's own: CUDA_VISIBLE_DEVICES shifts them.
+// onDevice reports whether a device is the one that is asked for. Numbers are the process's own: CUDA_VISIBLE_DEVICES shifts them.
 func (r Rules) onDevice(ordinal int, uuid string) bool {
 	if r.Device == "" {
 		return true
@@ -39,7 +39,7 @@ func digits(uuid string) string {
 	return uuid
 }
 
-// asksFor says whether a process is of a child whose launches are to count.
+// asksFor reports whether a process is of a child whose launches are to count.
 func (r Rules) asksFor(p Process) bool {
 	if r.Child == "" || p.Exe == "" {
 		return false
@@ -54,7 +54,7 @@ func (r Rules) asksFor(p Process) bool {
 	return whole || name
 }
 
-// names says whether a kernel's name is one that is asked for.
+// names reports whether a kernel's name is one that is asked for.
 func (r Rules) names(name, plain string) bool {
 	if r.Kernel != nil {
 		return r.Kernel.MatchString(name) || r.Kernel.MatchString(plain)

@@ -70,7 +70,7 @@ func newZooKeeper(t *testing.T, l *lab) *zooKeeper {
 	return &zooKeeper{t: t, lab: l, workshop: &workshop{dir: t.TempDir(), made: map[string]string{}}}
 }
 
-// in answers a keeper for one run, with a driver and a device of its own.
+// in returns a keeper for one run, with a driver and a device of its own.
 func (z *zooKeeper) in(t *testing.T) *zooKeeper {
 	own := &zooKeeper{t: t, lab: z.lab, workshop: z.workshop}
 	if z.lab == nil { // the machine's own driver
@@ -99,7 +99,7 @@ func (z *zooKeeper) build(out, tool string, args ...string) string {
 	return path
 }
 
-// get answers where a name of zoo.toml is, and compiles it first.
+// get returns where a name of zoo.toml is, and compiles it first.
 func (z *zooKeeper) get(name string) string {
 	z.t.Helper()
 	source := func(n string) string { return filepath.Join(zooDir, n+".c") }

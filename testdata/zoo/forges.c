@@ -1,4 +1,4 @@
-/* Writes a record of its own. That nothing guards against a program that means it is written in facts/proof.md; without a driver it does not pass. */
+/* Writes a record of its own. Nothing guards against a program that means it (SECURITY.md); without a driver it does not pass. */
 #include "zoo.h"
 
 #include <sys/stat.h>

@@ -48,7 +48,7 @@ fn main() { let warned = 1; let x: u8 = "no"; }
 			}
 			a := p.tool.With(p.tool.Env.Set("CARGO_TARGET_DIR", "targetA").Set("CARGO_BUILD_JOBS", "1"))
 			b := p.tool.With(p.tool.Env.Set("CARGO_TARGET_DIR", "targetB").Set("CARGO_BUILD_JOBS", "1"))
-			plain, _ := look("targetA", Plain(a, l))
+			plain, _ := look("targetA", Command(a, l))
 			ours, out := look("targetB", Build(b, l, ""))
 			if l.Verbose > 0 { // rustc's own command lines are shown, and they do differ
 				plain, ours = firstWords(plain), firstWords(ours)

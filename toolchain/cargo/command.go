@@ -123,7 +123,7 @@ func Metadata(h buildenv.Host, t Tool, l Line, p Private, noDeps bool) buildenv.
 	return t.cmd(env, args)
 }
 
-// absolute answers a path of the command line as cargo would understand it.
+// absolute returns a path of the command line as cargo would understand it.
 func (l Line) absolute(h buildenv.Host, t Tool, p string) string {
 	return h.Clean(h.From(l.cwd(h, t), p))
 }
@@ -168,8 +168,8 @@ func Clean(t Tool, l Line, packages, targets []string) buildenv.Cmd {
 	return t.cmd(t.Env, append(args, l.keep(append(settings, "--manifest-path", "--target-dir", "--color")...)...))
 }
 
-// Plain is cargo as the user called it. The caller sets the streams.
-func Plain(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env, l.Words()) }
+// Command is cargo as the user called it. The caller sets the streams.
+func Command(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env, l.Words()) }
 
 // Build is the user's build with cargo's JSON messages on stdout; diagnostics, colours, progress
 // and summary stay on stderr as they were (compared byte by byte under a terminal, cargo 1.95). A

@@ -104,10 +104,10 @@ func (l Line) Unknown() []string {
 	return out
 }
 
-// Known says whether the verb is one whose flags are understood; others are plugins, aliases or commands that build nothing.
+// Known reports whether the verb is one whose flags are understood; others are plugins, aliases or commands that build nothing.
 func (l Line) Known() bool { _, ok := verbs[l.Verb]; return ok && l.Verb != "install" }
 
-// Builds says whether the verb compiles the selected packages, so that its features can be asked for.
+// Builds reports whether the verb compiles the selected packages, so that its features can be asked for.
 func (l Line) Builds() bool {
 	return slices.Contains([]string{"build", "check", "run", "test", "bench", "clippy", "rustc", "doc", "rustdoc", "fix"}, l.Verb)
 }
@@ -125,17 +125,17 @@ func (l Line) ProfileName() string {
 	return "dev"
 }
 
-// WantsJSON says whether the user asked for JSON on stdout, so that our reading of it must not swallow it.
+// WantsJSON reports whether the user asked for JSON on stdout, so that our reading of it must not swallow it.
 func (l Line) WantsJSON() bool {
 	return slices.ContainsFunc(l.MessageFormat, func(f string) bool { return strings.HasPrefix(strings.ToLower(f), "json") })
 }
 
-// Has says whether the line has one of these flags, by the names that Flag gives them.
+// Has reports whether the line has one of these flags, by the names that Flag gives them.
 func (l Line) Has(names ...string) bool {
 	return slices.ContainsFunc(l.flags(), func(f Flag) bool { return slices.Contains(names, f.Name) })
 }
 
-// HasTargets says whether the line names targets rather than leaving them to the verb's default.
+// HasTargets reports whether the line names targets rather than leaving them to the verb's default.
 func (l Line) HasTargets() bool {
 	return l.Has("--lib", "--bins", "--bin", "--examples", "--example", "--tests", "--test", "--benches", "--bench", "--all-targets")
 }
@@ -225,7 +225,7 @@ func splitList(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
 }
 
-// Links says whether what is built is linked as usual: false where the words for rustc ask for other output only.
+// Links reports whether what is built is linked as usual: false where the words for rustc ask for other output only.
 func (l Line) Links() bool {
 	rustc := l.Trailing
 	if l.Verb == "rustc" && !l.HasTrailing {

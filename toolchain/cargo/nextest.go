@@ -17,7 +17,7 @@ var nextestFlags = []string{
 // Flags of nextest's that cargo calls otherwise.
 var nextestNames = map[string]string{"--cargo-profile": "--profile", "--build-jobs": "--jobs"}
 
-// Nextest answers the `cargo test` that builds what `cargo nextest run` runs; false where the line is none. Filters and nextest's own
+// Nextest returns the `cargo test` that builds what `cargo nextest run` runs; false where the line is none. Filters and nextest's own
 // flags are left out: they choose among what is built.
 func (l Line) Nextest() (Line, bool) {
 	if len(l.Positional) == 0 || l.Positional[0] != "run" && l.Positional[0] != "r" {

@@ -361,7 +361,7 @@ func TestProgramWordsAreWhatTheProgramGets(t *testing.T) {
 	p.must("generate-lockfile")
 	for _, s := range []string{"run -p app", "run -p app -- a -b", "run -p app a --release -- b", "run --bin app -q x -v --", "r -papp -- -- -F x", "run -p app - --features nope"} {
 		l := p.line(words(s)...)
-		res, err := p.run.Run(context.Background(), Plain(p.tool, l))
+		res, err := p.run.Run(context.Background(), Command(p.tool, l))
 		if err != nil {
 			t.Errorf("%s: %v\n%s", s, err, res.Stderr)
 			continue

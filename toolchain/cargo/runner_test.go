@@ -111,7 +111,7 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 				}
 				continue
 			}
-			res, err := p.run.Run(context.Background(), Plain(with, line))
+			res, err := p.run.Run(context.Background(), Command(with, line))
 			if err != nil {
 				t.Errorf("%s: %v\n%s", tt.story, err, res.Stderr)
 				continue

@@ -66,7 +66,7 @@ func Find(h buildenv.Host, l Line) (Tool, error) {
 	return t, nil
 }
 
-// With answers the tool with another environment.
+// With returns the tool with another environment.
 func (t Tool) With(env buildenv.Env) Tool { t.Env = env; return t }
 
 func (t Tool) cmd(env buildenv.Env, args []string) buildenv.Cmd {
@@ -101,7 +101,7 @@ type VersionInfo struct {
 	Minor   int    // 95; 0 when it could not be read
 }
 
-// Nightly says whether unstable settings are in force with this cargo.
+// Nightly reports whether unstable settings are in force with this cargo.
 func (v VersionInfo) Nightly() bool {
 	return strings.HasSuffix(v.Release, "-nightly") || strings.HasSuffix(v.Release, "-dev")
 }

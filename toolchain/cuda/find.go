@@ -184,7 +184,7 @@ func (l looker) registered() (out []place) {
 	return out
 }
 
-// around answers the root that an nvcc belongs to: two levels above it, by its own name when that means the same tree.
+// around returns the root that an nvcc belongs to: two levels above it, by its own name when that means the same tree.
 func (l looker) around(nvcc string, s Source, loud bool) place {
 	h := l.h
 	real := h.Real(nvcc)
@@ -217,7 +217,7 @@ func (l looker) windowsOnPath() (out []place) {
 // have a directory for each part (cublas, cuda_runtime), and no nvcc.
 var wheelRoot = lazyregexp.New(`^cu\d+$`)
 
-// list answers the directories in dir whose names begin so, in their order.
+// list returns the directories in dir whose names begin so, in their order.
 func (l looker) list(dir, prefix string) (out []string) {
 	for _, name := range l.h.Names(dir) {
 		if p := l.h.Join(dir, name); strings.HasPrefix(name, prefix) && l.h.IsDir(p) {

@@ -334,7 +334,7 @@ func head(h buildenv.Host, path string, n int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
-// holds says whether a directory has a file whose name begins so.
+// holds reports whether a directory has a file whose name begins so.
 func holds(h buildenv.Host, dir string, names ...string) bool {
 	return slices.ContainsFunc(h.Names(dir), func(name string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(name, n) })

@@ -76,10 +76,10 @@ const (
 	HPC    = "hpc-sdk"
 )
 
-// Has says whether a part is there.
+// Has reports whether a part is there.
 func (t Toolkit) Has(part string) bool { return !slices.Contains(t.Missing, part) }
 
-// From says whether a kind of place names the toolkit, and which.
+// From reports whether a kind of place names the toolkit, and which.
 func (t Toolkit) From(k Kind) (names []string) {
 	for _, s := range t.Sources {
 		if s.Kind == k {
@@ -98,7 +98,7 @@ func (t Toolkit) Named() string {
 	return "CUDA " + v + " in " + t.Root
 }
 
-// Is says whether path names the toolkit's root: by name, through links, or with a slash at its end.
+// Is reports whether path names the toolkit's root: by name, through links, or with a slash at its end.
 func (t Toolkit) Is(h buildenv.Host, path string) bool {
 	return path != "" && h.IsAbs(path) && (h.SamePath(path, t.Root) || h.SamePath(h.Real(h.Clean(path)), t.Real))
 }

@@ -45,7 +45,7 @@ func (i Install) String() string {
 	return fmt.Sprintf("cuDNN %s in %s", v, i.Root)
 }
 
-// For says whether the install is for a CUDA major, and if not, why. Unknown is taken as yes.
+// For reports whether the install is for a CUDA major, and if not, why. Unknown is taken as yes.
 func (i Install) For(major int) (bool, string) {
 	switch {
 	case major == 0:

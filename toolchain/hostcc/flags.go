@@ -12,7 +12,7 @@ func FlagVariables() []string { return []string{"NVCC_APPEND_FLAGS", "NVCC_PREPE
 
 var ccbin = lazyregexp.New(`(?:^|\s)--?(?:ccbin|compiler-bindir)(?:=|\s+)("[^"]*"|'[^']*'|\S+)`)
 
-// FromFlags answers the host compiler that nvcc's options name, as it is written there, and the options without it; compiler is empty
+// FromFlags returns the host compiler that nvcc's options name, as it is written there, and the options without it; compiler is empty
 // where they name none.
 func FromFlags(options string) (compiler, rest string) {
 	for _, m := range ccbin.FindAllStringSubmatch(options, -1) {

@@ -117,7 +117,7 @@ var name = lazyregexp.New(
 	`^(?:[a-z0-9_]+-(?:pc-|unknown-|redhat-|suse-|conda-)?linux-gnu-)?(gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-(\d{1,3})(?:\.\d+)*)?$`,
 )
 
-// pair answers the C and the C++ compiler that belong together, by their names in one directory.
+// pair returns the C and the C++ compiler that belong together, by their names in one directory.
 func (f *finder) pair(path string) (c, cxx, kind string, ok bool) {
 	h := f.h
 	dir, base := h.Dir(path), h.Base(path)

@@ -241,7 +241,7 @@ func decide(c *Catalog, w Want, o offer, s store) (Plan, error) {
 	return p, nil
 }
 
-// unneeded says whether a toolkit has all that the plan would add.
+// unneeded reports whether a toolkit has all that the plan would add.
 func (p Plan) unneeded(in Installation) bool {
 	return in.Schema > 0 && in.Problem == "" && (in.LinkStubs || p.host.OS != buildenv.Linux) &&
 		!slices.ContainsFunc(p.Items, func(it Item) bool { return !in.Has(it.Part) })

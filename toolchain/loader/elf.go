@@ -152,7 +152,7 @@ func audited(f *elf.File) bool {
 	}
 }
 
-// reaches says whether a file has all bytes of a part.
+// reaches reports whether a file has all bytes of a part.
 func reaches(r io.ReaderAt, start, size uint64) bool {
 	end := start + size
 	if size == 0 {

@@ -7,12 +7,12 @@ import (
 	"gpubuild/buildenv"
 )
 
-// IsStubDir says whether a directory is one of link stubs, which must never be on a run path (huggingface/candle issues 2449, 2175).
+// IsStubDir reports whether a directory is one of link stubs, which must never be on a run path (huggingface/candle issues 2449, 2175).
 func IsStubDir(h buildenv.Host, dir string) bool {
 	return strings.EqualFold(h.Base(dir), "stubs")
 }
 
-// RunDirs answers the directories that a program needs on its loader's path to run with toolkits and cuDNN: each of places is a directory
+// RunDirs returns the directories that a program needs on its loader's path to run with toolkits and cuDNN: each of places is a directory
 // of libraries or a root that has some. Stubs are never among them, nor one directory twice.
 func RunDirs(h buildenv.Host, places ...string) []string {
 	below := []string{"", "lib64", "lib", "targets/" + target(h) + "/lib"}

@@ -163,7 +163,7 @@ func (f *finder) complete(t *Toolset) {
 	}
 }
 
-// named answers the directory below dir as the disk spells it.
+// named returns the directory below dir as the disk spells it.
 func (f *finder) named(dir, name string) string {
 	for _, spelled := range f.h.Names(dir) {
 		if strings.EqualFold(spelled, name) {

@@ -23,7 +23,7 @@ type Settings struct {
 	Scalars      []Variable
 }
 
-// Settings answers what a toolset means together with an SDK and a UCRT. A directory's trailing backslash is where vcvarsall has one.
+// Settings returns what a toolset means together with an SDK and a UCRT. A directory's trailing backslash is where vcvarsall has one.
 func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 	dirs := func(all ...string) []string {
 		return slices.DeleteFunc(all, func(d string) bool { return !h.IsDir(d) })

@@ -152,7 +152,7 @@ func wish(name string) (value string, wanted bool) {
 	return value, wanted
 }
 
-// Find answers where a thing is: its value, or its program on PATH, or nothing where it needs neither. Where it was not asked for or is
+// Find returns where a thing is: its value, or its program on PATH, or nothing where it needs neither. Where it was not asked for or is
 // not here, it answers the reason, as a skipped test gives it.
 func Find(name string) (where, reason string) {
 	th, free := unasked[name]

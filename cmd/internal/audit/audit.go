@@ -78,7 +78,7 @@ func (m Mode) asks() stageOf {
 	return stages[m.stage]
 }
 
-// reached says whether a mode's stage was.
+// reached reports whether a mode's stage was.
 func (m Mode) reached(asked []string) bool {
 	s := m.asks()
 	begins := func(list []string) func(string) bool {
@@ -148,12 +148,12 @@ func (k Kind) Word() string {
 	return string(k)
 }
 
-// unjudged says whether a mode shows nothing although the program ended well.
+// unjudged reports whether a mode shows nothing although the program ended well.
 func (o Outcome) unjudged() bool {
 	return o.Kind == Unsure || o.Kind == "" || o.Kind == NotReached && o.Code == 0 && !o.optional
 }
 
-// Passed says whether a mode shows nothing that needs fixing.
+// Passed reports whether a mode shows nothing that needs fixing.
 func (o Outcome) Passed() bool { return o.Kind != FellBack && !o.unjudged() }
 
 // Options say what to run and how.

@@ -18,7 +18,7 @@ import (
 
 const driverDLL = "nvcuda.dll"
 
-// before answers a driver that a program would load instead of one on PATH. Source: "Dynamic-link library search order", Microsoft Learn:
+// before returns a driver that a program would load instead of one on PATH. Source: "Dynamic-link library search order", Microsoft Learn:
 // standard search order for unpackaged apps, safe search mode.
 func before(h buildenv.Host, o Options) error {
 	root := cmp.Or(h.Env.Get("SystemRoot"), `C:\Windows`)

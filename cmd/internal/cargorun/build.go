@@ -108,7 +108,7 @@ func programs(h buildenv.Host, line cargo.Line, messages []cargo.Message) []Prog
 	return out
 }
 
-// made says whether a program that cargo lists was really made: the words after `rustc --` may ask for something else in its place.
+// made reports whether a program that cargo lists was really made: the words after `rustc --` may ask for something else in its place.
 func made(h buildenv.Host, line cargo.Line, path string) bool {
 	return line.Verb != "rustc" || line.Links() && h.IsFile(path)
 }

@@ -10,8 +10,8 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// Plain runs cargo as the user called it, with the user's own streams.
-func Plain(ctx context.Context, m *session.Machine, line cargo.Line, env buildenv.Env) error {
+// Run runs cargo as the user called it, with the user's own streams.
+func Run(ctx context.Context, m *session.Machine, line cargo.Line, env buildenv.Env) error {
 	return plain(ctx, m, line, env, false)
 }
 
@@ -25,7 +25,7 @@ func plain(ctx context.Context, m *session.Machine, line cargo.Line, env builden
 	if err != nil {
 		return err
 	}
-	c := cargo.Plain(tool.With(env), line)
+	c := cargo.Command(tool.With(env), line)
 	c.Stdin, c.Stdout, c.Stderr, c.Grace = m.Stdin, m.Shell.Out, m.Shell.Err, buildenv.ProgramGrace // it may run a program
 	if last {
 		proc.Become(c)

@@ -52,7 +52,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		if err := a.Shell.Page(pages().CargoPage(line.Verb)); err != nil {
 			return err
 		}
-		return cargorun.Plain(ctx, a.Machine, line, a.Host.Env)
+		return cargorun.Run(ctx, a.Machine, line, a.Host.Env)
 	}
 	return a.cargo(ctx, pipeline.Command{
 		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words,

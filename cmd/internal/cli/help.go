@@ -66,7 +66,7 @@ func (a *invocation) helpOfCargo(ctx context.Context, words []string) error {
 	if line, _, err = cargo.Split(append([]string{"help"}, words...), nil); err != nil {
 		return err
 	}
-	err = cargorun.Plain(ctx, a.Machine, line, a.Host.Env)
+	err = cargorun.Run(ctx, a.Machine, line, a.Host.Env)
 	if err != nil {
 		a.Shell.Hint("`gpubuild help` lists gpubuild's own commands and topics")
 	}

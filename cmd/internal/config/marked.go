@@ -80,7 +80,7 @@ func (s Source) checkKernels(table string, k Kernels) error {
 // targetKinds are the words that may stand in front of a pattern.
 var targetKinds = []string{"lib", "bin", "test", "bench", "example"}
 
-// Matches says whether a pattern means a target of a package. kind is one of cargo's, lib for every kind of library.
+// Matches reports whether a pattern means a target of a package. kind is one of cargo's, lib for every kind of library.
 func Matches(pattern, pkg, kind, name string) bool {
 	if k, rest, ok := strings.Cut(pattern, ":"); ok {
 		if k != kind {

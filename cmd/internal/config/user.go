@@ -79,7 +79,7 @@ func ReadUser(path string, data []byte) (User, error) {
 
 var cudaLine = lazyregexp.New(`(?m)^[ \t]*["']?cuda["']?[ \t]*=.*(\n|\z)`)
 
-// WithCUDA answers the file with another toolkit in it, or with none, and all else as it was.
+// WithCUDA returns the file with another toolkit in it, or with none, and all else as it was.
 func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
 	before, err := ReadUser(path, data)
 	if err != nil {

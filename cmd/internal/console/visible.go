@@ -33,7 +33,7 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// obeyed says whether a terminal does something else than show a character. CVE-2021-42574 has those that reorder text.
+// obeyed reports whether a terminal does something else than show a character. CVE-2021-42574 has those that reorder text.
 func obeyed(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':

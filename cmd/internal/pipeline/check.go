@@ -40,7 +40,7 @@ func (c Command) choose(ctx context.Context, s *session.Session, j featurecheck.
 	return chosen{t, false}, err
 }
 
-// LacksToolkit says whether an error of Prepare is that no toolkit, or nothing that fits it, is here.
+// LacksToolkit reports whether an error of Prepare is that no toolkit, or nothing that fits it, is here.
 func LacksToolkit(err error) bool {
 	var missing *toolchain.MissingError
 	var misfit *toolchain.MisfitError

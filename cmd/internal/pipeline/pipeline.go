@@ -73,7 +73,7 @@ func (c Command) line() cargo.Line {
 	return c.Line
 }
 
-// Judged says whether the result of a subcommand is judged. Every other subcommand of cargo runs in our environment, unjudged.
+// Judged reports whether the result of a subcommand is judged. Every other subcommand of cargo runs in our environment, unjudged.
 func Judged(verb string) bool {
 	return slices.Contains([]string{"build", "check", "run", "test", "bench", "clippy", "rustc"}, verb)
 }
@@ -150,7 +150,7 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 	return Build(ctx, c, s, trace)
 }
 
-// runs says whether a subcommand of cargo runs programs.
+// runs reports whether a subcommand of cargo runs programs.
 func (c Command) runs() bool {
 	line := c.line()
 	return slices.Contains([]string{"run", "test", "bench"}, line.Verb) && !line.Has("--no-run")
@@ -178,7 +178,7 @@ func (c Command) cargo(ctx context.Context, env buildenv.Env) error {
 	o := c.Options
 	if o.Proof.Wanted || o.Proof.Required || o.Audit || o.Files.Wanted() ||
 		c.Machine.Host.Env.Get("GITHUB_ACTIONS") != "" {
-		return cargorun.Plain(ctx, c.Machine, c.Line, env)
+		return cargorun.Run(ctx, c.Machine, c.Line, env)
 	}
 	return cargorun.Replace(ctx, c.Machine, c.Line, env)
 }
@@ -200,7 +200,7 @@ func noGPUWork(ctx context.Context, c Command, s *session.Session, why string, l
 	case c.Options.Watch:
 		r.Watch, err = watchCargo(ctx, c, s)
 	case demanded, len(left) > 0:
-		if err = cargorun.Plain(ctx, m, c.Line, m.Host.Env); err == nil {
+		if err = cargorun.Run(ctx, m, c.Line, m.Host.Env); err == nil {
 			c.noteLeftOff(left)
 		}
 	default:
@@ -311,7 +311,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 	if cargorun.AmbiguousRun(s, r.Features.Answer.Roots) {
-		return r, cargorun.Plain(ctx, m, line, m.Host.Env)
+		return r, cargorun.Run(ctx, m, line, m.Host.Env)
 	}
 	picked, err := stage(trace, report.CheckToolchain, func() (chosen, error) { return c.choose(ctx, s, r.Features) })
 	if r.Tools = picked.Tools; err != nil {

@@ -22,7 +22,7 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 		return ours // cargo would read it for ever, or whole
 	}
 	m := c.Machine
-	err := cargorun.Plain(ctx, m, c.Line, m.Host.Env)
+	err := cargorun.Run(ctx, m, c.Line, m.Host.Env)
 	if err != nil {
 		if none, ok := errors.AsType[*manifest.NotFoundError](ours); ok && c.Line.Known() {
 			m.Shell.Hint(none.Hint())
@@ -126,7 +126,7 @@ func install(ctx context.Context, c Command, trace *finding.Trace) (r Result, er
 	m := c.Machine
 	in, ok := c.Line.Install()
 	if !ok || in.List {
-		return r, cargorun.Plain(ctx, m, c.Line, m.Host.Env)
+		return r, cargorun.Run(ctx, m, c.Line, m.Host.Env)
 	}
 	if in.Path == "" {
 		for _, f := range []string{"cuda", "cudnn"} {
@@ -143,18 +143,18 @@ func install(ctx context.Context, c Command, trace *finding.Trace) (r Result, er
 		return r, cargoSays(ctx, c, err)
 	}
 	if s.Project.Selected == nil { // a virtual manifest: cargo installs packages
-		return r, cargorun.Plain(ctx, m, c.Line, m.Host.Env)
+		return r, cargorun.Run(ctx, m, c.Line, m.Host.Env)
 	}
 	if !s.Project.HasLock {
 		s = s.With(in.Unlocked)
 	}
 	if work, _ := s.GPUWork(); !work {
-		return r, cargorun.Plain(ctx, m, c.Line, m.Host.Env)
+		return r, cargorun.Run(ctx, m, c.Line, m.Host.Env)
 	}
 	r, err = Build(ctx, c, s, trace)
 	var refused *cargo.RefusedError
 	if r.Features.Answer == nil && errors.As(err, &refused) { // install words it in its own way, or does not mind
-		err = cargorun.Plain(ctx, m, c.Line, m.Host.Env)
+		err = cargorun.Run(ctx, m, c.Line, m.Host.Env)
 		if err == nil {
 			m.Shell.Warning("installed without a check of its features: cargo refuses the question: %s", cargo.FirstLine(refused))
 		}

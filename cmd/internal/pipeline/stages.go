@@ -126,7 +126,7 @@ func (c Command) withoutGPU(s *session.Session, a *features.Reach) bool {
 		c.Options.Proof.On.Name == ""
 }
 
-// enabled says whether the features enable the GPU crates, and stops where they do not.
+// enabled reports whether the features enable the GPU crates, and stops where they do not.
 func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, error) {
 	shell := c.Machine.Shell
 	judged := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})

@@ -60,6 +60,6 @@ func watchCargo(ctx context.Context, c Command, s *session.Session) (*gpu.Summar
 	if line.Verb == "run" { // the build has been reported; tests would be quiet, too
 		line = line.WithConfig("term.quiet=true")
 	}
-	ran, err := watched(ctx, c, s, func() (struct{}, error) { return struct{}{}, cargorun.Plain(ctx, m, line, m.Host.Env) })
+	ran, err := watched(ctx, c, s, func() (struct{}, error) { return struct{}{}, cargorun.Run(ctx, m, line, m.Host.Env) })
 	return ran.watch, err
 }

@@ -43,7 +43,7 @@ func Listen(m *session.Machine, stdout io.Writer, verb string) *Listener {
 	return l
 }
 
-// listen answers what a child is to write to in place of a stream so that it is read.
+// listen returns what a child is to write to in place of a stream so that it is read.
 func (l *Listener) listen(to io.Writer) io.Writer {
 	e := &ear{Tail: &explain.Tail{}}
 	if f, ok := to.(*os.File); ok {

@@ -27,7 +27,7 @@ func Marks(s *session.Session) *config.Marked {
 	return nil
 }
 
-// Marked says whether a program must use the GPU.
+// Marked reports whether a program must use the GPU.
 func Marked(s *session.Session, p cargorun.Program) bool {
 	m := Marks(s)
 	return m != nil && slices.ContainsFunc(m.GPU, func(pattern string) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) })
@@ -84,7 +84,7 @@ func (r Request) table() *config.Prove {
 	return nil
 }
 
-// asksForMatch says whether other kernels than those that were asked for are an error. A plain run or test only shows them.
+// asksForMatch reports whether other kernels than those that were asked for are an error. A plain run or test only shows them.
 func (r Request) asksForMatch() bool {
 	o := r.Options
 	return o.Required || o.ExpectCPU || o.Kernel != nil || o.Device != "" || o.Child != "" ||

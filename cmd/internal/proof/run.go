@@ -61,7 +61,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	c := cargo.Plain(tool, typed.Started())
+	c := cargo.Command(tool, typed.Started())
 	c.Stdin, c.Stdout, c.Stderr = m.Stdin, heard.Stdout, heard.Stderr
 	c.Grace = buildenv.ProgramGrace
 	_, ran := m.Runner.Run(ctx, c)
@@ -227,7 +227,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	return result, excused, end
 }
 
-// endedForTime says whether a run's exit code is that of a program whose time
+// endedForTime reports whether a run's exit code is that of a program whose time
 // was over, which we ended: then it is none of the program's own.
 func endedForTime(proofs []Proof, code int) bool {
 	over := false
@@ -241,7 +241,7 @@ func endedForTime(proofs []Proof, code int) bool {
 	return over
 }
 
-// ExpectedEnd says whether `cargo run` failed with the exit code that is expected of the program, which then is no failure: a missing
+// ExpectedEnd reports whether `cargo run` failed with the exit code that is expected of the program, which then is no failure: a missing
 // proof must not be mistaken for that success. A test that ends otherwise than with 0 stays a failure, as it is to cargo.
 func (r Request) ExpectedEnd(ran error) bool {
 	exited, failed := errors.AsType[*buildenv.ExitError](ran)

@@ -149,7 +149,7 @@ func endOf(e verify.Exit) error {
 	return nil
 }
 
-// asksForWords says whether a test program is started only to say something: its tests, as nextest has it do twice before any is run, or
+// asksForWords reports whether a test program is started only to say something: its tests, as nextest has it do twice before any is run, or
 // how it is used. Such a process shows nothing of what its tests do. Source: rustc's library/test, cli.rs.
 func asksForWords(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return a == "--list" || a == "--help" || a == "-h" })

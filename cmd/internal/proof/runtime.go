@@ -211,7 +211,7 @@ func BuildProbe(ctx context.Context, m *session.Machine, backend probe.Backend) 
 	return getProbe(ctx, m, Options{Backend: backend})
 }
 
-// hasDevice says whether this machine has a device of the backend; without one, nothing is run to be proven. nvidia-smi can be
+// hasDevice reports whether this machine has a device of the backend; without one, nothing is run to be proven. nvidia-smi can be
 // missing where CUDA works, so where it knows of none and there is a device node the control is asked. Of Vulkan only the control knows.
 func hasDevice(ctx context.Context, m *session.Machine, o Options) bool {
 	if o.Backend == probe.Vulkan {

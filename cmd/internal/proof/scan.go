@@ -23,7 +23,7 @@ import (
 // scanKind names the cache entries of scans; the number changes whenever what is kept does.
 const scanKind = "scan-1"
 
-// Scan answers what a file holds; a file that has not changed is not read again.
+// Scan returns what a file holds; a file that has not changed is not read again.
 func Scan(m *session.Machine, path string) (*fatbin.Report, error) {
 	path = m.Host.Abs(path)
 	id, err := cache.Identify(path)

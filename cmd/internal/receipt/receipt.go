@@ -210,7 +210,7 @@ func Decode(data []byte) (Receipt, error) {
 	return r, nil
 }
 
-// Of answers the receipt of the binary with that SHA-256 among those of a file, or the file's first.
+// Of returns the receipt of the binary with that SHA-256 among those of a file, or the file's first.
 func (r Receipt) Of(sum string) Receipt {
 	for _, m := range r.More {
 		if m.Binary.SHA256 == sum && r.Binary.SHA256 != sum {
@@ -220,12 +220,12 @@ func (r Receipt) Of(sum string) Receipt {
 	return r
 }
 
-// Check answers what keeps a receipt from being believed; nothing means that it holds. Of several receipts in one file the binary's is
+// Check returns what keeps a receipt from being believed; nothing means that it holds. Of several receipts in one file the binary's is
 // judged. sum is the SHA-256 of the binary at hand, and real the predicate that says of a stored driver whether it is real.
 func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, string)) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if !r.Whole() {
+	if !r.Intact() {
 		add("the receipt was changed after it was written: its sum does not fit")
 	}
 	r = r.Of(sum)
@@ -237,18 +237,18 @@ func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, s
 		add("the binary is another one: SHA-256 %.16s… (%d bytes), the receipt is of %.16s… (%d bytes)", sum, size, r.Binary.SHA256,
 			r.Binary.Size)
 	}
-	return append(wrong, r.Holds(real)...)
+	return append(wrong, r.Recheck(real)...)
 }
 
-// Whole says whether a file's receipt is as it was written.
-func (r Receipt) Whole() bool {
+// Intact reports whether a file's receipt is as it was written.
+func (r Receipt) Intact() bool {
 	now, err := r.sum()
 	return err == nil && now == r.Sum
 }
 
-// Holds answers what keeps a receipt from being believed by its own evidence;
+// Recheck returns what keeps a receipt from being believed by its own evidence;
 // which binary it is of, and whether the file was changed, is Check's matter.
-func (r Receipt) Holds(real func(verify.Loaded) (bool, string)) []string {
+func (r Receipt) Recheck(real func(verify.Loaded) (bool, string)) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if r.Evidence.Binary != r.Binary.Path || !slices.Equal(r.Command, append([]string{r.Binary.Path}, r.Evidence.Args...)) {

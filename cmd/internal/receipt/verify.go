@@ -48,7 +48,7 @@ func RealWhereRecorded(h buildenv.Host, real func(buildenv.Host) func(verify.Loa
 	}
 }
 
-// Verify answers what is wrong with a receipt, and which of several receipts in one file is the binary's. named says whether the user named
+// Verify returns what is wrong with a receipt, and which of several receipts in one file is the binary's. named says whether the user named
 // the binary; else it is the receipt's own path.
 func Verify(whole Receipt, binary string, named bool, real Real) ([]string, Receipt) {
 	if whole.Binary.Path == "" {

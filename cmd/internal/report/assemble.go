@@ -121,7 +121,7 @@ func OfProgram(p proof.Proof) *Proof {
 	return out
 }
 
-// verdictCode says whether an exit code is that of a verdict.
+// verdictCode reports whether an exit code is that of a verdict.
 func verdictCode(code int) bool {
 	return code == exit.NotUsed || code == exit.Unproved || code == exit.OtherKernels
 }

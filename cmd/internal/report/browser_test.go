@@ -158,7 +158,7 @@ func (b *browser) open(file string, width int, scheme string) {
 	b.await("Page.loadEventFired")
 }
 
-// eval answers the value of an expression, or of a promise of it.
+// eval returns the value of an expression, or of a promise of it.
 func (b *browser) eval(expression string, into any) {
 	b.t.Helper()
 	var r struct {

@@ -104,7 +104,7 @@ func (s Stages) proofCheck(p Program, code int) Check {
 	return c
 }
 
-// requires says whether a program's missing proof is an error, in a run that ended with code.
+// requires reports whether a program's missing proof is an error, in a run that ended with code.
 func (w Proving) requires(p Program, code int) bool {
 	return w.Required || verdictCode(code) && !w.EndedByAudit && (p.Marked || !w.MarkedOnly)
 }

@@ -91,7 +91,7 @@ func observe(m *session.Machine, file string, real receipt.Real) ([]Observation,
 // OfReceipt makes the result of a receipt. A proof in it counts only as far as its own evidence, judged again, comes to it: a verdict that
 // somebody wrote there is none.
 func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
-	if !r.Whole() {
+	if !r.Intact() {
 		return Result{}, errors.New("this receipt was changed after it was written: its sum does not fit")
 	}
 	var out Result
@@ -112,7 +112,7 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 			continue
 		}
 		p := ProofOf(one.Verdict, one.Evidence)
-		if wrong := one.Holds(real(one.Evidence)); len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
+		if wrong := one.Recheck(real(one.Evidence)); len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
 			p = &Proof{Verdict: Unproved, Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
 		}
 		name := pathBase(one.Binary.Path)

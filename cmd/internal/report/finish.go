@@ -26,7 +26,7 @@ type Files struct {
 	Receipt string
 }
 
-// Wanted says whether any form of the result was asked for.
+// Wanted reports whether any form of the result was asked for.
 func (f Files) Wanted() bool {
 	return f.SARIF != "" || f.JUnit != "" || f.Receipt != "" || f.JSON != nil
 }

@@ -50,12 +50,12 @@ func Annotations(findings []finding.Finding) (out string) {
 
 // says is a finding as a text: its message, what it marks, and what to do.
 func says(f finding.Finding) string {
-	text := cmp.Or(PlainLines(f.Message), f.ID)
+	text := cmp.Or(SanitizeLines(f.Message), f.ID)
 	if f.Label != "" {
-		text += "\n" + PlainLines(f.Label)
+		text += "\n" + SanitizeLines(f.Label)
 	}
 	if f.Fix != "" {
-		text += "\nhint: " + PlainLines(f.Fix)
+		text += "\nhint: " + SanitizeLines(f.Fix)
 	}
 	return text
 }
@@ -67,7 +67,7 @@ func annotation(f finding.Finding) string {
 	case Absolute(f.Path):
 		message += "\nin " + place(f)
 	default:
-		properties = append(properties, "file="+escapeProperty(Plain(f.Path)))
+		properties = append(properties, "file="+escapeProperty(Sanitize(f.Path)))
 		if f.Line > 0 {
 			properties = append(properties, fmt.Sprintf("line=%d", f.Line))
 			if f.Column > 0 {
@@ -78,7 +78,7 @@ func annotation(f finding.Finding) string {
 			}
 		}
 	}
-	properties = append(properties, "title="+escapeProperty(Plain("gpubuild: "+f.ID)))
+	properties = append(properties, "title="+escapeProperty(Sanitize("gpubuild: "+f.ID)))
 	kind := f.Severity
 	if kind == finding.Note {
 		kind = "notice"
@@ -94,7 +94,7 @@ func Absolute(path string) bool {
 
 func place(f finding.Finding) string {
 	if f.Line > 0 {
-		return fmt.Sprintf("%s:%d", Plain(f.Path), f.Line)
+		return fmt.Sprintf("%s:%d", Sanitize(f.Path), f.Line)
 	}
-	return Plain(f.Path)
+	return Sanitize(f.Path)
 }

@@ -30,5 +30,5 @@ func helpOf(id string) string {
 	if address := helpURL(id); address != "" {
 		return address
 	}
-	return finding.ExplainCommand(Plain(id))
+	return finding.ExplainCommand(Sanitize(id))
 }

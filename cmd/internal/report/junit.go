@@ -56,20 +56,20 @@ const stampForm = "2006-01-02T15:04:05"
 // JUnit renders a result as one suite: a case for each check. A proof that was
 // not made for want of a device is skipped, unless it was required.
 func (r Result) JUnit() ([]byte, error) {
-	host := Plain(cmp.Or(r.from().Machine, "localhost"))
-	s := junitSuite{Name: Plain(r.Place()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: host}
+	host := Sanitize(cmp.Or(r.from().Machine, "localhost"))
+	s := junitSuite{Name: Sanitize(r.Place()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: host}
 	if !r.At.IsZero() {
 		s.Timestamp = r.At.UTC().Format(stampForm)
 	}
 	about := []fact{{"verb", r.Verb}, {"exit-code", fmt.Sprint(r.Code)}, {"version", r.Gpubuild}}
 	for _, f := range append(about, r.facts()...) {
-		s.Props = append(s.Props, junitProperty{"gpubuild." + f.name, Plain(f.value)})
+		s.Props = append(s.Props, junitProperty{"gpubuild." + f.name, Sanitize(f.value)})
 	}
 	for _, c := range r.Checks {
-		out := junitCase{Name: Plain(c.Title()), Class: Plain("gpubuild." + strings.ReplaceAll(r.Place(), " ", "_")),
+		out := junitCase{Name: Sanitize(c.Title()), Class: Sanitize("gpubuild." + strings.ReplaceAll(r.Place(), " ", "_")),
 			Time: seconds(c.Seconds)}
-		outcome := &junitOutcome{Type: Plain(c.ID), Message: Plain(c.Message),
-			Text: PlainLines(strings.TrimSpace(c.Message + "\n" + c.Detail))}
+		outcome := &junitOutcome{Type: Sanitize(c.ID), Message: Sanitize(c.Message),
+			Text: SanitizeLines(strings.TrimSpace(c.Message + "\n" + c.Detail))}
 		switch c.State {
 		case Failed:
 			s.Failures++
@@ -78,7 +78,7 @@ func (r Result) JUnit() ([]byte, error) {
 			s.Skipped++
 			out.Skipped = outcome
 		default:
-			out.Out = PlainLines(strings.TrimSpace(c.Message + "\n" + c.Detail))
+			out.Out = SanitizeLines(strings.TrimSpace(c.Message + "\n" + c.Detail))
 		}
 		s.Cases = append(s.Cases, out)
 	}
@@ -115,5 +115,5 @@ func (r Result) facts() []fact {
 			out = append(out, fact{"alert", a.Kind + ": " + a.Message})
 		}
 	}
-	return slices.DeleteFunc(out, func(f fact) bool { return Plain(f.value) == "" })
+	return slices.DeleteFunc(out, func(f fact) bool { return Sanitize(f.value) == "" })
 }

@@ -12,7 +12,7 @@ import (
 // keep bare addresses from becoming links, the dollar keeps GitHub from setting formulas.
 func markdown(s string) string {
 	var b strings.Builder
-	for _, r := range Plain(s) {
+	for _, r := range Sanitize(s) {
 		if strings.ContainsRune("\\`*_{}[]<>()#!|~&:@$^+-.", r) {
 			b.WriteByte('\\')
 		}

@@ -337,12 +337,12 @@ func Table(rows []Row) string {
 	var b strings.Builder
 	width := 0
 	for _, r := range rows {
-		width = max(width, len([]rune(Plain(r.ID))))
+		width = max(width, len([]rune(Sanitize(r.ID))))
 	}
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%s %-*s  %s", r.Status.Sign(), width, Plain(r.ID), r.Status.Words())
+		fmt.Fprintf(&b, "%s %-*s  %s", r.Status.Sign(), width, Sanitize(r.ID), r.Status.Words())
 		if r.Device != "" {
-			b.WriteString(" on " + Plain(r.Device))
+			b.WriteString(" on " + Sanitize(r.Device))
 		}
 		if !r.Since.IsZero() {
 			b.WriteString(" since " + stamp(r.Since))
@@ -352,7 +352,7 @@ func Table(rows []Row) string {
 			where = append(where, r.Commits())
 		}
 		if r.Status.bad() && r.Machine != "" {
-			where = append(where, "on "+Plain(r.Machine))
+			where = append(where, "on "+Sanitize(r.Machine))
 		}
 		if r.Flaky {
 			where = append(where, r.Unsteady())
@@ -361,7 +361,7 @@ func Table(rows []Row) string {
 			b.WriteString(" (" + strings.Join(where, ", ") + ")")
 		}
 		if r.Why != "" {
-			b.WriteString(": " + Plain(r.Why))
+			b.WriteString(": " + Sanitize(r.Why))
 		}
 		b.WriteByte('\n')
 	}
@@ -380,7 +380,7 @@ func (r Row) Commits() string {
 }
 
 // shortCommit is enough of a commit to know it by.
-func shortCommit(commit string) string { return Plain(commit[:min(len(commit), 9)]) }
+func shortCommit(commit string) string { return Sanitize(commit[:min(len(commit), 9)]) }
 
 // Summary is the rows in one line: "12 rows: 9 proven, 2 compiled, 1 failed".
 func Summary(rows []Row) string {

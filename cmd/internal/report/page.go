@@ -43,7 +43,7 @@ type pageRow struct {
 // pageTemplate is parsed once: that takes three times as long as a page.
 var pageTemplate = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"plain": Plain, "lines": PlainLines, "stamp": stamp, "sign": sign, "place": place,
+		"plain": Sanitize, "lines": SanitizeLines, "stamp": stamp, "sign": sign, "place": place,
 		"join":   func(l []string) string { return strings.Join(l, ", ") },
 		"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"status": func(r Result) Status { s, _ := statusOf(r); return s },

@@ -316,7 +316,7 @@ func TestPageInABrowser(t *testing.T) {
 			}
 			b.eval(`({rows: document.querySelectorAll("tbody").length, scripts: document.scripts.length, foreign: document.querySelectorAll("img,iframe,link,object").length,
 				first: document.querySelector("tbody th").firstChild.textContent, matches: String(matchMedia("(prefers-color-scheme: dark)").matches), pwned: typeof alertRan})`, &page)
-			if page.Rows != len(rows) || page.Scripts != 0 || page.Foreign != 0 || page.Pwned != "undefined" || page.First != report.Plain(rows[0].ID) || page.Matches != fmt.Sprint(scheme == "dark") {
+			if page.Rows != len(rows) || page.Scripts != 0 || page.Foreign != 0 || page.Pwned != "undefined" || page.First != report.Sanitize(rows[0].ID) || page.Matches != fmt.Sprint(scheme == "dark") {
 				t.Errorf("%s: %+v", name, page)
 			}
 			b.picture(name)

@@ -465,10 +465,10 @@ func FuzzEscaping(f *testing.F) {
 			t.Errorf("an annotation has two lines: %q", text)
 		}
 		c, ok := runnerReads(text)
-		if !ok || c.name != "error" || len(c.properties) != 3 || c.properties["line"] != "3" || c.properties["title"] != report.Plain("gpubuild: proof."+s) || c.properties["file"] != report.Plain("d/"+s) {
+		if !ok || c.name != "error" || len(c.properties) != 3 || c.properties["line"] != "3" || c.properties["title"] != report.Sanitize("gpubuild: proof."+s) || c.properties["file"] != report.Sanitize("d/"+s) {
 			t.Errorf("read as %+v", c)
 		}
-		if want := report.PlainLines("m "+s) + "\nhint: " + report.PlainLines("f "+s); len(want) < 4000 && c.data != want {
+		if want := report.SanitizeLines("m "+s) + "\nhint: " + report.SanitizeLines("f "+s); len(want) < 4000 && c.data != want {
 			t.Errorf("the message is read as %q, want %q", c.data, want)
 		}
 

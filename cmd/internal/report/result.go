@@ -38,7 +38,7 @@ type Result struct {
 	Findings []finding.Finding `json:"-"` // the envelope's own
 }
 
-// OK says whether the run came to what was asked.
+// OK reports whether the run came to what was asked.
 func (r Result) OK() bool { return r.Code == 0 }
 
 // Features is whether the features arrived.
@@ -188,11 +188,11 @@ func (r Result) whole() Result {
 	return r
 }
 
-// Plain makes one line of foreign text: no bytes that are no text, no control characters, no marks that turn the direction of writing.
-func Plain(s string) string { return strings.Join(strings.Fields(PlainLines(s)), " ") }
+// Sanitize makes one line of foreign text: no bytes that are no text, no control characters, no marks that turn the direction of writing.
+func Sanitize(s string) string { return strings.Join(strings.Fields(SanitizeLines(s)), " ") }
 
-// PlainLines is Plain for a text of several lines.
-func PlainLines(s string) string {
+// SanitizeLines is Sanitize for a text of several lines.
+func SanitizeLines(s string) string {
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", " ").Replace(strings.ToValidUTF8(s, "�")), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(strings.Map(func(r rune) rune {

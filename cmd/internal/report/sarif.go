@@ -40,10 +40,10 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 	for i, id := range ids {
 		known[id] = i
 		rule := finding.RuleOf(id)
-		title := Plain(rule.Title)
+		title := Sanitize(rule.Title)
 		one := record{
-			"id": Plain(id), "shortDescription": sarifText(title), "fullDescription": sarifText(title),
-			"help":                 sarifText(Plain(rule.Help) + " More: " + finding.ExplainCommand(Plain(id))),
+			"id": Sanitize(id), "shortDescription": sarifText(title), "fullDescription": sarifText(title),
+			"help":                 sarifText(Sanitize(rule.Help) + " More: " + finding.ExplainCommand(Sanitize(id))),
 			"defaultConfiguration": record{"level": rule.Severity},
 		}
 		if address := helpURL(id); address != "" {
@@ -59,7 +59,7 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 		print := fingerprintOf(f)
 		seen[print]++
 		results = append(results, record{
-			"ruleId": Plain(f.ID), "ruleIndex": known[f.ID], "level": f.Severity, "message": sarifText(says(f)),
+			"ruleId": Sanitize(f.ID), "ruleIndex": known[f.ID], "level": f.Severity, "message": sarifText(says(f)),
 			"locations":           []record{{"physicalLocation": record{"artifactLocation": artifact(f.Path), "region": region(f)}}},
 			"partialFingerprints": record{fingerprint: fmt.Sprintf("%s:%d", print, seen[print])},
 		})
@@ -81,7 +81,7 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 }
 
 // segment keeps a name from adding levels to the category that GitHub reads from automationDetails.id.
-func segment(s string) string { return strings.ReplaceAll(Plain(s), "/", "-") }
+func segment(s string) string { return strings.ReplaceAll(Sanitize(s), "/", "-") }
 
 func region(f finding.Finding) record {
 	out := record{"startLine": max(1, f.Line)}

@@ -149,7 +149,7 @@ func (s *Session) Request() manifest.Request {
 	}
 }
 
-// GPUWork says whether the command line has GPU work, by manifests and build scripts alone, and why; yes may be wrong, no never is.
+// GPUWork reports whether the command line has GPU work, by manifests and build scripts alone, and why; yes may be wrong, no never is.
 func (s *Session) GPUWork() (bool, string) {
 	if named := s.Config.GPUPackages; len(named.Value) > 0 {
 		return true, named.Origin + " names GPU packages"

@@ -28,7 +28,7 @@ func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run ses
 	return toolchain.Compilers(h, found), &found
 }
 
-// machineCode says whether a file is a program of machine code, ELF or PE.
+// machineCode reports whether a file is a program of machine code, ELF or PE.
 func machineCode(h buildenv.Host, path string) bool {
 	f, err := h.Files.Open(path)
 	if err != nil {

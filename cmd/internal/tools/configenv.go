@@ -63,7 +63,7 @@ type override struct {
 	Warnings []string
 }
 
-// overrideConfigEnv answers what must be added to the environment and the command line of a build: a table that forces its value is
+// overrideConfigEnv returns what must be added to the environment and the command line of a build: a table that forces its value is
 // overruled on the command line, and what was unset gets a value.
 func overrideConfigEnv(h buildenv.Host, env buildenv.Env, set toolchain.Set, tables []cargo.Given, line cargo.Line) override {
 	o := override{Line: line}
@@ -91,7 +91,7 @@ func overrideConfigEnv(h buildenv.Host, env buildenv.Env, set toolchain.Set, tab
 	return o
 }
 
-// samePrograms says whether the PATHs of two environments lead to the same compilers.
+// samePrograms reports whether the PATHs of two environments lead to the same compilers.
 func samePrograms(h buildenv.Host, a, b buildenv.Env) bool {
 	one, other := h, h
 	one.Env, other.Env = a, b

@@ -65,7 +65,7 @@ func readers(graph session.Graph, reach *features.Reach) []string {
 	return out
 }
 
-// cudarcReadsRoot says whether any cudarc of this build, those of build scripts included, takes anything from a toolkit's root.
+// cudarcReadsRoot reports whether any cudarc of this build, those of build scripts included, takes anything from a toolkit's root.
 func cudarcReadsRoot(reach *features.Reach) bool {
 	for _, c := range reach.Cudarc {
 		if !c.Rootless {

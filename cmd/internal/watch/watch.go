@@ -166,7 +166,7 @@ func summarize(judge *gpu.Watch, until time.Time, answering bool, notes []string
 	return s
 }
 
-// answers says whether a GPU answered all the time, whatever it reported.
+// answers reports whether a GPU answered all the time, whatever it reported.
 func answers(u gpu.Usage) bool { return !slices.Contains(u.Unseen, gpu.AlertLost) }
 
 // Verdict is the error of a watch: 23 where an alert was to fail it; 21 where one was that could not be watched for all the time.

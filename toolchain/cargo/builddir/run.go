@@ -36,7 +36,7 @@ func at(h buildenv.Host, path string) int64 {
 	return 0
 }
 
-// Finished says whether the last run of a build script came to a good end: cargo writes down what it printed after that (cargo 1.95 and
+// Finished reports whether the last run of a build script came to a good end: cargo writes down what it printed after that (cargo 1.95 and
 // its nightly, src/cargo/core/compiler/custom_build.rs, and as seen). A script that failed, was ended, or is still at work may have left
 // half of its files.
 func Finished(h buildenv.Host, outDir string) bool {

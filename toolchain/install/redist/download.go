@@ -183,7 +183,7 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
-// lasting says whether a second attempt within seconds would fail, too.
+// lasting reports whether a second attempt within seconds would fail, too.
 func lasting(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code < 500 && status.code != http.StatusRequestTimeout && status.code != http.StatusTooManyRequests

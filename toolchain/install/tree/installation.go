@@ -112,7 +112,7 @@ func (in Installation) Names() (all []string) {
 	return all
 }
 
-// Has says whether a part is in the toolkit.
+// Has reports whether a part is in the toolkit.
 func (in Installation) Has(part string) bool {
 	return slices.ContainsFunc(in.Parts, func(p InstalledPart) bool { return p.Name == part })
 }

@@ -184,7 +184,7 @@ func (t *Tree) addEntry(a Archive, h *tar.Header, content io.Reader, bad func(st
 	return bad(fmt.Sprintf("it is neither a file nor a directory nor a symbolic link (type %q)", h.Typeflag), nil)
 }
 
-// belowFile says whether one of a path's directories is a link or a file: through a link, the entry would be written elsewhere.
+// belowFile reports whether one of a path's directories is a link or a file: through a link, the entry would be written elsewhere.
 func (t *Tree) belowFile(rel string) bool {
 	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
 		if t.has(dir) {
@@ -274,7 +274,7 @@ func placeWheel(licences, entry, first, rest string) (string, error) {
 	return "", errors.New("it is not below nvidia/<toolkit>/")
 }
 
-// plainPath says whether a path stays below its root on every system: also on Windows, which knows drives and backslashes.
+// plainPath reports whether a path stays below its root on every system: also on Windows, which knows drives and backslashes.
 func plainPath(p string) bool {
 	return fs.ValidPath(p) && p != "." && !strings.ContainsAny(p, "\\:\x00")
 }
