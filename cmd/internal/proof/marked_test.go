@@ -1,12 +1,49 @@
 package proof
 
 import (
+	"bytes"
 	"slices"
+	"strings"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 )
+
+// TestMissedMarks: a marked target of which the user's own filter leaves no test is a note, unless a proof is required; others are errors.
+func TestMissedMarks(t *testing.T) {
+	for _, tt := range []struct {
+		words    string
+		required bool
+		row      tested
+		want     string // a part of the only line; empty: none
+		noted    bool
+	}{
+		{"test --test a", false, tested{listed: true}, "", false},
+		{"test --test a", false, tested{marked: true, processes: 1}, "", false},
+		{"test --test a", false, tested{marked: true, listed: true}, "none of its tests was run", false},
+		{"test --test a filter", false, tested{marked: true, listed: true}, "", true},
+		{"test --test a filter", true, tested{marked: true, listed: true}, "none of its tests was run", false},
+		{"test --test a filter", false, tested{marked: true}, "cargo did not start it", false},
+	} {
+		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux}, Shell: &console.Shell{Err: &said}}
+		r := Request{Session: &session.Session{Machine: m, Line: line}}
+		r.Options.Required = tt.required
+		got := strings.Join(r.missedMarks([]tested{tt.row}), "\n")
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || (said.Len() > 0) != tt.noted {
+			t.Errorf("%s, required %v, %+v: got %q and %q", tt.words, tt.required, tt.row, got, said.String())
+		}
+	}
+}
 
 func TestWorstOfARun(t *testing.T) {
 	ran := func(k verify.Kind, marked bool) tested { return tested{processes: 1, kind: k, marked: marked} }
