@@ -277,6 +277,7 @@ func TestScanFile(t *testing.T) {
 		dir:                        "is a directory",
 		filepath.Join(dir, "none"): "no such file",
 		write("empty", nil):        "is empty",
+		os.DevNull:                 "is not a regular file",
 	} {
 		_, err := ScanFile(h, path)
 		if exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), want) || exit.Hint(err) == "" {
