@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -63,11 +64,8 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 		return Init{}, &exit.UsageError{What: "--prove needs a GPU", Fix: "add --gpu-runner LABEL,… or --on PLACE"}
 	}
 	root := cmp.Or(h.Repository(s.Project.Root), s.Project.Root)
-	w.Dir = strings.TrimPrefix(s.Project.Root, root) // the repository is above, and is named as the beginning of the same path
-	if h.OS == buildenv.Windows {
-		w.Dir = strings.ReplaceAll(w.Dir, `\`, "/")
-	}
-	w.Dir = strings.Trim(w.Dir, "/")
+	// The repository is above, and is named as the beginning of the same path.
+	w.Dir = strings.Trim(filepath.ToSlash(strings.TrimPrefix(s.Project.Root, root)), "/")
 	w.Rows, w.NoDefault = rows(h, s.Project)
 	if len(w.Rows) == 0 {
 		return Init{}, &exit.UsageError{What: "no feature of this workspace leads to a GPU crate, so there is nothing to build for a GPU",
@@ -144,10 +142,7 @@ func (i Init) Write(m *session.Machine, force bool) error {
 		}
 		return &exit.UsageError{What: shown + " is there already, and differs", Fix: fix}
 	}
-	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return fmt.Errorf("%s is not written: %w", shown, err)
-	}
-	if err := root.WriteFile(name, i.Text, 0o644); err != nil {
+	if err := errors.Join(root.MkdirAll(path.Dir(name), 0o755), root.WriteFile(name, i.Text, 0o644)); err != nil {
 		return fmt.Errorf("%s is not written: %w", shown, err)
 	}
 	m.Shell.Status("Wrote", "%s", shown)

@@ -2,7 +2,6 @@ package ci
 
 import (
 	"bytes"
-	"cmp"
 	"embed"
 	"path"
 	"slices"
@@ -78,18 +77,6 @@ func (w Workflow) Hosted() []string {
 	return slices.DeleteFunc(w.Results(), func(r string) bool { return !strings.HasPrefix(r, "build-") })
 }
 
-// Argument is one of the service's arguments to what runs on the GPU.
-func (w Workflow) Argument() string {
-	out := ""
-	if w.Place != "" && w.Arch != "" { // a runner's own GPU says its architecture
-		out = " --gpu-arch=" + w.Arch
-	}
-	if w.Place != "" {
-		out += " --gpu-on=" + buildenv.PosixWords(w.Place)
-	}
-	return out
-}
-
 var (
 	pinned   = lazyregexp.New(`@sha256:[0-9a-f]{64}$`)
 	safeWord = lazyregexp.New(`^[A-Za-z0-9_.,:=/@+%-]+$`)
@@ -128,18 +115,6 @@ func (w Workflow) check() error {
 	return nil
 }
 
-// bareImage installs what an image of nvidia/cuda or rust lacks; Go, where the install command needs it, is up to [ci] setup. It does
-// nothing where cargo and git are there.
-const bareImage = `if ! command -v cargo >/dev/null || ! command -v git >/dev/null || ! command -v curl >/dev/null; then
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update
-  apt-get install -y --no-install-recommends ca-certificates curl git gcc g++
-  command -v cargo >/dev/null || curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal
-fi`
-
-// defaultImage has cargo, gcc, git and curl; Go comes with apt.
-const defaultImage = "rust:1-bookworm@sha256:93ce27a88655056a51dbdd8f5f2d7ddc071c7b0070fb288a37b5a285fc83971e"
-
 // goBin makes what `go install` put into Go's own directory known to later steps: not every runner has that on PATH.
 const goBin = `if command -v go >/dev/null; then echo "$(go env GOPATH)/bin" >> "$GITHUB_PATH"; fi`
 
@@ -151,11 +126,9 @@ func (p Provider) Workflow(w Workflow) []byte {
 	t := template.New("").Delims("{%", "%}").Funcs(template.FuncMap{
 		"quote": quote, "text": block, "list": list, "words": buildenv.PosixWords,
 		// A path below the workspace's directory, as an action reads it, which knows no working directory.
-		"in":        func(p string) string { return path.Join(w.Dir, p) },
-		"expect":    func(names []string) string { return "--expect " + strings.Join(names, " --expect ") },
-		"image":     func() string { return cmp.Or(w.Image, defaultImage) },
-		"bareImage": func() string { return bareImage },
-		"goBin":     func() string { return goBin },
+		"in":     func(p string) string { return path.Join(w.Dir, p) },
+		"expect": func(names []string) string { return "--expect " + strings.Join(names, " --expect ") },
+		"goBin":  func() string { return goBin },
 	})
 	var out bytes.Buffer
 	if err := template.Must(t.ParseFS(templates, "workflows/"+p.form)).ExecuteTemplate(&out, p.form, w); err != nil {

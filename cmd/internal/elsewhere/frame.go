@@ -2,11 +2,15 @@ package elsewhere
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
+	"time"
+
+	"github.com/xtaci/smux"
 
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
@@ -16,22 +20,19 @@ import (
 // Kinds of frames. Upper case: to the other side.
 const (
 	frameRequest = 'Q' // request
-	frameFile    = 'F' // the SHA-256 of the file that follows
-	frameData    = 'D' // a piece of it
-	frameFileEnd = 'Z'
 	frameInput   = 'I' // of the program; empty: its end
-	frameMissing = 'm' // the SHA-256 of each file that is not there
-	frameStarted = 's' // host
+	frameMissing = 'm' // the SHA-256 of each file that is not there; each follows as it is, then only frames again
+	frameStarted = 's' // where: the machine, and its Slurm job or pod
 	frameOut     = 'o'
 	frameErr     = 'e'
 	frameResult  = 'r' // proof.Proof
-	frameRefusal = 'x' // refusal
-	framePiece   = 1 << 16
+	frameRefusal = 'x' // Error
+	frameLost    = 'l' // Error, by the link on this side
 	greeting     = "gpubuild-there"
 	ready        = "gpubuild-ready"
 	Word         = "__gpubuild-there" // the word that gpubuild is started with on the other side
 	resultLimit  = receipt.Limit
-	frameEnd     = '\n'
+	silence      = time.Minute // how long nothing may come from the other side
 )
 
 // file is one that the program needs there.
@@ -40,43 +41,16 @@ type file struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
 	Run    bool   `json:"run,omitempty"`
-	from   string
+	From   string `json:"from,omitempty"` // here
 }
 
 // request is everything that is to be done. Paths in Task are below the run's directory.
 type request struct {
-	Files   []file       `json:"files"`
-	Task    proof.Task   `json:"task"`
-	Env     []string     `json:"env,omitempty"`
-	Needs   loader.Glibc `json:"needs"`
-	Limit   int64        `json:"limit,omitempty"` // bytes that are kept
-	Earlier control      `json:"earlier"`         // of an earlier program of the run
-	self    file
-}
-
-// host is where a program was started.
-type host struct {
-	Name  string `json:"name"`
-	Slurm string `json:"slurm,omitempty"`
-	Pod   string `json:"pod,omitempty"`
-	Same  string `json:"same,omitempty"` // circumstances
-}
-
-func (h host) String() string {
-	switch {
-	case h.Slurm != "":
-		return h.Name + ", Slurm job " + h.Slurm
-	case h.Pod != "":
-		return h.Name + ", pod " + h.Pod
-	}
-	return h.Name
-}
-
-// refusal is why the other side did not run the program.
-type refusal struct {
-	ID   string `json:"id,omitempty"` // empty: an error that is no matter of the place
-	What string `json:"what"`
-	Fix  string `json:"fix,omitempty"`
+	Files []file       `json:"files"`
+	Task  proof.Task   `json:"task"`
+	Env   []string     `json:"env,omitempty"`
+	Needs loader.Glibc `json:"needs"`
+	Limit int64        `json:"limit,omitempty"` // bytes that are kept
 }
 
 // frames writes whole frames; several goroutines may share it.
@@ -90,8 +64,7 @@ func (f *frames) send(kind byte, content []byte) error {
 	defer f.mu.Unlock()
 	head := [5]byte{kind}
 	binary.BigEndian.PutUint32(head[1:], uint32(len(content)))
-	whole := append(append(head[:], content...), frameEnd)
-	_, err := f.to.Write(whole)
+	_, err := f.to.Write(append(head[:], content...))
 	return err
 }
 
@@ -110,12 +83,7 @@ type stream struct {
 }
 
 func (s stream) Write(p []byte) (int, error) {
-	for done := 0; done < len(p); done += framePiece {
-		if err := s.frames.send(s.kind, p[done:min(len(p), done+framePiece)]); err != nil {
-			return done, err
-		}
-	}
-	return len(p), nil
+	return len(p), s.frames.send(s.kind, p)
 }
 
 // readFrame reads the next frame.
@@ -126,18 +94,52 @@ func readFrame(r *bufio.Reader) (kind byte, content []byte, err error) {
 	}
 	n := binary.BigEndian.Uint32(head[1:])
 	if n > resultLimit {
-		return 0, nil, errChanged
+		return 0, nil, fmt.Errorf("a frame of %d bytes", n)
 	}
 	content = make([]byte, n)
-	if _, err := io.ReadFull(r, content); err != nil {
-		return 0, nil, err
-	}
-	if end, err := r.ReadByte(); err != nil {
-		return 0, nil, err
-	} else if end != frameEnd {
-		return 0, nil, errChanged
-	}
-	return head[0], content, nil
+	_, err = io.ReadFull(r, content)
+	return head[0], content, err
 }
 
-var errChanged = fmt.Errorf("what came back was changed on the way: the command must pass on bytes as they are (no terminal, no --label)")
+// lines is a connection over what passes on whole lines only, as srun does without --unbuffered: each piece has its length in front and a
+// line feed behind.
+type lines struct {
+	from *bufio.Reader
+	to   io.Writer
+	gone func() // nothing can be written any more
+	left uint32 // of the piece that is being read
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	piece := binary.BigEndian.AppendUint32(nil, uint32(len(p)))
+	_, err := l.to.Write(append(append(piece, p...), '\n'))
+	if err != nil {
+		l.gone()
+	}
+	return len(p), err
+}
+
+func (l *lines) Read(p []byte) (n int, err error) {
+	if l.left == 0 {
+		if err := binary.Read(l.from, binary.BigEndian, &l.left); err != nil {
+			return 0, err
+		}
+	}
+	n, err = l.from.Read(p[:min(len(p), int(l.left))])
+	if l.left -= uint32(n); l.left == 0 && err == nil {
+		if end, err := l.from.ReadByte(); err != nil || end != '\n' {
+			return n, cmp.Or(err, smux.ErrInvalidProtocol)
+		}
+	}
+	return n, err
+}
+
+func (l *lines) Close() error { return nil } // its streams are closed by who made them
+
+// multiplexed is how programs share a connection: each has a stream of its own, by version 2 of the protocol, in which one that does not
+// read holds up no other. Each side says that it lives; within is how long the other one may say nothing.
+func multiplexed(within time.Duration) *smux.Config {
+	c := smux.DefaultConfig()
+	c.Version, c.KeepAliveInterval, c.KeepAliveTimeout = 2, silence/4, within
+	return c
+}

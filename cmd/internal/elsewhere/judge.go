@@ -14,7 +14,7 @@ import (
 
 // judged judges what a program did there by the rules for programs here. The verdict that came with the evidence counts for nothing.
 // Paths of files that were sent become those of the files here.
-func judged(m *session.Machine, req request, at host, came proof.Proof) (proof.Proof, error) {
+func judged(m *session.Machine, req request, at string, came proof.Proof) (proof.Proof, error) {
 	var none proof.Proof
 	t, e := req.Task, came.Evidence
 	args := t.Args
@@ -31,7 +31,7 @@ func judged(m *session.Machine, req request, at host, came proof.Proof) (proof.P
 	}
 	here := func(path *string) {
 		if f, is := sent[*path]; is {
-			*path = f.from
+			*path = f.From
 		}
 	}
 	here(&e.Binary)
@@ -48,7 +48,7 @@ func judged(m *session.Machine, req request, at host, came proof.Proof) (proof.P
 		return none, err
 	}
 	e = verify.Reconsider(e, m.Real(m.Host))
-	p := proof.Proof{Program: e.Binary, Args: e.Args, Evidence: e, Verdict: verify.Judge(e, rules), Host: at.String(),
+	p := proof.Proof{Program: e.Binary, Args: e.Args, Evidence: e, Verdict: verify.Judge(e, rules), Host: at,
 		NoReceipt: came.NoReceipt}
 	if came.Receipt != nil {
 		program := sent[dir+"/"+t.Binary]
@@ -58,8 +58,8 @@ func judged(m *session.Machine, req request, at host, came proof.Proof) (proof.P
 		for _, also := range came.Receipt.Also {
 			if f, is := sent[also.Path]; !is {
 				also.Host = p.Host
-			} else if also.Path = f.from; also.SHA256 != f.SHA256 {
-				return none, &Error{IDIncomplete, f.from + " was changed there before it ran", ""}
+			} else if also.Path = f.From; also.SHA256 != f.SHA256 {
+				return none, &Error{IDIncomplete, f.From + " was changed there before it ran", ""}
 			}
 			r.Also = append(r.Also, also)
 		}

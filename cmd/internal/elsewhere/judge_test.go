@@ -33,7 +33,7 @@ func TestJudgedHere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	req := request{Files: []file{{Name: "bin/app", SHA256: sumOf("x"), Size: 1, from: app}, {Name: "work/train.py", SHA256: sumOf("x"), Size: 1, from: script}},
+	req := request{Files: []file{{Name: "bin/app", SHA256: sumOf("x"), Size: 1, From: app}, {Name: "work/train.py", SHA256: sumOf("x"), Size: 1, From: script}},
 		Task: proof.Task{Binary: "bin/app", Args: []string{"-n", "1"}, Asked: receipt.Asked{Expect: "gpu", Child: "python3"}}}
 	driver := verify.Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06",
 		Nodes: []string{"/dev/nvidia0"}}
@@ -72,7 +72,7 @@ func TestJudgedHere(t *testing.T) {
 		came := proven()
 		tt.change(&came)
 		m := &session.Machine{Host: h, Real: verify.RealDriver, CacheDir: t.TempDir()}
-		p, err := judged(m, req, host{Name: "node1"}, came)
+		p, err := judged(m, req, "node1", came)
 		if tt.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%s: %v", tt.story, err)

@@ -27,13 +27,11 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 		}
 		return p, nil
 	}
-	if o.Backend == probe.Vulkan {
-		return p, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded",
-			Fix: "run gpubuild on that machine"}
-	}
-	if h.OS != buildenv.Linux {
-		return p, &exit.UsageError{What: "programs are sent to another machine from Linux only, WSL2 included",
-			Fix: "run gpubuild on that machine"}
+	switch fix := "run gpubuild on that machine"; {
+	case o.Backend == probe.Vulkan:
+		return p, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded", Fix: fix}
+	case h.OS != buildenv.Linux:
+		return p, &exit.UsageError{What: "programs are sent to another machine from Linux only, WSL2 included", Fix: fix}
 	}
 	user, err := tools.User(h)
 	if err != nil {
@@ -70,42 +68,29 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 
 // Parse reads a PLACE: ssh:[USER@]HOST[:PORT], slurm, or a name of an [on.NAME] table.
 func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Place, error) {
-	p := proof.Place{Name: word}
-	if rest, is := strings.CutPrefix(word, "ssh:"); is {
-		words, err := ssh(rest)
-		p.Command, p.Joined = words, true
-		return p, err
-	}
-	if on, named := tables[word]; named {
-		words, err := config.SplitWords(on.Command)
-		if err != nil {
-			return p, err
+	on, named := tables[word]
+	p := proof.Place{Name: word, Dir: on.Cache, Limit: on.Limit}
+	words, err := config.SplitWords(on.Command)
+	host, isHost := strings.CutPrefix(cmp.Or(on.Place, word), "ssh:")
+	switch {
+	case err != nil:
+	case len(words) > 0:
+		p.Command, p.Joined = append(words, on.Args...), h.Base(words[0]) == "ssh"
+	case isHost:
+		if words, err = ssh(host); err == nil {
+			p.Command, p.Joined = slices.Concat(words[:1], on.Args, words[1:]), true
 		}
-		p.Dir, p.Limit = on.Cache, on.Limit
-		switch {
-		case len(words) > 0:
-			p.Command = append(words, on.Args...)
-			p.Joined = h.Base(words[0]) == "ssh"
-		case word == "slurm" || on.Place == "slurm":
-			p.Command = append(slurm(h), on.Args...)
-		case strings.HasPrefix(on.Place, "ssh:"):
-			if p.Command, err = ssh(strings.TrimPrefix(on.Place, "ssh:")); err != nil {
-				return p, err
-			}
-			p.Command, p.Joined = slices.Concat(p.Command[:1], on.Args, p.Command[1:]), true
-		default:
-			return p, &exit.UsageError{What: fmt.Sprintf("[on.%s] place = %q is neither slurm nor ssh:[USER@]HOST[:PORT]", word, on.Place),
-				Fix: `anything else is a command, such as command = "kubectl exec -i job/gpubuild --"`}
-		}
-		return p, nil
+	case host == "slurm":
+		p.Command = append(slurm(h), on.Args...)
+	case named:
+		err = &exit.UsageError{What: fmt.Sprintf("[on.%s] place = %q is neither slurm nor ssh:[USER@]HOST[:PORT]", word, on.Place),
+			Fix: `anything else is a command, such as command = "kubectl exec -i job/gpubuild --"`}
+	default:
+		names := append([]string{"slurm"}, slices.Sorted(maps.Keys(tables))...)
+		err = &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: fmt.Sprintf("ssh:%s if it is a host; places: %s; "+
+			"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(names, ", "))}
 	}
-	if word == "slurm" {
-		p.Command = slurm(h)
-		return p, nil
-	}
-	names := append([]string{"slurm"}, slices.Sorted(maps.Keys(tables))...)
-	return p, &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: fmt.Sprintf("ssh:%s if it is a host; places: %s; "+
-		"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(names, ", "))}
+	return p, err
 }
 
 // sshPlace is [USER@]HOST[:PORT]; HOST may be an IPv6 address, in brackets before a port. ssh would read a hyphen in front as an option.
@@ -133,16 +118,16 @@ func ssh(place string) ([]string, error) {
 func slurm(h buildenv.Host) []string {
 	words := []string{"srun", "--nodes=1", "--ntasks=1", "--unbuffered", "--quit-on-interrupt"}
 	if h.Env.Get("SLURM_JOB_ID") != "" {
-		return append(words, "--exact")
+		return append(words, "--overlap")
 	}
 	return append(words, "--gres=gpu:1")
 }
 
 // Error is what kept a program from being run, or its result from coming back. It is never a verdict.
 type Error struct {
-	ID   string // of the finding
-	What string
-	Fix  string
+	ID   string `json:"id,omitempty"` // of the finding; empty: no matter of the place
+	What string `json:"what"`
+	Fix  string `json:"fix,omitempty"`
 }
 
 // IDs of what can go wrong.

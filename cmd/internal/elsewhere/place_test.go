@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		{"ssh:[fe80::1]:22", "", ssh + "-p 22 -- fe80::1"},
 		{"ssh:fe80::1", "", ssh + "-- fe80::1"},
 		{"slurm", "", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --gres=gpu:1"},
-		{"slurm", "SLURM_JOB_ID=1", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --exact"},
+		{"slurm", "SLURM_JOB_ID=1", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --overlap"},
 		{"pod", "", "kubectl exec -i job/g --"},
 		{"a100", "", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --gres=gpu:1 --partition=a100"},
 		{"box", "", "ssh -J gate -T -oServerAliveInterval=15 -oServerAliveCountMax=4 -p 2222 -l me -- box"},
@@ -55,16 +55,7 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 	t.Parallel()
 	s := store{t.TempDir()}
 	const sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // abc
-	put := func(text string) error {
-		in, err := s.receive(sum, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := in.add([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		return s.keep(in)
-	}
+	put := func(text string) error { return s.receive(strings.NewReader(text), sum, 3) }
 	if err := put("abd"); err == nil || s.has(sum) {
 		t.Error("a damaged file is kept")
 	}

@@ -18,15 +18,8 @@ func TestFullDisk(t *testing.T) {
 		hostneed.Missing(t, "mount", "%v", err)
 	}
 	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
-	in, err := store{dir}.receive(sumOf("any"), 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = in.add(bytes.Repeat([]byte("x"), 1<<20))
+	err := store{dir}.receive(bytes.NewReader(make([]byte, 1<<20)), sumOf("any"), 1<<20)
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "no space left") || !strings.Contains(exit.Hint(err), "free some space") {
 		t.Errorf("got %v, hint %q", err, exit.Hint(err))
-	}
-	if err := in.drop(); err != nil {
-		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package elsewhere
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,11 +10,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/xtaci/smux"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -22,8 +26,8 @@ import (
 	"gpubuild/cmd/internal/session"
 )
 
-// Serve is the gpubuild on the other side: words are the nonce, its own SHA-256 and the directory of the store. What it finds, the result
-// included, goes back in frames; its error is only for a connection that is gone.
+// Serve is the gpubuild on the other side: words are the nonce, its own SHA-256 and the directory of the store. What it finds goes back in
+// frames, the results included; its error is of the store.
 func Serve(ctx context.Context, m *session.Machine, words []string) error {
 	if len(words) != 3 {
 		return &exit.UsageError{What: Word + " is not for people", Fix: "gpubuild prove PROGRAM --on ssh:HOST"}
@@ -37,33 +41,68 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 	if err := m.Shell.Data(ready + " " + words[0] + "\n"); err != nil {
 		return err
 	}
-	to := &frames{to: m.Shell.Out}
+	// A sender that is stopped for a while (Ctrl-Z) is no lost one: that, only this process can see by the end of its input.
+	ctx, stop := context.WithCancel(ctx)
+	session, err := smux.Server(&lines{from: bufio.NewReader(m.Stdin), to: m.Shell.Out, gone: stop}, multiplexed(24*time.Hour))
+	if err != nil {
+		return err
+	}
+	s := &server{m: m, store: store{words[2]}}
+	s.name, s.at = hostOf(m.Host)
+	defer stop()
+	go func() {
+		for {
+			stream, err := session.AcceptStream()
+			if err != nil {
+				stop()
+				return
+			}
+			s.running.Go(func() { s.program(ctx, stream) })
+		}
+	}()
+	<-ctx.Done()
+	s.running.Wait()
+	return s.store.prune(s.limit.Load(), s.name, time.Now())
+}
+
+// server runs the programs of a connection.
+type server struct {
+	m       *session.Machine
+	name    string // of this machine
+	at      string // with its Slurm job or pod
+	store   store
+	limit   atomic.Int64 // of the store
+	running sync.WaitGroup
+	taking  sync.Mutex // files: what two programs need is sent once
+	earlier control
+}
+
+// program is one of them.
+type program struct {
+	*server
+	to   *frames
+	from *bufio.Reader
+	stop func()
+}
+
+// program runs one, and says why it could not. Where it was ended nobody waits for that, or sees that the connection ends.
+func (s *server) program(ctx context.Context, stream io.ReadWriteCloser) {
+	defer stream.Close()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	err := (&server{m: m, store: store{words[2]}, to: to, from: bufio.NewReaderSize(m.Stdin, framePiece), stop: stop}).serve(ctx)
-	if err == nil {
-		return nil
+	p := &program{s, &frames{to: stream}, bufio.NewReader(stream), stop}
+	err := p.serve(ctx)
+	if err == nil || ctx.Err() != nil {
+		return
 	}
-	if errors.Is(err, context.Canceled) {
-		err = &Error{IDIncomplete, "gpubuild had to end there before the program did: a cancelled job, or its time limit", ""}
-	}
-	out := refusal{What: err.Error(), Fix: exit.Hint(err)}
+	out := Error{What: err.Error(), Fix: exit.Hint(err)}
 	if e, is := errors.AsType[*Error](err); is {
 		out.ID = e.ID
 	}
-	return to.sendJSON(frameRefusal, out)
+	_ = p.to.sendJSON(frameRefusal, out) // the connection may be gone
 }
 
-// server runs one program.
-type server struct {
-	m     *session.Machine
-	store store
-	to    *frames
-	from  *bufio.Reader
-	stop  func()
-}
-
-func (s *server) serve(ctx context.Context) error {
+func (s *program) serve(ctx context.Context) error {
 	var req request
 	kind, content, err := readFrame(s.from)
 	if err != nil {
@@ -72,18 +111,15 @@ func (s *server) serve(ctx context.Context) error {
 	if err := json.Unmarshal(content, &req); err != nil || kind != frameRequest {
 		return fmt.Errorf("no request came: %q %w", kind, err)
 	}
-	if err := bounded(req.Files); err != nil {
-		return err
-	}
-	if err := s.receive(ctx, req.Files); err != nil {
+	s.limit.Store(req.Limit)
+	if err := s.receive(req.Files); err != nil {
 		return err
 	}
 	runs := filepath.Join(s.store.dir, "runs")
 	if err := os.MkdirAll(runs, 0o700); err != nil {
 		return err
 	}
-	at := hostOf(s.m.Host)
-	dir, err := os.MkdirTemp(runs, runOf(at.Name)+"*")
+	dir, err := os.MkdirTemp(runs, runOf(s.name)+"*")
 	if err != nil {
 		return err
 	}
@@ -99,52 +135,25 @@ func (s *server) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	if why := req.Needs.TooOld(s.m.Host, at.Name); why != "" {
+	if why := req.Needs.TooOld(s.m.Host, s.name); why != "" {
 		return &Error{IDRefused, why, "build on a system as old as that one"}
 	}
-	at.Same = circumstances(s.m.Host, at, req.Env)
-	if err := s.to.sendJSON(frameStarted, at); err != nil {
+	if err := s.to.send(frameStarted, []byte(s.at)); err != nil {
 		return err
 	}
-	kept, err := s.run(ctx, dir, req, at)
+	kept, err := s.run(ctx, dir, req)
 	if err != nil {
 		return err
 	}
-	if err := s.to.sendJSON(frameResult, kept); err != nil {
-		return err
-	}
-	return s.store.prune(req.Limit, at.Name, time.Now())
+	s.earlier.keep(kept.Evidence.Control, s.at, req.Env)
+	return s.to.sendJSON(frameResult, kept)
 }
 
-// maxFiles is how many files one request may have.
-const maxFiles = 200_000
-
-// bounded checks a request's list before anything of it is asked for: how many files it has, and that each has a name of its own, a size
-// and a SHA-256.
-func bounded(files []file) error {
-	if len(files) > maxFiles {
-		return fmt.Errorf("the request has %d files, and at most %d are taken", len(files), maxFiles)
-	}
-	named := map[string]bool{}
-	for _, f := range files {
-		switch name := path.Clean(f.Name); {
-		case !filepath.IsLocal(filepath.FromSlash(f.Name)):
-			return fmt.Errorf("%.80q leads out of the run's directory", f.Name)
-		case named[name]:
-			return fmt.Errorf("the request has two files of the name %.80q", name)
-		case !isSum(f.SHA256) || f.Size < 0:
-			return fmt.Errorf("%.80q comes with the SHA-256 %.80q and %d bytes", f.Name, f.SHA256, f.Size)
-		default:
-			named[name] = true
-		}
-	}
-	return nil
-}
-
-// receive asks for the files that the store has not, and takes them in: those that it asked for, each as long as the request says.
-func (s *server) receive(ctx context.Context, files []file) error {
-	missing := []string{}
-	size := map[string]int64{} // of the files that are asked for and have not come
+// receive asks for the files that the store has not, and takes them in.
+func (s *program) receive(files []file) error {
+	s.taking.Lock()
+	defer s.taking.Unlock()
+	missing, size := []string{}, map[string]int64{}
 	for _, f := range files {
 		if _, asked := size[f.SHA256]; !asked && !s.store.has(f.SHA256) {
 			missing = append(missing, f.SHA256)
@@ -154,31 +163,8 @@ func (s *server) receive(ctx context.Context, files []file) error {
 	if err := s.to.sendJSON(frameMissing, missing); err != nil {
 		return err
 	}
-	var in *incoming
-	for left := len(missing); left > 0; {
-		kind, content, err := readFrame(s.from)
-		switch {
-		case err != nil:
-		case ctx.Err() != nil:
-			err = ctx.Err()
-		case kind == frameFile && in == nil:
-			if n, asked := size[string(content)]; asked {
-				in, err = s.store.receive(string(content), n)
-			} else {
-				err = fmt.Errorf("a file came that nobody asked for: %.80q", content)
-			}
-		case kind == frameData && in != nil:
-			err = in.add(content)
-		case kind == frameFileEnd && in != nil:
-			delete(size, in.sum)
-			err, in, left = s.store.keep(in), nil, left-1
-		default:
-			err = fmt.Errorf("a frame %q came among the files", kind)
-		}
-		if err != nil {
-			if in != nil {
-				return errors.Join(err, in.drop())
-			}
+	for _, sum := range missing {
+		if err := s.store.receive(s.from, sum, size[sum]); err != nil {
 			return err
 		}
 	}
@@ -186,7 +172,7 @@ func (s *server) receive(ctx context.Context, files []file) error {
 }
 
 // run runs the program with the streams of the connection. When that ends, the program does.
-func (s *server) run(ctx context.Context, dir string, req request, at host) (proof.Proof, error) {
+func (s *program) run(ctx context.Context, dir string, req request) (proof.Proof, error) {
 	h := s.m.Host
 	there := *s.m
 	shell := *s.m.Shell
@@ -204,61 +190,52 @@ func (s *server) run(ctx context.Context, dir string, req request, at host) (pro
 		env = h.Apply(env, proof.AppendLibraries(h, lib))
 	}
 	t := req.Task
-	in := func(p *string) {
+	paths := []*string{&t.Binary, &t.CUPTI, &t.Probe.Library, &t.Probe.Control, &t.Probe.Watch}
+	for i := range t.Others {
+		paths = append(paths, &t.Others[i])
+	}
+	for _, p := range paths {
 		if *p != "" {
 			*p = filepath.Join(dir, filepath.FromSlash(*p))
 		}
 	}
-	for _, p := range []*string{&t.Binary, &t.CUPTI, &t.Probe.Library, &t.Probe.Control, &t.Probe.Watch} {
-		in(p)
-	}
-	for i := range t.Others {
-		in(&t.Others[i])
-	}
-	req.Earlier.use(&t, at)
+	s.earlier.use(&t, req.Env)
 	t.Dir = filepath.Join(dir, "work", filepath.FromSlash(t.Dir))
 	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
 		return proof.Proof{}, err
 	}
 	input, feed := io.Pipe()
-	go func() { s.listen(feed) }()
+	defer input.Close()
+	go s.listen(feed)
 	return proof.Serve(ctx, &there, t, env, proof.Streams{In: input, Out: stream{s.to, frameOut}, Err: stream{s.to, frameErr}})
 }
 
-// listen hands the program its input, and ends it when the other side asks for that or is gone.
-func (s *server) listen(feed *io.PipeWriter) {
-	open := true
+// listen hands the program its input, and ends it when the other side is gone.
+func (s *program) listen(feed *io.PipeWriter) {
+	defer s.stop()
+	defer feed.Close()
 	for {
-		kind, content, err := readFrame(s.from)
+		_, content, err := readFrame(s.from) // frameInput
 		switch {
 		case err != nil:
-			s.stop()
-			_ = feed.Close() // never an error
 			return
-		case kind == frameInput && len(content) == 0:
-			open = false
+		case len(content) == 0:
 			_ = feed.Close() // never an error
-		case kind == frameInput && open:
-			if _, err := feed.Write(content); err != nil {
-				open = false // the program does not read any more
-			}
+		default:
+			_, _ = feed.Write(content) // an error where the program does not read any more
 		}
 	}
 }
 
-// hostOf names this machine and what runs it. Sources: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; a pod's host name is its own.
-func hostOf(h buildenv.Host) host {
-	out := host{Slurm: h.Env.Get("SLURM_JOB_ID")}
-	if step := h.Env.Get("SLURM_STEP_ID"); out.Slurm != "" && step != "" {
-		out.Slurm += "." + step
+// hostOf names this machine, and with it what runs it. Sources: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; a pod's host name is its own.
+func hostOf(h buildenv.Host) (name, at string) {
+	text, _ := h.ReadFile("/proc/sys/kernel/hostname", 256) // without /proc it has none
+	name = cmp.Or(h.Env.Get("SLURMD_NODENAME"), strings.TrimSpace(string(text)))
+	switch job, step := h.Env.Get("SLURM_JOB_ID"), h.Env.Get("SLURM_STEP_ID"); {
+	case job != "":
+		return name, strings.TrimSuffix(name+", Slurm job "+job+"."+step, ".")
+	case h.Env.Get("KUBERNETES_SERVICE_HOST") != "":
+		return name, name + ", pod " + name
 	}
-	name, _ := h.ReadFile("/proc/sys/kernel/hostname", 256) // without /proc it has none
-	out.Name = strings.TrimSpace(string(name))
-	if h.Env.Get("KUBERNETES_SERVICE_HOST") != "" {
-		out.Pod = out.Name
-	}
-	if node := h.Env.Get("SLURMD_NODENAME"); node != "" {
-		out.Name = node
-	}
-	return out
+	return name, name
 }

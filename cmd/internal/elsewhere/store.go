@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"gpubuild/buildenv/cache"
@@ -32,14 +30,13 @@ func (s store) has(sum string) bool {
 	if !isSum(sum) || !checked(path, sum) {
 		return false
 	}
-	now := time.Now()
-	return os.Chtimes(path+".seen", now, now) == nil
+	return os.Chtimes(path+".seen", time.Time{}, time.Now()) == nil
 }
 
 // checked reports whether a file has the content of its name.
 func checked(path, sum string) bool {
-	is, err := hashOf(path, path+".seen")
-	return err == nil && is.Sum == sum
+	_, is, err := hashOf(path, path+".seen")
+	return err == nil && is == sum
 }
 
 func isSum(s string) bool {
@@ -47,56 +44,35 @@ func isSum(s string) bool {
 	return err == nil && len(s) == 2*sha256.Size
 }
 
-// incoming is a file that is being received.
-type incoming struct {
-	*os.File
-	sum  string
-	left int64 // bytes that are still to come
-	hash hash.Hash
-}
-
-// receive begins a file of which as many bytes come as the request said.
-func (s store) receive(sum string, size int64) (*incoming, error) {
+// receive takes in a file that comes as it is, as long as the request said; a damaged one is an error.
+func (s store) receive(from io.Reader, sum string, size int64) error {
 	if err := os.MkdirAll(filepath.Join(s.dir, "files"), 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Join(s.dir, "files"), "receiving-*")
 	if err != nil {
-		return nil, &cache.WriteError{Path: s.path(sum), Err: err}
+		return &cache.WriteError{Path: s.path(sum), Err: err}
 	}
-	return &incoming{f, sum, size, sha256.New()}, nil
+	defer os.Remove(f.Name()) // a whole one has its own name by then
+	came := sha256.New()
+	if _, err := io.CopyN(io.MultiWriter(f, came), from, size); err != nil {
+		return errors.Join(&cache.WriteError{Path: f.Name(), Err: err}, f.Close()) // says what to do about a full disk
+	}
+	if is := hex.EncodeToString(came.Sum(nil)); is != sum {
+		return errors.Join(fmt.Errorf("a file arrived damaged: its SHA-256 is %s, not %s", is, sum), f.Close())
+	}
+	if err := errors.Join(f.Chmod(0o700), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), s.path(sum))
 }
 
-func (i *incoming) add(piece []byte) error {
-	if i.left -= int64(len(piece)); i.left < 0 {
-		return fmt.Errorf("more bytes came of the file %.12s than the request says", i.sum)
-	}
-	_, _ = i.hash.Write(piece) // never an error
-	if _, err := i.Write(piece); err != nil {
-		return &cache.WriteError{Path: i.Name(), Err: err} // says what to do about a full disk
-	}
-	return nil
-}
-
-// keep puts a whole file into the store; a damaged one is an error.
-func (s store) keep(i *incoming) error {
-	if is := hex.EncodeToString(i.hash.Sum(nil)); is != i.sum {
-		return errors.Join(fmt.Errorf("a file arrived damaged: its SHA-256 is %s, not %s", is, i.sum), i.drop())
-	}
-	if err := errors.Join(i.Chmod(0o700), i.Close()); err != nil {
-		return errors.Join(err, i.drop())
-	}
-	return os.Rename(i.Name(), s.path(i.sum))
-}
-
-func (i *incoming) drop() error {
-	_ = i.Close() // it may be closed
-	return os.Remove(i.Name())
-}
-
-// place gives a file of the store a name, which is bounded's: a second name of the same file, or a copy on another file system.
+// place gives a file of the store a name: a second name of the same file, or a copy on another file system.
 func (s store) place(f file, dir string) error {
 	to := filepath.Join(dir, filepath.FromSlash(f.Name))
+	if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+		return fmt.Errorf("%.80q leads out of the run's directory", f.Name)
+	}
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
@@ -150,38 +126,26 @@ func (s store) prune(limit int64, host string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	type kept struct {
-		path string
-		size int64
-		used time.Time
-	}
-	var all []kept
+	var old []string
 	total := int64(0)
 	for _, e := range entries {
 		path := filepath.Join(s.dir, "files", e.Name())
-		if filepath.Ext(path) == ".seen" {
-			continue
-		}
 		info, err := e.Info()
 		if err != nil {
 			continue // another run removed it
 		}
-		used := info.ModTime()
-		if seen, err := os.Stat(path + ".seen"); err == nil {
-			used = seen.ModTime()
+		total += info.Size()
+		if seen, err := os.Stat(strings.TrimSuffix(path, ".seen") + ".seen"); err == nil {
+			info = seen
 		}
-		all, total = append(all, kept{path, info.Size(), used}), total+info.Size()
+		if now.Sub(info.ModTime()) >= time.Hour {
+			old = append(old, path)
+		}
 	}
-	slices.SortFunc(all, func(a, b kept) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.path, b.path)) })
-	for _, k := range all {
-		if total <= limit || now.Sub(k.used) < time.Hour {
-			break
+	for _, path := range old {
+		if total > limit {
+			err = cmp.Or(err, os.Remove(path))
 		}
-		if err := os.Remove(k.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		_ = os.Remove(k.path + ".seen") // without its file it says nothing
-		total -= k.size
 	}
-	return nil
+	return err
 }

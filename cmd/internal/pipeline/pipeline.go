@@ -374,6 +374,12 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		if line.Has("--no-run") {
 			return r, nil
 		}
+		on, leave, err := elsewhere.Open(ctx, m, request.Options.On)
+		if err != nil {
+			return r, err
+		}
+		defer leave()
+		request.Options.On = on
 		ran, err := stage(trace, report.CheckRun, func() (ran[proof.Result], error) {
 			return watched(ctx, c, s, func() (proof.Result, error) { return proof.Run(ctx, request) })
 		})

@@ -34,7 +34,8 @@ type Place struct {
 	Queue   time.Duration `json:"queue_ns,omitempty"`
 	Retry   int           `json:"retry,omitempty"`
 	Toolkit *cuda.Toolkit `json:"toolkit,omitempty"` // of the build
-	Memo    string        `json:"memo,omitempty"`    // a directory of this run
+	Socket  string        `json:"socket,omitempty"`  // of the gpubuild that has a connection to there
+	Passed  []string      `json:"passed,omitempty"`  // variables that the connection passes on by itself
 }
 
 // Task is one program to run and prove, and what is asked of it. Paths are of the machine that it runs on.

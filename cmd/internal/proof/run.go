@@ -93,17 +93,17 @@ func Run(ctx context.Context, r Request) (Result, error) {
 func (r Request) runnerState(dir string, user []string, found runtimes) runnerState {
 	verb, t := r.Session.Line.Verb, r.task("")
 	t.Probe, t.CUPTI, t.Others = found.Probe, found.CUPTI, found.Others
-	return runnerState{Dir: dir, Task: t, User: user, Devices: found.devices, Lib: found.directories, On: r.place(dir),
+	return runnerState{Dir: dir, Task: t, User: user, Devices: found.devices, Lib: found.directories, On: r.place(),
 		Tests: verb == "test" || verb == "bench"}
 }
 
-// place is where the programs run, with what is known of this run.
-func (r Request) place(dir string) *Place {
+// place is where the programs run.
+func (r Request) place() *Place {
 	p := r.Options.On
 	if p.Name == "" {
 		return nil
 	}
-	p.Memo, p.Toolkit = dir, r.Toolkit
+	p.Toolkit = r.Toolkit
 	return &p
 }
 

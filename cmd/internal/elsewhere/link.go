@@ -1,0 +1,354 @@
+package elsewhere
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xtaci/smux"
+
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain/explain"
+)
+
+// bootstrap gets a gpubuild onto the other side, where it is kept by its SHA-256, and becomes it. It needs sh, mkdir, head, mv, rm and
+// uname.
+const bootstrap = `umask 077
+n=%s h=%s z=%d d=%s
+[ -n "$d" ] || d=${GPUBUILD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/gpubuild}/elsewhere
+if ! [ -d "$d" ] && ! mkdir -p "$d" 2>/dev/null || ! [ -w "$d" ]; then
+	d=${TMPDIR:-/tmp}/gpubuild-elsewhere-$(id -u)
+	mkdir -p "$d" && [ -O "$d" ] || exit 96
+fi
+b=$d/$h/gpubuild t=$d/$h/gpubuild.$$
+if [ -x "$b" ]; then s=have; else s=send; fi
+{ read -r a </proc/sys/kernel/arch; } 2>/dev/null || a=$(uname -m)
+echo
+echo "` + greeting + ` $n $s $a -${SLURM_JOB_ID:-}.${SLURM_STEP_ID:-}"
+if [ $s = send ]; then
+	mkdir -p "$d/$h" && head -c $z >"$t" && [ "$(wc -c <"$t")" -eq $z ] && chmod 700 "$t" && mv -f "$t" "$b" || { rm -f "$t"; exit 97; }
+fi
+exec "$b" ` + Word + ` "$n" "$h" "$d"`
+
+// waitingPeriod is how often a wait for the other side is said.
+const waitingPeriod = 30 * time.Second
+
+// Open listens for the programs of a run. Its place's command is started when the first one comes, and again for the next one after it was
+// lost; all programs go through it at once, each with its own number. leave ends it.
+func Open(ctx context.Context, m *session.Machine, p proof.Place) (to proof.Place, leave func(), err error) {
+	if p.Socket != "" || p.Name == "" {
+		return p, func() {}, nil
+	}
+	o := &opened{m: m, place: p}
+	if o.self, err = sized(m, file{From: m.Self}); err != nil {
+		return p, nil, err
+	}
+	dir, err := os.MkdirTemp("", "gpubuild-on-")
+	if err != nil {
+		return p, nil, err
+	}
+	p.Socket = filepath.Join(dir, "link")
+	if path.Base(p.Command[0]) == "srun" { // it passes its environment on, which then is that of this process
+		p.Passed = m.Host.Env.Entries()
+	}
+	listener, err := net.Listen("unix", p.Socket)
+	if err != nil {
+		return p, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go o.serve(ctx, conn)
+		}
+	}()
+	return p, func() {
+		_ = listener.Close() // never an error
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.link != nil {
+			o.link.leave()
+		}
+		_ = os.RemoveAll(dir) // its own
+	}, nil
+}
+
+// opened is a place for the programs of a run.
+type opened struct {
+	m     *session.Machine
+	place proof.Place
+	self  file
+	mu    sync.Mutex
+	link  *link // the newest
+}
+
+// serve takes one program's frames to the other side and back, and says why nothing more comes.
+func (o *opened) serve(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	to := &frames{to: conn}
+	l, err := o.join(ctx)
+	if err != nil {
+		_ = to.sendJSON(frameLost, err) // its sender may be gone
+		return
+	}
+	left := make(chan bool)
+	if stream := l.stream(); stream != nil {
+		go func() {
+			_, _ = io.Copy(struct{ io.Writer }{stream}, conn) // until the sender is gone, or the link lost
+			_ = stream.Close()                                // the program there is ended
+			_, _ = io.Copy(io.Discard, conn)
+			close(left)
+		}()
+		for in := bufio.NewReader(stream); ; {
+			kind, content, err := readFrame(in)
+			if err == nil {
+				err = to.send(kind, content)
+			}
+			if err != nil {
+				break
+			}
+		}
+	}
+	select {
+	case <-left:
+	case <-l.over:
+		_ = to.sendJSON(frameLost, l.why)
+	}
+}
+
+// join is the link, which is started where there is none.
+func (o *opened) join(ctx context.Context) (*link, *Error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.link != nil {
+		select {
+		case <-o.link.over:
+		default:
+			return o.link, nil
+		}
+	}
+	l, err := start(ctx, o.m, o.place, o.self)
+	if err == nil {
+		o.link = l
+	}
+	return l, err
+}
+
+// link is one start of a place's command.
+type link struct {
+	m       *session.Machine
+	place   proof.Place
+	self    file
+	nonce   string
+	from    *bufio.Reader
+	stdin   io.WriteCloser
+	said    *explain.Tail // on stderr
+	stderr  io.Writer
+	step    string // Slurm's name of it, or a point
+	kill    func()
+	session *smux.Session
+	ready   chan struct{} // closed when the other side is
+	over    chan struct{} // closed at the end
+	why     *Error        // of the end
+}
+
+// start starts the command.
+func start(ctx context.Context, m *session.Machine, p proof.Place, self file) (*link, *Error) {
+	command, err := m.Host.LookPath(p.Command[0])
+	if m.Host.IsAbs(p.Command[0]) {
+		command, err = p.Command[0], nil
+	}
+	if err != nil {
+		return nil, &Error{IDUnreachable, p.Command[0] + ", which reaches " + p.Name + ", is not on PATH", "install it"}
+	}
+	nonce := rand.Text()
+	words := []string{"sh", "-c", fmt.Sprintf(bootstrap, nonce, self.SHA256, self.Size, buildenv.PosixWords(p.Dir))}
+	if p.Joined {
+		words = []string{buildenv.PosixWords(words...)}
+	}
+	stdin, toThere := io.Pipe()
+	fromThere, stdout := io.Pipe()
+	said := &explain.Tail{}
+	running, kill := context.WithCancel(context.WithoutCancel(ctx))
+	l := &link{m: m, place: p, self: self, nonce: nonce, from: bufio.NewReader(fromThere), stdin: toThere,
+		said: said, stderr: io.MultiWriter(m.Shell.Err, said), kill: kill, ready: make(chan struct{}), over: make(chan struct{})}
+	m.Shell.Status("Starting", "on %s", p.Name)
+	ended := make(chan error, 1)
+	go func() {
+		err := l.talk()
+		_ = toThere.Close() // the other side sees the end of its input; never an error
+		defer time.AfterFunc(buildenv.ProgramGrace+2*time.Second, kill).Stop()
+		ended <- err
+		_, _ = io.Copy(io.Discard, fromThere) // a command that cannot write does not end
+	}()
+	go func() {
+		// How the command ends is no part of a verdict: what came back is.
+		res, err := m.Runner.Run(running, buildenv.Cmd{Path: command, Args: slices.Concat(p.Command[1:], words), Env: m.Host.Env.Entries(),
+			Stdin: stdin, Stdout: stdout, Stderr: l.stderr})
+		if err != nil && res.Code == 0 {
+			res.Code = -1
+		}
+		_ = stdin.Close() // neither is ever an error
+		_ = stdout.Close()
+		kill()
+		if why, known := errors.AsType[*Error](<-ended); known {
+			l.why = why
+		} else {
+			l.why = l.lost(res)
+		}
+		close(l.over)
+	}()
+	return l, nil
+}
+
+// talk greets the other side and returns why the connection ended.
+func (l *link) talk() (err error) {
+	began := time.Now()
+	var still *time.Timer
+	still = time.AfterFunc(waitingPeriod, func() {
+		l.m.Shell.Loud("Waiting", "for %s: it has not started after %s (%squeue-timeout limits this)", l.place.Name,
+			time.Since(began).Round(time.Second), l.place.Prefix)
+		still.Reset(waitingPeriod)
+	})
+	err = l.greet()
+	if still.Stop(); err != nil {
+		return err
+	}
+	if l.session, err = smux.Client(&lines{from: l.from, to: l.stdin, gone: func() {}}, multiplexed(silence)); err != nil {
+		return err
+	}
+	close(l.ready)
+	_, err = l.session.AcceptStream() // none comes: this is the end
+	switch {
+	case errors.Is(err, smux.ErrInvalidProtocol):
+		return changed(l.place.Name)
+	case l.session.IsClosed():
+		l.cancel()
+		return &Error{IDIncomplete, fmt.Sprintf("nothing came from %s for %s", l.place.Name, silence),
+			l.place.Prefix + "retry-lost 1 runs such programs again"}
+	}
+	return errEnded
+}
+
+// cancel cancels the Slurm job that was lost with its node, or the step of our own job: srun cannot end it, and it would hold the GPU.
+func (l *link) cancel() {
+	id, _, _ := strings.Cut(l.step, ".")
+	if id == "" {
+		return
+	} else if l.m.Host.Env.Get("SLURM_JOB_ID") != "" {
+		id = l.step
+	}
+	scancel, err := l.m.Host.LookPath("scancel")
+	if err == nil {
+		_, err = l.m.Runner.Run(context.Background(), buildenv.Cmd{Path: scancel, Args: []string{id}, Env: l.m.Host.Env.Entries(),
+			Timeout: time.Minute})
+	}
+	if err != nil {
+		l.m.Shell.Warning("the Slurm job %s may still hold its GPU: %v", id, err)
+	}
+}
+
+// stream is one more program's; nil: the link was lost.
+func (l *link) stream() io.ReadWriteCloser {
+	select {
+	case <-l.ready:
+		if s, err := l.session.OpenStream(); err == nil {
+			return s
+		}
+	case <-l.over:
+	}
+	return nil
+}
+
+// leave ends the other side: it is asked to, unless it has not begun, then the command is.
+func (l *link) leave() {
+	select {
+	case <-l.ready:
+		_ = l.stdin.Close() // the other side sees the end of its input; never an error
+		defer time.AfterFunc(buildenv.ProgramGrace+2*time.Second, l.kill).Stop()
+	default:
+		l.kill()
+	}
+	<-l.over
+}
+
+// changed is what came back in another form.
+func changed(place string) *Error {
+	return &Error{IDIncomplete, place + ": what came back was changed on the way: the command must pass on bytes as they are (no terminal, " +
+		"no --label)", "leave such flags out of its command"}
+}
+
+// errEnded is the end of the other side's output before a result.
+var errEnded = errors.New("the connection ended")
+
+// greet waits for the other side's shell, and gives it a gpubuild if it has none. Lines before that are a login's.
+func (l *link) greet() error {
+	for {
+		text, err := l.from.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a login's line may be longer
+			return errEnded
+		}
+		line := string(text)
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 5 && words[0] == greeting && words[1] == l.nonce:
+			l.step = words[4][1:]
+			here := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[l.m.Host.Arch] // as uname calls it
+			if here != "" && here != words[3] {
+				return &Error{IDRefused, fmt.Sprintf("%s is %s, and the program is for %s", l.place.Name, words[3], here),
+					"build for that machine on one like it"}
+			}
+			if words[2] == "send" {
+				if err := copyFile(l.self, l.stdin); err != nil {
+					return err
+				}
+			}
+		case len(words) == 2 && words[0] == ready && words[1] == l.nonce:
+			return nil
+		case strings.Contains(line, greeting+" "+l.nonce):
+			return changed(l.place.Name)
+		case len(words) > 0:
+			_, _ = l.stderr.Write([]byte(line)) // it is only shown
+		}
+	}
+}
+
+// lost is why a command ended without a result: it has its own codes, of which only ssh's says anything.
+func (l *link) lost(res buildenv.Result) *Error {
+	said := strings.Split(strings.TrimSpace(string(l.said.Text())), "\n")
+	ended := fmt.Sprintf("%s ended with %d: %s", path.Base(l.place.Command[0]), res.Code, strings.TrimSpace(said[len(said)-1]))
+	ended = strings.TrimSuffix(ended, ": ")
+	switch {
+	case bytes.Contains(l.said.Text(), []byte("DUE TO TIME LIMIT")): // slurmstepd's words
+		return &Error{IDTimeout, fmt.Sprintf("the time limit of the Slurm job ended it (%s)", l.place.Name),
+			`[on.NAME] args = ["--time=60"] asks Slurm for an hour`}
+	case l.session != nil:
+		return &Error{IDIncomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", l.place.Name, ended),
+			l.place.Prefix + "retry-lost 1 runs such programs again"}
+	case l.step != "":
+		fix := "see whether there is room for files, whether programs may be run from its cache directory, and whether its glibc is older " +
+			"than this gpubuild: one that is built with CGO_ENABLED=0 needs none"
+		return &Error{IDRefused, fmt.Sprintf("%s did not start gpubuild (%s)", l.place.Name, ended), fix}
+	}
+	id, what := IDRefused, "started nothing"
+	if res.Code == 255 || res.Code < 0 {
+		id, what = IDUnreachable, "cannot be reached"
+	}
+	return &Error{id, fmt.Sprintf("%s %s (%s)", l.place.Name, what, ended), "try it by hand: " + buildenv.PosixWords(l.place.Command...)}
+}
