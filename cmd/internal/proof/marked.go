@@ -131,6 +131,7 @@ func (r Request) tested(proofs []Proof, listed []string) []tested {
 	names := map[string]int{}
 	for _, p := range r.Programs {
 		names[p.Name]++
+		names[p.Target+":"+p.Name]++
 	}
 	var rows []tested
 	taken := make([]bool, len(proofs))
@@ -150,6 +151,9 @@ func (r Request) tested(proofs []Proof, listed []string) []tested {
 		row.listed = slices.ContainsFunc(listed, func(path string) bool { return h.SamePath(path, p.Path) })
 		if names[p.Name] > 1 {
 			row.name = p.Target + ":" + p.Name
+		}
+		if names[row.name] > 1 { // in several members of the workspace
+			row.name = p.Package + ":" + p.Name
 		}
 		rows = append(rows, row)
 	}

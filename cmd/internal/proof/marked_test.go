@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
@@ -42,6 +43,24 @@ func TestMissedMarks(t *testing.T) {
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || (said.Len() > 0) != tt.noted {
 			t.Errorf("%s, required %v, %+v: got %q and %q", tt.words, tt.required, tt.row, got, said.String())
 		}
+	}
+}
+
+// TestRowsOfSeveralMembers: what two members call the same says whose it is.
+func TestRowsOfSeveralMembers(t *testing.T) {
+	m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux}}
+	r := Request{Session: &session.Session{Machine: m, Line: cargo.Line{Verb: "test"}}}
+	for _, p := range []cargorun.Program{{Package: "a", Name: "multiply", Target: "test"}, {Package: "b", Name: "multiply", Target: "test"},
+		{Package: "a", Name: "a", Target: "lib"}, {Package: "a", Name: "a", Target: "bin"}, {Package: "b", Name: "alone", Target: "test"}} {
+		p.Kind, p.Path = "test", "/"+p.Package+p.Target+p.Name
+		r.Programs = append(r.Programs, p)
+	}
+	var names []string
+	for _, row := range r.tested(nil, nil) {
+		names = append(names, row.name)
+	}
+	if got := strings.Join(names, " "); got != "a:multiply b:multiply lib:a bin:a alone" {
+		t.Error(got)
 	}
 }
 
