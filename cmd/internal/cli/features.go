@@ -40,7 +40,7 @@ func featuresVerb() verb {
 			},
 			Text: "Compiles nothing. Exits with 10 if a requested feature does not enable its GPU crates. A feature is judged if its " +
 				"name means a backend (cuda, cudnn, gpu, rocm, hip, wgpu, vulkan, metal, also as in use-cuda or cuda12), or if " +
-				"`gpu-features` in gpubuild.toml names it. --verbose prints the chain of each feature and all notes.\n" +
+				"`gpu-features` in gpubuild.toml names it. --verbose prints how each crate was turned on, and all notes.\n" +
 				"--fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every member, as " +
 				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only runs no more " +
 				"of cargo than `cargo metadata --no-deps`.",
