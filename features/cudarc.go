@@ -1,7 +1,6 @@
 package features
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -135,40 +134,28 @@ func (j *judge) limit(v gpu.Version, i int) {
 	}
 }
 
-const asksNVCC = "asks nvcc on PATH for its version"
-
 // cudarcScript says what cudarc's build script needs: it has no feature cuda, its linking mode and version source decide.
 // Source: cudarc 0.19.10 build.rs (detect_version_from_env, detect_version_from_feature, cuda_version_from_build_system).
 func (f *Facts) cudarcScript(features []string) scriptFacts {
-	c := catalog.CudarcOf(features)
-	s := scriptFacts{}
-	why := []string{}
+	c, s := catalog.CudarcOf(features), scriptFacts{}
 	if known := f.Catalog.Crate("cudarc"); known != nil {
 		s.env = known.Env()
 		for _, h := range known.Script.Headers {
 			if catalog.Overlap(h.Features, features) {
 				s.headers = append(s.headers, h)
-				why = append(why, "it takes a version from "+h.File)
 			}
 		}
 	}
-	var libs []string
 	if c.Asks && !f.cudarc.set && !c.Latest {
-		s.add(nvccVersion)
-		why = append(why, asksNVCC)
-	}
-	if c.Linking == "dynamic-linking" || c.Linking == "static-linking" {
-		s.add(cudaLibs)
-		if len(cudnnOf(features)) > 0 {
-			s.add(cudnnLibs)
-		}
-		libs = append(libs, c.Linking)
+		s.add("asks nvcc on PATH for its version", nvccVersion)
 	}
 	if slices.Contains(features, "cudnn-version-from-build-system") {
-		s.add(cudnnLibs)
-		libs = append(libs, "reads cuDNN's header")
+		s.add("reads cuDNN's header", cudnnLibs)
 	}
-	s.libsWhy = strings.Join(libs, "; ")
-	s.why = cmp.Or(strings.Join(append(libs, why...), "; "), "it opens the libraries when it runs")
+	if c.Linking == "dynamic-linking" || c.Linking == "static-linking" {
+		if s.add(c.Linking, cudaLibs); len(cudnnOf(features)) > 0 {
+			s.add(c.Linking, cudnnLibs)
+		}
+	}
 	return s
 }

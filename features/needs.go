@@ -1,9 +1,7 @@
 package features
 
 import (
-	"cmp"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/features/catalog"
@@ -75,19 +73,12 @@ func (j *judge) needs() {
 		if s == nil {
 			continue
 		}
-		if s.needs[nvcc] && !c.CUDA() {
+		if why := s.needs[nvcc]; why != "" && !c.CUDA() {
 			n.CUDA = true
-			because("cuda", i, s.why)
+			because("cuda", i, why)
 		}
 		for _, w := range needWords {
-			why := s.why
-			switch {
-			case w.shown == "nvcc" && s.needs[nvccVersion]:
-				why = asksNVCC
-			case w.word == cudaLibs || w.word == cudnnLibs:
-				why = cmp.Or(s.libsWhy, why)
-			}
-			if s.needs[w.word] && w.word != "cxx" {
+			if why := s.needs[w.word]; why != "" && w.word != "cxx" {
 				all[w.word] = true
 				because(w.shown, i, why)
 			}
@@ -104,9 +95,6 @@ func (j *judge) needs() {
 
 // units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.
 func (j *judge) units() {
-	defer func() {
-		sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
-	}()
 	seen := map[string]bool{}
 	if j.Graph == nil {
 		return
@@ -123,12 +111,13 @@ func (j *judge) units() {
 				Features: append([]string{}, n.Features...), Dir: n.Dir, Platform: u.Platform, Inputs: s.inputs()})
 		}
 	}
+	slices.SortStableFunc(j.out.Units, func(a, b ScriptUnit) int { return strings.Compare(a.Name, b.Name) })
 }
 
 func (s *scriptFacts) inputs() Inputs {
-	has := s.needs
-	return Inputs{NVCC: has[nvcc] || has[nvccVersion], Version: has[nvccVersion] && !has[nvcc], Host: has[nvcc], Arch: has[nvcc],
-		Root: has[cudaLibs] || has[nvcc], Binds: has[cudaLibs] && has[libclang], CUDNN: has[cudnnLibs],
-		CXX: has["cc"] || has[cmake] || has[libtorch], Torch: has[libtorch], Headers: s.headers, Sources: s.sources,
+	has := func(word string) bool { return s.needs[word] != "" }
+	return Inputs{NVCC: has(nvcc) || has(nvccVersion), Version: has(nvccVersion) && !has(nvcc), Host: has(nvcc), Arch: has(nvcc),
+		Root: has(cudaLibs) || has(nvcc), Binds: has(cudaLibs) && has(libclang), CUDNN: has(cudnnLibs),
+		CXX: has("cc") || has(cmake) || has(libtorch), Torch: has(libtorch), Headers: s.headers, Sources: s.sources,
 		Env: append([]string{}, s.env...)}
 }

@@ -205,7 +205,7 @@ func TestRootless(t *testing.T) {
 func TestCMakeInputs(t *testing.T) {
 	c := catalog.Default()
 	var s scriptFacts
-	s.take(c.Crate("llama-cpp-sys-2"))
+	s.take(c.Crate("llama-cpp-sys-2"), "x")
 	for _, want := range []string{"CUDACXX", "CUDAHOSTCXX", "CUDAARCHS", "CMAKE_*", "GGML_*", "LLAMA_STATIC_CRT"} {
 		if !slices.Contains(s.env, want) {
 			t.Errorf("llama-cpp-sys-2 reads no %s: %q", want, s.env)

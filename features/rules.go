@@ -478,20 +478,19 @@ func (k *rootJudge) forced(on []gpuCrate, asked string) {
 	if asked == "" && (chain == nil || len(chain) > 1 && chain[0].Text == k.Nodes[k.r.Node].Name+"/default") {
 		return
 	}
-	without := "a feature"
+	without, why := "a feature", "another part of this build enables "+k.crateNames(on[:1])
 	if asked != "" {
 		without = "`" + asked + "`"
 	}
-	f := k.finding(IDForced, asked, "%s is on in %s without %s: another part of this build enables %s", title(on[0].backend), k.label,
-		without, k.crateNames(on[:1]))
+	var last graph.Step
 	if chain != nil {
+		last = chain[len(chain)-1]
 		from, _, _ := strings.Cut(chain[max(len(chain)-2, 0)].Text, "/")
-		last := chain[len(chain)-1]
-		f.Message, _, _ = strings.Cut(f.Message, ": another")
-		f.Message += fmt.Sprintf(": %s turns on %s", from, last.Text)
-		if last.Line > 0 {
-			f.Path, f.Line = last.Manifest, last.Line
-		}
+		why = from + " turns on " + last.Text
+	}
+	f := k.finding(IDForced, asked, "%s is on in %s without %s: %s", title(on[0].backend), k.label, without, why)
+	if last.Line > 0 {
+		f.Path, f.Line = last.Manifest, last.Line
 	}
 	k.find(f)
 }

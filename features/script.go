@@ -13,13 +13,11 @@ import (
 
 // scriptFacts is what one package's build script asks of the machine.
 type scriptFacts struct {
-	needs   map[string]bool // in the catalog's words
+	needs   map[string]string // why, by the catalog's words
 	ptx     bool
 	headers []catalog.Header
 	env     []string
-	sources []string // files and directories with what it compiles, besides the kernels of the package
-	why     string
-	libsWhy string      // why the libraries are needed, where why says something else
+	sources []string    // files and directories with what it compiles, besides the kernels of the package
 	max     gpu.Version // newest CUDA version in its list: a newer nvcc makes it stop
 }
 
@@ -35,26 +33,26 @@ const (
 	rocm        = "rocm"
 )
 
-func (s *scriptFacts) add(words ...string) {
+func (s *scriptFacts) add(why string, words ...string) {
 	if s.needs == nil {
-		s.needs = map[string]bool{}
+		s.needs = map[string]string{}
 	}
 	for _, w := range words {
-		s.needs[w] = true
+		s.needs[w] = why
 	}
 }
 
 // machine says whether the script's output depends on parts that cargo does not watch.
 func (s *scriptFacts) machine() bool {
 	return len(s.headers) > 0 || slices.ContainsFunc([]string{nvcc, nvccVersion, cudaLibs, cudnnLibs, cmake, libtorch, rocm},
-		func(word string) bool { return s.needs[word] })
+		func(word string) bool { return s.needs[word] != "" })
 }
 
-func (s *scriptFacts) take(c *catalog.Crate) {
-	s.add(c.BuildNeeds...)
+func (s *scriptFacts) take(c *catalog.Crate, why string) {
+	s.add(why, c.BuildNeeds...)
 	s.ptx = s.ptx || c.EmbedsPTX
 	s.reads(c.Env()...)
-	if s.needs[cmake] {
+	if s.needs[cmake] != "" {
 		s.reads(cmakeReads()...)
 	}
 }
@@ -78,7 +76,7 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 		return f.cudarcScript(n.Features)
 	case c != nil && (c.Role == catalog.Carrier || c.Role == catalog.Gated && c.On(n.Features) ||
 		c.Role == catalog.ByFile) && c.Script != nil:
-		s.take(c)
+		s.take(c, "known of "+c.Name)
 		if !slices.Contains(n.Features, "cudnn") {
 			delete(s.needs, cudnnLibs)
 		}
@@ -88,7 +86,6 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 				delete(s.needs, "network")
 			}
 		}
-		s.why = "known of " + c.Name
 		return s
 	case c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor ||
 		c.Role == catalog.Gated && !c.On(n.Features)):
@@ -100,10 +97,9 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 		src.runsNvcc(from, n.Dir) || source.NamesLibDir(src.Text(from.Source))
 	for _, h := range from.Helpers {
 		if hc := catalog.Default().Crate(h); hc != nil && hc.Role == catalog.Helper {
-			s.take(hc)
+			s.take(hc, "its build script uses "+h)
 			delete(s.needs, cudnnLibs)
 			s.ptx = true
-			s.why = "its build script uses " + h
 		}
 	}
 	if !gpu {
@@ -116,25 +112,21 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 	text := script.All
 	switch {
 	case source.CompilesByCC(text):
-		s.add(nvcc, cudaLibs, "cc")
+		s.add(script.File(src.Reader, source.CompilesByCC)+" compiles CUDA with cc", nvcc, cudaLibs, "cc")
 		s.reads("NVCC") // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
-		s.why = script.File(src.Reader, source.CompilesByCC) + " compiles CUDA with cc"
 	case source.NamesNvcc(text):
-		s.add(nvcc)
-		if source.LinksCUDA(text) {
-			s.add(cudaLibs)
+		why := script.File(src.Reader, source.NamesNvcc) + " calls nvcc"
+		if s.add(why, nvcc); source.LinksCUDA(text) {
+			s.add(why, cudaLibs)
 		}
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
-		s.why = script.File(src.Reader, source.NamesNvcc) + " calls nvcc"
 	case slices.Contains(from.Helpers, "cmake") && strings.Contains(text, "cmake") &&
 		(slices.Contains(n.Features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
-		s.add(cmake, nvcc, cudaLibs)
+		s.add("its build script runs CMake with CUDA", cmake, nvcc, cudaLibs)
 		s.ptx = true
 		s.reads(cmakeReads()...)
-		s.why = "its build script runs CMake with CUDA"
 	case source.LinksCUDA(text):
-		s.add(cudaLibs)
-		s.why = script.File(src.Reader, source.LinksCUDA) + " links libraries of the toolkit"
+		s.add(script.File(src.Reader, source.LinksCUDA)+" links libraries of the toolkit", cudaLibs)
 	}
 	if s.machine() {
 		s.reads(script.Variables()...)
