@@ -19,8 +19,8 @@ type edge struct {
 	depth         int // how far from the root the package is
 }
 
-// fix adds to a finding the edges by which the crates that are off would be on. Where a bare `gpu` could mean CUDA or Vulkan, only the user
-// knows which.
+// fix adds to a finding the edges by which the crates that are off would be on. Where a bare `gpu` could mean CUDA (Metal for Apple) or
+// Vulkan, only the user knows which.
 func (g *group) fix(f *Finding, off []gpuCrate) {
 	for _, c := range off {
 		f.Lacks = append(f.Lacks, Lack{g.Nodes[c.node].Name, g.Nodes[c.node].Version, c.gate[0]})
@@ -28,7 +28,7 @@ func (g *group) fix(f *Finding, off []gpuCrate) {
 	options := [][]gpuCrate{off}
 	if g.backend == manifest.AnyGPU && !g.on() {
 		options = nil
-		for _, b := range []string{manifest.CUDA, manifest.Vulkan} {
+		for _, b := range []string{g.usual(), manifest.Vulkan} {
 			options = append(options, slices.DeleteFunc(g.crates(b), func(c gpuCrate) bool { return c.on || c.node == g.r.Node }))
 		}
 	}
@@ -100,7 +100,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		if x > 0 {
 			candidates = p.FeatureNames()
 		}
-		leading := k.leading(way[x], p, wants, asked, candidates)
+		leading := k.leading(way[x], wants, asked, candidates)
 		switch {
 		case x == 0 && leading != "":
 			return edges, ""
@@ -129,17 +129,18 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 	return edges, ""
 }
 
-// leading is the feature of a package, of some, that turns something wanted on: the asked one if that does.
-func (k *rootJudge) leading(node int, p *manifest.Package, wants []graph.Feature, asked string, candidates []string) string {
-	best := ""
+// leading is the feature of a package, of some, that turns something wanted on: the asked one if that does, else the one that turns least
+// on besides.
+func (k *rootJudge) leading(node int, wants []graph.Feature, asked string, candidates []string) string {
+	best, least := "", 0
 	for _, f := range candidates {
 		c := k.Closure(k.r, graph.Feature{Node: node, Name: f})
-		switch {
+		switch n := len(c.Features()); {
 		case f == "default" || !slices.ContainsFunc(wants, c.Has):
 		case f == asked:
 			return f
-		case best == "" || len(p.Features[f]) < len(p.Features[best]):
-			best = f
+		case best == "" || n < least:
+			best, least = f, n
 		}
 	}
 	return best
@@ -183,11 +184,12 @@ func (g *group) fixNothing(f *Finding) {
 	}
 	backend := g.backend
 	if backend == manifest.AnyGPU {
-		backend = manifest.CUDA
+		backend = g.usual()
 	}
 	possible := g.possible(g.pkg)
 	engines := map[string][]edge{} // by the first word of what the root depends on for it
-	why := "nothing that it depends on here is known to use " + title(g.backend)
+	unknown := "nothing that it depends on here is known to use " + title(g.backend)
+	why, off := unknown, []string{}
 	for _, c := range possible.crates(backend) {
 		way := possible.Way(possible.r, c.node)
 		if possible.Crate(c.node).Role == catalog.Carrier {
@@ -199,7 +201,8 @@ func (g *group) fixNothing(f *Finding) {
 		name := possible.Nodes[way[1]].Name
 		edges, end := possible.chain(c, g.asked[0])
 		if why = end; end == "" {
-			why = fmt.Sprintf("the %s code of %s stays off", title(g.backend), name)
+			off = manifest.Union(off, []string{name})
+			why = fmt.Sprintf("the %s code of %s stays off", title(g.backend), few(off))
 			engine, _, _ := strings.Cut(name, "-")
 			engines[engine] = append(engines[engine], edges...)
 		}
@@ -218,7 +221,9 @@ func (g *group) fixNothing(f *Finding) {
 			}
 		}
 	}
-	f.Message += ": " + why
+	if f.Message += ": " + why; why != unknown {
+		f.Fix = ""
+	}
 	var fixes [][]edge
 	for _, engine := range slices.Sorted(maps.Keys(engines)) {
 		fixes = append(fixes, engines[engine])
@@ -230,10 +235,14 @@ func (g *group) fixNothing(f *Finding) {
 
 // toml is the edits as they stand in the manifests afterwards; behind each line of several manifests stands whose it is.
 func (f *Facts) toml(edits []edit.Edit) string {
-	lines := make([]string, 0, len(edits))
+	lines, of := make([]string, 0, len(edits)), ""
 	for _, e := range slices.Backward(edits) {
 		p := f.Project.Package(e.Manifest)
-		line := edit.WithEdges(p, e.Feature, e.Add...)
+		line := edit.FeatureLine(e.Feature, manifest.Union(p.Features[e.Feature], e.Add))
+		if p.Line("features") == 0 && of != e.Manifest {
+			line = "[features]\n" + line
+		}
+		of = e.Manifest
 		if slices.ContainsFunc(edits, func(o edit.Edit) bool { return o.Manifest != e.Manifest }) {
 			line += " # " + p.Name
 		}

@@ -87,3 +87,34 @@ func TestHelpersOfHelpers(t *testing.T) {
 		t.Errorf("helpers %v", s.Helpers)
 	}
 }
+
+// TestGeneralHelper: cc names nvcc, and compiles C for whom does not ask it for CUDA.
+func TestGeneralHelper(t *testing.T) {
+	for text, want := range map[string]bool{
+		`fn main() { cc::Build::new().file("a.c").compile("a") }`:             false,
+		`fn main() { cc::Build::new().cuda(true).file("a.cu").compile("a") }`: true,
+		`fn main() { /* nvcc, cuda(true) */ cc::Build::new().compile("a") }`:  false,
+	} {
+		h := hosttest.Memory(map[string]string{
+			"/w/Cargo.toml": pkg("app", "[build-dependencies]\ncc = \"1\"\n"), "/w/build.rs": text,
+			"/r/cc/src/lib.rs": "pub struct Build; impl Build { pub fn new() {}\npub fn compile(&self) { if self.cuda { run(\"nvcc\") } } }",
+		})
+		p, err := manifest.Load(h, "/w/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := manifest.ParseMetadata([]byte(`{"packages": [
+			{"id": "path+file:///w#app@0.1.0", "name": "app", "manifest_path": "/w/Cargo.toml", "dependencies": [{"name": "cc", "kind": "build"}],
+				"targets": [{"kind": ["custom-build"], "src_path": "/w/build.rs"}]},
+			{"id": "r#cc@1.2.0", "name": "cc", "manifest_path": "/r/cc/Cargo.toml"}],
+			"workspace_members": ["path+file:///w#app@0.1.0"], "resolve": {"nodes": [
+			{"id": "path+file:///w#app@0.1.0", "deps": [{"name": "cc", "pkg": "r#cc@1.2.0"}]}, {"id": "r#cc@1.2.0", "deps": []}]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = p.With(m)
+		if does := NewSources(h, p).scriptDoes(p.Members[0]); does.compiles() != want {
+			t.Errorf("%s: %+v", text, does)
+		}
+	}
+}

@@ -90,6 +90,7 @@ func (j *judge) root(r *graph.Root) {
 	}
 	for _, g := range k.groups {
 		g.sort()
+		out.Named = append(out.Named, slices.DeleteFunc(slices.Clone(g.asked), func(f string) bool { return !strings.Contains(f, "/") })...)
 	}
 	out.Asked = append(out.Asked, k.asked...)
 	for _, i := range r.Linked {

@@ -76,6 +76,7 @@ type Root struct {
 	Reached bool         `json:"reached"`       // CUDA code of at least one crate is linked
 	Crates  []CrateState `json:"crates"`
 
+	Named    []string `json:"-"` // GPU features that were asked for of a dependency: candle-core/cuda
 	Idle     []string `json:"-"` // of asked: those that turn no linked GPU crate on
 	Other    string   `json:"-"` // the backend that was asked for, where that is another than CUDA
 	OtherOff []string `json:"-"` // the linked crates without it

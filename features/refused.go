@@ -40,6 +40,10 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) [
 					instead = s
 				}
 			}
+			to := declaring(p, member, e.Dep)
+			if instead == "" {
+				instead = sameBackend(e, others)
+			}
 			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, e.Text)
 			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
 			if instead != "" {
@@ -47,11 +51,42 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) [
 				list := slices.Clone(member.Features[feature])
 				list[slices.Index(list, e.Text)] = instead
 				f.Fix = edit.FeatureLine(feature, manifest.Union(list))
+			} else if ask := (manifest.Asked{}); p.IsMember(to) && ask.IsBackend(e.Feature) {
+				f.Edits = []edit.Edit{{Manifest: to.Manifest, Feature: e.Feature}} // what it enables is the next question
+				f.Fix = edit.FeatureLine(e.Feature, nil) + " # " + to.Name
 			}
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// declaring is the package that a dependency of a member's manifest means; nil where it is not known.
+func declaring(p *manifest.Project, member *manifest.Package, key string) *manifest.Package {
+	for _, d := range member.Dependencies {
+		if d.Key == key {
+			return p.Declaring(member, d)
+		}
+	}
+	return nil
+}
+
+// sameBackend is the one edge to the same dependency whose feature means the backend of a refused one; empty where there is none.
+func sameBackend(e manifest.Edge, others []string) (found string) {
+	ask := manifest.Asked{}
+	want, _ := ask.BackendOf(e.Feature, nil)
+	for _, s := range others {
+		o := manifest.ParseEdge(s)
+		b, loose := ask.BackendOf(o.Feature, nil)
+		if o.Dep != e.Dep || o.Weak != e.Weak || want == "" || loose || b != want && b != manifest.AnyGPU && (want != manifest.AnyGPU || b == "") {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = s
+	}
+	return found
 }
 
 // possible lists the edges that a package can have, as far as they are known. open are the packages, by their keys, that may have more

@@ -89,6 +89,7 @@ type rootJudge struct {
 	loose     []string       // of asked: names that may mean anything
 	qualified []string       // asked of a named package: candle-core/cuda
 	request   *graph.Closure // of everything that the command line asks of this root
+	bare      []string       // of asked: a gpu next to a backend's name
 	idle      []string       // of asked: those that enable nothing
 	cudnn     *group         // what was asked for of cuDNN; nil: nothing
 }
@@ -168,7 +169,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 	for _, pkg := range slices.Sorted(maps.Keys(k.ask.Qualified)) {
 		for _, f := range k.ask.Qualified[pkg] {
 			node := k.dependency(pkg)
-			if node < 0 || node == k.r.Node || !slices.Contains(k.Nodes[node].Features, f) {
+			if !k.r.Set[node] || node == k.r.Node || !slices.Contains(k.Nodes[node].Features, f) {
 				continue
 			}
 			start = append(start, graph.Feature{Node: node}, graph.Feature{Node: node, Name: f})
@@ -179,8 +180,17 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 			}
 		}
 	}
+	if len(k.groups) > 0 { // what may mean anything is nothing beside a name that says it
+		k.asked = slices.DeleteFunc(k.asked, func(f string) bool { return slices.Contains(k.loose, f) })
+		k.loose = nil
+	}
 	if len(k.groups) > 1 { // a bare gpu next to a backend's name asks for nothing more
-		k.groups = slices.DeleteFunc(k.groups, func(g *group) bool { return g.backend == manifest.AnyGPU })
+		k.groups = slices.DeleteFunc(k.groups, func(g *group) bool {
+			if g.backend == manifest.AnyGPU {
+				k.bare = g.asked
+			}
+			return g.backend == manifest.AnyGPU
+		})
 	}
 	k.request = k.Closure(k.r, start...)
 	for _, f := range n.Features { // asked for under another name: accelerated = ["candle-core/cuda"]
@@ -363,6 +373,9 @@ func (k *rootJudge) apply() {
 			k.idle = append(k.idle, g.asked...)
 		}
 	}
+	if len(k.idle) > 0 {
+		k.idle = append(k.idle, k.bare...)
+	}
 	if k.cudnn != nil {
 		first(rules().cudnn, k.cudnn)
 	}
@@ -411,7 +424,18 @@ func (g *group) unreached() {
 		}
 	}
 	g.fix(&f, off)
+	if g.backend == manifest.Metal && g.usual() != manifest.Metal { // what it would enable is no part of this build
+		f.become(IDUndecided)
+	}
 	g.find(f)
+}
+
+// usual is what a bare `gpu` means for the system that a root is built for.
+func (k *rootJudge) usual() string {
+	if at := k.Nodes[k.r.Node].Platform; strings.Contains(at, "apple") || at == "" && k.os == "darwin" {
+		return manifest.Metal
+	}
+	return manifest.CUDA
 }
 
 // partial: some GPU crates are on, and others whose code is missed are off.
@@ -535,8 +559,11 @@ func place(p source.Place) string { return fmt.Sprintf("%s:%d", p.File, p.Line) 
 
 // testsOnly says why features count in tests, benchmarks and examples only, or in a program of their own; empty where they do not.
 func (g *group) testsOnly() string {
-	if g.pkg == nil {
+	switch {
+	case g.pkg == nil:
 		return ""
+	case g.Graph != nil && g.Graph.Units[g.r.Node].Host() && g.Graph.Units[g.r.Node].Mode != "test":
+		return verb(g.asked, "is", "are") + " for a procedural macro, which runs while other packages are built"
 	}
 	only := verb(g.asked, "counts", "count") + " in tests, benchmarks and examples only"
 	if dev := g.devOnly(); dev != "" {
@@ -576,7 +603,7 @@ func (g *group) nothing() {
 			f.become(IDConditional)
 		}
 	}
-	if g.backend == manifest.Metal && g.os != "darwin" { // what it would enable is no part of this build
+	if g.backend == manifest.Metal && g.usual() != manifest.Metal {
 		f.become(IDUndecided)
 	}
 	g.judge.idle = append(g.judge.idle, idleRoot{finding: f, platform: g.Nodes[g.r.Node].Platform})
@@ -608,7 +635,25 @@ func (g *group) turnsOn() string {
 		}
 		what = manifest.Union(what, []string{name})
 	}
+	if g.pkg != nil {
+		_, edges := g.pkg.Closure(g.asked)
+		for _, e := range edges {
+			for _, d := range g.pkg.Dependencies {
+				if d.Key == e.Dep && g.runsHere(d, e.Feature) {
+					what = manifest.Union(what, []string{d.Package + ", which runs while this is built"})
+				}
+			}
+		}
+	}
 	return few(what)
+}
+
+// runsHere reports whether a feature of a dependency is on in a part of the build that is linked into nothing: what a build script or a
+// procedural macro uses, or is.
+func (k *rootJudge) runsHere(d manifest.Dependency, feature string) bool {
+	return d.Kind == manifest.Build || !k.ahead && k.Graph != nil && slices.ContainsFunc(k.Nodes, func(n graph.Node) bool {
+		return n.Name == d.Package && d.Kind == manifest.Normal && (feature == "" || slices.Contains(n.Features, feature))
+	}) && k.DepNode(k.r.Node, d, k.r.Set) < 0
 }
 
 // devOnly is a dev-dependency to which features of the root lead, and to nothing else; empty where there is none.

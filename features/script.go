@@ -96,7 +96,7 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda") ||
 		src.runsNvcc(from, n.Dir) || source.NamesLibDir(src.Text(from.Source))
 	for _, h := range from.Helpers {
-		if hc := catalog.Default().Crate(h); hc != nil && hc.Role == catalog.Helper {
+		if hc := catalog.Default().Crate(h); hc != nil && hc.Role == catalog.Helper && hc.Needs(nvcc) {
 			s.take(hc, "its build script uses "+h)
 			delete(s.needs, cudnnLibs)
 			s.ptx = true

@@ -27,7 +27,10 @@ func (e Edit) String() string {
 	for _, s := range e.Add {
 		quoted = append(quoted, buildenv.TOMLString(s))
 	}
-	if e.Instead != "" {
+	switch {
+	case len(e.Add) == 0:
+		return fmt.Sprintf("`%s` is declared now", e.Feature)
+	case e.Instead != "":
 		return fmt.Sprintf("`%s` now enables %s instead of %s", e.Feature, strings.Join(quoted, ", "), buildenv.TOMLString(e.Instead))
 	}
 	return fmt.Sprintf("`%s` now enables %s", e.Feature, strings.Join(quoted, ", "))
@@ -150,7 +153,7 @@ func (e *editor) insert(feature string, add []string) []byte {
 	return e.intoTable(FeatureLine(feature, add))
 }
 
-// intoTable puts a line behind the last entry of [features], or into a new table; nil where that is an inline table or one of dotted keys.
+// intoTable puts a line behind the last entry of [features], in the form of these, or into a new table.
 func (e *editor) intoTable(line string) []byte {
 	head, ok := e.spans.At("features")
 	var last manifest.Span
@@ -162,8 +165,12 @@ func (e *editor) intoTable(line string) []byte {
 	switch {
 	case !ok:
 		return e.newTable("features", line)
-	case head.End == head.Start || e.data[head.Start] == '{':
-		return nil
+	case e.data[head.Start] == '{' && last.End == 0:
+		return splice(e.data, head.Start+1, " "+line+" ")
+	case e.data[head.Start] == '{':
+		return splice(e.data, last.End, ", "+line)
+	case head.End == head.Start: // dotted keys
+		line = "features." + line
 	case last.End == 0:
 		return e.afterLine(head.End, line)
 	}
@@ -334,16 +341,6 @@ func (e *editor) replace(feature string, at int, by []string) []byte {
 		span.End = elements[1].Start
 	}
 	return slices.Concat(e.data[:span.Start], []byte(text), e.data[span.End:])
-}
-
-// WithEdges is a feature of a package as it should stand in the manifest, with
-// edges added; in a table of its own where the manifest has none.
-func WithEdges(p *manifest.Package, feature string, add ...string) string {
-	line := FeatureLine(feature, manifest.Union(p.Features[feature], add))
-	if p.Line("features") == 0 {
-		line = "[features]\n" + line
-	}
-	return line
 }
 
 // FeatureLine is a line of a [features] table.

@@ -83,6 +83,10 @@ func TestAddEdges(t *testing.T) {
 			one,
 			"features = { fast = [], cuda = ['a', 'candle-nn/cuda'] } # x\n",
 		},
+		{"dotted keys, no such feature", "features.fast = []\n[package]\nname = 'a'\n", one,
+			"features.fast = []\nfeatures.cuda = [\"candle-nn/cuda\"]\n[package]\nname = 'a'\n"},
+		{"an inline table, no such feature", "features = { fast = [] } # x\n", one, "features = { fast = [], cuda = [\"candle-nn/cuda\"] } # x\n"},
+		{"an empty inline table", "features = {}\n", one, "features = { cuda = [\"candle-nn/cuda\"] }\n"},
 		{
 			"a byte order mark and quoted keys",
 			"\uFEFF[\"features\"]\n\"cuda\" = []\n",
@@ -122,8 +126,7 @@ func TestAddEdges(t *testing.T) {
 }
 
 func TestAddEdgesRefuses(t *testing.T) {
-	for _, text := range []string{"[features\n", "[features]\ncuda = 3\n", "features = 3\n", "[features]\ncuda = [[]]\n", "[[features]]\ncuda = []\n",
-		"features.fast = []\n[package]\nname = 'a'\n", "features = { fast = [] }\n"} {
+	for _, text := range []string{"[features\n", "[features]\ncuda = 3\n", "features = 3\n", "[features]\ncuda = [[]]\n", "[[features]]\ncuda = []\n"} {
 		_, err := AddEdges([]byte(text), Edit{Manifest: "/w/Cargo.toml", Feature: "cuda", Add: []string{"a/b"}})
 		var ee *Error
 		if !errors.As(err, &ee) || ee.Hint() == "" || !strings.Contains(err.Error(), "/w/Cargo.toml") {

@@ -58,9 +58,18 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 		return t
 	}
 	var t Tested
-	test := testOf(feature)
+	test, script := testOf(feature), map[string]bool{}
+	gates := []string{"CARGO_FEATURE_" + EnvName(feature) + `"`, "CARGO_FEATURE_\"", "CARGO_FEATURE_{", "CARGO_CFG_FEATURE"}
+	if p.BuildScript != "" {
+		for _, m := range r.modules(p.BuildScript) {
+			script[m.file] = true
+			if test.MatchString(m.text) || slices.ContainsFunc(gates, func(s string) bool { return strings.Contains(m.text, s) }) {
+				t.Script = r.h.Base(m.file)
+			}
+		}
+	}
 	for _, f := range r.rustOf(p.Dir) {
-		if !strings.Contains(f.text, `"`+feature+`"`) {
+		if script[r.h.Join(p.Dir, f.path)] || !strings.Contains(f.text, `"`+feature+`"`) {
 			continue
 		}
 		compiled := code(f.text)
@@ -69,21 +78,11 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 			continue
 		}
 		at := Place{f.path, 1 + strings.Count(compiled[:place[0]], "\n")}
-		switch top, _, _ := strings.Cut(f.path, "/"); {
-		case p.BuildScript != "" && r.h.SamePath(r.h.Join(p.Dir, f.path), p.BuildScript):
-			t.Script = r.h.Base(p.BuildScript)
-		case top == "tests" || top == "benches" || top == "examples":
+		switch top, _, _ := strings.Cut(f.path, "/"); top {
+		case "tests", "benches", "examples":
 			t.Tests = append(t.Tests, at)
 		default:
 			t.Code = append(t.Code, at)
-		}
-	}
-	if p.BuildScript != "" {
-		text := r.Text(p.BuildScript)
-		gates := []string{"CARGO_FEATURE_" + EnvName(feature) + `"`, "CARGO_FEATURE_\"", "CARGO_FEATURE_{", "CARGO_CFG_FEATURE"}
-		if slices.ContainsFunc(gates,
-			func(s string) bool { return strings.Contains(text, s) }) {
-			t.Script = r.h.Base(p.BuildScript)
 		}
 	}
 	r.tests[key] = t

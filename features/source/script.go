@@ -437,6 +437,9 @@ func (t scriptText) Variables() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
+// comment is one between /* and */; a `/*` in a pattern of files begins none.
+var comment = lazyregexp.New(`(?s)(?:^|[\s;{}(,])/\*.*?\*/`)
+
 // Text is a file's, without its comments; empty where it cannot be read.
 func (r *Reader) Text(path string) string {
 	text, _ := r.read(path)
@@ -449,6 +452,9 @@ func (r *Reader) read(path string) (string, bool) {
 	if !known {
 		if data, err := r.h.ReadFile(path, Limit); err == nil {
 			read := withoutLines("//", string(data))
+			if r.h.Ext(path) == ".rs" && strings.Contains(read, "/*") {
+				read = comment.ReplaceAllString(read, " ")
+			}
 			text = &read
 		}
 		r.plain[path] = text

@@ -135,8 +135,8 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 		return nil, j, err
 	}
 	list := suspected(ctx, s, err)
-	for len(list) > 1 && isRefused(list[1]) {
-		list[0].Edits = slices.Concat(list[0].Edits, list[1].Edits)
+	for len(list) > 1 && list[1].ID == list[0].ID && !list[0].Choice() && !list[1].Choice() {
+		list[0].Edits, list[0].Lacks = slices.Concat(list[0].Edits, list[1].Edits), slices.Concat(list[0].Lacks, list[1].Lacks)
 		list = slices.Delete(list, 1, 2)
 	}
 	return list, j, err

@@ -128,6 +128,9 @@ func reachLine(r features.Root) string {
 	if len(list) == 0 {
 		list = r.Asked
 	}
+	if len(list) == 0 {
+		list = r.Named
+	}
 	if r.Other != "" {
 		off = r.OtherOff
 	}
@@ -142,10 +145,10 @@ func reachLine(r features.Root) string {
 	}
 	var line string
 	switch {
-	case len(r.Asked) == 0 && len(on)+len(anyway) > 0:
+	case len(list) == 0 && len(on)+len(anyway) > 0:
 		line = "no GPU feature is requested; linked with GPU code: " + some(slices.Sorted(slices.Values(slices.Concat(on, anyway))))
 		anyway = nil
-	case len(r.Asked) == 0:
+	case len(list) == 0:
 		line = "no GPU feature is requested"
 	case len(on) > 0:
 		line = asked + " " + enable + " " + some(on)
