@@ -78,13 +78,13 @@ func sameBackend(e manifest.Edge, others []string) (found string) {
 	for _, s := range others {
 		o := manifest.ParseEdge(s)
 		b, loose := ask.BackendOf(o.Feature, nil)
-		if o.Dep != e.Dep || o.Weak != e.Weak || want == "" || loose || b != want && b != manifest.AnyGPU && (want != manifest.AnyGPU || b == "") {
-			continue
-		}
-		if found != "" {
+		switch same := b == want || b == manifest.AnyGPU || want == manifest.AnyGPU && b != ""; {
+		case e.Dep == "" || o.Dep != e.Dep || o.Weak != e.Weak || want == "" || loose || !same:
+		case found != "":
 			return ""
+		default:
+			found = s
 		}
-		found = s
 	}
 	return found
 }
