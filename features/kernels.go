@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -72,13 +73,13 @@ func (s *Sources) kernelFeatures(p *manifest.Package, configured []string) kerne
 	with := kernelFeatures{others: map[string]string{}}
 	for _, f := range p.FeatureNames() {
 		backend, _ := asked.BackendOf(f, nil)
-		if backend == "" || f == "default" {
-			continue
-		}
 		_, edges := p.Closure([]string{f})
 		byHelper := helper != "" && slices.ContainsFunc(edges, func(e manifest.Edge) bool { return e.Dep == helper })
+		if byHelper { // whatever it is called
+			backend = cmp.Or(backend, manifest.CUDA)
+		}
 		switch {
-		case !byHelper && s.TestsOf(p, f).Script == "":
+		case backend == "" || f == "default" || !byHelper && s.TestsOf(p, f).Script == "":
 		case backend == manifest.CUDA || backend == manifest.AnyGPU:
 			with.cuda = append(with.cuda, f)
 		default:

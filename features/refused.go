@@ -32,7 +32,7 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) [
 			others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
 			instead := nearest(e.Text, others)
 			named := fmt.Sprintf("depends on `%s` with feature `%s`", open[e.Dep], e.Feature) // cargo 1.95
-			if open[e.Dep] != "" && instead == "" && !strings.Contains(words, named) {
+			if open[e.Dep] != "" && e.Feature != "" && instead == "" && !strings.Contains(words, named) {
 				continue
 			}
 			for _, s := range []string{strings.TrimPrefix(e.Text, "dep:"), "dep:" + e.Text, e.Dep + "/" + feature} {
