@@ -39,8 +39,8 @@ const cargoHelp = `Run plain cargo with the arguments that follow
 
 Usage: gpubuild cargo [+TOOLCHAIN] COMMAND [ARGUMENTS]
 
-gpubuild sets nothing, checks nothing and prints nothing. A subcommand of cargo that has the name of one of ours
-is reached so: gpubuild cargo audit, gpubuild cargo watch, gpubuild cargo bundle.
+gpubuild sets nothing, checks nothing and prints nothing.
+Cargo's own audit, watch or bundle: gpubuild cargo audit.
 `
 
 // helpOfCargo is what cargo says of a command, unless the word is close to one that help knows.

@@ -161,7 +161,7 @@ func startNVCC(ctx context.Context, m *session.Machine, guard *tools.Guard, set 
 	case ran && len(exited.Result.Stdout)+len(exited.Result.Stderr) == 0 && !exited.Result.TimedOut:
 		return fmt.Sprintf("`nvcc --version` prints nothing and exits with %d", exited.Result.Code)
 	case err != nil:
-		return strings.TrimRight(err.Error(), ": \n")
+		return strings.TrimPrefix(strings.TrimRight(err.Error(), ": \n"), c.Path+": ")
 	case !strings.Contains(string(res.Stdout), "release"):
 		return "`nvcc --version` names no release"
 	}
