@@ -221,6 +221,13 @@ func (g *group) fixNothing(f *Finding) {
 			}
 		}
 	}
+	for _, d := range g.pkg.Dependencies { // one of the user's with the same feature
+		if to := g.Project.Declaring(g.pkg, d); len(engines) == 0 && why == unknown && to != nil && g.Project.Local(to.Dir) == to &&
+			d.Kind == manifest.Normal && to.Declares(g.asked[0]) {
+			why = d.Package + " has a feature of this name"
+			engines[d.Key] = []edge{{g.pkg, g.asked[0], d.Key + "/" + g.asked[0], 0}}
+		}
+	}
 	if f.Message += ": " + why; why != unknown {
 		f.Fix = ""
 	}

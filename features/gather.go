@@ -22,6 +22,8 @@ type Input struct {
 	Lint    bool              // nobody asked for this build: a feature that only counts together with another one does not stop it
 	Named   []string          // packages that compile kernels although nothing shows it, as gpubuild.toml says
 	Sources *Sources          // shared by several questions about one workspace; nil: read for this one
+	// Once answers a question about a directory that never changes, from what it answered before if it can; nil: it is asked each time
+	Once func(dir string, ask func() bool) bool
 }
 
 // Sources reads the packages of a workspace, each text once.

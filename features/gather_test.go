@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 )
 
 // counted counts what is asked of a machine's files.
@@ -115,6 +116,24 @@ func TestGeneralHelper(t *testing.T) {
 		p = p.With(m)
 		if does := NewSources(h, p).scriptDoes(p.Members[0]); does.compiles() != want {
 			t.Errorf("%s: %+v", text, does)
+		}
+	}
+}
+
+// TestRunsNvccOnce: what a registry's package runs is asked once for all; a package elsewhere may change.
+func TestRunsNvccOnce(t *testing.T) {
+	for dir, want := range map[string]int{registryRoot + "x-1.0.0": 1, "/w/vendor/x": 0} {
+		h := hosttest.Memory(map[string]string{
+			"/w/Cargo.toml": pkg("app", ""), dir + "/build.rs": `fn main() { run("make") }`, dir + "/Makefile": "a:\n\tnvcc a.cu\n",
+		})
+		p, err := manifest.Load(h, "/w/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		once := func(_ string, ask func() bool) bool { kept++; return ask() }
+		if !NewSources(h, p).runsNvcc(source.Script{Source: dir + "/build.rs"}, dir, once) || kept != want {
+			t.Errorf("%s: nvcc is not seen, or %d answers are kept, want %d", dir, kept, want)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 	// Whatever a package is called and wherever it comes from, a script that runs nvcc makes it a GPU package; one of another's that only
 	// mentions CUDA does not.
 	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda") ||
-		src.runsNvcc(from, n.Dir) || source.NamesLibDir(src.Text(from.Source))
+		src.runsNvcc(from, n.Dir, f.Input.Once) || source.NamesLibDir(src.Text(from.Source))
 	for _, h := range from.Helpers {
 		if hc := catalog.Default().Crate(h); hc != nil && hc.Role == catalog.Helper && hc.Needs(nvcc) {
 			s.take(hc, "its build script uses "+h)
@@ -139,10 +139,15 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 
 func runsNvcc(text string) bool { return source.NamesNvcc(text) || source.CompilesByCC(text) }
 
-// runsNvcc says whether a build script of somebody else's runs nvcc, itself or by what it runs.
-func (s *Sources) runsNvcc(from source.Script, dir string) bool {
+// runsNvcc says whether a build script of somebody else's runs nvcc, itself or by what it runs. That can be hundreds of files, which never
+// change in cargo's own home.
+func (s *Sources) runsNvcc(from source.Script, dir string, once func(string, func() bool) bool) bool {
 	text := s.Text(from.Source)
-	return runsNvcc(text) || source.LeadsOn(text) && runsNvcc(s.TextOf(source.Script{Source: from.Source}, dir).All)
+	runs := func() bool { return runsNvcc(s.TextOf(source.Script{Source: from.Source}, dir).All) }
+	if once == nil || !source.Unchanging(s.host, dir) {
+		once = func(_ string, f func() bool) bool { return f() }
+	}
+	return runsNvcc(text) || source.LeadsOn(text) && once(dir, runs)
 }
 
 // readScripts reads what the build scripts of nodes need, by the graph or, without one, by the manifest.

@@ -328,8 +328,9 @@ func Unchanging(h buildenv.Host, path string) bool {
 
 // ownPath lists the directories on PATH that are neither the system's, nor a compiler's, which is an input of its own.
 func (r *Reader) ownPath() []string {
+	compilers := []string{"nvcc", "rustc", "cargo", "cl"}
 	return slices.DeleteFunc(r.h.SplitList(r.h.Env.Get("PATH")), func(dir string) bool {
-		return !r.h.IsAbs(dir) || Unchanging(r.h, dir) || slices.ContainsFunc([]string{"nvcc", "rustc", "cargo", "cl"}, func(name string) bool {
+		return !r.h.IsAbs(dir) || Unchanging(r.h, dir) || slices.ContainsFunc(compilers, func(name string) bool {
 			_, is := r.list(dir)[r.h.Exe(name)]
 			return is
 		})
