@@ -180,7 +180,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 			}
 		}
 	}
-	if len(k.groups) > 0 { // what may mean anything is nothing beside a name that says it
+	if len(k.groups) > 0 { // a name that may mean anything says nothing next to one that is certain
 		k.asked = slices.DeleteFunc(k.asked, func(f string) bool { return slices.Contains(k.loose, f) })
 		k.loose = nil
 	}

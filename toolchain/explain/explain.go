@@ -67,7 +67,8 @@ type Rule struct {
 	owners []*Owner
 }
 
-// Owner is a package or an interface, and how to get it, by the names of its headers, functions and so on: the kinds that a rule's of names.
+// Owner is a package or an interface, and how to get it, by the names of its headers, functions and so on: the kinds that a rule's of
+// names.
 type Owner struct {
 	Is    string                    `toml:"is"`
 	Get   string                    `toml:"get"`

@@ -292,7 +292,8 @@ func (r *Rule) owned(groups [][]byte) map[string]string {
 	for i, group := range r.Confirm.SubexpNames() {
 		for _, o := range r.owners {
 			if name := o.Names[r.Of]; name != nil && strings.HasPrefix(group, "thing") && len(groups[i]) > 0 && name.Match(groups[i]) {
-				return map[string]string{"thing": words(groups[i]), "is": o.Is, "get": strings.ReplaceAll(o.Get, "{thing}", words(groups[i]))}
+				thing := words(groups[i])
+				return map[string]string{"thing": thing, "is": o.Is, "get": strings.ReplaceAll(o.Get, "{thing}", thing)}
 			}
 		}
 	}

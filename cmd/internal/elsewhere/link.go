@@ -290,8 +290,8 @@ func (l *link) leave() {
 
 // changed is what came back in another form.
 func changed(place string) *Error {
-	return &Error{IDIncomplete, place + ": what came back was changed on the way: the command must pass on bytes as they are (no terminal, " +
-		"no --label)", "leave such flags out of its command"}
+	return &Error{IDIncomplete, place + ": what came back was changed on the way: the command must pass on bytes as they are " +
+		"(no terminal, no --label)", "leave such flags out of its command"}
 }
 
 // errEnded is the end of the other side's output before a result.
@@ -342,8 +342,8 @@ func (l *link) lost(res buildenv.Result) *Error {
 		return &Error{IDIncomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", l.place.Name, ended),
 			l.place.Prefix + "retry-lost 1 runs such programs again"}
 	case l.step != "":
-		fix := "see whether there is room for files, whether programs may be run from its cache directory, and whether its glibc is older " +
-			"than this gpubuild: one that is built with CGO_ENABLED=0 needs none"
+		fix := "see whether there is room for files, whether programs may be run from its cache directory, and whether its glibc is " +
+			"older than this gpubuild: one that is built with CGO_ENABLED=0 needs none"
 		return &Error{IDRefused, fmt.Sprintf("%s did not start gpubuild (%s)", l.place.Name, ended), fix}
 	}
 	id, what := IDRefused, "started nothing"
