@@ -91,6 +91,9 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	}
 	if o.Results.JSON == nil {
 		lines := report.ReachLines(j.Answer, a.Shell.Verbose)
+		if a.Shell.Verbose {
+			lines = append(lines, report.Ways(j.Answer)...)
+		}
 		if err := a.Shell.Print(strings.Join(append(lines, ""), "\n")); err != nil {
 			return err
 		}

@@ -81,6 +81,13 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 	if err != nil {
 		return Judged{}, err
 	}
+	if !f.options.DryRun {
+		release, err := f.lockManifests(ctx, s)
+		if err != nil {
+			return Judged{}, err
+		}
+		defer release()
+	}
 	for n := 0; n < maxFixes; n++ {
 		list, j, err := f.faults(ctx, line, s)
 		fault := f.next(s.Project, list)
@@ -150,6 +157,26 @@ func (f *Fixer) next(p *manifest.Project, list []features.Finding) *features.Fin
 		}
 	}
 	return nil
+}
+
+// lockManifests keeps a second gpubuild from fixing the same workspace, and removes what a killed one left next to the manifests.
+func (f *Fixer) lockManifests(ctx context.Context, s *session.Session) (release func(), err error) {
+	m := f.machine
+	dir := m.Host.Join(m.CacheDir, "locks")
+	if err := cache.Make(dir); err != nil {
+		return nil, err
+	}
+	free, err := cache.Lock(ctx, m.Host.Join(dir, "fix-"+cache.Name(m.Host.Real(s.Project.Root))), func(holder string) {
+		m.Shell.Status("Blocking", "waiting for another gpubuild that fixes these manifests (%s)", holder)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if err := free(); err != nil {
+			m.Shell.Warning("lock of the manifests: %v", err)
+		}
+	}, nil
 }
 
 // diffName is a manifest's path below the workspace root, with slashes, as patch and git apply take it there.

@@ -137,6 +137,9 @@ func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.J
 	for _, line := range report.ReachLines(answer, shell.Verbose) {
 		shell.Status("Resolving", "%s", line)
 	}
+	for _, way := range report.Ways(answer) {
+		shell.Detail("%s", way)
+	}
 	list := judged.Shown(shell.Verbose)
 	long := slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Brief != "" && !shell.Verbose }) // its hint names the command
 	if answer.Stops && !c.Options.AllowUnreached && !long && judged.Fixable() {

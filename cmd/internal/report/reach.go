@@ -54,8 +54,8 @@ func askedFeatures(a *features.Reach, typed []string) []string {
 }
 
 // ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. A library whose line is
-// that of its own package's program is left out. In detail it also says what cargo was asked, and how each crate was turned on.
-func ReachLines(a *features.Reach, detail bool) []string {
+// that of its own package's program is left out.
+func ReachLines(a *features.Reach, source bool) []string {
 	lines, seen := []string{}, map[string]bool{}
 	for _, program := range []bool{true, false} {
 		for _, r := range a.Roots {
@@ -63,7 +63,7 @@ func ReachLines(a *features.Reach, detail bool) []string {
 				continue
 			}
 			says := reachLine(r)
-			if detail {
+			if source {
 				says += " (" + a.Via + ")"
 			}
 			if key := r.Package + r.For + says; !seen[key] {
@@ -79,14 +79,18 @@ func ReachLines(a *features.Reach, detail bool) []string {
 			}
 		}
 	}
+	return lines
+}
+
+// Ways says how the request turned each GPU crate on.
+func Ways(a *features.Reach) (lines []string) {
 	for _, r := range a.Roots {
 		for _, c := range r.Crates {
 			var steps []string
 			for _, s := range c.Steps {
 				steps = append(steps, s.Text)
 			}
-			if line := strings.Join(steps, " → "); detail && !seen[line] && c.Backend != "own" {
-				seen[line] = true
+			if line := strings.Join(steps, " → "); line != "" && !slices.Contains(lines, line) && c.Backend != "own" {
 				lines = append(lines, line)
 			}
 		}
