@@ -285,6 +285,10 @@ func TestShadowedHeaders(t *testing.T) {
 	if got := b.nvcc("-c", "k.cu", "-o", "x.o"); got != "miss" {
 		t.Errorf("the time: %s", got)
 	}
+	for _, text := range []string{"one", "two"} { // which is in no preprocessed text
+		b.write("warns.cu", "#warning "+text+"\n")
+		b.check("a warning of the preprocessor", "miss", "-c", "warns.cu")
+	}
 	b.write("k.cu", "int k;\n")
 	b.write("gcc/specs", "*cpp:\n+ -DSPECS\n\n")
 	usual := b.env

@@ -310,6 +310,7 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 	driver, rest, _ := strings.Cut(string(res.Stderr), "#include \"...\" search starts here:\n")
 	dirs, rest, _ := strings.Cut(rest, "End of search list.\n")
 	own, more, _ := strings.Cut(rest, "COMPILER_PATH=")
+	_, _ = p.sum.Write([]byte(own)) // a hit says what the preprocessor has to say of this text
 	for line := range strings.Lines(driver + more) {
 		line = strings.TrimRight(line, "\r\n")
 		if path, ok := strings.CutPrefix(line, "COLLECT_GCC="); ok {
