@@ -352,3 +352,36 @@ func TestCatalogSources(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherGPU: a bare gpu may mean any, and each crate's own feature for a backend comes first.
+func TestAnotherGPU(t *testing.T) {
+	for _, tt := range []struct{ feature, on, ask, fix string }{
+		{`gpu = ["ort/directml"]`, "gpu directml", "gpu", ""},
+		{"rocm = []", "rocm ", "rocm", `rocm = ["ort/rocm"]`},
+	} {
+		on, ort, _ := strings.Cut(tt.on, " ")
+		files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\n"+tt.feature+"\n[dependencies]\nort = \"2\"\n"),
+			registryRoot + "ort-2.0.0-rc.10/Cargo.toml": "[package]\nname = \"ort\"\nversion = \"2.0.0-rc.10\"\n[features]\ncuda = []\nrocm = []\nmigraphx = []\ndirectml = []\n"}
+		a := judgeLinked(t, linked(t, "app "+on, "ort 2.0.0-rc.10 "+ort), files, nil, ask(tt.ask))
+		if a.Stops != (tt.fix != "") || a.Stops && a.Findings[0].Fix != tt.fix {
+			t.Errorf("%s: stops %v: %+v", tt.feature, a.Stops, a.Findings)
+		}
+	}
+}
+
+// TestNamedPackage: a package of the user's that gpu-packages names is off while its cuda is.
+func TestNamedPackage(t *testing.T) {
+	files := map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"app\", \"x\"]\n",
+		"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = []\n[dependencies]\nx = { path = \"../x\" }\n"), "/w/x/Cargo.toml": pkg("x", "[features]\ncuda = []\n")}
+	h := hosttest.Memory(files)
+	p, err := manifest.Load(h, "/w/app/Cargo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, named := range [][]string{nil, {"x"}} {
+		a := judgeIn(h, Input{Project: p, Request: ask("cuda"), Alone: p.Selected, Named: named})
+		if !a.Stops || a.Findings[0].Fix != `cuda = ["x/cuda"]` {
+			t.Errorf("%q: %+v", named, a.Findings)
+		}
+	}
+}

@@ -39,7 +39,9 @@ func (g *group) fix(f *Finding, off []gpuCrate) {
 			add, end := g.chain(c, g.target(g.asked, c))
 			if edges = append(edges, add...); end != "" {
 				f.Lacks = slices.DeleteFunc(f.Lacks, func(l Lack) bool { return len(f.Lacks) > 1 && l.Crate == g.Nodes[c.node].Name })
-				f.Message += "; " + end
+				if !strings.Contains(f.Message, end) {
+					f.Message += "; " + end
+				}
 			}
 		}
 		if f := g.asked[0]; len(cudnnOf(g.asked)) == len(g.asked) && g.pkg != nil && g.pkg.Declares("cuda") && len(off) > 0 {
@@ -100,7 +102,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		if x > 0 {
 			candidates = p.FeatureNames()
 		}
-		leading := k.leading(way[x], wants, asked, candidates)
+		leading := k.leading(way[x], wants, c.backend, asked, candidates)
 		switch {
 		case x == 0 && leading != "":
 			return edges, ""
@@ -131,14 +133,19 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 
 // leading is the feature of a package, of some, that turns something wanted on: the asked one if that does, else the one that turns least
 // on besides.
-func (k *rootJudge) leading(node int, wants []graph.Feature, asked string, candidates []string) string {
+func (k *rootJudge) leading(node int, wants []graph.Feature, backend, asked string, candidates []string) string {
 	best, least := "", 0
 	for _, f := range candidates {
 		c := k.Closure(k.r, graph.Feature{Node: node, Name: f})
+		stranger := func(on graph.Feature) bool { // another GPU's
+			known := k.Crate(on.Node)
+			return known != nil && known.Backends[on.Name] != "" && family(known.Backends[on.Name]) != backend
+		}
 		switch n := len(c.Features()); {
 		case f == "default" || !slices.ContainsFunc(wants, c.Has):
 		case f == asked:
 			return f
+		case slices.ContainsFunc(c.Features(), stranger):
 		case best == "" || n < least:
 			best, least = f, n
 		}
@@ -184,7 +191,9 @@ func (g *group) fixNothing(f *Finding) {
 	}
 	backend := g.backend
 	if backend == manifest.AnyGPU {
-		backend = g.usual()
+		if backend = g.usual(); len(g.possible(g.pkg).crates(backend)) == 0 {
+			backend = manifest.AnyGPU
+		}
 	}
 	possible := g.possible(g.pkg)
 	engines := map[string][]edge{} // by the first word of what the root depends on for it
@@ -215,7 +224,7 @@ func (g *group) fixNothing(f *Finding) {
 			why = fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", weak, e.pkg.Name, to.Dep)
 			for _, other := range e.pkg.FeatureNames() { // the one that is meant to come with it
 				strong := func(o manifest.Edge) bool { return o.Dep == to.Dep && !o.Weak }
-				if e.depth == 0 && slices.ContainsFunc(e.pkg.Edges(other), strong) {
+				if e.depth == 0 && !e.pkg.Implicit(other) && slices.ContainsFunc(e.pkg.Edges(other), strong) {
 					f.Fix, f.Ask = "", []string{other}
 				}
 			}

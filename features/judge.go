@@ -24,7 +24,6 @@ func Judge(f *Facts) *Reach {
 		for i := range j.Roots {
 			j.root(&j.Roots[i])
 		}
-		j.settle()
 	}
 	if f.Input.Alone == nil {
 		j.needs()
@@ -43,11 +42,8 @@ func Judge(f *Facts) *Reach {
 
 type judge struct {
 	*Facts
-	ask  manifest.Asked
-	out  *Reach
-	idle []idleRoot
-
-	undecided bool // a root has a feature that turns something on of which nothing is known
+	ask manifest.Asked
+	out *Reach
 
 	ways map[*manifest.Package]*rootJudge
 }
@@ -62,12 +58,6 @@ func newJudge(f *Facts) *judge {
 // known reports whether a word is the name of a package of the build.
 func (j *judge) known(word string) bool {
 	return slices.ContainsFunc(j.Nodes, func(n graph.Node) bool { return n.Name == word })
-}
-
-// idleRoot is a root whose GPU feature enables nothing and that links no GPU crate: a fault unless another root has what was asked for.
-type idleRoot struct {
-	finding  Finding
-	platform string
 }
 
 func (j *judge) find(f Finding) { j.out.Findings = append(j.out.Findings, f) }
@@ -159,24 +149,6 @@ func (j *judge) state(i int, asked []string, root bool) (st CrateState, listed b
 		st.Backend, st.On = strings.Join(on, ","), true
 	}
 	return st, c.Role != catalog.Helper && (c.Role != catalog.FalseFriend || slices.Contains(n.Features, "cuda"))
-}
-
-// settle turns roots whose feature enables nothing into faults when no root of the build has what was asked for, into notes otherwise.
-func (j *judge) settle() {
-	reached := map[string]bool{} // by target: what one is built for does not help another
-	for i, r := range j.out.Roots {
-		at := j.Nodes[j.Roots[i].Node].Platform
-		reached[at] = reached[at] || r.Reached
-		reached[""] = reached[""] || r.Reached // a procedural macro serves all
-	}
-	for _, idle := range j.idle {
-		f := idle.finding
-		if j.undecided || reached[idle.platform] {
-			f.become(IDUndecided)
-			f.Edits, f.Fix, f.Ask = nil, "", nil
-		}
-		j.find(f)
-	}
 }
 
 func (f *Facts) name(i int) string {

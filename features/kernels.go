@@ -24,6 +24,9 @@ func (s *Sources) withOwn(v *graph.View, in Input) *catalog.Catalog {
 			return
 		}
 		with := s.kernelFeatures(p, in.Request.GPUFeatures)
+		if named && local && len(with.cuda) == 0 && p.Declares("cuda") {
+			with.cuda = []string{"cuda"}
+		}
 		gate := slices.AppendSeq(slices.Clone(with.cuda), maps.Keys(with.others))
 		if !named && len(gate) > 0 && !local && !catalog.Overlap(gate, on) { // what others leave off is not missed
 			return
@@ -121,9 +124,10 @@ func (d scriptDoes) compiles() bool { return d.nvcc || d.hipcc }
 func (s *Sources) scriptDoes(p *manifest.Package) scriptDoes {
 	does, read := s.does[p]
 	if !read && p != nil && p.BuildScript != "" {
-		text := s.TextOf(s.scriptFile(p, p.FeatureNames()), p.Dir).All
+		from := s.scriptFile(p, p.FeatureNames())
+		text := s.TextOf(from, p.Dir).All
 		_, helper := s.helper(p)
-		does = scriptDoes{helper || runsNvcc(text), source.NamesHipcc(text), source.LinksCUDA(text)}
+		does = scriptDoes{helper || runsNvcc(text) || slices.Contains(from.Helpers, "cmake") && source.CMakeCUDA(text), source.NamesHipcc(text), source.LinksCUDA(text)}
 	}
 	s.does[p] = does
 	return does

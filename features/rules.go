@@ -271,6 +271,13 @@ func (k *rootJudge) crates(backend string) (out []gpuCrate) {
 				found = c
 			}
 		}
+		if known := k.Crate(i); backend == manifest.AnyGPU && known != nil && found.backend != "" && !found.on { // DirectML, SYCL, OpenCL
+			for _, f := range k.Nodes[i].Features {
+				if b := known.Backends[f]; b != "" {
+					found = gpuCrate{node: i, backend: b, gate: []string{f}, on: true}
+				}
+			}
+		}
 		if found.backend != "" {
 			out = append(out, found)
 		}
@@ -313,7 +320,8 @@ func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 		}
 	}
 	slices.SortFunc(gate, func(a, b string) int {
-		return strings.Compare(strings.TrimPrefix(a, "wgpu"), strings.TrimPrefix(b, "wgpu"))
+		key := func(f string) string { return strings.TrimPrefix(strings.TrimPrefix(f, backend), "wgpu") } // of its own name first
+		return strings.Compare(key(a), key(b))
 	})
 	return gate, false
 }
@@ -571,11 +579,12 @@ func (g *group) testsOnly() string {
 	}
 	tested := false
 	for _, f := range g.asked {
-		if program := g.pkg.Required(f); program != "" {
+		program, tests := g.pkg.Required(f)
+		if program != "" {
 			return verb(g.asked, "is", "are") + " for the program " + program
 		}
 		t := g.tests[testedFeature{g.pkg, f}]
-		tested = tested || len(t.Tests) > 0 && len(t.Code) == 0 && t.Script == ""
+		tested = tested || (tests || len(t.Tests) > 0) && len(t.Code) == 0 && t.Script == ""
 	}
 	if tested && g.turnsOn() == "" {
 		return only
@@ -585,7 +594,6 @@ func (g *group) testsOnly() string {
 
 // note is about features of which the graph alone does not say whether they are right.
 func (g *group) note(says string) {
-	g.undecided = true
 	g.find(g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, says))
 }
 
@@ -606,7 +614,7 @@ func (g *group) nothing() {
 	if g.backend == manifest.Metal && g.usual() != manifest.Metal {
 		f.become(IDUndecided)
 	}
-	g.judge.idle = append(g.judge.idle, idleRoot{finding: f, platform: g.Nodes[g.r.Node].Platform})
+	g.find(f)
 }
 
 // turnsOn names what features do turn on where no GPU crate of their backend is linked: code of packages, other packages, a GPU crate of

@@ -120,8 +120,8 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 			s.add(why, cudaLibs)
 		}
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
-	case slices.Contains(from.Helpers, "cmake") && strings.Contains(text, "cmake") &&
-		(slices.Contains(n.Features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
+	case slices.Contains(from.Helpers, "cmake") &&
+		(slices.Contains(n.Features, "cuda") && strings.Contains(text, "cmake") || source.CMakeCUDA(text)):
 		s.add("its build script runs CMake with CUDA", cmake, nvcc, cudaLibs)
 		s.ptx = true
 		s.reads(cmakeReads()...)

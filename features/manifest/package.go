@@ -84,14 +84,18 @@ func (p *Package) DependencyLine(d Dependency) int {
 	return 0
 }
 
-// Required is a program of the package that is built only with a feature; empty when there is none.
-func (p *Package) Required(feature string) string {
+// Required is a program of the package that is built only with a feature; empty when there is none. tests: a test, bench or example is.
+func (p *Package) Required(feature string) (program string, tests bool) {
 	for _, t := range p.Targets {
-		if slices.Contains(t.Needs, feature) && !slices.Contains([]string{"test", "bench", "example"}, strings.Join(t.Kind, "")) {
-			return t.Name
+		switch test := slices.Contains([]string{"test", "bench", "example"}, strings.Join(t.Kind, "")); {
+		case !slices.Contains(t.Needs, feature):
+		case test:
+			tests = true
+		default:
+			program = t.Name
 		}
 	}
-	return ""
+	return program, tests
 }
 
 // Union joins lists of features, each once, in their order.

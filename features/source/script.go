@@ -344,6 +344,18 @@ func NamesNvcc(text string) bool {
 	return strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC")
 }
 
+var cmakeOption = lazyregexp.New(`(?i)"(?:-D)?\w*CUDA\w*(?:"\s*,\s*"|=)(\w*)`)
+
+// CMakeCUDA says whether a script that runs CMake turns CUDA on there: it names CUDA, and not only to turn it off.
+func CMakeCUDA(text string) bool {
+	options := cmakeOption.FindAllStringSubmatch(text, -1)
+	off := func(m []string) bool {
+		return slices.Contains([]string{"OFF", "0", "NO", "FALSE"}, strings.ToUpper(m[1]))
+	}
+	return strings.Contains(text, "cmake") && strings.Contains(strings.ToLower(text), "cuda") &&
+		(len(options) == 0 || slices.ContainsFunc(options, func(m []string) bool { return !off(m) }))
+}
+
 // NamesHipcc says the same of ROCm's compiler.
 func NamesHipcc(text string) bool {
 	return strings.Contains(text, "hipcc") || strings.Contains(text, "HIPCC")
