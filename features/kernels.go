@@ -127,7 +127,8 @@ func (s *Sources) scriptDoes(p *manifest.Package) scriptDoes {
 		from := s.scriptFile(p, p.FeatureNames())
 		text := s.TextOf(from, p.Dir).All
 		_, helper := s.helper(p)
-		does = scriptDoes{helper || runsNvcc(text) || slices.Contains(from.Helpers, "cmake") && source.CMakeCUDA(text), source.NamesHipcc(text), source.LinksCUDA(text)}
+		byCMake := slices.Contains(from.Helpers, "cmake") && source.CMakeCUDA(text)
+		does = scriptDoes{helper || byCMake || runsNvcc(text), source.NamesHipcc(text), source.LinksCUDA(text)}
 	}
 	s.does[p] = does
 	return does
