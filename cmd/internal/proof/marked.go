@@ -95,7 +95,7 @@ func (r Request) asksForMatch() bool {
 func (r Request) Requires() bool {
 	s, o := r.Session, r.Options
 	configured := s.Line.Verb == "run" && r.table() != nil || Marks(s) != nil && !asksForWords(s.Line.Trailing) &&
-		(r.Targets == nil || len(r.missedMarks(r.tested(nil, nil))) > 0) // what cargo does not test by choice needs no proof
+		(r.Targets == nil || len(r.missedMarks(r.tested(nil, nil, false))) > 0) // what cargo does not test by choice needs no proof
 	return o.Required || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
 }
 
@@ -111,6 +111,7 @@ type tested struct {
 	pkg       string
 	marked    bool
 	processes int
+	lost      int  // of a run that failed: those that failed or were lost
 	listed    bool // it was started to say which tests it has
 	kind      verify.Kind
 	why       string
@@ -125,8 +126,8 @@ type launched struct {
 }
 
 // tested joins what was built with what was started: nextest starts a process
-// for each test, and a doctest is a program that cargo does not name.
-func (r Request) tested(proofs []Proof, listed []string) []tested {
+// for each test, and a doctest is a program that cargo does not name. failed: the run was no success.
+func (r Request) tested(proofs []Proof, listed []string, failed bool) []tested {
 	h := r.Session.Machine.Host
 	names := map[string]int{}
 	for _, p := range r.Programs {
@@ -146,7 +147,7 @@ func (r Request) tested(proofs []Proof, listed []string) []tested {
 		if len(mine) == 0 && (p.Kind != "test" && p.Kind != "bench" || r.Session.Line.Verb == "run") {
 			continue // a program that was built for its tests to call
 		}
-		row := join(mine)
+		row := join(mine, failed)
 		row.name, row.pkg, row.marked = p.Name, p.Package, Marked(r.Session, p)
 		row.listed = slices.ContainsFunc(listed, func(path string) bool { return h.SamePath(path, p.Path) })
 		if names[p.Name] > 1 {
@@ -165,7 +166,7 @@ func (r Request) tested(proofs []Proof, listed []string) []tested {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(others)) {
-		row := join(others[name])
+		row := join(others[name], failed)
 		row.name = name
 		rows = append(rows, row)
 	}
@@ -186,9 +187,9 @@ func saidOf(proofs []Proof) map[string]int {
 	return out
 }
 
-// join makes one row of a program's processes. The program is proven when one of them is; that it ran on the CPU is said only of one of
-// which all did.
-func join(proofs []Proof) tested {
+// join makes one row of a program's processes. The program is proven when one of them is, unless the run failed, and another one of them
+// with it or was lost (a test that a second try made good is no failure); that it ran on the CPU is said only of one of which all did.
+func join(proofs []Proof, failed bool) tested {
 	out := tested{processes: len(proofs)}
 	best := len(rank)
 	launches := map[string]uint64{}
@@ -217,6 +218,14 @@ func join(proofs []Proof) tested {
 		out.kernels = append(out.kernels, launched{name, launches[name]})
 	}
 	out.device = strings.Join(devices, ", ")
+	for _, p := range proofs {
+		if failed && (p.Finding != "" || p.failed()) {
+			out.lost++
+		}
+	}
+	if out.lost > 0 && out.kind == verify.Proved {
+		out.kind, out.why = verify.Unproved, fmt.Sprintf("%d of its %d processes failed or were lost", out.lost, len(proofs))
+	}
 	return out
 }
 
@@ -335,6 +344,8 @@ func printTested(m *session.Machine, rows []tested) {
 		switch {
 		case r.processes == 0:
 			verdict = "not run"
+		case r.processes > 1 && r.lost > 0:
+			verdict += fmt.Sprintf(" (%d processes, %d failed or lost)", r.processes, r.lost)
 		case r.processes > 1:
 			verdict += fmt.Sprintf(" (%d processes)", r.processes)
 		}

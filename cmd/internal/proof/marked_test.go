@@ -56,7 +56,7 @@ func TestRowsOfSeveralMembers(t *testing.T) {
 		r.Programs = append(r.Programs, p)
 	}
 	var names []string
-	for _, row := range r.tested(nil, nil) {
+	for _, row := range r.tested(nil, nil, false) {
 		names = append(names, row.name)
 	}
 	if got := strings.Join(names, " "); got != "a:multiply b:multiply lib:a bin:a alone" {
@@ -125,14 +125,23 @@ func TestProcessesOfOneProgramAreJoined(t *testing.T) {
 		{nil, verify.Unproved},
 	}
 	for _, tt := range tests {
-		got := join(tt.proofs)
+		got := join(tt.proofs, false)
 		if got.kind != tt.want || got.processes != len(tt.proofs) {
 			t.Errorf("got %s of %d, want %s of %d", got.kind, got.processes, tt.want, len(tt.proofs))
 		}
 	}
-	got := join(of(verify.Proved, verify.Proved))
+	got := join(of(verify.Proved, verify.Proved), true)
 	if got.device != "H200 (GPU-1)" || !slices.Equal(got.kernels, []launched{{"matmul", 4}, {"fill", 2}}) {
 		t.Errorf("got %+v", got)
+	}
+	bad := of(verify.Proved, verify.Proved)
+	bad[1].Evidence.Exit.Code = 101
+	lost := of(verify.Proved, verify.Unproved)
+	lost[1].Finding = "elsewhere.incomplete"
+	for _, list := range [][]Proof{bad, lost} {
+		if now, again := join(list, true), join(list, false); now.kind != verify.Unproved || again.kind != verify.Proved {
+			t.Errorf("where the run failed %s, else %s", now.kind, again.kind)
+		}
 	}
 }
 

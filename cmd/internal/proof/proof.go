@@ -57,6 +57,12 @@ type Proof struct {
 	NoReceipt string `json:"no_receipt,omitempty"`
 }
 
+// failed reports whether the program itself ended badly.
+func (p Proof) failed() bool {
+	end := p.Evidence.Exit
+	return end.Code != 0 || end.Signal != "" || end.TimedOut
+}
+
 // orNoReceipt is how a run ends: as the verdict has it, or where that is well by the receipt that is missing.
 func (p Proof) orNoReceipt(m *session.Machine, end error) error {
 	switch {

@@ -186,7 +186,8 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		m.Shell.Loud("Not proven:", "no program was started by cargo under our runner")
 	}
 	marked := Marks(r.Session) != nil && !o.ExpectCPU
-	rows := r.tested(proofs, listed)
+	lost := slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" })
+	rows := r.tested(proofs, listed, lost || ran != nil && !r.ExpectedEnd(ran))
 	said := saidOf(proofs)
 	for i, p := range proofs {
 		// Of many test programs those that are no matter of the GPU have their
@@ -205,7 +206,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	for _, missed := range result.Missed {
 		m.Shell.Loud("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
-	if slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" }) {
+	if lost && (ran == nil || !slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding == "" && p.failed() })) {
 		return result, excused, exit.Code(exit.Unproved)
 	}
 	exited, failed := ran.(*buildenv.ExitError)

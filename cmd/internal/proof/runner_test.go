@@ -135,7 +135,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	for name := range programs {
 		r.Programs = append(r.Programs, cargorun.Program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
 	}
-	for _, row := range r.tested(proofs, nil) {
+	for _, row := range r.tested(proofs, nil, false) {
 		// Others open the driver meanwhile: that this one did not cannot always be told, and is then not said.
 		unsure := row.name == "cpu" && row.kind == verify.Unproved && strings.Contains(row.why, "the driver was opened while it ran")
 		if row.processes != each || row.kind != programs[row.name] && !unsure {
@@ -198,7 +198,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			s := &session.Session{Machine: &session.Machine{Host: h}, Line: cargo.Line{Verb: "test"}}
 			s.Config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
 			r := Request{Session: s, Programs: []cargorun.Program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
-			rows := r.tested(nil, listed)
+			rows := r.tested(nil, listed, false)
 			if missed := r.missedMarks(rows); len(missed) != 1 || !strings.Contains(missed[0], "none of its tests was run") {
 				t.Errorf("%q", missed)
 			}

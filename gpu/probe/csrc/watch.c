@@ -80,6 +80,7 @@ int main(int argc, char **argv) {
     if (pid == 0) {
         sigaction(SIGCHLD, &inherited, NULL);
         sigprocmask(SIG_SETMASK, &old, NULL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  /* who kills gpubuild, and us with it, leaves no program on the GPU */
         execv(argv[3], argv + 3);
         e = errno;
         if (write(failed[1], &e, sizeof e) < 0) _exit(126);
