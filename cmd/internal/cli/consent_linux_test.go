@@ -23,9 +23,6 @@ type planted struct {
 
 const refused = exit.Config
 
-// userPATH is PATH before cargoItself: with rustup's proxies where the user has them.
-var userPATH = os.Getenv("PATH")
-
 // plantings are the ways in which files of a repository lead gpubuild to a program. The toolkit and the compilers of the user are there, too.
 func plantings() []planted {
 	list := []planted{
