@@ -66,9 +66,6 @@ func (r tidy) Run() int {
 	return r.tests.Run()
 }
 
-// userPATH is PATH before cargoItself: with rustup's proxies where the user has them.
-var userPATH = os.Getenv("PATH")
-
 // cargoItself puts cargo and rustc before rustup's proxies of them, which are half of the time of a short cargo and of rustc -vV. With
 // GPUBUILD_TEST=random=N, as in .ci/long, the tests start the proxies, as most users do; .ci/run builds README's sample and candle with
 // them.

@@ -92,6 +92,9 @@ gb = "build --features cuda -p other"
 
 var rustcLine = regexp.MustCompile("(?m)^ +Running `.*--crate-name candle_core .*`$")
 
+// userPATH is PATH before cargoItself: with rustup's proxies where the user has them.
+var userPATH = os.Getenv("PATH")
+
 // TestReachIsWhatRustcGot holds the features that `gpubuild features` says of candle-core against the --cfg that rustc really receives in a
 // build with the same words.
 func TestReachIsWhatRustcGot(t *testing.T) {
