@@ -647,7 +647,7 @@ func (g *group) turnsOn() string {
 		_, edges := g.pkg.Closure(g.asked)
 		for _, e := range edges {
 			for _, d := range g.pkg.Dependencies {
-				if d.Key == e.Dep && g.runsHere(d, e.Feature) {
+				if d.Key == e.Dep && !e.Weak && g.runsHere(d, e.Feature) {
 					what = manifest.Union(what, []string{d.Package + ", which runs while this is built"})
 				}
 			}
@@ -656,12 +656,16 @@ func (g *group) turnsOn() string {
 	return few(what)
 }
 
-// runsHere reports whether a feature of a dependency is on in a part of the build that is linked into nothing: what a build script or a
-// procedural macro uses, or is.
+// runsHere reports whether a feature of a dependency is on in what runs while the root is built, and is linked into nothing: a
+// build-dependency, or a procedural macro.
 func (k *rootJudge) runsHere(d manifest.Dependency, feature string) bool {
-	return d.Kind == manifest.Build || !k.ahead && k.Graph != nil && slices.ContainsFunc(k.Nodes, func(n graph.Node) bool {
-		return n.Name == d.Package && d.Kind == manifest.Normal && (feature == "" || slices.Contains(n.Features, feature))
-	}) && k.DepNode(k.r.Node, d, k.r.Set) < 0
+	if d.Kind != manifest.Normal || k.ahead || k.Graph == nil {
+		return d.Kind == manifest.Build
+	}
+	return slices.ContainsFunc(k.Graph.Units, func(u graph.Unit) bool {
+		return slices.Contains(u.Target.Kind, "proc-macro") && manifest.ParsePkgID(u.PkgID).Name == d.Package &&
+			(feature == "" || slices.Contains(u.Features, feature))
+	})
 }
 
 // devOnly is a dev-dependency to which features of the root lead, and to nothing else; empty where there is none.

@@ -451,7 +451,7 @@ func (t scriptText) Variables() []string {
 }
 
 // comment is one between /* and */; a `/*` in a pattern of files begins none.
-var comment = lazyregexp.New(`(?s)(?:^|[\s;{}(,])/\*.*?\*/`)
+var comment = lazyregexp.New(`(?s)(^|[\s;{}(,])/\*.*?\*/`)
 
 // Text is a file's, without its comments; empty where it cannot be read.
 func (r *Reader) Text(path string) string {
@@ -466,7 +466,7 @@ func (r *Reader) read(path string) (string, bool) {
 		if data, err := r.h.ReadFile(path, Limit); err == nil {
 			read := withoutLines("//", string(data))
 			if r.h.Ext(path) == ".rs" && strings.Contains(read, "/*") {
-				read = comment.ReplaceAllString(read, " ")
+				read = comment.ReplaceAllString(read, "$1 ")
 			}
 			text = &read
 		}

@@ -28,6 +28,7 @@ func TestScriptText(t *testing.T) {
 		{"a module that Python runs", map[string]string{"build.rs": "fn main() { Command::new(\"python3\").args([\"-m\", \"t.gen\"]); }", "t/gen.py": "run('nvcc')"}, "nvcc in gen.py"},
 		{"an included file", map[string]string{"build.rs": "include!(\"b/main.in\");", "b/main.in": "fn main() { run(\"nvcc\") }"}, "nvcc in main.in"},
 		{"a comment in the text", map[string]string{"build.rs": "/* once: nvcc,\n cc.cuda(true) */ fn main() { glob(\"k/*.c\"); }"}, ""},
+		{"a module behind a comment", map[string]string{"build.rs": "use a::b;\n/* the kernels */ mod cuda;", "cuda.rs": "nvcc"}, "nvcc in cuda.rs"},
 		{"a file that is no module", map[string]string{"build.rs": "fn main() {}", "cuda.rs": "nvcc"}, ""},
 		{"a helper that runs nvcc", map[string]string{"build.rs": "fn main() { helper::kernels() }"}, "nvcc in lib.rs"},
 		{"a helper for something else", map[string]string{"build.rs": "fn main() { helper::stamp() }"}, ""},

@@ -136,6 +136,11 @@ func TestProcessesOfOneProgramAreJoined(t *testing.T) {
 	}
 	bad := of(verify.Proved, verify.Proved)
 	bad[1].Evidence.Exit.Code = 101
+	stopped := of(verify.Proved, verify.Proved)
+	stopped[1].Evidence.Exit = verify.Exit{Code: 143, Signal: "SIGTERM", Stopped: true}
+	if got := join(stopped, true); got.kind != verify.Proved {
+		t.Errorf("one that gpubuild stopped made it %s", got.kind)
+	}
 	lost := of(verify.Proved, verify.Unproved)
 	lost[1].Finding = "elsewhere.incomplete"
 	for _, list := range [][]Proof{bad, lost} {

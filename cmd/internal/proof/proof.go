@@ -57,10 +57,10 @@ type Proof struct {
 	NoReceipt string `json:"no_receipt,omitempty"`
 }
 
-// failed reports whether the program itself ended badly.
+// failed reports whether the program itself ended badly; one that gpubuild stopped did not.
 func (p Proof) failed() bool {
 	end := p.Evidence.Exit
-	return end.Code != 0 || end.Signal != "" || end.TimedOut
+	return !end.Stopped && (end.Code != 0 || end.Signal != "" || end.TimedOut)
 }
 
 // orNoReceipt is how a run ends: as the verdict has it, or where that is well by the receipt that is missing.
