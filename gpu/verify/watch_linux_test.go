@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
@@ -87,4 +88,41 @@ func TestProgramSignalsItsGroup(t *testing.T) {
 	if err != nil || !strings.HasSuffix(string(out), "\nended with 0\n") || strings.Contains(string(out), "shot") {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// Who kills the watcher leaves no program on the GPU.
+func TestProgramEndsWithItsWatcher(t *testing.T) {
+	l := newLab(t)
+	c := exec.Command(l.probe.Watch, filepath.Join(t.TempDir(), "record"), "", need.Program(t, "sh", "sh"), "-c", "echo $$; exec sleep 600")
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 16)
+	n, err := out.Read(buffer)
+	pid, bad := strconv.Atoi(strings.TrimSpace(string(buffer[:n])))
+	if err != nil || bad != nil {
+		t.Fatal(err, bad)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	// the program holds the pipe's other end until it ends
+	ended := make(chan struct{})
+	go func() {
+		for err == nil {
+			_, err = out.Read(buffer)
+		}
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the program runs on")
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	c.Wait() // killed: its error is that
 }

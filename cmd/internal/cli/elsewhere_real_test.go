@@ -380,6 +380,19 @@ func TestInterruptedInALaterProgram(t *testing.T) {
 	}
 }
 
+// TestProveInterrupted: the files that were asked for say that nothing is proven.
+func TestProveInterrupted(t *testing.T) {
+	dir, command := elsewhere(t, "[on.box]\ncommand = \"sh -c 'exec \\\"$@\\\"' sh\"\n")
+	code, text := onceStarted(t, command(nil, "prove", "/bin/sh", "--on", "box", "--json=known.json", "--receipt", "receipt.json", "--", "-c",
+		"echo started; exec sleep 600"), nil)
+	answer, err := os.ReadFile(filepath.Join(dir, "known.json"))
+	sealed, missing := os.ReadFile(filepath.Join(dir, "receipt.json"))
+	if code != 130 || err != nil || missing != nil || !strings.Contains(string(answer), `"message": "interrupted"`) ||
+		!strings.Contains(string(sealed), `"kind": "unproved"`) {
+		t.Errorf("it ended with %d: %v %v\n%.900s\n%.900s\n%s", code, err, missing, answer, sealed, text)
+	}
+}
+
 // TestProveInAnOlderRoot: a real root of its own (chroot) whose C library is older than the program takes: nothing is started there, and both
 // versions are said. Its shell loads a newer one from another directory, as programs with a search path of their own do.
 func TestProveInAnOlderRoot(t *testing.T) {

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
@@ -79,6 +81,14 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 		out = a.Shell.Err // stdout belongs to the answer
 	}
 	r, err := proveProgram(ctx, a, o.Proof, o.TrustProject, l, out)
+	if errors.Is(err, context.Canceled) && r.Scan != nil { // interrupted: the files say so
+		sealed, gone := receipt.Seal(r.Proof.Program)
+		if gone != nil {
+			return err
+		}
+		none := receipt.Unproven(version.Number(), proof.Binary(a.Machine, sealed, r.Proof.Program), a.Host.Env)
+		r.Proof.Verdict, r.Proof.Evidence, r.Proof.Receipt, r.Outcome, err = none.Verdict, none.Evidence, &none, err, nil
+	}
 	if err != nil {
 		return err
 	}

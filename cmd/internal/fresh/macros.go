@@ -1,7 +1,6 @@
 package fresh
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,7 +19,8 @@ func (s *State) Macros() string {
 // macros are the units for which procedural macros ran nvcc. What it left looks like the OUT_DIR of a build script that the unit has not.
 func (s *State) macros() (list []features.ScriptUnit) {
 	ofScript := func(name string) bool { return !strings.HasSuffix(name, nvcc.MacroSuffix) }
-	made := slices.DeleteFunc(s.b.Machine.Host.Names(s.Macros()), ofScript)
+	h := s.b.Machine.Host
+	made := slices.DeleteFunc(h.Names(s.Macros()), ofScript)
 	if s.b.Graph.Units == nil || len(made) == 0 {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (s *State) macros() (list []features.ScriptUnit) {
 		id := manifest.ParsePkgID(u.PkgID)
 		if u.Mode != runsScript && !u.Host() && slices.Contains(made, id.Name+nvcc.MacroSuffix) {
 			list = append(list, features.ScriptUnit{PkgID: u.PkgID, Name: id.Name, Version: id.Version, Features: u.Features,
-				Dir: filepath.Dir(filepath.Dir(u.Target.SrcPath)), Platform: u.Platform})
+				Dir: h.Dir(h.Dir(u.Target.SrcPath)), Platform: u.Platform})
 		}
 	}
 	return list

@@ -215,6 +215,7 @@ func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s st
 	if out.Scan, err = Scan(m, t.Binary); err != nil {
 		return out, err
 	}
+	out.Proof.Program = t.Binary
 	if s.verb == "prove" {
 		m.Shell.Status("Scanned", "%s: %s", m.Shown(t.Binary), Line(out.Scan))
 	}

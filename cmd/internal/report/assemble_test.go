@@ -182,6 +182,28 @@ func TestAResultThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestMachineOfAResult is the other one where its programs ran there.
+func TestMachineOfAResult(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Cwd = t.TempDir()
+	h.Env = h.Env.Set("RUNNER_NAME", "laptop").Unset("SLURMD_NODENAME")
+	file := filepath.Join(h.Cwd, "result.json")
+	for host, want := range map[string]string{"": "laptop", "gpu-7, Slurm job 12": "gpu-7", "gpu-8": "gpu-8"} {
+		m := &session.Machine{Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, Host: h, Began: time.Unix(1700000000, 0)}
+		ran := []report.Program{{Name: "app", Path: "/w/app", Kind: "bin", Proof: &report.Proof{Verdict: report.NotUsed, Host: host}}}
+		o := report.Outcome{Made: true, Stages: report.Stages{Result: report.Result{Verb: "prove", Programs: ran}}, Files: report.Files{JSON: &file}}
+		report.Finish(m, []string{"prove"}, o, nil)
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), `"machine": "`+want+`"`) {
+			t.Errorf("%q: %v\n%s", host, err, text)
+		}
+	}
+}
+
 // TestHistoryHasResultsOnly: what a receipt alone shows has no time, and is not kept.
 func TestHistoryHasResultsOnly(t *testing.T) {
 	t.Parallel()

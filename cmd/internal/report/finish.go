@@ -132,13 +132,18 @@ func (o Outcome) render(m *session.Machine, words []string, end error) (bad []er
 	return bad
 }
 
-// placed is a result with the commit and the run that it is of.
+// placed is a result with the commit and the run that it is of, and the machine where its programs ran.
 func (r Result) placed(m *session.Machine) Result {
 	dir := m.Host.Cwd
 	if r.Project != "" {
 		dir = m.Host.Dir(m.Host.Abs(r.Project))
 	}
 	o := origin.Of(context.Background(), m.Host, m.Runner, dir)
+	for _, p := range r.Programs { // the other machine that a program ran on, without its job
+		if p.Proof != nil && p.Proof.Host != "" {
+			o.Machine, _, _ = strings.Cut(p.Proof.Host, ",")
+		}
+	}
 	if r.Row = o.Row; o != (origin.Origin{}) {
 		r.Origin = &o
 	}
