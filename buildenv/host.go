@@ -179,8 +179,8 @@ func (h Host) Unbounded(path string, limit int64) error {
 	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: %s", ErrUnbounded, why)}
 }
 
-// OfKernel says whether the reader of a regular file that has no size and is there after links were followed, as /proc/kmsg, may wait for
-// ever. Those of drivers, settings and processes answer at once.
+// OfKernel reports whether the reader of a regular file that has no size and is there after links were followed, as /proc/kmsg, may wait
+// for ever. Those of drivers, settings and processes answer at once.
 func OfKernel(real string) bool {
 	in, below := strings.CutPrefix(real, "/proc/")
 	first, _, _ := strings.Cut(in, "/")
@@ -228,7 +228,7 @@ func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Real answers path without links, or path itself where they cannot be followed.
+// Real returns path without links, or path itself where they cannot be followed.
 func (h Host) Real(path string) string {
 	if real, err := h.Files.EvalSymlinks(path); err == nil {
 		return real

@@ -120,7 +120,7 @@ func (h Host) IsAbs(p string) bool {
 	return strings.HasPrefix(s, "//") || drive(s) && len(s) > 2 && s[2] == '/'
 }
 
-// Abs answers p from the host's current directory when it is relative.
+// Abs returns p from the host's current directory when it is relative.
 func (h Host) Abs(p string) string { return h.Clean(h.From(h.Cwd, p)) }
 
 // From is a path as it is meant in a directory: a relative one begins there, an absolute one stays as it is. On Windows "\x" begins at the

@@ -134,6 +134,14 @@ func TestLibtorch(t *testing.T) {
 			Note,
 			"[env]",
 		},
+		{
+			"cargo's configuration names another one than the system's",
+			map[string]string{"/usr/lib/libtorch.so": "x", "/w/.cargo/config.toml": "[env]\nLIBTORCH = \"/t\"\n"},
+			nil,
+			"download-libtorch",
+			Note,
+			"[env]",
+		},
 		{"documentation only", nil, nil, "doc-only", Note, "no libtorch is linked"},
 	}
 	for _, tt := range tests {

@@ -164,7 +164,7 @@ func (f *Facts) readTests(src *Sources) {
 // readCatalog adds what the catalog knows of a linked crate's build script, as far as files decide it.
 func (f *Facts) readCatalog(src *Sources, i int) {
 	c, n := f.Crate(i), &f.Nodes[i]
-	if c == nil || c.Idle(n.Features) {
+	if c == nil || c.Ineffective(n.Features) {
 		return
 	}
 	for _, floor := range c.Floors {

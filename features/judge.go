@@ -97,7 +97,7 @@ func (j *judge) root(r *graph.Root) {
 		out.Reached = out.Reached || j.CUDAOn(i)
 	}
 	k.apply()
-	out.Idle = k.idle
+	out.Ineffective = k.ineffective
 	for _, g := range k.groups { // another backend than CUDA
 		if out.Other, out.OtherOff = "", nil; g.backend == manifest.CUDA || g.backend == manifest.AnyGPU {
 			break
@@ -115,8 +115,8 @@ func (k *rootJudge) samePackage(i int) bool {
 	return i != k.r.Node && k.Nodes[i].ID != "" && k.Nodes[i].ID == k.Nodes[k.r.Node].ID
 }
 
-// severalPlatforms says whether roots are built for more than one target. Procedural macros are built for the host, which is none of them:
-// they have no platform while others have one.
+// severalPlatforms reports whether roots are built for more than one target. Procedural macros are built for the host, which is none of
+// them: they have no platform while others have one.
 func (j *judge) severalPlatforms() bool {
 	seen := map[string]bool{"": true}
 	for _, r := range j.Roots {

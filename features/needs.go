@@ -62,7 +62,7 @@ func (j *judge) needs() {
 				}
 			}
 		}
-		if c != nil && !c.Idle(feats) && c.On(feats) {
+		if c != nil && !c.Ineffective(feats) && c.On(feats) {
 			for _, f := range c.Files {
 				if (f.OS == "" || f.OS == j.os) && !slices.Contains(feats, f.Unless) {
 					n.Files = manifest.Union(n.Files, f.Names)

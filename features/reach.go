@@ -34,7 +34,7 @@ func (a *Reach) GPUWork() bool {
 	return a.requested || a.Stops || a.Unknown != "" || len(a.Units) > 0 || a.Needs.CUDA || a.Needs.LibTorch
 }
 
-// UsesVulkan says whether the programs link wgpu or ash, and nothing of CUDA that is on or was asked for.
+// UsesVulkan reports whether the programs link wgpu or ash, and nothing of CUDA that is on or was asked for.
 func (a *Reach) UsesVulkan() bool {
 	uses := false
 	for _, root := range a.Roots {
@@ -76,10 +76,10 @@ type Root struct {
 	Reached bool         `json:"reached"`       // CUDA code of at least one crate is linked
 	Crates  []CrateState `json:"crates"`
 
-	Named    []string `json:"-"` // GPU features that were asked for of a dependency: candle-core/cuda
-	Idle     []string `json:"-"` // of asked: those that turn no linked GPU crate on
-	Other    string   `json:"-"` // the backend that was asked for, where that is another than CUDA
-	OtherOff []string `json:"-"` // the linked crates without it
+	Named       []string `json:"-"` // GPU features that were asked for of a dependency: candle-core/cuda
+	Ineffective []string `json:"-"` // of asked: those that turn no linked GPU crate on
+	Other       string   `json:"-"` // the backend that was asked for, where that is another than CUDA
+	OtherOff    []string `json:"-"` // the linked crates without it
 }
 
 // CrateState is what a linked crate has of the GPU.

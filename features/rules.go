@@ -84,14 +84,14 @@ type rootJudge struct {
 	label string
 	ahead bool // the view is what manifests make possible, and nothing is linked yet
 
-	asked     []string // GPU features that are on in the root's package
-	groups    []*group
-	loose     []string       // of asked: names that may mean anything
-	qualified []string       // asked of a named package: candle-core/cuda
-	request   *graph.Closure // of everything that the command line asks of this root
-	bare      []string       // of asked: a gpu next to a backend's name
-	idle      []string       // of asked: those that enable nothing
-	cudnn     *group         // what was asked for of cuDNN; nil: nothing
+	asked       []string // GPU features that are on in the root's package
+	groups      []*group
+	loose       []string       // of asked: names that may mean anything
+	qualified   []string       // asked of a named package: candle-core/cuda
+	request     *graph.Closure // of everything that the command line asks of this root
+	bare        []string       // of asked: a gpu next to a backend's name
+	ineffective []string       // of asked: those that enable nothing
+	cudnn       *group         // what was asked for of cuDNN; nil: nothing
 }
 
 // group is one backend that was asked for, with the linked GPU crates of it.
@@ -378,11 +378,11 @@ func (k *rootJudge) apply() {
 	for _, g := range k.groups {
 		first(rules().backend, g)
 		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {
-			k.idle = append(k.idle, g.asked...)
+			k.ineffective = append(k.ineffective, g.asked...)
 		}
 	}
-	if len(k.idle) > 0 {
-		k.idle = append(k.idle, k.bare...)
+	if len(k.ineffective) > 0 {
+		k.ineffective = append(k.ineffective, k.bare...)
 	}
 	if k.cudnn != nil {
 		first(rules().cudnn, k.cudnn)
@@ -400,7 +400,7 @@ func (k *rootJudge) nothingNamed() bool {
 func (k *rootJudge) looseNames() {
 	k.find(k.finding(IDUndecided, k.loose[0],
 		"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)", quoted(k.loose), k.label))
-	k.idle = append(k.idle, k.loose...)
+	k.ineffective = append(k.ineffective, k.loose...)
 }
 
 func (k *rootJudge) unasked() {

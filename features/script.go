@@ -42,7 +42,7 @@ func (s *scriptFacts) add(why string, words ...string) {
 	}
 }
 
-// machine says whether the script's output depends on parts that cargo does not watch.
+// machine reports whether the script's output depends on parts that cargo does not watch.
 func (s *scriptFacts) machine() bool {
 	return len(s.headers) > 0 || slices.ContainsFunc([]string{nvcc, nvccVersion, cudaLibs, cudnnLibs, cmake, libtorch, rocm},
 		func(word string) bool { return s.needs[word] != "" })
@@ -139,8 +139,8 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 
 func runsNvcc(text string) bool { return source.NamesNvcc(text) || source.CompilesByCC(text) }
 
-// runsNvcc says whether a build script of somebody else's runs nvcc, itself or by what it runs. That can be hundreds of files, which never
-// change in cargo's own home.
+// runsNvcc reports whether a build script of somebody else's runs nvcc, itself or by what it runs. That can be hundreds of files, which
+// never change in cargo's own home.
 func (s *Sources) runsNvcc(from source.Script, dir string, once func(string, func() bool) bool) bool {
 	text := s.Text(from.Source)
 	runs := func() bool { return runsNvcc(s.TextOf(source.Script{Source: from.Source}, dir).All) }

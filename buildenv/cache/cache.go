@@ -131,7 +131,7 @@ func IdentityOf(path string, fi fs.FileInfo) (id Identity, err error) {
 	return id, err
 }
 
-// StateTimeOf answers when a file's state changed last, in ns since 1970: its content, mode, owner or number of names. No tool sets it
+// StateTimeOf returns when a file's state changed last, in ns since 1970: its content, mode, owner or number of names. No tool sets it
 // back, as a copy with `cp -p` does with the time of the content. 0: the system does not say.
 func StateTimeOf(fi fs.FileInfo) int64 { return stateTime(fi) }
 

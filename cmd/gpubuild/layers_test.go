@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"features", "gpu/verify", "toolchain", "toolchain/install"},
 	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/origin", "cmd/internal/version"},
 	{"cmd/internal/audit", "cmd/internal/receipt", "cmd/internal/session"},
-	{"cmd/internal/featurecheck", "cmd/internal/tools"},
+	{"cmd/internal/reach", "cmd/internal/tools"},
 	{"cmd/internal/cargorun", "cmd/internal/fresh/inputs"},
 	{"cmd/internal/fresh", "cmd/internal/proof"},
 	{"cmd/internal/bundle", "cmd/internal/diagnose"},
@@ -201,8 +201,8 @@ func compiledAtStart(t *testing.T, fset *token.FileSet, vars *ast.GenDecl, pkg s
 	})
 }
 
-// printsPast says whether a call prints text to a Shell's stream itself, so that nothing filters it. What is already text of cargo, JSON or
-// a mark is written by name.
+// printsPast reports whether a call prints text to a Shell's stream itself, so that nothing filters it. What is already text of cargo, JSON
+// or a mark is written by name.
 func printsPast(call *ast.CallExpr) bool {
 	fun, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) < 2 {

@@ -93,7 +93,7 @@ type Floor struct {
 	Sources []string       `toml:"sources"`
 }
 
-// Holds says whether a package whose File has this text has the floor.
+// Holds reports whether a package whose File has this text has the floor.
 func (f Floor) Holds(text string) bool {
 	matches := func(pattern string) bool { return regexp.MustCompile(pattern).MatchString(text) } // TestCatalog compiles each
 	return f.File == "" || text != "" && matches(f.Has) && (f.Lacks == "" || !matches(f.Lacks))
@@ -118,7 +118,7 @@ type Fetch struct {
 	Sources  []string `toml:"sources"`
 }
 
-// HasCopy says whether a local copy makes the download unnecessary.
+// HasCopy reports whether a local copy makes the download unnecessary.
 func (f Fetch) HasCopy(h buildenv.Host) bool {
 	return slices.ContainsFunc(f.Unless, func(pattern string) bool {
 		path, set := expand(h, pattern)
@@ -137,7 +137,7 @@ type CrateScript struct {
 	Headers    []Header `toml:"headers_read"`
 }
 
-// Default answers the embedded catalog, which tests read first. It is shared: do not change it.
+// Default returns the embedded catalog, which tests read first. It is shared: do not change it.
 var Default = sync.OnceValue(func() *Catalog {
 	c, err := parseCatalog(catalogText)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *Catalog) With(add Crate) *Catalog {
 	return &out
 }
 
-// Crate answers the entry of a package name, or of the crate that the package is a renamed copy of; nil when the catalog has none.
+// Crate returns the entry of a package name, or of the crate that the package is a renamed copy of; nil when the catalog has none.
 func (c *Catalog) Crate(name string) *Crate {
 	if c == nil {
 		return nil
@@ -189,7 +189,7 @@ func (c *Catalog) Crate(name string) *Crate {
 	return nil
 }
 
-// CUDA says whether the crate can bring CUDA code into a program.
+// CUDA reports whether the crate can bring CUDA code into a program.
 func (c *Crate) CUDA() bool {
 	return c != nil && c.Backend == "cuda" && (c.Role == Carrier || c.Role == Gated)
 }
@@ -199,7 +199,7 @@ func (c *Crate) BringsCUDA() bool {
 	return c.CUDA() || c != nil && (c.Role == ByFile || c.Role == Helper && c.Needs("nvcc"))
 }
 
-// On says whether the crate has CUDA code with these features.
+// On reports whether the crate has CUDA code with these features.
 func (c *Crate) On(features []string) bool {
 	switch c.Role {
 	case Carrier:
@@ -210,7 +210,7 @@ func (c *Crate) On(features []string) bool {
 	return false
 }
 
-// Overlap says whether two lists share a name.
+// Overlap reports whether two lists share a name.
 func Overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
@@ -227,14 +227,14 @@ func (c *Crate) Other(features []string) []string {
 	return slices.Compact(out)
 }
 
-// Idle says whether the crate's build script does nothing with these features.
-func (c *Crate) Idle(features []string) bool {
+// Ineffective reports whether the crate's build script does nothing with these features.
+func (c *Crate) Ineffective(features []string) bool {
 	return Overlap(c.IdleWith, features)
 }
 
 // Also lists what the crate's build script needs apart from its CUDA code.
 func (c *Crate) Also(features []string) []string {
-	if c.Idle(features) {
+	if c.Ineffective(features) {
 		return nil
 	}
 	out := slices.Clone(c.AlwaysNeeds)
@@ -250,7 +250,7 @@ func (c *Crate) Also(features []string) []string {
 
 // Opens lists what a program with the crate links or opens.
 func (c *Crate) Opens(features []string) (out []string) {
-	if !c.Idle(features) {
+	if !c.Ineffective(features) {
 		out = slices.Clone(c.RunNeeds)
 	}
 	for _, l := range c.RunLibraries {
@@ -262,7 +262,7 @@ func (c *Crate) Opens(features []string) (out []string) {
 	return out
 }
 
-// Needs says whether the crate needs something to build (nvcc, host_cxx, cuda_headers_or_libs, cmake, …).
+// Needs reports whether the crate needs something to build (nvcc, host_cxx, cuda_headers_or_libs, cmake, …).
 func (c *Crate) Needs(what string) bool { return slices.Contains(c.BuildNeeds, what) }
 
 // Env lists the variables that the crate's build script reads, declared and not; GGML_* means all with that prefix. PATH is left out:

@@ -145,7 +145,7 @@ type editor struct {
 	spans manifest.Positions
 }
 
-// insert answers the text with the edges; nil where the form is not understood.
+// insert returns the text with the edges; nil where the form is not understood.
 func (e *editor) insert(feature string, add []string) []byte {
 	if at, ok := e.spans.At("features", feature); ok {
 		return e.intoArray(at, add)

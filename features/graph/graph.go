@@ -67,7 +67,7 @@ func (g *Graph) whole() bool {
 	})
 }
 
-// Host says whether the unit runs on the building machine and is no part of what it builds. `platform` does not show it: it is empty for
+// Host reports whether the unit runs on the building machine and is no part of what it builds. `platform` does not show it: it is empty for
 // both sides when no --target is given (measured with cargo 1.95).
 func (u *Unit) Host() bool {
 	return u.Mode == "run-custom-build" || slices.Contains(u.Target.Kind, "custom-build") || slices.Contains(u.Target.Kind, "proc-macro")
@@ -105,7 +105,7 @@ func (g *Graph) Script(unit int) (source string, has bool) {
 	return "", false
 }
 
-// Compiled answers the unit that compiles the script which run runs; -1 when the graph has none.
+// Compiled returns the unit that compiles the script which run runs; -1 when the graph has none.
 func (g *Graph) Compiled(run int) int {
 	for _, d := range g.Units[run].Dependencies {
 		if u := &g.Units[d.Index]; u.Mode != "run-custom-build" && slices.Contains(u.Target.Kind, "custom-build") {

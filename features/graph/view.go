@@ -101,7 +101,7 @@ func (v *View) add(n Node) int {
 
 func (v *View) Crate(i int) *catalog.Crate { return v.Catalog.Crate(v.Nodes[i].Name) }
 
-// CUDAOn says whether a node brings CUDA code with the features that are on in it.
+// CUDAOn reports whether a node brings CUDA code with the features that are on in it.
 func (v *View) CUDAOn(i int) bool {
 	c := v.Crate(i)
 	return c.CUDA() && c.On(v.Nodes[i].Features)
@@ -132,7 +132,7 @@ func (v *View) Declares(i int, feature string) bool {
 	return slices.Contains(v.Nodes[i].Features, feature) || p != nil && p.Declares(feature)
 }
 
-// DepNode answers the linked node that a dependency entry of package i means; -1 when it is not linked.
+// DepNode returns the linked node that a dependency entry of package i means; -1 when it is not linked.
 func (v *View) DepNode(i int, d manifest.Dependency, set map[int]bool) int {
 	found := -1
 	for _, nd := range v.Nodes[i].Deps {

@@ -45,13 +45,13 @@ func (p *Package) Edges(feature string) []Edge {
 	return p.edges[feature]
 }
 
-// Declares says whether the package has a feature of this name, one that cargo makes of an optional dependency included.
+// Declares reports whether the package has a feature of this name, one that cargo makes of an optional dependency included.
 func (p *Package) Declares(feature string) bool {
 	_, ok := p.Features[feature]
 	return ok
 }
 
-// Implicit says whether feature is one that cargo makes of an optional dependency, and that the manifest does not write.
+// Implicit reports whether feature is one that cargo makes of an optional dependency, and that the manifest does not write.
 func (p *Package) Implicit(feature string) bool {
 	list := p.Features[feature]
 	return len(list) == 1 && list[0] == "dep:"+feature && p.Line("features", feature) == 0

@@ -84,7 +84,7 @@ func (p *Project) read(path string) *Package {
 	return pkg
 }
 
-// findRoot answers the workspace root of a package; a package without one is its own.
+// findRoot returns the workspace root of a package; a package without one is its own.
 // Source: cargo's workspace.rs (find_workspace_root_with_loader, is_excluded).
 func (p *Project) findRoot(pkg *Package) *Package {
 	h, up := p.host, pkg.Dir
@@ -106,7 +106,7 @@ func (p *Project) findRoot(pkg *Package) *Package {
 	}
 }
 
-// excluded says whether a root's exclude list names a manifest that its members list does not.
+// excluded reports whether a root's exclude list names a manifest that its members list does not.
 func excluded(h buildenv.Host, root *Package, manifest string) bool {
 	named := func(list []string) bool {
 		return slices.ContainsFunc(list, func(e string) bool { return h.Below(manifest, h.Clean(h.From(root.Dir, e))) })

@@ -49,7 +49,7 @@ type Dependency struct {
 	inherited bool // workspace = true
 }
 
-// Line answers the line of a key, such as Line("features", "cuda"); 0 when it is not in the manifest.
+// Line returns the line of a key, such as Line("features", "cuda"); 0 when it is not in the manifest.
 func (p *Package) Line(path ...string) int {
 	if p.spans == nil {
 		return 0
@@ -58,7 +58,7 @@ func (p *Package) Line(path ...string) int {
 	return at.Line
 }
 
-// FeatureLine answers the line of a feature, else that of the [features] table, else that of the table before which one belongs.
+// FeatureLine returns the line of a feature, else that of the [features] table, else that of the table before which one belongs.
 func (p *Package) FeatureLine(feature string) int {
 	for _, path := range [][]string{{"features", feature}, {"features"}, {"dependencies"}, {"package"}} {
 		if n := p.Line(path...); n > 0 {
@@ -68,7 +68,7 @@ func (p *Package) FeatureLine(feature string) int {
 	return 0
 }
 
-// DependencyLine answers the line of a dependency's entry; 0 when it is not found.
+// DependencyLine returns the line of a dependency's entry; 0 when it is not found.
 func (p *Package) DependencyLine(d Dependency) int {
 	for _, t := range tables {
 		for _, name := range []string{t.key, t.old} {

@@ -34,10 +34,10 @@ func ParsePkgID(s string) (id PkgID) {
 	return id
 }
 
-// Local says whether the package lies in the user's own files.
+// Local reports whether the package lies in the user's own files.
 func (id PkgID) Local() bool { return id.Kind == "path" }
 
-// Dir answers the directory of a path package by the host's rules; empty for others.
+// Dir returns the directory of a path package by the host's rules; empty for others.
 func (id PkgID) Dir(h buildenv.Host) string {
 	dir, ok := strings.CutPrefix(id.URL, "file://")
 	if !ok || !id.Local() {

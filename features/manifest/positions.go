@@ -61,7 +61,7 @@ func Locate(data []byte) Positions {
 	return found
 }
 
-// keyOf answers a dotted key and the bytes from its first part to its last one.
+// keyOf returns a dotted key and the bytes from its first part to its last one.
 func keyOf(e *unstable.Node) (path []string, first, last int) {
 	for it := e.Key(); it.Next(); {
 		raw := it.Node().Raw
@@ -73,7 +73,7 @@ func keyOf(e *unstable.Node) (path []string, first, last int) {
 	return path, first, last
 }
 
-// At answers the place of a key.
+// At returns the place of a key.
 func (p Positions) At(path ...string) (Span, bool) {
 	s, ok := p[strings.Join(path, "\x00")]
 	return s, ok

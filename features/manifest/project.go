@@ -116,7 +116,7 @@ func (p *Project) Text(manifest string) []byte {
 	return nil
 }
 
-// Member says whether a manifest is one of the workspace's own.
+// Member reports whether a manifest is one of the workspace's own.
 func (p *Project) Member(manifest string) bool { return p.IsMember(p.byPath[manifest]) }
 
 func (p *Project) IsMember(pkg *Package) bool { return slices.Contains(p.Members, pkg) }
@@ -124,7 +124,7 @@ func (p *Project) IsMember(pkg *Package) bool { return slices.Contains(p.Members
 // Globbed lists the directories and manifests that decided which members the workspace's patterns find, those that are not there included.
 func (p *Project) Globbed() []string { return p.globbed }
 
-// Local answers the workspace member or path dependency whose directory is dir.
+// Local returns the workspace member or path dependency whose directory is dir.
 func (p *Project) Local(dir string) *Package {
 	if m := p.byPath[p.host.Join(dir, FileName)]; p.IsMember(m) || slices.Contains(p.Locals, m) {
 		return m
@@ -132,7 +132,7 @@ func (p *Project) Local(dir string) *Package {
 	return nil
 }
 
-// Declaring answers the package that an entry of another one leads to; nil where cargo has not resolved it and it is no path.
+// Declaring returns the package that an entry of another one leads to; nil where cargo has not resolved it and it is no path.
 func (p *Project) Declaring(from *Package, d Dependency) *Package {
 	if p == nil {
 		return nil
@@ -156,7 +156,7 @@ func (p *Project) Declaring(from *Package, d Dependency) *Package {
 	return p.byPath[p.host.Join(d.Path, FileName)]
 }
 
-// Package answers a package by the path of its manifest; nil for one that was not read.
+// Package returns a package by the path of its manifest; nil for one that was not read.
 func (p *Project) Package(manifest string) *Package { return p.byPath[manifest] }
 
 // Locked reads the manifests of all packages of Cargo.lock that have a name; none where cargo has not unpacked one of them.

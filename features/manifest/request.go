@@ -97,7 +97,7 @@ func (p *Project) Selection(r Request) (list []*Package, known bool) {
 	}), known
 }
 
-// means says whether one of some -p values means a package: a name, a glob, name@version, or a package id.
+// means reports whether one of some -p values means a package: a name, a glob, name@version, or a package id.
 func means(specs []string, m *Package) bool {
 	return slices.ContainsFunc(specs, func(spec string) bool {
 		if strings.Contains(spec, "://") {

@@ -25,6 +25,9 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 	if at.Python {
 		return Libtorch{Says: at.How + ": the PyTorch that python3 imports decides"}
 	}
+	if r.ConfigNames("LIBTORCH") || at.Lib == "" && r.ConfigNames("TORCH_CUDA_VERSION") {
+		return Libtorch{Says: "cargo's [env] names the libtorch"}
+	}
 	lib, how := at.Lib, at.How
 	if lib != "" {
 		for _, name := range []string{"libtorch_cuda.so", "libtorch_cuda_cu.so", "torch_cuda.dll", "torch_cuda_cu.dll"} {
@@ -40,9 +43,6 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 		}
 		return Libtorch{Says: how + ": no libtorch is seen in " + lib}
 	}
-	if r.ConfigNames("LIBTORCH") || r.ConfigNames("TORCH_CUDA_VERSION") {
-		return Libtorch{Says: "cargo's [env] names the libtorch"}
-	}
 	if !slices.Contains(features, "download-libtorch") {
 		return Libtorch{Says: "no libtorch is named: set LIBTORCH or LIBTORCH_USE_PYTORCH=1, or turn on tch/download-libtorch"}
 	}
@@ -53,7 +53,7 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 		Fix: "TORCH_CUDA_VERSION=cu128"}
 }
 
-// ConfigNames says whether a configuration file of cargo's mentions a variable.
+// ConfigNames reports whether a configuration file of cargo's mentions a variable.
 func (r *Reader) ConfigNames(name string) bool {
 	dirs := []string{manifest.CargoHome(r.h)}
 	for _, start := range []string{r.h.Cwd, r.root} {

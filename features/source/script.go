@@ -147,7 +147,7 @@ var (
 	rustName = lazyregexp.New(`[A-Za-z_]\w*`)
 )
 
-// usedItems answers the items of a library's files that a text leads to: those that it names, those that they name, and so on. Names are
+// usedItems returns the items of a library's files that a text leads to: those that it names, those that they name, and so on. Names are
 // not resolved, so that too much is taken rather than too little.
 func usedItems(text string, library []part) (out []part) {
 	items := map[string][]part{}
@@ -312,8 +312,8 @@ var (
 		".asm": true, ".toml": true, ".lock": true, ".md": true, ".ptx": true, ".cubin": true, ".fatbin": true, ".json": true}
 )
 
-// Unchanging says whether a file or directory is the operating system's, whose packages replace what lies there as a whole, or cargo's own
-// copy of a package, which its version names.
+// Unchanging reports whether a file or directory is the operating system's, whose packages replace what lies there as a whole, or cargo's
+// own copy of a package, which its version names.
 func Unchanging(h buildenv.Host, path string) bool {
 	places := []string{"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include", "/usr/share",
 		"/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt/rh"} // not /usr/src, which images keep projects in
@@ -339,14 +339,14 @@ func (r *Reader) ownPath() []string {
 
 func CompilesByCC(text string) bool { return strings.Contains(text, "cuda(true)") } // cc::Build::cuda
 
-// NamesNvcc says whether a text names the compiler of CUDA.
+// NamesNvcc reports whether a text names the compiler of CUDA.
 func NamesNvcc(text string) bool {
 	return strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC")
 }
 
 var cmakeOption = lazyregexp.New(`(?i)"(?:-D)?\w*CUDA\w*(?:"\s*,\s*"|=)(\w*)`)
 
-// CMakeCUDA says whether a script that runs CMake turns CUDA on there: it names CUDA, and not only to turn it off.
+// CMakeCUDA reports whether a script that runs CMake turns CUDA on there: it names CUDA, and not only to turn it off.
 func CMakeCUDA(text string) bool {
 	options := cmakeOption.FindAllStringSubmatch(text, -1)
 	off := func(m []string) bool {
@@ -361,7 +361,7 @@ func NamesHipcc(text string) bool {
 	return strings.Contains(text, "hipcc") || strings.Contains(text, "HIPCC")
 }
 
-// LeadsOn says whether a build script may have other files run. It is asked of every script of a build, so that it is no expression.
+// LeadsOn reports whether a build script may have other files run. It is asked of every script of a build, so that it is no expression.
 func LeadsOn(text string) bool {
 	return slices.ContainsFunc([]string{`"make`, `"gmake`, "cmake", `"sh"`, `"bash"`, "python", `.sh"`, `.py"`, `.mk"`, `.pl"`},
 		func(sign string) bool { return strings.Contains(text, sign) })
@@ -386,14 +386,14 @@ func NewestKnown(text string) gpu.Version {
 	return newest
 }
 
-// Downloads says whether a script fetches anything: not every version of a crate does (mistralrs-quant 0.8.1 has no CUTLASS yet).
+// Downloads reports whether a script fetches anything: not every version of a crate does (mistralrs-quant 0.8.1 has no CUTLASS yet).
 func Downloads(text string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc([]string{"cutlass", "\"git\"", "download", "http", "ureq", "curl"},
 		func(sign string) bool { return strings.Contains(text, sign) })
 }
 
-// LinksCUDA says whether a script links libraries of the toolkit.
+// LinksCUDA reports whether a script links libraries of the toolkit.
 func LinksCUDA(text string) bool {
 	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") ||
 		strings.Contains(text, "=cuda") || NamesLibDir(text))

@@ -231,7 +231,7 @@ func (s *scanner) wasted(off int64) {
 	}
 }
 
-// read answers n bytes of the file at off, or nil when they are not all there.
+// read returns n bytes of the file at off, or nil when they are not all there.
 func (s *scanner) read(off int64, n int) []byte {
 	if off < 0 || int64(n) > s.size-off {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// unpack answers n bytes of the file at off, unpacked. The answer is good until the next call. claimed is what the header promises; more
+// unpack returns n bytes of the file at off, unpacked. The answer is good until the next call. claimed is what the header promises; more
 // than that is malformed, and memory is taken for what is really there.
 func (s *scanner) unpack(how string, off, n int64, claimed uint64) ([]byte, error) {
 	switch {

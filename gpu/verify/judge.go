@@ -346,7 +346,7 @@ func ofWSL(drivers []string) bool {
 	return !slices.ContainsFunc(drivers, func(d string) bool { return !strings.HasPrefix(d, "/usr/lib/wsl/") })
 }
 
-// outOfSight answers why a process may have launched something that was not recorded.
+// outOfSight returns why a process may have launched something that was not recorded.
 func outOfSight(p Seen) string {
 	switch {
 	case p.Closed:

@@ -2,7 +2,7 @@ package verify
 
 import "slices"
 
-// Reconsider answers stored evidence with its drivers judged once more: one counts as real only if it did when it was seen and still does
+// Reconsider returns stored evidence with its drivers judged once more: one counts as real only if it did when it was seen and still does
 // by real. The files of the machine where it was recorded need not be here, so what was found out about them then stands as it was stored.
 func Reconsider(e Evidence, real func(Loaded) (bool, string)) Evidence {
 	again := func(ok bool, note string, l Loaded) (bool, string) {

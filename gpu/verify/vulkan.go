@@ -130,8 +130,8 @@ func (c Control) onSoftware() string {
 	return Software(c.Loaded.Devices[0])
 }
 
-// realVulkan says whether the devices that a process opened are real: a rasteriser is what it says, and any other driver has a GPU's device
-// node open, which no library can do without a kernel module.
+// realVulkan reports whether the devices that a process opened are real: a rasteriser is what it says, and any other driver has a GPU's
+// device node open, which no library can do without a kernel module.
 func realVulkan(l Loaded) (bool, string) {
 	for _, d := range l.Devices {
 		switch {

@@ -435,7 +435,7 @@ static void add_cubin(struct module *m, const uint8_t *at, size_t n) {
 
 static uint64_t word(const uint8_t *p, size_t n) { uint64_t v = 0; memcpy(&v, p, n); return v; }
 
-/* facts/proof.md 1.1: header magic u32, version u16, size u16, size of all entries u64; entries step by header and padded payload. */
+/* The header of a fatbin: magic u32, version u16, size u16, size of all entries u64; entries step by header and padded payload. */
 static result add_fatbin(struct module *m, const uint8_t *at) {
     const uint8_t *end = at + word(at + 6, 2) + word(at + 8, 8);
     for (const uint8_t *e = at + word(at + 6, 2); e + 64 <= end; ) {

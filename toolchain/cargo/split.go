@@ -271,8 +271,8 @@ func (g grammar) cluster(args []string) (item, bool) {
 	return it, true
 }
 
-// takesNext says whether a flag without an attached value takes the word after it. clap never takes one that looks like a flag, "-" alone
-// excepted, unless the flag allows it; a missing value is then cargo's error to report.
+// takesNext reports whether a flag without an attached value takes the word after it. clap never takes one that looks like a flag, "-"
+// alone excepted, unless the flag allows it; a missing value is then cargo's error to report.
 func takesNext(a arity, after []string) bool {
 	if len(after) == 0 || a == none || a == attached || after[0] == "--" {
 		return false

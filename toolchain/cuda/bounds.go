@@ -30,8 +30,8 @@ type Bounds struct {
 	File     string `json:"file,omitempty"` // the header
 }
 
-// Fits says whether a compiler of a kind (gcc, clang, msvc) and major version (for msvc: _MSC_VER) is taken, and if not, what is: "gcc up
-// to 16 only", with the header's own line.
+// Fits reports whether a compiler of a kind (gcc, clang, msvc) and major version (for msvc: _MSC_VER) is taken, and if not, what is: "gcc
+// up to 16 only", with the header's own line.
 func (b Bounds) Fits(kind string, major int) (bool, string) {
 	lo, hi, q, name := b.GCCMin, b.GCCMax, b.GCC, "gcc"
 	switch kind {

@@ -80,7 +80,7 @@ type Rules struct {
 	All []*Rule
 }
 
-// Default answers the rules that are part of this program.
+// Default returns the rules that are part of this program.
 func Default() (*Rules, error) { return Parse(rulesText) }
 
 func ruleError(id, why string) error { return fmt.Errorf("rules.toml: %s: %s", id, why) }
@@ -181,17 +181,17 @@ type Place struct {
 	Status *Status  `json:"status,omitempty"` // that it or they name; nil: none
 }
 
-// Answer is what is known of a text.
-type Answer struct {
+// Match is what is known of a text.
+type Match struct {
 	Found  []Found `json:"found"`  // causes first, each kind in the order of the text
 	Errors []Place `json:"errors"` // the first lines that look like errors, whether or not a rule knows them
 	Lines  int     `json:"lines"`
 	Bytes  int64   `json:"bytes"`
 }
 
-// Known says whether anything found explains the failure: that a part failed, and notes, do not.
-func (a Answer) Known() bool {
-	return len(a.Found) > 0 && a.Found[0].Kind.order() <= General.order()
+// Known reports whether anything found explains the failure: that a part failed, and notes, do not.
+func (m Match) Known() bool {
+	return len(m.Found) > 0 && m.Found[0].Kind.order() <= General.order()
 }
 
 func sortFound(found []Found) {

@@ -22,7 +22,7 @@ func table(t testing.TB) *Rules {
 	return rs
 }
 
-func ask(t testing.TB, rs *Rules, text string) Answer {
+func ask(t testing.TB, rs *Rules, text string) Match {
 	t.Helper()
 	a, err := Read(rs, strings.NewReader(text))
 	if err != nil {
@@ -31,7 +31,7 @@ func ask(t testing.TB, rs *Rules, text string) Answer {
 	return a
 }
 
-func ids(a Answer) []string {
+func ids(a Match) []string {
 	out := []string{}
 	for _, f := range a.Found {
 		out = append(out, f.ID)
@@ -40,7 +40,7 @@ func ids(a Answer) []string {
 }
 
 // special are the rules found that know a failure itself, and not only what a tool says is missing.
-func special(a Answer) []string {
+func special(a Match) []string {
 	a.Found = slices.DeleteFunc(a.Found, func(f Found) bool { return f.Kind == General })
 	return ids(a)
 }
@@ -319,14 +319,14 @@ func TestAnyWayToWrite(t *testing.T) {
 				_, _ = w.Write(p[:n])
 				p = p[n:]
 			}
-			if got := fmt.Sprintf("%+v", describe(w.Answer(rs))); got != whole {
+			if got := fmt.Sprintf("%+v", describe(w.Match(rs))); got != whole {
 				t.Errorf("in pieces of %d:\n%s\nwant\n%s", size, got, whole)
 			}
 		}
 	}
 }
 
-func describe(a Answer) []string {
+func describe(a Match) []string {
 	out := []string{fmt.Sprint(a.Lines, a.Bytes, a.Errors)}
 	for _, f := range a.Found {
 		out = append(out, fmt.Sprint(f.ID, f.Line, f.Count, f.Text, f.Values))
@@ -511,7 +511,7 @@ func FuzzTail(f *testing.F) {
 			}
 			p = p[n:]
 		}
-		if a, b := fmt.Sprint(describe(whole)), fmt.Sprint(describe(w.Answer(rs))); a != b {
+		if a, b := fmt.Sprint(describe(whole)), fmt.Sprint(describe(w.Match(rs))); a != b {
 			t.Fatalf("in pieces of %d:\n%s\nwhole\n%s", size, b, a)
 		}
 	})

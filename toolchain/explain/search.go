@@ -111,8 +111,8 @@ func (t *Tail) Text() []byte {
 	return decode(t.head, t.text)
 }
 
-// Answer says what is known of the text so far.
-func (t *Tail) Answer(rules *Rules) Answer {
+// Match says what is known of the text so far.
+func (t *Tail) Match(rules *Rules) Match {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cut()
@@ -123,10 +123,10 @@ func (t *Tail) Answer(rules *Rules) Answer {
 }
 
 // Read reads a whole text; with a reader's error comes what is known of the text until then.
-func Read(rules *Rules, r io.Reader) (Answer, error) {
+func Read(rules *Rules, r io.Reader) (Match, error) {
 	t := &Tail{}
 	_, err := io.Copy(t, r)
-	return t.Answer(rules), err
+	return t.Match(rules), err
 }
 
 // escapes are the sequences that a terminal gets (ECMA-48); none goes on in another line.
@@ -196,7 +196,7 @@ func split(all []byte, before int) text {
 // of is the text of a line.
 func (t text) of(l line) []byte { return t.all[l.from:l.to] }
 
-// at answers which line a place is in.
+// at returns which line a place is in.
 func (t text) at(place int) int {
 	return sort.Search(len(t.lines), func(i int) bool { return t.lines[i].from > place }) - 1
 }
@@ -209,9 +209,9 @@ func (t text) near(i int) []byte {
 }
 
 // search asks every rule about the lines that hold one of its literals.
-func (rs *Rules) search(all []byte, before int) Answer {
+func (rs *Rules) search(all []byte, before int) Match {
 	t := split(all, before)
-	a := Answer{Found: []Found{}, Errors: t.errors(looksLikeError, 0), Lines: before}
+	a := Match{Found: []Found{}, Errors: t.errors(looksLikeError, 0), Lines: before}
 	if len(t.lines) > 0 {
 		a.Lines = t.lines[len(t.lines)-1].number
 	}
@@ -243,7 +243,7 @@ func (rs *Rules) search(all []byte, before int) Answer {
 	return a
 }
 
-// in answers what a text says of a rule whose literals are at some places; shown has the same lines as they were written.
+// in finds a rule in a text: its whose literals are at some places; shown has the same lines as they were written.
 func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 	slices.Sort(places)
 	f := Found{Rule: r}

@@ -60,7 +60,7 @@ func driverNames(text string) string {
 	})
 }
 
-// statusIn answers the first status that a line names.
+// statusIn returns the first status that a line names.
 func statusIn(line []byte) *Status {
 	for _, m := range statusName.FindAllSubmatch(line, -1) {
 		name := cmp.Or(string(m[1]), string(m[len(m)-1]))

@@ -47,7 +47,7 @@ func Open(ctx context.Context, h buildenv.Host, r buildenv.Runner, binary string
 	return resolve(ctx, h, r, binary, names, dirs)
 }
 
-// resolve answers for names, or where they are nil for what binary needs itself.
+// resolve returns for names, or where they are nil for what binary needs itself.
 func resolve(ctx context.Context, h buildenv.Host, r buildenv.Runner, binary string, names, dirs []string) ([]Library, error) {
 	if h.OS == buildenv.Windows {
 		return resolveWindows(h, binary, names, dirs)

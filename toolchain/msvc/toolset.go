@@ -40,8 +40,8 @@ func (t Toolset) Name() string {
 	return strconv.Itoa(n[0]) + "." + strconv.Itoa(n[1])
 }
 
-// Is says whether a version such as 14.44, 14.44.35207 or 14.44.17.14 means the toolset. Of four numbers the last two are the Visual Studio
-// that brought it, which the directory's name does not contain.
+// Is reports whether a version such as 14.44, 14.44.35207 or 14.44.17.14 means the toolset. Of four numbers the last two are the Visual
+// Studio that brought it, which the directory's name does not contain.
 func (t Toolset) Is(version string) bool {
 	want, have := gpu.Numbers(version), gpu.Numbers(t.Version)
 	if len(want) == 4 {

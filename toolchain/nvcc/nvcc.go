@@ -29,12 +29,12 @@ const (
 	MacrosVariable = "GPUBUILD_GPU_MACROS"
 )
 
-// Named says whether a program was started under the name nvcc.
+// Named reports whether a program was started under the name nvcc.
 func Named(program string) bool {
 	return strings.TrimSuffix(strings.ToLower(filepath.Base(program)), ".exe") == "nvcc"
 }
 
-// Main answers as nvcc.
+// Main acts as nvcc.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	host, err := local.Host()
 	self, failed := proc.Self()
@@ -103,7 +103,7 @@ func (r *run) plain(ctx context.Context, stdin io.Reader, stdout, stderr io.Writ
 	return res.Code
 }
 
-// cached answers from the cache, or runs nvcc and keeps what it left; what is for the log.
+// cached takes it from the cache, or runs nvcc and keeps what it left; what is for the log.
 func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (what string, code int) {
 	began := time.Now()
 	if r.unknown == "" {

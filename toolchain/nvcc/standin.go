@@ -83,7 +83,7 @@ func CheckEnvironment(h buildenv.Host, root, targetDir string) (d buildenv.Delta
 	return d
 }
 
-// Marked says whether a file holds anything that a stand-in made.
+// Marked reports whether a file holds anything that a stand-in made.
 func Marked(path string) (marked bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -97,7 +97,7 @@ func Marked(path string) (marked bool, err error) {
 	return marked, err
 }
 
-// standIn answers as an nvcc of a release that compiles nothing.
+// standIn acts as an nvcc of a release that compiles nothing.
 type standIn struct {
 	call
 	host           buildenv.Host

@@ -34,10 +34,10 @@ type Built struct {
 	Programs      []Program
 	Messages      []cargo.Message // of artifacts, build scripts and the end of the build
 	CompileErrors []cargo.Diagnostic
-	Answer        explain.Answer // what cargo's output shows of a failure; empty where the build succeeded or was interrupted
-	Unread        bool           // the build failed, and cargo wrote to a terminal that cannot be read
-	Interrupted   bool           // cargo was stopped from outside
-	Waited        bool           // another cargo was at work in the build directory when this one began
+	Match         explain.Match // what cargo's output shows of a failure; empty where the build succeeded or was interrupted
+	Unread        bool          // the build failed, and cargo wrote to a terminal that cannot be read
+	Interrupted   bool          // cargo was stopped from outside
+	Waited        bool          // another cargo was at work in the build directory when this one began
 }
 
 // Output is where the stdout of a cargo that builds goes.
@@ -80,7 +80,7 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 		if rules, unusable := explain.Default(); unusable != nil {
 			m.Shell.Detail("failures will not be explained: %v", unusable)
 		} else {
-			built.Answer, built.Unread = watch.listener.Answer(rules), !watch.sees
+			built.Match, built.Unread = watch.listener.Match(rules), !watch.sees
 		}
 	}
 	built.Programs = programs(m.Host, line, built.Messages)

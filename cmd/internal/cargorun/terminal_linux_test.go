@@ -113,7 +113,7 @@ func TestOnATerminal(t *testing.T) {
 			if got := strings.Contains(text, "Building"); got != tt.bars {
 				t.Errorf("a bar: %v: %q", got, text)
 			}
-			if got := built.Answer.Known(); got != tt.read {
+			if got := built.Match.Known(); got != tt.read {
 				t.Errorf("known: %v: %q", got, text)
 			}
 			if built.Unread == tt.read {

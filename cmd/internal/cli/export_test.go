@@ -17,7 +17,7 @@ func Answers() (plain, results map[string]any) {
 	plain = map[string]any{
 		"bundle": bundle.Bundle{}, "cache": toolkits.Cache{},
 		"env": answer.Env{}, "explain": diagnose.Log{}, "explain-code": diagnose.Meaning{}, "features-why": answer.Why{},
-		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scan.Answer{}, "toolchain-install": toolkits.Installed{},
+		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scan.Listing{}, "toolchain-install": toolkits.Installed{},
 		"toolchain-list": toolkits.Listed{}, "toolchain-use": toolkits.Chosen{}, "toolchain-remove": toolkits.Removed{},
 		"version": versionAnswer{}, "watch": gpu.Summary{},
 	}

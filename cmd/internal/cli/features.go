@@ -10,8 +10,8 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/answer"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 	"gpubuild/features/graph"
@@ -82,7 +82,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	case o.Fix:
 		return a.runFix(ctx, o, l)
 	}
-	j, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict, Write: true, Edges: o.Why == ""})
+	j, err := reach.Open(ctx, a.Machine, l, reach.Options{Strict: o.Strict, Write: true, Edges: o.Why == ""})
 	switch {
 	case err != nil:
 		return err
@@ -90,9 +90,9 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 		return a.printWhy(o, j)
 	}
 	if o.Results.JSON == nil {
-		lines := report.ReachLines(j.Answer, a.Shell.Verbose)
+		lines := report.ReachLines(j.Reach, a.Shell.Verbose)
 		if a.Shell.Verbose {
-			lines = append(lines, report.Ways(j.Answer)...)
+			lines = append(lines, report.Ways(j.Reach)...)
 		}
 		if err := a.Shell.Print(strings.Join(append(lines, ""), "\n")); err != nil {
 			return err
@@ -103,7 +103,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 
 // endFeatures prints what is wrong with a build, and the fixes where they were asked for. Notes are for --verbose, unless nothing of the
 // build uses a GPU: then they say why.
-func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes []featurecheck.Fix) error {
+func (a *invocation) endFeatures(o featuresOptions, j reach.Judged, fixes []reach.Fix) error {
 	if o.Results.JSON == nil {
 		for _, f := range j.Shown(a.Shell.Verbose) {
 			a.Shell.Finding(f)
@@ -112,7 +112,7 @@ func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes
 			j.NoteUnasked()
 		}
 	}
-	return a.end(o.Results, reachEnd(j.Answer.Stops), a.reachResult("features", j), featuresAnswer{Reach: j.Answer, Fixes: fixes})
+	return a.end(o.Results, reachEnd(j.Reach.Stops), a.reachResult("features", j), featuresAnswer{Reach: j.Reach, Fixes: fixes})
 }
 
 // checkFeatures refuses flags of `features` that say nothing together.
@@ -131,10 +131,10 @@ func (o featuresOptions) checkFeatures() error {
 }
 
 // printWhy is features --why.
-func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
+func (a *invocation) printWhy(o featuresOptions, j reach.Judged) error {
 	crate, feature, _ := strings.Cut(o.Why, "/")
-	if j.Answer.Unknown != "" {
-		return exit.Errorf(0, "", "cargo gives no unit graph: %s", j.Answer.Unknown)
+	if j.Reach.Unknown != "" {
+		return exit.Errorf(0, "", "cargo gives no unit graph: %s", j.Reach.Unknown)
 	}
 	reasons := j.Facts.Explain(j.Facts.Input.Request, crate, feature)
 	linked := slices.ContainsFunc(reasons, func(r graph.Reason) bool { return r.Linked })
@@ -153,8 +153,8 @@ func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 
 // runFix is features --fix.
 func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line) error {
-	fixer := featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun})
-	j, err := featurecheck.FixMembers(ctx, fixer, l)
+	fixer := reach.NewFixer(a.Machine, reach.FixOptions{Strict: o.Strict, DryRun: o.DryRun})
+	j, err := reach.FixMembers(ctx, fixer, l)
 	fixes := fixer.Fixes()
 	if err != nil { // cargo refuses the manifests as they are: this is what would be written first
 		return errors.Join(a.printDiffs(o, fixes), err)
@@ -164,9 +164,9 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 	}
 	switch {
 	case o.Results.JSON != nil || len(fixes) > 0:
-	case slices.ContainsFunc(j.Answer.Findings, func(f features.Finding) bool { return f.Choice() }):
+	case slices.ContainsFunc(j.Reach.Findings, func(f features.Finding) bool { return f.Choice() }):
 		a.Shell.Note("nothing written: several changes are possible; choose one of those below")
-	case j.Answer.Stops:
+	case j.Reach.Stops:
 		a.Shell.Note("nothing written: no change to this workspace's manifests fixes it")
 	default:
 		a.Shell.Note("nothing to fix: no linked GPU crate is off")
@@ -175,7 +175,7 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 }
 
 // printDiffs prints what a dry run would write.
-func (a *invocation) printDiffs(o featuresOptions, fixes []featurecheck.Fix) error {
+func (a *invocation) printDiffs(o featuresOptions, fixes []reach.Fix) error {
 	var errs []error
 	for _, fix := range fixes {
 		if o.Results.JSON == nil {
@@ -188,11 +188,11 @@ func (a *invocation) printDiffs(o featuresOptions, fixes []featurecheck.Fix) err
 // runLint is features --lint, which asks cargo, and --manifest-only: every member's GPU features; with --fix the faults are fixed. It ends
 // with 10 where one of them is an alarm.
 func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
-	fixer := featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: true})
-	checked, err := featurecheck.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
+	fixer := reach.NewFixer(a.Machine, reach.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: true})
+	checked, err := reach.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
 	if err == nil && o.Fix {
 		if err = fixer.FixEach(ctx, l, checked.Suspects); err == nil { // as it is now
-			checked, err = featurecheck.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
+			checked, err = reach.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
 		}
 	}
 	if err != nil {
@@ -225,18 +225,18 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 	if end == nil && checked.Refused != "" {
 		end = exit.Code(exit.Config)
 	}
-	return a.end(o.Results, end, r, lintAnswer{append([]*featurecheck.Question{}, checked.Questions...), fixes})
+	return a.end(o.Results, end, r, lintAnswer{append([]*reach.Question{}, checked.Questions...), fixes})
 }
 
 // lintAnswer is the answer of `features --lint`.
 type lintAnswer struct {
-	Questions []*featurecheck.Question `json:"questions"`
-	Fixes     []featurecheck.Fix       `json:"fixes,omitempty"`
+	Questions []*reach.Question `json:"questions"`
+	Fixes     []reach.Fix       `json:"fixes,omitempty"`
 }
 
 // featuresAnswer is the answer of `features`.
 type featuresAnswer struct {
 	*features.Reach
-	Findings *struct{}          `json:"findings,omitempty"` // the envelope has them
-	Fixes    []featurecheck.Fix `json:"fixes,omitempty"`
+	Findings *struct{}   `json:"findings,omitempty"` // the envelope has them
+	Fixes    []reach.Fix `json:"fixes,omitempty"`
 }

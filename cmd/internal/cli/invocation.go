@@ -5,8 +5,8 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -28,8 +28,8 @@ func reachEnd(stops bool) error {
 }
 
 // reachResult is what one of our own verbs says of the features.
-func (a *invocation) reachResult(verb string, j featurecheck.Judged) report.Result {
-	return report.ReachResult(verb, a.Shown(j.Session.Project.Manifest), j.Answer, j.Session.Line.Features, j.Findings())
+func (a *invocation) reachResult(verb string, j reach.Judged) report.Result {
+	return report.ReachResult(verb, a.Shown(j.Session.Project.Manifest), j.Reach, j.Session.Line.Features, j.Findings())
 }
 
 // answer writes a verb's machine-readable answer where it was asked for.

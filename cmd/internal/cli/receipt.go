@@ -39,7 +39,7 @@ func receiptVerb() verb {
 	}
 }
 
-// real answers which drivers count as real in an evidence.
+// real reports which drivers count as real in an evidence.
 func (a *invocation) real() receipt.Real { return receipt.RealWhereRecorded(a.Host, a.Real) }
 
 // runReceipt checks a receipt against a binary and against today's rules.

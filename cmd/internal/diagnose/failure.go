@@ -14,14 +14,14 @@ import (
 
 // Build says after cargo's own output what the cause of a failed build is, if it is known. What is unknown needs no words: cargo said it.
 func Build(ctx context.Context, built cargorun.Built, st Stages) (finding.Finding, bool) {
-	m, answer := st.Machine, built.Answer
-	if !answer.Known() {
+	m, match := st.Machine, built.Match
+	if !match.Known() {
 		if built.Unread {
 			m.Shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
 		}
 		return finding.Finding{}, false
 	}
-	return st.print(ctx, answer.Found[0].Text, answer), true
+	return st.print(ctx, match.Found[0].Text, match), true
 }
 
 // Program says after a program's own output, and after the verdict, what its failure means, if that is known: by its output where that
@@ -36,20 +36,20 @@ func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
 		m.Shell.Detail("failures are not explained: %v", err)
 		return nil
 	}
-	answer, heard := e.Heard.Answer(rules)
+	match, heard := e.Heard.Match(rules)
 	by := ""
-	if e.Code == 127 && !answer.Known() && len(e.Missing) > 0 {
+	if e.Code == 127 && !match.Known() && len(e.Missing) > 0 {
 		// What glibc's ld.so would have written (elf/dl-load.c); that it ends with 127 is its own, too (elf/rtld.c).
 		own := &explain.Tail{}
 		for _, lib := range e.Missing {
 			_, _ = fmt.Fprintf(own, "%s: error while loading shared libraries: %s: "+
 				"cannot open shared object file: No such file or directory\n", e.Program, lib)
 		}
-		answer = own.Answer(rules)
+		match = own.Match(rules)
 		by = "exit status 127, and " + strings.Join(e.Missing, ", ") + " is found nowhere that the loader of " + e.Program + " looks"
 	}
-	if answer.Known() {
-		return []finding.Finding{st.print(ctx, cmp.Or(by, answer.Found[0].Text), answer)}
+	if match.Known() {
+		return []finding.Finding{st.print(ctx, cmp.Or(by, match.Found[0].Text), match)}
 	}
 	if e.Code == 0 {
 		return nil
@@ -66,14 +66,14 @@ func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
 	return nil
 }
 
-// telling says whether an exit status is worth a word where nothing was heard: a test that fails says itself what was wrong.
+// telling reports whether an exit status is worth a word where nothing was heard: a test that fails says itself what was wrong.
 func telling(e proof.Ending) bool {
 	return e.Verb != "test" && e.Verb != "bench" || e.Code == 127 || e.Code > 128
 }
 
-// print words the first cause of an answer, with what is known here; by is what it was known by.
-func (st Stages) print(ctx context.Context, by string, answer explain.Answer) finding.Finding {
-	m, f := st.Machine, answer.Found[0]
+// print words the first cause of a match, with what is known here; by is what it was known by.
+func (st Stages) print(ctx context.Context, by string, match explain.Match) finding.Finding {
+	m, f := st.Machine, match.Found[0]
 	words := st.here(ctx, f).words(f)
 	m.Shell.Loud("Explaining", "%s", by)
 	m.Shell.Loud("", "%s [%s]", words.Cause, f.ID)
@@ -83,7 +83,7 @@ func (st Stages) print(ctx context.Context, by string, answer explain.Answer) fi
 	if len(f.Source) > 0 {
 		m.Shell.Detail("source: %s", strings.Join(f.Source, "\n"+strings.Repeat(" ", 13)+"source: "))
 	}
-	for _, more := range answer.Found[1:] {
+	for _, more := range match.Found[1:] {
 		if more.Kind == explain.Cause {
 			m.Shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
 		}

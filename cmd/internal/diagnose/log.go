@@ -18,8 +18,8 @@ const fullCauses = 3
 type Log struct {
 	Name  string `json:"log,omitempty"`
 	Known bool   `json:"known"`
-	explain.Answer
-	Found []Cause `json:"found"` // in place of Answer's: with the texts filled in
+	explain.Match
+	Found []Cause `json:"found"` // in place of Match's: with the texts filled in
 }
 
 // Cause is a known cause with its texts filled in.
@@ -31,14 +31,14 @@ type Cause struct {
 // ReadLog looks for known causes in a log; name is how the user called it, - for standard input. It says nothing of this machine: a log may
 // be of another one.
 func ReadLog(rules *explain.Rules, name string, r io.Reader) (Log, error) {
-	answer, err := explain.Read(rules, r)
+	match, err := explain.Read(rules, r)
 	if err != nil {
 		return Log{}, &exit.UsageError{
 			What: fmt.Sprintf("reading the log %s: %v", name, err), Fix: "name a file that you may read, or - for standard input",
 		}
 	}
-	l := Log{Name: name, Known: answer.Known(), Answer: answer, Found: []Cause{}}
-	for _, f := range answer.Found {
+	l := Log{Name: name, Known: match.Known(), Match: match, Found: []Cause{}}
+	for _, f := range match.Found {
 		l.Found = append(l.Found, Cause{f, f.Words(explain.Facts{explain.Again: "gpubuild --features cuda"})})
 	}
 	return l, nil
@@ -59,19 +59,19 @@ func (l Log) Findings() []finding.Finding {
 
 // Text words what is known of a log.
 func (l Log) Text() string {
-	answer, causes := l.Answer, l.Found
+	match, causes := l.Match, l.Found
 	var b strings.Builder
-	size := fmt.Sprintf("%d lines", answer.Lines)
-	if answer.Lines == 1 {
+	size := fmt.Sprintf("%d lines", match.Lines)
+	if match.Lines == 1 {
 		size = "1 line"
 	}
 	switch {
-	case len(answer.Found) == 0 && len(answer.Errors) == 0:
+	case len(match.Found) == 0 && len(match.Errors) == 0:
 		fmt.Fprintf(&b, "gpubuild recognises no failure in %s; that does not show that the build or the run went well\n", size)
-	case !answer.Known():
+	case !match.Known():
 		fmt.Fprintf(&b, "unknown: gpubuild does not know the cause of the failure in this log (%s). "+
 			"The first lines that look like errors:\n", size)
-		for _, e := range answer.Errors {
+		for _, e := range match.Errors {
 			fmt.Fprintf(&b, "%8d  %s\n", e.Line, e.Text)
 			for _, l := range e.More {
 				fmt.Fprintf(&b, "            %s\n", l)
@@ -82,7 +82,7 @@ func (l Log) Text() string {
 		}
 	}
 	for i, f := range causes {
-		if i > 0 || !answer.Known() {
+		if i > 0 || !match.Known() {
 			b.WriteByte('\n')
 		}
 		if i >= fullCauses || i > 0 && f.Kind != explain.Cause {
@@ -138,7 +138,7 @@ type Meaning struct {
 	Rules   []*explain.Rule `json:"rules"`
 }
 
-// MeaningOf answers what a code means: an exit code of gpubuild, a status of CUDA, a rule's id, or a code that rules name.
+// MeaningOf returns what a code means: an exit code of gpubuild, a status of CUDA, a rule's id, or a code that rules name.
 func MeaningOf(rules *explain.Rules, code string) (Meaning, bool) {
 	m := Meaning{Code: code, Status: explain.LookupStatus(code), Rules: append([]*explain.Rule{}, rules.Lookup(code)...)}
 	if n, err := strconv.Atoi(code); err == nil {

@@ -125,7 +125,7 @@ type Stages struct {
 	Typed    []string // the command line
 	Facts    toolchain.Facts
 	Set      toolchain.Set
-	Answer   *features.Reach    // nil: cargo has not answered
+	Reach    *features.Reach    // nil: cargo has not answered
 	Programs []cargorun.Program // that were built
 }
 
@@ -141,8 +141,8 @@ func (st Stages) here(ctx context.Context, found explain.Found) situation {
 	if i := slices.Index(s.again, "--"); i >= 0 {
 		s.again, s.rest = slices.Clip(s.again[:i]), s.again[i+1:]
 	}
-	if st.Answer != nil {
-		s.cudarc, s.cudarcMax = st.Answer.Cudarc, st.Answer.CudarcMax
+	if st.Reach != nil {
+		s.cudarc, s.cudarcMax = st.Reach.Cudarc, st.Reach.CudarcMax
 	}
 	if len(st.Programs) == 1 {
 		s.binary = m.Shown(st.Programs[0].Path)

@@ -435,7 +435,7 @@ func checkCUDNN(f Facts) Check {
 	return c
 }
 
-// rocm says whether AMD's stack is there, which backend is chosen, and why.
+// rocm reports whether AMD's stack is there, which backend is chosen, and why.
 func checkROCm(f Facts) Check {
 	c := Check{ID: "rocm", State: Info, Breaks: "crates that build with HIP"}
 	var found []string

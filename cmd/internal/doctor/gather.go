@@ -13,9 +13,9 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
@@ -40,14 +40,14 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	tool := f.findCargo(ctx, m, l)
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
-	p := featurecheck.Judged{
+	p := reach.Judged{
 		Session: session.WithoutProject(m),
-		Answer:  &features.Reach{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}},
+		Reach:   &features.Reach{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}},
 	}
 	f.NoProject.Why = "there is no cargo to ask"
 	if f.Cargo != "" {
 		opened, err := f.open(ctx, m, l)
-		if own := ownFeature(m, l); own != "" && (err != nil || !opened.Answer.Needs.CUDA) {
+		if own := ownFeature(m, l); own != "" && (err != nil || !opened.Reach.Needs.CUDA) {
 			if l, err = l.Change(cargo.Change{Features: []string{own}}); err != nil {
 				return f, err
 			}
@@ -60,12 +60,12 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		if err == nil {
 			p = opened
 			f.Project = m.Shown(p.Session.Project.Manifest)
-			if f.Needs = tools.NeedsOf(p.Answer); f.NoLock {
+			if f.Needs = tools.NeedsOf(p.Reach); f.NoLock {
 				f.takeNamed(p)
 			}
-			if p.Answer.Stops {
-				at := slices.IndexFunc(p.Answer.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
-				f.Stops = &Stop{p.Answer.Findings[max(at, 0)].Finding, "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)}
+			if p.Reach.Stops {
+				at := slices.IndexFunc(p.Reach.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
+				f.Stops = &Stop{p.Reach.Findings[max(at, 0)].Finding, "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)}
 			}
 		} else {
 			f.notOpened(err)
@@ -76,8 +76,8 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	s, wanted := p.Session.With(l), o.Tools
 	wanted.Cargo = tool
-	wanted.BuiltFor = fresh.BuiltFor(fresh.Build{Machine: m, Line: l, Graph: p.Graph, Reach: p.Answer, Named: s.Config.GPUPackages.Value})
-	found, err := tools.Discover(ctx, s, p.Graph, p.Answer, wanted)
+	wanted.BuiltFor = fresh.BuiltFor(fresh.Build{Machine: m, Line: l, Graph: p.Graph, Reach: p.Reach, Named: s.Config.GPUPackages.Value})
+	found, err := tools.Discover(ctx, s, p.Graph, p.Reach, wanted)
 	if err != nil {
 		return f, err
 	}
@@ -89,10 +89,10 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		return f, refused
 	}
 	f.NVCCBroken = startNVCC(ctx, m, found.Guard, f.Chosen)
-	if err := tools.AbsentTools(m.Host, p.Graph, p.Answer, func(string) bool { return false }); err != nil {
+	if err := tools.AbsentTools(m.Host, p.Graph, p.Reach, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = lackOf(err)
 	}
-	needed := tools.RunNeeds(m.Host, p.Answer)
+	needed := tools.RunNeeds(m.Host, p.Reach)
 	f.Run = runTime(ctx, m, needed, f.Chosen)
 	if all := proof.CUPTIs(proof.Toolkits(m, f.Chosen.Toolkit)); len(all) > 0 {
 		f.CUPTI = all[0]
@@ -107,16 +107,16 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 			f.Compiler = c.Path
 		}
 	}
-	f.Vulkan = lookAtVulkan(ctx, m, p.Answer)
+	f.Vulkan = lookAtVulkan(ctx, m, p.Reach)
 	return f, nil
 }
 
 // open opens the project, which need not have a Cargo.lock yet: its first build writes one.
-func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (featurecheck.Judged, error) {
-	opened, err := featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true})
+func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (reach.Judged, error) {
+	opened, err := reach.Open(ctx, m, l, reach.Options{Places: true})
 	refused, ok := errors.AsType[*cargo.RefusedError](err)
 	if f.NoLock = ok && refused.NoLock; f.NoLock {
-		list, err := featurecheck.FromManifests(ctx, m, l, nil)
+		list, err := reach.FromManifests(ctx, m, l, nil)
 		return append(list, opened)[0], err
 	}
 	return opened, err
@@ -124,7 +124,7 @@ func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (fea
 
 // takeNamed takes what the GPU crates in the manifests may need as needed. Without a Cargo.lock nobody knows more: one is taken
 // to compile kernels, unless only other backends of it are asked for.
-func (f *Facts) takeNamed(p featurecheck.Judged) {
+func (f *Facts) takeNamed(p reach.Judged) {
 	var n toolchain.Needs
 	asked := manifest.ParseRequest(p.Session.Request())
 	for _, m := range p.Session.Project.Members {

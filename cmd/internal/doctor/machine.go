@@ -9,7 +9,7 @@ import (
 	"gpubuild/toolchain"
 )
 
-// target says whether what rustc builds for goes with what nvcc compiles with.
+// target reports whether what rustc builds for goes with what nvcc compiles with.
 func checkTarget(f Facts) Check {
 	c := Check{
 		ID:     "rust.target",

@@ -161,16 +161,16 @@ func (s *State) Clean(ctx context.Context) (*State, error) {
 // Rebuild builds once more what the first build was to build.
 type Rebuild func(context.Context) (cargorun.Built, error)
 
-// Settle takes what cargo built, and the error with which that ended. It writes the stamps of what was built well, after a failed build,
-// too: a mistake in the user's own code must not cost the kernels that were compiled before it. It compares what only cargo's messages
-// show, and reads the device code; what is in doubt is cleaned and built again with rebuild, once. After a failed build that is done only
-// where an OUT_DIR has no stamp: what was lost from it may be why.
-func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error, rebuild Rebuild) (*State, cargorun.Built, error) {
+// RecordAndVerify takes what cargo built, and the error with which that ended. It writes the stamps of what was built well, after a failed
+// build, too: a mistake in the user's own code must not cost the kernels that were compiled before it. It compares what only cargo's
+// messages show, and reads the device code; what is in doubt is cleaned and built again with rebuild, once. After a failed build that is
+// done only where an OUT_DIR has no stamp: what was lost from it may be why.
+func (s *State) RecordAndVerify(ctx context.Context, built cargorun.Built, failed error, rebuild Rebuild) (*State, cargorun.Built, error) {
 	next := s.after(built)
 	unrecorded := func(o out) bool { return o.state != agrees && !o.stamped }
-	if buildErr != nil && (built.Interrupted || !slices.ContainsFunc(next.outs, unrecorded)) {
+	if failed != nil && (built.Interrupted || !slices.ContainsFunc(next.outs, unrecorded)) {
 		next.keepFailed(built)
-		return next, built, buildErr
+		return next, built, failed
 	}
 	if packages := next.stalePackages(); len(packages) > 0 {
 		if err := next.clean(ctx, packages); err != nil {
@@ -179,11 +179,11 @@ func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error
 		cleaned := *next
 		cleaned.cleaned, cleaned.earlier = manifest.Union(next.cleaned, packages), next.Lines()
 		cleaned.before = cleaned.seen()
-		built, buildErr = rebuild(ctx)
+		built, failed = rebuild(ctx)
 		next = cleaned.after(built)
-		if buildErr != nil {
+		if failed != nil {
 			next.keepFailed(built)
-			return next, built, buildErr
+			return next, built, failed
 		}
 		if len(next.stalePackages()) > 0 {
 			return next, built, next.stillStale()

@@ -35,7 +35,7 @@ func (s *State) clean(ctx context.Context, packages []string) error {
 	return nil
 }
 
-// inOwnDirs says whether a directory lies in cargo's own: then it goes as cargo's things go.
+// inOwnDirs reports whether a directory lies in cargo's own: then it goes as cargo's things go.
 func (b *Build) inOwnDirs(dir string) bool {
 	h := b.Machine.Host
 	return slices.ContainsFunc(b.ownDirs(), func(own string) bool { return h.Below(h.Real(dir), h.Real(own)) })

@@ -271,7 +271,7 @@ func (s *State) after(built cargorun.Built) *State {
 	return &next
 }
 
-// compiledAny says whether cargo compiled any crate of a package in this build, or made none at all. It compiles none where the files
+// compiledAny reports whether cargo compiled any crate of a package in this build, or made none at all. It compiles none where the files
 // that it keeps of a script were lost: then it runs the script, and goes on with the old crate until the next build.
 func compiledAny(pkgID string, built cargorun.Built) bool {
 	none := true

@@ -150,12 +150,12 @@ func (b *Build) scriptFile(u features.ScriptUnit) string {
 	return b.Machine.Host.Join(u.Dir, "build.rs")
 }
 
-// inCatalog says whether the catalog has a crate: it knows what its script takes from the machine, and what code it unpacks.
+// inCatalog reports whether the catalog has a crate: it knows what its script takes from the machine, and what code it unpacks.
 func inCatalog(name string) bool {
 	return catalog.Default().Crate(name) != nil
 }
 
-// holdsCode says whether nvcc was run for any OUT_DIR of a package, or one holds device code.
+// holdsCode reports whether nvcc was run for any OUT_DIR of a package, or one holds device code.
 func (s *State) holdsCode(p Package) bool {
 	h := s.b.Machine.Host
 	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool {

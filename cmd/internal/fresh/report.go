@@ -149,7 +149,7 @@ func (u Unit) lines(read int) []string {
 	return lines
 }
 
-// Uses says whether any package of a build uses the toolkit, and whether one compiles for an architecture.
+// Uses reports whether any package of a build uses the toolkit, and whether one compiles for an architecture.
 func (s *State) Uses() (toolkit, arch bool) {
 	for _, o := range s.outs {
 		in := o.pkg.Inputs

@@ -27,7 +27,7 @@ var (
 	completionPwsh string
 )
 
-// Script answers a shell's completion script, or the manual page.
+// Script returns a shell's completion script, or the manual page.
 func (p Pages) Script(name string) (string, bool) {
 	switch name {
 	case "bash":

@@ -21,7 +21,7 @@ func NearTopic(word string) string {
 	return exit.Nearest(word, topics)
 }
 
-// Topic answers the text of `gpubuild help WORD`.
+// Topic returns the text of `gpubuild help WORD`.
 func Topic(word string) (string, bool) {
 	switch word {
 	case "exit-codes":

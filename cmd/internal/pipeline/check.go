@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"gpubuild/buildenv"
-	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
@@ -24,7 +24,7 @@ type chosen struct {
 }
 
 // choose chooses what the build needs of the machine. A type check does without a toolkit where none fits, or where the user wants none.
-func (c Command) choose(ctx context.Context, s *session.Session, j featurecheck.Judged) (chosen, error) {
+func (c Command) choose(ctx context.Context, s *session.Session, j reach.Judged) (chosen, error) {
 	wish := c.Options.Tools.Toolkit
 	checks := s.Line.Verb == "check" || s.Line.Verb == "clippy" || s.Line.Verb == "doc"
 	if wish == tools.None && checks {
@@ -32,7 +32,7 @@ func (c Command) choose(ctx context.Context, s *session.Session, j featurecheck.
 		return chosen{t, true}, err
 	}
 	t, err := choose(ctx, s, j, c.Options.Tools)
-	if wish == "" && checks && LacksToolkit(err) && tools.NeedsOf(j.Answer).Toolkit() {
+	if wish == "" && checks && LacksToolkit(err) && tools.NeedsOf(j.Reach).Toolkit() {
 		s.Machine.Shell.Note("%v", err)
 		t, err = checkOnly(s, j)
 		return chosen{t, true}, err
@@ -48,10 +48,10 @@ func LacksToolkit(err error) bool {
 }
 
 // checkOnly is the environment of a type check with a stand-in for the toolkit.
-func checkOnly(s *session.Session, j featurecheck.Judged) (tools.Tools, error) {
+func checkOnly(s *session.Session, j reach.Judged) (tools.Tools, error) {
 	m := s.Machine
 	t := unchosen(m, j.Tool)
-	t.Needs, t.Line = tools.NeedsOf(j.Answer), s.Line
+	t.Needs, t.Line = tools.NeedsOf(j.Reach), s.Line
 	release := standInRelease(t.Needs)
 	root, err := nvcc.StandIn(m.Host, m.CacheDir, release, m.Self)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
@@ -59,11 +59,11 @@ func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.
 	if work, _ := s.GPUWork(); !work {
 		return tools.Choose(ctx, s, session.Graph{}, withAny(&features.Reach{}), o)
 	}
-	looked, err := featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true, Write: true}) // as a build, which writes Cargo.lock
+	looked, err := reach.Open(ctx, m, l, reach.Options{Places: true, Write: true}) // as a build, which writes Cargo.lock
 	if err != nil {
 		return tools.Tools{}, err
 	}
-	return tools.Choose(ctx, s, looked.Graph, withAny(looked.Answer), o)
+	return tools.Choose(ctx, s, looked.Graph, withAny(looked.Reach), o)
 }
 
 // withAny is an answer with what any CUDA crate needs.

@@ -18,9 +18,9 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/elsewhere"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -125,7 +125,7 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 	case line.Verb == "install":
 		return install(ctx, c, trace)
 	case !line.Known(), line.Has("--help", "--version", "--unit-graph"), line.Verb == "":
-		return Result{}, unJudged(ctx, c)
+		return Result{}, passThrough(ctx, c)
 	}
 	s, err := session.Open(m, line)
 	if err != nil {
@@ -145,7 +145,7 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 	case !work && !c.asksForVulkan() && c.Options.Proof.On.Name == "":
 		return noGPUWork(ctx, c, s, why)
 	case !Judged(line.Verb):
-		return Result{Session: s}, unJudged(ctx, c)
+		return Result{Session: s}, passThrough(ctx, c)
 	}
 	return Build(ctx, c, s, trace)
 }
@@ -161,7 +161,8 @@ func (c Command) builds() bool {
 	return slices.Contains([]string{"build", "rustc"}, c.line().Verb)
 }
 
-// asksForVulkan says whether a command line without CUDA asks for a proof of Vulkan: by the flag, or where a program is run, by a feature.
+// asksForVulkan reports whether a command line without CUDA asks for a proof of Vulkan: by the flag, or where a program is run, by a
+// feature.
 func (c Command) asksForVulkan() bool {
 	line := c.line()
 	if c.Options.Proof.BackendGiven || !slices.Contains([]string{"run", "test", "bench"}, line.Verb) {
@@ -268,7 +269,7 @@ func (c Command) graph(ctx context.Context, s *session.Session) (graph session.G
 		return graph, err
 	}
 	if err := ask(); err != nil {
-		return graph, featurecheck.WithMissingFeature(ctx, s, err)
+		return graph, reach.WithMissingFeature(ctx, s, err)
 	}
 	return graph, nil
 }
@@ -290,16 +291,16 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	if err != nil {
 		return r, err
 	}
-	r.Features, err = stage(trace, report.CheckReach, func() (featurecheck.Judged, error) {
+	r.Features, err = stage(trace, report.CheckReach, func() (reach.Judged, error) {
 		graph, err := c.graph(ctx, s)
 		if err != nil {
-			return featurecheck.Judged{}, err
+			return reach.Judged{}, err
 		}
 		return enabled(c, s, graph)
 	})
 	asked := manifest.ParseRequest(s.Request())
 	_, refused := errors.AsType[*cargo.RefusedError](err)
-	switch a := r.Features.Answer; {
+	switch a := r.Features.Reach; {
 	case a == nil && refused && !asked.RequestsGPU() && len(s.Config.GPUPackages.Value) == 0: // cargo says so itself
 		return noGPUWork(ctx, c, s, "cargo refuses the build")
 	case a != nil && c.withoutGPU(s, a):
@@ -310,7 +311,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	if err != nil {
 		return r, err
 	}
-	if cargorun.AmbiguousRun(s, r.Features.Answer.Roots) {
+	if cargorun.AmbiguousRun(s, r.Features.Reach.Roots) {
 		return r, cargorun.Run(ctx, m, line, m.Host.Env)
 	}
 	picked, err := stage(trace, report.CheckToolchain, func() (chosen, error) { return c.choose(ctx, s, r.Features) })
@@ -345,7 +346,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	}
 	builder := newBuilder(c, typed, r)
 	builder.tool = builder.tool.With(cache.env)
-	made, err := buildAndSettle(ctx, builder, r.Stale, trace)
+	made, err := buildAndVerify(ctx, builder, r.Stale, trace)
 	if r.Built, r.Stale, r.Cause = made.built, made.state, builder.cause(ctx, made.built); err == nil {
 		r.Tools.KeepArchUnset(m, r.Features.Graph.Places.BuildDirectory)
 	}

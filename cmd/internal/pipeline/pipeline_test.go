@@ -10,9 +10,9 @@ import (
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -142,9 +142,9 @@ func TestAProvenProgramHasOneReceipt(t *testing.T) {
 // TestTheBackendThatIsAskedForIsProven: else that of the features.
 func TestTheBackendThatIsAskedForIsProven(t *testing.T) {
 	t.Parallel()
-	wgpu := Result{Features: featurecheck.Judged{Answer: &features.Reach{
+	wgpu := Result{Features: reach.Judged{Reach: &features.Reach{
 		Roots: []features.Root{{Crates: []features.CrateState{{Backend: "wgpu", On: true}}}}}}}
-	if !wgpu.Features.Answer.UsesVulkan() {
+	if !wgpu.Features.Reach.UsesVulkan() {
 		t.Fatal("the features do not enable Vulkan")
 	}
 	c := Command{Line: lineOf(t, "build")}

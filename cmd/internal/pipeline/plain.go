@@ -10,7 +10,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
-	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
@@ -33,9 +33,9 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 	return nil
 }
 
-// unjudged runs a subcommand of cargo whose result is not judged: doc, publish, a plugin. Where there is a project with GPU work it runs
+// passThrough runs a subcommand of cargo whose result is not judged: doc, publish, a plugin. Where there is a project with GPU work it runs
 // in the environment of the build; where that cannot be made it says so and runs in the user's own.
-func unJudged(ctx context.Context, c Command) error {
+func passThrough(ctx context.Context, c Command) error {
 	env, line := c.Machine.Host.Env, c.Line
 	if l := c.line(); l.Verb != "clean" && !l.Has("--help", "--version") && l.Verb != "" {
 		t, ok, err := environment(ctx, c)
@@ -90,8 +90,8 @@ func buildEnvironment(ctx context.Context, c Command, s *session.Session) (t cho
 	if err != nil {
 		return chosen{}, false, err
 	}
-	judged := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
-	if c.withoutGPU(s, judged.Answer) {
+	judged := reach.Judge(s, c.Tool, graph, reach.Options{Strict: c.Options.Strict})
+	if c.withoutGPU(s, judged.Reach) {
 		return chosen{}, false, nil
 	}
 	t, err = c.choose(ctx, s, judged)
@@ -136,7 +136,7 @@ func install(ctx context.Context, c Command, trace *finding.Trace) (r Result, er
 				break
 			}
 		}
-		return r, unJudged(ctx, c)
+		return r, passThrough(ctx, c)
 	}
 	s, err := session.Open(m, in.Build)
 	if err != nil {
@@ -153,7 +153,7 @@ func install(ctx context.Context, c Command, trace *finding.Trace) (r Result, er
 	}
 	r, err = Build(ctx, c, s, trace)
 	var refused *cargo.RefusedError
-	if r.Features.Answer == nil && errors.As(err, &refused) { // install words it in its own way, or does not mind
+	if r.Features.Reach == nil && errors.As(err, &refused) { // install words it in its own way, or does not mind
 		err = cargorun.Run(ctx, m, c.Line, m.Host.Env)
 		if err == nil {
 			m.Shell.Warning("installed without a check of its features: cargo refuses the question: %s", cargo.FirstLine(refused))

@@ -3,8 +3,8 @@ package pipeline
 import (
 	"context"
 
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
@@ -12,13 +12,13 @@ import (
 
 // Prepared is a project whose tools are chosen, for one of our own verbs: nothing is built.
 type Prepared struct {
-	Features featurecheck.Judged
+	Features reach.Judged
 	Tools    tools.Tools // the user's own environment where they were not chosen
 }
 
 // Look opens the project of a command line and asks cargo what it builds and where, writing nothing of the user's.
 func Look(ctx context.Context, m *session.Machine, line cargo.Line, strict bool) (Prepared, error) {
-	judged, err := featurecheck.Open(ctx, m, line, featurecheck.Options{Strict: strict, Places: true})
+	judged, err := reach.Open(ctx, m, line, reach.Options{Strict: strict, Places: true})
 	return Prepared{Features: judged, Tools: unchosen(m, judged.Tool)}, err
 }
 
@@ -42,7 +42,7 @@ func (p Prepared) Fresh(o fresh.Options) fresh.Build {
 }
 
 // choose chooses what the build needs of the machine.
-func choose(ctx context.Context, s *session.Session, j featurecheck.Judged, o tools.Options) (tools.Tools, error) {
+func choose(ctx context.Context, s *session.Session, j reach.Judged, o tools.Options) (tools.Tools, error) {
 	unchosen := freshBuild(s, j, unchosen(s.Machine, j.Tool), fresh.Options{})
 	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(unchosen)
 	o.Undeclared = func(asked string) (tools.Undeclared, error) {
@@ -51,7 +51,7 @@ func choose(ctx context.Context, s *session.Session, j featurecheck.Judged, o to
 		}
 		return fresh.Undeclared(unchosen, asked), nil
 	}
-	return tools.Choose(ctx, s, j.Graph, j.Answer, o)
+	return tools.Choose(ctx, s, j.Graph, j.Reach, o)
 }
 
 // unchosen is the user's own environment.
@@ -59,9 +59,9 @@ func unchosen(m *session.Machine, tool cargo.Tool) tools.Tools {
 	return tools.Tools{Env: m.Host.Env, RunEnv: m.Host.Env, Cargo: tool}
 }
 
-func freshBuild(s *session.Session, j featurecheck.Judged, t tools.Tools, o fresh.Options) fresh.Build {
+func freshBuild(s *session.Session, j reach.Judged, t tools.Tools, o fresh.Options) fresh.Build {
 	return fresh.Build{
-		Machine: s.Machine, Tool: t.Cargo, Line: s.Line, Project: s.Project, Graph: j.Graph, Reach: j.Answer, Tools: t, Options: o,
+		Machine: s.Machine, Tool: t.Cargo, Line: s.Line, Project: s.Project, Graph: j.Graph, Reach: j.Reach, Tools: t, Options: o,
 		Named: s.Config.GPUPackages.Value,
 	}
 }

@@ -6,9 +6,9 @@ import (
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -22,7 +22,7 @@ type Result struct {
 	Judged  bool             // there is GPU work, and the result of the subcommand is judged
 	Session *session.Session // nil: no project is open
 	// Features is cargo's answer and what it means.
-	Features featurecheck.Judged
+	Features reach.Judged
 	Tools    tools.Tools
 	Stale    *fresh.State
 	Built    cargorun.Built
@@ -40,14 +40,14 @@ func (r Result) outcome(c Command, trace *finding.Trace) report.Outcome {
 	line, o := c.line(), c.Options
 	st := report.Stages{
 		Result: report.Result{
-			Verb: line.Verb, Features: report.FeaturesOf(r.Features.Answer, line.Features),
+			Verb: line.Verb, Features: report.FeaturesOf(r.Features.Reach, line.Features),
 			Stale: r.Stale.Lines(), Cleaned: r.Stale.Cleaned(), Programs: r.programs(c), Watch: r.Watch, Findings: r.Findings,
 		},
 		Judged: r.Judged, CompileErrors: r.Built.CompileErrors, Cause: r.Cause, Made: trace.Checks(), EndedByWatch: r.EndedByWatch,
 		Proving: report.Proving{Asked: o.Proof.Wanted, Required: o.Proof.Required, EndedByAudit: r.EndedByAudit,
 			Unmade: r.Proof.NotProven, Missed: r.Proof.Missed},
 	}
-	if a := r.Features.Answer; a != nil {
+	if a := r.Features.Reach; a != nil {
 		st.Reach = strings.Join(report.ReachLines(a, false), "; ")
 	}
 	if s := r.Session; s != nil {

@@ -10,8 +10,8 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/diagnose"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -74,7 +74,7 @@ func scan(c Command, s *session.Session, r Result) ([]finding.Finding, error) {
 	if err != nil || !cpuOnly {
 		return nil, err
 	}
-	found, ok := proof.NoDeviceCode(c.Machine, r.Features.Answer)
+	found, ok := proof.NoDeviceCode(c.Machine, r.Features.Reach)
 	if !ok {
 		return nil, nil
 	}
@@ -91,7 +91,7 @@ func scan(c Command, s *session.Session, r Result) ([]finding.Finding, error) {
 
 func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Target) proof.Request {
 	options := c.Options.Proof
-	if !options.BackendGiven && r.Features.Answer.UsesVulkan() {
+	if !options.BackendGiven && r.Features.Reach.UsesVulkan() {
 		options.Backend = probe.Vulkan
 	}
 	return proof.Request{
@@ -107,7 +107,7 @@ func diagnosis(c Command, r Result) diagnose.Stages {
 		Typed:    c.Typed,
 		Facts:    r.Tools.Facts,
 		Set:      r.Tools.Set,
-		Answer:   r.Features.Answer,
+		Reach:    r.Features.Reach,
 		Programs: r.Built.Programs,
 	}
 }
@@ -127,10 +127,10 @@ func (c Command) withoutGPU(s *session.Session, a *features.Reach) bool {
 }
 
 // enabled reports whether the features enable the GPU crates, and stops where they do not.
-func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, error) {
+func enabled(c Command, s *session.Session, graph session.Graph) (reach.Judged, error) {
 	shell := c.Machine.Shell
-	judged := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
-	answer := judged.Answer
+	judged := reach.Judge(s, c.Tool, graph, reach.Options{Strict: c.Options.Strict})
+	answer := judged.Reach
 	if c.withoutGPU(s, answer) {
 		return judged, nil
 	}

@@ -11,23 +11,23 @@ import (
 	"gpubuild/cmd/internal/report"
 )
 
-// settled is what was built, and what is known of how.
-type settled struct {
+// verified is what was built, and what is known of how.
+type verified struct {
 	built cargorun.Built
 	state *fresh.State
 }
 
-// buildAndSettle runs cargo, checks what it made, and builds once more what turns out not to be what was requested.
-func buildAndSettle(ctx context.Context, b builder, state *fresh.State, trace *finding.Trace) (settled, error) {
+// buildAndVerify runs cargo, checks what it made, and builds once more what turns out not to be what was requested.
+func buildAndVerify(ctx context.Context, b builder, state *fresh.State, trace *finding.Trace) (verified, error) {
 	built, failed := stage(trace, report.CheckBuild, func() (cargorun.Built, error) { return b.build(ctx) })
-	settle := func() (settled, error) {
-		next, last, err := state.Settle(ctx, built, failed, b.build)
-		return settled{last, next}, err
+	verify := func() (verified, error) {
+		next, last, err := state.RecordAndVerify(ctx, built, failed, b.build)
+		return verified{last, next}, err
 	}
 	if failed != nil {
-		return settle()
+		return verify()
 	}
-	return stage(trace, report.CheckCode, settle)
+	return stage(trace, report.CheckCode, verify)
 }
 
 // unused warns where the user asked for a toolkit or an architecture that no package of the build used.

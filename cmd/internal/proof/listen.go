@@ -96,18 +96,18 @@ func (l *Listener) End(h buildenv.Host) {
 	}
 }
 
-// Answer is what is known of the output of a program after End, and whether any could be read.
-func (l *Listener) Answer(rules *explain.Rules) (answer explain.Answer, heard bool) {
+// Match is what is known of the output of a program after End, and whether any could be read.
+func (l *Listener) Match(rules *explain.Rules) (match explain.Match, heard bool) {
 	for _, e := range l.ears {
 		if e.unread {
 			continue // what may not be read again is not known
 		}
 		heard = true
-		if got := e.Tail.Answer(rules); !answer.Known() {
-			answer = got
+		if got := e.Tail.Match(rules); !match.Known() {
+			match = got
 		}
 	}
-	return answer, heard
+	return match, heard
 }
 
 // read takes in what was added to the file. Our own handle may be for writing only; Linux opens the same file again by its number.

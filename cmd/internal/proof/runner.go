@@ -123,9 +123,9 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 	return endOf(p.Evidence.Exit)
 }
 
-// ranNoTest says whether a test program, started with these arguments, has no test to run: a filter that matches none. It asks the program
-// for its list, which only Rust's own test harness understands; a text that the harness prints shows that the program has it. Source:
-// rustc's library/test, cli.rs and formatters.
+// ranNoTest reports whether a test program, started with these arguments, has no test to run: a filter that matches none. It asks the
+// program for its list, which only Rust's own test harness understands; a text that the harness prints shows that the program has it.
+// Source: rustc's library/test, cli.rs and formatters.
 func ranNoTest(ctx context.Context, m *session.Machine, o verify.Options) bool {
 	data, err := m.Host.ReadFile(o.Binary, 1<<30)
 	if err != nil || len(o.Launcher) > 0 || !bytes.Contains(data, []byte("test result: ")) {

@@ -128,7 +128,7 @@ func reachLine(r features.Root) string {
 	backends := r.Backends()
 	others := slices.ContainsFunc(backends, func(b string) bool { return b != "cuda" && b != "cpu" })
 	on, anyway, off := onOff(r, others)
-	list := slices.DeleteFunc(slices.Clone(r.Asked), func(f string) bool { return slices.Contains(r.Idle, f) })
+	list := slices.DeleteFunc(slices.Clone(r.Asked), func(f string) bool { return slices.Contains(r.Ineffective, f) })
 	if len(list) == 0 {
 		list = r.Asked
 	}

@@ -53,7 +53,7 @@ func Run(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error
 		all = append(all, f)
 	}
 	if o.JSON != nil {
-		if err := report.Answer(m, o.JSON, "scan", code == exit.Done, nil, Answer{all}); err != nil {
+		if err := report.Answer(m, o.JSON, "scan", code == exit.Done, nil, Listing{all}); err != nil {
 			return err
 		}
 		return endWith(code)
@@ -158,8 +158,8 @@ func libraryLines(libs []loader.Library) string {
 	return b.String()
 }
 
-// Answer is the answer of `scan`.
-type Answer struct {
+// Listing is what `scan --json` writes.
+type Listing struct {
 	Files []File `json:"files"`
 }
 

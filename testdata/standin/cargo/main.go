@@ -1,13 +1,13 @@
-// Command cargo stands in for cargo.exe under Wine, where no rustc runs. What it is asked about the project it answers from what a real cargo said of it,
-// which the test has put into the directory STANDIN_CARGO (metadata.json, graph.json, graph-test.json, version.txt); as rustc.exe it only says its
-// version (rustc.txt). A build does the work of the build script of testdata/matmul, by running the nvcc that the environment means, prints the messages
-// that cargo prints for the units of the graph, and makes a program with what nvcc made in its data, as include_bytes! puts it there. That program is
-// this one, or program.exe of the same directory, which has room of its own and does something when it is run. run and test build, and start what was
-// built through the runner that is configured.
+// Command cargo stands in for cargo.exe under Wine, where no rustc runs. What it is asked about the project it answers from what a real
+// cargo said of it, which the test has put into the directory STANDIN_CARGO (metadata.json, graph.json, graph-test.json, version.txt); as
+// rustc.exe it only says its version (rustc.txt). A build does the work of the build script of testdata/matmul, by running the nvcc that
+// the environment means, prints the messages that cargo prints for the units of the graph, and makes a program with what nvcc made in its
+// data, as include_bytes! puts it there. That program is this one, or program.exe of the same directory, which has room of its own and does
+// something when it is run. run and test build, and start what was built through the runner that is configured.
 //
-// Its behaviour follows cargo's documents: "External tools" (messages), "Build Scripts" (rerun-if-env-changed, rerun-if-changed, OUT_DIR, output),
-// "Configuration" (target.<triple>.runner) and `cargo clean -p`; and the calls of cargo 1.95 as traced on Linux. Like cargo it runs a script again when
-// a variable that the script named or a file has changed, and for no other reason.
+// Its behaviour follows cargo's documents: "External tools" (messages), "Build Scripts" (rerun-if-env-changed, rerun-if-changed, OUT_DIR,
+// output), "Configuration" (target.<triple>.runner) and `cargo clean -p`; and the calls of cargo 1.95 as traced on Linux. Like cargo it
+// runs a script again when a variable that the script named or a file has changed, and for no other reason.
 package main
 
 import (
@@ -300,7 +300,8 @@ var (
 	files     = []string{"build.rs", "src/matmul.cu"}
 )
 
-// script runs a unit's build script unless nothing that it named has changed. That of cudarc, with dynamic-loading and a version in its features, makes nothing.
+// script runs a unit's build script unless nothing that it named has changed. That of cudarc, with dynamic-loading and a version in its
+// features, makes nothing.
 func (b build) script(u unit) error {
 	out := b.outDir(u)
 	ours := b.manifest(u) != ""

@@ -1,7 +1,6 @@
-// Command cl stands in for Microsoft's cl.exe under Wine: it says cl's banner and hands its arguments to the clang-cl inside the ziglang wheel,
-// and what is to be linked to the lld-link there.
-// It claims the version of the toolset in whose directory it lies: 14.44.35207 is 19.44.35207. STANDIN_ZIG names zig.exe, STANDIN_CL_LOG a file
-// that gets one line a call.
+// Command cl stands in for Microsoft's cl.exe under Wine: it says cl's banner and hands its arguments to the clang-cl inside the ziglang
+// wheel, and what is to be linked to the lld-link there. It claims the version of the toolset in whose directory it lies: 14.44.35207 is
+// 19.44.35207. STANDIN_ZIG names zig.exe, STANDIN_CL_LOG a file that gets one line a call.
 package main
 
 import (
@@ -54,8 +53,8 @@ func run() int {
 	return zig(link)
 }
 
-// inUTF8 puts a response file, which nvcc.exe writes in the machine's code page and the real cl reads so, into the encoding that clang reads. The code page
-// under Wine is 1252; what it has beyond Latin 1 no test needs.
+// inUTF8 puts a response file, which nvcc.exe writes in the machine's code page and the real cl reads so, into the encoding that clang
+// reads. The code page under Wine is 1252; what it has beyond Latin 1 no test needs.
 func inUTF8(args []string) ([]string, error) {
 	out := append([]string{}, args...)
 	for i, a := range out {
@@ -97,8 +96,8 @@ func zig(args []string) int {
 	return 0
 }
 
-// split makes two commands of one that names a program (/Fe:) or a library (/LD): cl starts the linker by itself, and clang-cl would look for
-// Microsoft's. Which libraries those are is what libcmt.lib itself says; here it is said by us.
+// split makes two commands of one that names a program (/Fe:) or a library (/LD): cl starts the linker by itself, and clang-cl would look
+// for Microsoft's. Which libraries those are is what libcmt.lib itself says; here it is said by us.
 func split(args, libs []string) (compile, link []string) {
 	var out, object string
 	dll := false

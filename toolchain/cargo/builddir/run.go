@@ -12,7 +12,7 @@ import (
 	"gpubuild/buildenv"
 )
 
-// Ended answers when the last run of a build script ended, in ns: cargo then writes stderr and root-output next to invoked.timestamp; the
+// Ended returns when the last run of a build script ended, in ns: cargo then writes stderr and root-output next to invoked.timestamp; the
 // file output is no use, because cargo gives it the time at which the script began (measured, cargo 1.95). 0 where either is not there, or
 // is older than the run: the script failed, which leaves those of its last good run.
 func Ended(h buildenv.Host, outDir string) int64 {
@@ -25,7 +25,7 @@ func Ended(h buildenv.Host, outDir string) int64 {
 	return 0
 }
 
-// Ran answers when a build script last ran, in ns, from the file that cargo touches as it starts the script; 0 when there is none. The
+// Ran returns when a build script last ran, in ns, from the file that cargo touches as it starts the script; 0 when there is none. The
 // messages do not say it: build-script-executed has no fresh flag.
 func Ran(h buildenv.Host, outDir string) int64 { return at(h, stamp(h, outDir)) }
 

@@ -40,7 +40,7 @@ func NewHashes(m *session.Machine, built ...string) *Hashes {
 		ids: map[string]string{}}
 }
 
-// known answers what is remembered under a key that holds the identity of everything that read looks at.
+// known returns what is remembered under a key that holds the identity of everything that read looks at.
 func (h *Hashes) known(key string, read func() string) string {
 	if text, ok := h.run[key]; ok {
 		return text

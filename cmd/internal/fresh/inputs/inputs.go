@@ -195,7 +195,7 @@ func (n *collector) program(name, word string) {
 	n.add(name, word, hash)
 }
 
-// find answers the file that a word means as a program, without links; empty when there is none. Of several words, such as
+// find returns the file that a word means as a program, without links; empty when there is none. Of several words, such as
 // "ccache nvcc", it is the last that compiles.
 func (n *collector) find(word string) string {
 	h := n.host
@@ -321,8 +321,8 @@ func (n *collector) foreignIncludes(v string) string {
 	return n.host.JoinList(slices.DeleteFunc(n.host.SplitList(v), known)...)
 }
 
-// ignored says whether a variable only names what is recorded by content already, or changes nothing that is built; whether cargo sets it
-// for build scripts, reads it itself or watches it (cargo reference, "Environment Variables"); or whether it says where and for whom
+// ignored reports whether a variable only names what is recorded by content already, or changes nothing that is built; whether cargo sets
+// it for build scripts, reads it itself or watches it (cargo reference, "Environment Variables"); or whether it says where and for whom
 // something runs.
 func ignored(name string) bool {
 	switch name {

@@ -31,7 +31,7 @@ var compiledFrom = []string{
 	".def", ".cmake", ".ptx", ".cubin", ".fatbin",
 }
 
-// Compiled says whether a file is a source by its name alone.
+// Compiled reports whether a file is a source by its name alone.
 func Compiled(h buildenv.Host, path string) bool {
 	return slices.Contains(compiledFrom, strings.ToLower(h.Ext(path))) || h.Base(path) == "CMakeLists.txt"
 }
@@ -133,13 +133,13 @@ func NameOf(h buildenv.Host, dir, path string) string {
 	return path
 }
 
-// Own says whether a directory may hold a package's own sources: no build directory of cargo (one that is known, or any other, by its
+// Own reports whether a directory may hold a package's own sources: no build directory of cargo (one that is known, or any other, by its
 // mark), repository, or what Python compiled of its own.
 func Own(h buildenv.Host, dir string, built []string) bool {
 	return !slices.Contains([]string{".git", pythonCache}, h.Base(dir)) && !Below(h, dir, built) && !h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
 }
 
-// Below says whether a path lies in one of some directories.
+// Below reports whether a path lies in one of some directories.
 func Below(h buildenv.Host, path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return dir != "" && h.Below(path, dir) })
 }

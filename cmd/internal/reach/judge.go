@@ -1,8 +1,8 @@
-// Package featurecheck asks cargo what command lines build and has features judge the answers. Besides judging one build it has Fix for the
+// Package reach asks cargo what command lines build and has features judge the answers. Besides judging one build it has Fix for the
 // missing lines of manifests, and Lint for the features of every member.
 //
 // It builds nothing. Only Fix writes: manifests of the workspace, and the Cargo.lock that belongs to them.
-package featurecheck
+package reach
 
 import (
 	"context"
@@ -28,7 +28,7 @@ type Judged struct {
 	Tool    cargo.Tool
 	Graph   session.Graph
 	Facts   features.Facts
-	Answer  *features.Reach
+	Reach   *features.Reach
 }
 
 // Judge has features judge cargo's answer about the session's line. o.Strict counts in addition to the configuration's.
@@ -38,8 +38,8 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judg
 	in.Lint = o.lint
 	j := decide(s, in)
 	j.Tool, j.Graph = tool, g
-	for i := range j.Answer.Findings { // features to request become a command
-		f := &j.Answer.Findings[i]
+	for i := range j.Reach.Findings { // features to request become a command
+		f := &j.Reach.Findings[i]
 		if f.Fix == "" && len(f.Ask) == 0 && len(f.Lacks) > 0 { // no change of the user's helps: this shows who is involved
 			f.Fix = buildenv.PosixWords(append([]string{"cargo"}, s.Line.AsTree(f.Lacks[0].Crate+"@"+f.Lacks[0].Version)...)...)
 		}
@@ -56,7 +56,7 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judg
 // decide gathers what a question takes, and answers it.
 func decide(s *session.Session, in features.Input) Judged {
 	j := Judged{Session: s, Facts: features.Gather(s.Machine.Host, in)}
-	j.Answer = features.Judge(&j.Facts)
+	j.Reach = features.Judge(&j.Facts)
 	return j
 }
 
@@ -92,7 +92,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 		return Judge(s, tool, g, o), nil
 	}
 	if edges := suspected(ctx, s, err); o.Edges && slices.ContainsFunc(edges, isRefused) {
-		return Judged{Session: s, Answer: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
+		return Judged{Session: s, Reach: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
 			Roots: []features.Root{}, Units: []features.ScriptUnit{}}}, nil
 	}
 	return Judged{}, WithMissingFeature(ctx, s, err)
@@ -177,25 +177,25 @@ func suspected(ctx context.Context, s *session.Session, err error) (list []featu
 		s.Machine.Shell.Detail("%v", err)
 	}
 	for _, j := range judged {
-		list = append(list, j.Answer.Findings...)
+		list = append(list, j.Reach.Findings...)
 	}
 	return list
 }
 
 // Shown are the findings that a person should read: notes only when all are wanted, or when no GPU code is linked, which they explain.
 func (j Judged) Shown(all bool) []finding.Finding {
-	all = all || !j.Answer.Stops && !slices.ContainsFunc(j.Answer.Roots, func(r features.Root) bool { return r.Reached })
+	all = all || !j.Reach.Stops && !slices.ContainsFunc(j.Reach.Roots, func(r features.Root) bool { return r.Reached })
 	return slices.DeleteFunc(j.Findings(), func(f finding.Finding) bool { return f.Severity == finding.Note && !all })
 }
 
 // Findings are those of the answer, with paths as people read them.
 func (j Judged) Findings() []finding.Finding {
-	return shown(j.Session, j.Answer.Findings, "features", "--fix")
+	return shown(j.Session, j.Reach.Findings, "features", "--fix")
 }
 
 // Fixable reports whether --fix can write what is missing.
 func (j Judged) Fixable() bool {
-	return slices.ContainsFunc(j.Answer.Findings, func(f features.Finding) bool {
+	return slices.ContainsFunc(j.Reach.Findings, func(f features.Finding) bool {
 		return f.Severity == features.Error && fixable(j.Session.Project, f)
 	})
 }
@@ -228,9 +228,9 @@ func shown(s *session.Session, list []features.Finding, fixes ...string) []findi
 func (j Judged) NoteUnasked() {
 	r, shell := j.Facts.Input.Request, j.Session.Machine.Shell
 	switch {
-	case j.Answer.Via == "unknown":
+	case j.Reach.Via == "unknown":
 		return
-	case len(j.Answer.Roots) == 0:
+	case len(j.Reach.Roots) == 0:
 		shell.Note("this command line builds no program and no library")
 		return
 	}
@@ -250,7 +250,7 @@ func (j Judged) HintFeature(called string) {
 	r, p := j.Facts.Input.Request, j.Session.Project
 	selected, _ := p.Selection(r)
 	for _, q := range p.Questions(r.GPUFeatures) {
-		if slices.Contains(selected, q.Package) && !isOn(j.Answer, q) {
+		if slices.Contains(selected, q.Package) && !isOn(j.Reach, q) {
 			words := []string{"gpubuild", called}
 			if len(selected) > 1 || q.Package != p.Selected {
 				words = append(words, "-p", q.Package.Name)
@@ -261,7 +261,7 @@ func (j Judged) HintFeature(called string) {
 	}
 }
 
-// isOn says whether a member's GPU feature is on in a root of the build.
+// isOn reports whether a member's GPU feature is on in a root of the build.
 func isOn(answer *features.Reach, q manifest.Question) bool {
 	return slices.ContainsFunc(answer.Roots, func(r features.Root) bool {
 		return r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature)

@@ -1,4 +1,4 @@
-package featurecheck
+package reach
 
 import (
 	"bytes"
@@ -136,7 +136,7 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session) ([]features.Finding, Judged, error) {
 	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, Write: !f.options.DryRun, lint: f.options.Lint})
 	if err == nil {
-		return j.Answer.Findings, j, nil
+		return j.Reach.Findings, j, nil
 	}
 	if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
 		return nil, j, err
@@ -273,7 +273,7 @@ func unhelpful(now Judged, f features.Finding) string {
 			id := manifest.ParsePkgID(u.PkgID)
 			return !u.Host() && id.Name == l.Crate && id.Version == l.Version && slices.Contains(u.Features, l.Feature)
 		})
-		for _, r := range now.Answer.Roots { // another feature of the crate may do the same
+		for _, r := range now.Reach.Roots { // another feature of the crate may do the same
 			on = on || slices.ContainsFunc(r.Crates, func(c features.CrateState) bool {
 				return c.Name == l.Crate && c.Version == l.Version &&
 					(c.On && c.Role != "" && l.Feature != "cudnn" || slices.Contains(c.Features, l.Feature))
@@ -283,7 +283,7 @@ func unhelpful(now Judged, f features.Finding) string {
 			return fmt.Sprintf("cargo was asked again, and %s is still off", l)
 		}
 	}
-	for _, g := range now.Answer.Findings {
+	for _, g := range now.Reach.Findings {
 		if g.ID == f.ID && g.Root == f.Root && g.Message == f.Message {
 			return "cargo was asked again, and nothing has changed"
 		}

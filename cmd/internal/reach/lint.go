@@ -1,4 +1,4 @@
-package featurecheck
+package reach
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		}
 		if q.findings = edges[q.member]; len(q.findings) == 0 && !broken {
 			in.Request, in.Alone = q.request, q.member
-			q.findings = decide(s, in).Answer.Findings
+			q.findings = decide(s, in).Reach.Findings
 		}
 		for _, f := range q.findings {
 			q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
@@ -88,7 +88,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		if err != nil {
 			return out, err
 		}
-		q.Stops, q.By, q.findings = j.Answer.Stops, j.Answer.Via, j.Answer.Findings
+		q.Stops, q.By, q.findings = j.Reach.Stops, j.Reach.Via, j.Reach.Findings
 	}
 	words := strings.TrimPrefix(strings.TrimSpace(refused), "error: ")
 	if broken && asks && !found {
