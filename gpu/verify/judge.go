@@ -399,195 +399,228 @@ type deviceSummary struct {
 	Name, UUID, Capability string
 }
 
+// survey adds up what the records say of each process.
 func survey(e Evidence, r Rules) summary {
-	var s summary
-	type key struct {
-		name, uuid     string
-		child, counted bool
-	}
-	index := map[key]int{}
-	var longest uint64
+	c := counter{evidence: e, rules: r, index: map[kernelKey]int{}}
 	for i, p := range e.Processes {
+		where := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
 		if p.Forked {
-			if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil {
-				s.launches += p.Launches()
-				s.conflicts = append(s.conflicts, fmt.Sprintf(
-					"of process %d, a fork, in which CUDA does not work, more is written down than its beginning", p.Pid))
-			}
+			c.fork(p)
 			continue
 		}
-		s.heartbeat = true
-		where := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
-		program := e.isProgram(p)
-		// A child's real end is known to its parent alone. A launcher, and children that are asked for, are taken at their word.
-		counts := (p.Self && (program || e.Launcher) || r.asksFor(p)) && (p.Tree || program)
-		if counts && !p.Self && p.Launches() > 0 {
-			s.notes = append(s.notes, "kernels of a child count, "+where)
+		c.heartbeat = true
+		c.process(i, p, where)
+		c.gaps(p, where)
+		c.end(p, where)
+	}
+	c.conclude()
+	return c.summary
+}
+
+// counter makes a summary, one process after the other.
+type counter struct {
+	summary
+	evidence Evidence
+	rules    Rules
+	index    map[kernelKey]int // in kernels
+	longest  uint64            // how long the kernel of device ran
+}
+
+// kernelKey is what one KernelSummary is of.
+type kernelKey struct {
+	name, uuid     string
+	child, counted bool
+}
+
+// fork looks at a forked process, of which nothing but its beginning may be recorded.
+func (c *counter) fork(p Process) {
+	if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil {
+		c.launches += p.Launches()
+		c.conflicts = append(c.conflicts, fmt.Sprintf(
+			"of process %d, a fork, in which CUDA does not work, more is written down than its beginning", p.Pid))
+	}
+}
+
+// process adds the kernels of the process number i, and what speaks against them.
+func (c *counter) process(i int, p Process, where string) {
+	e, r := c.evidence, c.rules
+	program := e.isProgram(p)
+	// A child's real end is known to its parent alone. A launcher, and children that are asked for, are taken at their word.
+	counts := (p.Self && (program || e.Launcher) || r.asksFor(p)) && (p.Tree || program)
+	if counts && !p.Self && p.Launches() > 0 {
+		c.notes = append(c.notes, "kernels of a child count, "+where)
+	}
+	devices := map[int]probe.Device{}
+	for _, d := range p.Devices {
+		devices[d.Ordinal] = d
+	}
+	matched, last := false, map[uint32]uint32{} // whether a kernel matches, and the last one that does in each context
+	for _, k := range p.Kernels {
+		d := devices[k.Device]
+		if e.Backend == probe.Vulkan && c.aside.add(p, k, d) {
+			c.kernels = append(c.kernels, KernelSummary{Name: k.Name, Device: d.UUID, Launch: k.Count, Total: k.Total, Child: !p.Self})
+			continue
 		}
-		matched, last := false, map[uint32]uint32{} // whether a kernel matches, and the last one that does in each context
-		devices, described := map[int]deviceSummary{}, map[int]probe.Device{}
-		for _, d := range p.Devices {
-			described[d.Ordinal] = d
-			c := deviceSummary{Name: d.Name, UUID: d.UUID, Capability: "capability " + d.Capability.String()}
-			if e.Backend == probe.Vulkan {
-				c.Capability = d.Type
-			}
-			devices[d.Ordinal] = c
+		onDevice := r.onDevice(k.Device, d.UUID)
+		if c.kernel(p, k, d, counts, where) && onDevice && (counts || p.Self) {
+			matched, last[k.Context] = true, max(last[k.Context], k.Last)
 		}
-		for _, k := range p.Kernels {
-			d, known := devices[k.Device]
-			known = known && identified(d.UUID)
-			plain := Demangle(k.Name)
-			if e.Backend == probe.Vulkan && s.aside.add(p, k, described[k.Device]) {
-				s.kernels = append(s.kernels, KernelSummary{Name: k.Name, Device: d.UUID, Launch: k.Count, Total: k.Total, Child: !p.Self})
-				continue
-			}
-			// The entry points of shaders are mostly called main: without a name that is asked for, any of the program's own pipelines
-			// matches.
-			matches := r.names(k.Name, plain) || e.Backend == probe.Vulkan && r.Kernel == nil
-			onDevice := r.onDevice(k.Device, d.UUID)
-			counted := matches && counts && onDevice
-			if matches && counts && !onDevice {
-				s.elsewhere = cmp.Or(d.Name, "an unknown device") + prefixed(", ", d.UUID) + fmt.Sprintf(" (number %d)", k.Device)
-			}
-			s.launches += k.Count
-			if matches && !counted {
-				s.uncounted += k.Count
-			}
-			if counts {
-				s.selfLaunches += k.Count
-			} else {
-				s.childRecorded = e.usedBy(p, program, where)
-				if s.childName == "" || matches {
-					s.childName = path.Base(p.Exe)
-				}
-			}
-			if matches && onDevice && (counts || p.Self) {
-				matched, last[k.Context] = true, max(last[k.Context], k.Last)
-			}
-			if counted {
-				unwaited := k.Count - min(k.Waited, k.Count)
-				s.unwaited += unwaited
-				if unwaited > 0 {
-					s.open = where
-				}
-				s.matched += k.Count - unwaited
-				s.matchedTotal += k.Total
-				if known && (s.device == nil || k.Total > longest) {
-					d := d
-					s.device, longest = &d, k.Total
-				}
-				if !known {
-					s.conflicts = append(s.conflicts, fmt.Sprintf("device %d of %s was not identified", k.Device, where))
-				}
-			}
-			at := key{k.Name, d.UUID, !p.Self, counted}
-			i, ok := index[at]
-			if !ok {
-				i = len(s.kernels)
-				index[at] = i
-				if plain == k.Name {
-					plain = ""
-				}
-				s.kernels = append(s.kernels, KernelSummary{
-					Name:    k.Name,
-					Plain:   plain,
-					Device:  d.UUID,
-					Matches: matches,
-					Counted: counted,
-					Child:   !p.Self,
-				})
-			}
-			s.kernels[i].Launch += k.Count
-			s.kernels[i].Total += k.Total
-		}
-		if why := failures(e, p, nil, where); e.Backend == probe.Vulkan && len(why) > 0 {
-			s.refused = why[0]
-		}
-		if matched {
-			s.matching = true
-			s.against = append(s.against, against(e, r, i, last, where)...)
-			s.waitedBy = cmp.Or(s.waitedBy, lastWait(p, last))
-		}
-		switch {
-		case p.Another != "":
-			s.late = where + " loaded a second driver, whose kernels are not recorded: " + p.Another
-		case p.Late:
-			s.late = where + " launched kernels while it ended, after the last record"
-		}
-		s.apis = append(s.apis, p.APIs...)
-		dropped := p.Dropped
-		switch {
-		case p.Unavailable != nil:
-			s.unavailable = where + ", " + p.Unavailable.String()
-		case !p.Recording:
-			s.unavailable = where + " never began to record"
-		case p.BadBuffers > 0:
-			s.noEnd = where + " had buffers that CUPTI could not read"
-		case p.End == nil:
-			s.noEnd = where + " did not end in an orderly way (" + disorderly(e.OS) + ")"
-		case p.End.Sandboxed:
-			s.noEnd = where + " shut itself into a sandbox (seccomp), in which the probe does not look for other APIs of the GPU"
-		case p.End.Flush == multipleSubscribers:
-			s.noEnd = "a profiler of its own took the records of " + where
-		case p.End.Flush != 0:
-			s.noEnd = fmt.Sprintf("the last flush of %s failed (%d)", where, p.End.Flush)
-		case p.End.LostWrites > 0 || p.Launches() < p.End.Kernels:
-			s.noEnd = where + " could not write all of its records"
-		case p.Callbacks != 0:
-			s.noEnd = fmt.Sprintf("the launches of %s could not be counted (%d)", where, p.Callbacks)
-		case p.End.Accepted > p.Launches()+p.End.Unfinished+p.End.Untimed+p.End.Dropped:
-			s.unrecorded = fmt.Sprintf(
-				"of %s that the driver accepted in %s, %d have a record",
-				launchesText(p.End.Accepted), where, p.Launches(),
-			)
-		}
-		if !p.Recording && p.Launches() > 0 {
-			s.conflicts = append(s.conflicts, "kernels of "+where+" are written down, but it never began to record")
-		}
-		if p.End != nil && p.End.Written > p.End.Kernels {
-			s.conflicts = append(s.conflicts, fmt.Sprintf(
-				"more launches are written down of %s than the probe counted: %d, not %d",
-				where, p.End.Written, p.End.Kernels,
-			))
-		}
-		if p.End != nil {
-			dropped = max(dropped, p.End.Dropped)
-			s.unfinished += p.End.Unfinished
-			s.untimed += p.End.Untimed
-			if lost := failures(e, p, map[uint32]uint32{}, where); p.End.Untimed > 0 && len(lost) > 0 {
-				s.failed = lost[0]
-			}
-			s.children = s.children || p.End.Forks > 0 || p.End.Ignores
-		}
-		s.dropped += dropped
-		if p.Real && p.RealNote != "" && !slices.Contains(s.notes, p.RealNote) {
-			s.notes = append(s.notes, p.RealNote)
+		if !counts {
+			c.childRecorded = e.usedBy(p, program, where)
 		}
 	}
-	if s.matching && e.Truncated { // what is missing may be a failure of a process that launched it
-		s.against = append(s.against, cutOff)
+	if why := failures(e, p, nil, where); e.Backend == probe.Vulkan && len(why) > 0 {
+		c.refused = why[0]
 	}
-	if s.matched == 0 && s.unwaited > 0 {
-		s.against = append(s.against, "whether the last kernels of "+s.open+" failed is not known: nothing waited for them")
+	if matched {
+		c.matching = true
+		c.against = append(c.against, against(e, r, i, last, where)...)
+		c.waitedBy = cmp.Or(c.waitedBy, lastWait(p, last))
+	}
+	c.apis = append(c.apis, p.APIs...)
+}
+
+// kernel adds one kernel, and reports whether it matches by its name; counts: those of this process do.
+func (c *counter) kernel(p Process, k probe.Kernel, d probe.Device, counts bool, where string) (matches bool) {
+	e, r := c.evidence, c.rules
+	plain := Demangle(k.Name)
+	// The entry points of shaders are mostly called main: without a name that is asked for, any of the program's own pipelines matches.
+	matches = r.names(k.Name, plain) || e.Backend == probe.Vulkan && r.Kernel == nil
+	onDevice := r.onDevice(k.Device, d.UUID)
+	counted := matches && counts && onDevice
+	if matches && counts && !onDevice {
+		c.elsewhere = cmp.Or(d.Name, "an unknown device") + prefixed(", ", d.UUID) + fmt.Sprintf(" (number %d)", k.Device)
+	}
+	c.launches += k.Count
+	if matches && !counted {
+		c.uncounted += k.Count
+	}
+	if counts {
+		c.selfLaunches += k.Count
+	} else if c.childName == "" || matches {
+		c.childName = path.Base(p.Exe)
+	}
+	if counted {
+		unwaited := k.Count - min(k.Waited, k.Count)
+		c.unwaited += unwaited
+		if unwaited > 0 {
+			c.open = where
+		}
+		c.matched += k.Count - unwaited
+		c.matchedTotal += k.Total
+		if !identified(d.UUID) {
+			c.conflicts = append(c.conflicts, fmt.Sprintf("device %d of %s was not identified", k.Device, where))
+		} else if c.device == nil || k.Total > c.longest {
+			c.device, c.longest = &deviceSummary{d.Name, d.UUID, capability(e.Backend, d)}, k.Total
+		}
+	}
+	at := kernelKey{k.Name, d.UUID, !p.Self, counted}
+	i, ok := c.index[at]
+	if !ok {
+		i = len(c.kernels)
+		c.index[at] = i
+		if plain == k.Name {
+			plain = ""
+		}
+		c.kernels = append(c.kernels, KernelSummary{Name: k.Name, Plain: plain, Device: d.UUID, Matches: matches, Counted: counted,
+			Child: !p.Self})
+	}
+	c.kernels[i].Launch += k.Count
+	c.kernels[i].Total += k.Total
+	return matches
+}
+
+// capability is what a device can do, in words.
+func capability(b probe.Backend, d probe.Device) string {
+	if b == probe.Vulkan {
+		return d.Type
+	}
+	return "capability " + d.Capability.String()
+}
+
+// gaps notes what of a process may not have been recorded.
+func (c *counter) gaps(p Process, where string) {
+	switch {
+	case p.Another != "":
+		c.late = where + " loaded a second driver, whose kernels are not recorded: " + p.Another
+	case p.Late:
+		c.late = where + " launched kernels while it ended, after the last record"
+	}
+	switch {
+	case p.Unavailable != nil:
+		c.unavailable = where + ", " + p.Unavailable.String()
+	case !p.Recording:
+		c.unavailable = where + " never began to record"
+	case p.BadBuffers > 0:
+		c.noEnd = where + " had buffers that CUPTI could not read"
+	case p.End == nil:
+		c.noEnd = where + " did not end in an orderly way (" + disorderly(c.evidence.OS) + ")"
+	case p.End.Sandboxed:
+		c.noEnd = where + " shut itself into a sandbox (seccomp), in which the probe does not look for other APIs of the GPU"
+	case p.End.Flush == multipleSubscribers:
+		c.noEnd = "a profiler of its own took the records of " + where
+	case p.End.Flush != 0:
+		c.noEnd = fmt.Sprintf("the last flush of %s failed (%d)", where, p.End.Flush)
+	case p.End.LostWrites > 0 || p.Launches() < p.End.Kernels:
+		c.noEnd = where + " could not write all of its records"
+	case p.Callbacks != 0:
+		c.noEnd = fmt.Sprintf("the launches of %s could not be counted (%d)", where, p.Callbacks)
+	case p.End.Accepted > p.Launches()+p.End.Unfinished+p.End.Untimed+p.End.Dropped:
+		c.unrecorded = fmt.Sprintf("of %s that the driver accepted in %s, %d have a record", launchesText(p.End.Accepted), where, p.Launches())
+	}
+	if !p.Recording && p.Launches() > 0 {
+		c.conflicts = append(c.conflicts, "kernels of "+where+" are written down, but it never began to record")
+	}
+}
+
+// end adds what a process counted until its end.
+func (c *counter) end(p Process, where string) {
+	dropped := p.Dropped
+	if end := p.End; end != nil {
+		if end.Written > end.Kernels {
+			c.conflicts = append(c.conflicts, fmt.Sprintf("more launches are written down of %s than the probe counted: %d, not %d", where,
+				end.Written, end.Kernels))
+		}
+		dropped = max(dropped, end.Dropped)
+		c.unfinished += end.Unfinished
+		c.untimed += end.Untimed
+		if lost := failures(c.evidence, p, map[uint32]uint32{}, where); end.Untimed > 0 && len(lost) > 0 {
+			c.failed = lost[0]
+		}
+		c.children = c.children || end.Forks > 0 || end.Ignores
+	}
+	c.dropped += dropped
+	if p.Real && p.RealNote != "" && !slices.Contains(c.notes, p.RealNote) {
+		c.notes = append(c.notes, p.RealNote)
+	}
+}
+
+// conclude adds what only all processes together show, and sorts the kernels.
+func (c *counter) conclude() {
+	e := c.evidence
+	if c.matching && e.Truncated { // what is missing may be a failure of a process that launched it
+		c.against = append(c.against, cutOff)
+	}
+	if c.matched == 0 && c.unwaited > 0 {
+		c.against = append(c.against, "whether the last kernels of "+c.open+" failed is not known: nothing waited for them")
 	}
 	if e.BadLines > 0 {
-		s.conflicts = append(s.conflicts, counted(uint64(e.BadLines), "line is", "lines are")+
+		c.conflicts = append(c.conflicts, counted(uint64(e.BadLines), "line is", "lines are")+
 			" among the records damaged, or not written by the probe")
 	}
-	if s.matched > 0 {
-		if s.unwaited > 0 {
-			s.notes = append(s.notes, launchesText(s.unwaited)+" more of "+s.open+" do not count: nothing waited for them")
+	if c.matched > 0 {
+		if c.unwaited > 0 {
+			c.notes = append(c.notes, launchesText(c.unwaited)+" more of "+c.open+" do not count: nothing waited for them")
 		}
-		if s.noEnd != "" {
-			s.notes = append(s.notes, "later records may be missing: "+s.noEnd)
+		if c.noEnd != "" {
+			c.notes = append(c.notes, "later records may be missing: "+c.noEnd)
 		}
-		if s.dropped > 0 {
-			s.notes = append(s.notes, "CUPTI dropped "+counted(s.dropped, "record", "records"))
+		if c.dropped > 0 {
+			c.notes = append(c.notes, "CUPTI dropped "+counted(c.dropped, "record", "records"))
 		}
 	}
-	sort.SliceStable(s.kernels, func(i, j int) bool {
-		a, b := s.kernels[i], s.kernels[j]
+	sort.SliceStable(c.kernels, func(i, j int) bool {
+		a, b := c.kernels[i], c.kernels[j]
 		if a.Matches != b.Matches {
 			return a.Matches
 		}
@@ -596,7 +629,6 @@ func survey(e Evidence, r Rules) summary {
 		}
 		return a.Name < b.Name
 	})
-	return s
 }
 
 // usedBy says which process used the GPU, where its launches do not count.

@@ -80,14 +80,8 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	default:
 		return e, exit.Errorf(0, "prove on Linux or on Windows", "a program cannot be proven on %s yet", h.OS)
 	}
-	before, err := h.Files.Stat(e.Binary)
-	switch {
-	case err != nil:
+	if err := executable(h, e.Binary); err != nil {
 		return e, BinaryError(e.Binary, err)
-	case before.IsDir():
-		return e, BinaryError(e.Binary, errors.New("is a directory"))
-	case h.OS != buildenv.Windows && before.Mode()&0o111 == 0:
-		return e, BinaryError(e.Binary, errors.New("is not executable"))
 	}
 	original, err := remember(h, e.Binary, o.Env)
 	if err != nil {
@@ -117,25 +111,9 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if look {
 		o.Nodes = DeviceNodes(h)
 	}
-	for e.Control = o.Control; e.Control.Outcome != ControlRecorded; {
-		if e.Control, err = runControl(ctx, h, run, o, controlDir); err != nil {
-			return e, err
-		}
-		if o.Probe.Backend == probe.Vulkan && e.Control.Outcome == ControlUnrecorded && o.layerDirs == nil {
-			o.layerDirs = layerDirs(h) // a loader of before 1.3.207
-			continue
-		}
-		if len(o.Others) == 0 || e.Control.Outcome != ControlUnrecorded {
-			break
-		}
-		// Which drivers a CUPTI works with, only it knows: one that is newer does not start (CUPTI documentation 12.8, 13.4).
-		o.CUPTI, o.Others = o.Others[0], o.Others[1:]
-		e.CUPTI = o.CUPTI
-		if err := errors.Join(os.RemoveAll(controlDir), os.Mkdir(controlDir, 0o700)); err != nil {
-			return e, probe.CacheError(dir, err)
-		}
+	if o, err = e.runControls(ctx, h, run, o, controlDir); err != nil {
+		return e, err
 	}
-
 	if look { // a driver may make them at its first use, which was the control's
 		o.Nodes = DeviceNodes(h)
 	}
@@ -143,15 +121,7 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 		e.Hidden = "CUDA_VISIBLE_DEVICES=" + devices
 	}
 
-	env := probed(o, targetDir)
-	cmd := buildenv.Cmd{
-		Path: e.Binary, Args: o.Args, Dir: o.Dir, Env: env.Entries(), Timeout: o.Timeout,
-		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Grace: buildenv.ProgramGrace,
-	}
-	if len(o.Launcher) > 0 {
-		cmd.Path, cmd.Args = o.Launcher[0], slices.Concat(o.Launcher[1:], []string{e.Binary}, o.Args)
-	}
-	cmd = watching(cmd, o, watchFile)
+	cmd := watching(command(e.Binary, targetDir, o), o, watchFile)
 	s := newSampler(h, o.Probe.Backend, targetDir)
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
@@ -202,6 +172,56 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 		return e, err
 	}
 	return e, nil
+}
+
+// executable is what is wrong with a file that is to be started.
+func executable(h buildenv.Host, binary string) error {
+	fi, err := h.Files.Stat(binary)
+	switch {
+	case err != nil:
+		return err
+	case fi.IsDir():
+		return errors.New("is a directory")
+	case h.OS != buildenv.Windows && fi.Mode()&0o111 == 0:
+		return errors.New("is not executable")
+	}
+	return nil
+}
+
+// runControls runs the positive control, with one CUPTI after the other until one records it, unless it was recorded before. The options
+// are those with which it ended.
+func (e *Evidence) runControls(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options, dir string) (_ Options, err error) {
+	for e.Control = o.Control; e.Control.Outcome != ControlRecorded; {
+		if e.Control, err = runControl(ctx, h, run, o, dir); err != nil {
+			return o, err
+		}
+		if o.Probe.Backend == probe.Vulkan && e.Control.Outcome == ControlUnrecorded && o.layerDirs == nil {
+			o.layerDirs = layerDirs(h) // a loader of before 1.3.207
+			continue
+		}
+		if len(o.Others) == 0 || e.Control.Outcome != ControlUnrecorded {
+			break
+		}
+		// Which drivers a CUPTI works with, only it knows: one that is newer does not start (CUPTI documentation 12.8, 13.4).
+		o.CUPTI, o.Others = o.Others[0], o.Others[1:]
+		e.CUPTI = o.CUPTI
+		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+			return o, probe.CacheError(h.Dir(dir), err)
+		}
+	}
+	return o, nil
+}
+
+// command starts the program so that it records into a directory.
+func command(binary, dir string, o Options) buildenv.Cmd {
+	cmd := buildenv.Cmd{
+		Path: binary, Args: o.Args, Dir: o.Dir, Env: probed(o, dir).Entries(), Timeout: o.Timeout,
+		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr, Grace: buildenv.ProgramGrace,
+	}
+	if len(o.Launcher) > 0 {
+		cmd.Path, cmd.Args = o.Launcher[0], slices.Concat(o.Launcher[1:], []string{binary}, o.Args)
+	}
+	return cmd
 }
 
 // read adds what the processes recorded so far.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -95,8 +94,11 @@ func Built(ctx context.Context, r Request) (Result, error) {
 		m.Shell.Status("Not proven:", "nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
 		return Result{}, nil
 	}
-	how := strings.TrimSpace(fmt.Sprintf("gpubuild prove %s -- %s", m.Shown(p.Path), strings.Join(args, " ")))
-	how = strings.TrimSuffix(how, " --")
+	words := []string{"gpubuild", "prove", m.Shown(p.Path)}
+	if len(args) > 0 {
+		words = append(append(words, "--"), args...)
+	}
+	how := buildenv.PosixWords(words...)
 	if !o.Wanted && !o.Required && want == nil {
 		m.Shell.Status("Not proven:", "nothing was run. To prove it, run: %s", how)
 		return Result{}, nil
