@@ -75,9 +75,17 @@ type Owner struct {
 	Names map[string]*regexp.Regexp `toml:"names"`
 }
 
+// Speaker is a tool that says error lines, and what to look at next where no rule knows the cause. $name is a group of says.
+type Speaker struct {
+	Is   string         `toml:"is"`
+	Next string         `toml:"next"`
+	Says *regexp.Regexp `toml:"says"`
+}
+
 // Rules are a table of known failures, ready to search with.
 type Rules struct {
-	All []*Rule
+	All      []*Rule
+	speakers []*Speaker
 }
 
 // Default returns the rules that are part of this program.
@@ -88,8 +96,9 @@ func ruleError(id, why string) error { return fmt.Errorf("rules.toml: %s: %s", i
 // Parse reads a table of rules.
 func Parse(text string) (*Rules, error) {
 	var file struct {
-		Rule  []*Rule  `toml:"rule"`
-		Owner []*Owner `toml:"owner"`
+		Rule    []*Rule    `toml:"rule"`
+		Owner   []*Owner   `toml:"owner"`
+		Speaker []*Speaker `toml:"speaker"`
 	}
 	meta, err := toml.Decode(text, &file)
 	if err != nil {
@@ -98,7 +107,7 @@ func Parse(text string) (*Rules, error) {
 	if odd := meta.Undecoded(); len(odd) > 0 {
 		return nil, ruleError(odd[0].String(), "the key is not known")
 	}
-	rs := &Rules{All: file.Rule}
+	rs := &Rules{All: file.Rule, speakers: file.Speaker}
 	seen := map[string]bool{}
 	for _, r := range rs.All {
 		if r.ID == "" || seen[r.ID] {
@@ -179,6 +188,8 @@ type Place struct {
 	Text   string   `json:"text"`
 	More   []string `json:"more,omitempty"`   // the lines below that complete it
 	Status *Status  `json:"status,omitempty"` // that it or they name; nil: none
+	Said   string   `json:"said,omitempty"`   // who says it
+	Next   string   `json:"next,omitempty"`   // what to look at
 }
 
 // Match is what is known of a text.

@@ -577,7 +577,7 @@ func TestOwners(t *testing.T) {
 		"/usr/bin/ld: cannot find -lssl: No such file or directory":                                              "library-to-link-not-found: part of OpenSSL",
 		"a.c:1:10: fatal error: mpi.h: No such file or directory":                                                "header-not-found: part of MPI",
 		"undefined reference to `vkCreateInstance'":                                                              "function-not-linked: of the Vulkan SDK",
-		"undefined reference to `my_own_function'":                                                               "",
+		"undefined reference to `my_own_function'":                                                               "function-not-linked: which is of no library",
 		"a.c:1: fatal error: mpi.h: No such file\nx: /libc.so.6: version `GLIBC_2.38' not found (required by x)": "glibc-too-old: ",
 	} {
 		a := ask(t, rs, text)

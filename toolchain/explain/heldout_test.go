@@ -65,8 +65,8 @@ var secondRound = []struct {
 	{"EricLBuehler/mistral.rs 1056, second case", "called `Result::unwrap()` on an `Err` value: WithBacktrace { inner: Cuda(Cublas(CublasError(CUBLAS_STATUS_ALLOC_FAILED))), backtrace: Backtrace [{ fn: \"candle_core::error::Error::bt\" }] }", "gpu-out-of-memory", true},
 	{"NVIDIA/jitify 56", "warning: cuda_fp16.h: File not found", "", false},
 	{"huggingface/candle 1597", "called `Result::unwrap()` on an `Err` value: DriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")", "driver-unknown-error", true},
-	{"EricLBuehler/mistral.rs 1609", "Could not prepare cache: DriverError(CUDA_ERROR_INVALID_VALUE, \"invalid argument\")", "", false},
-	{"EricLBuehler/mistral.rs 772", "ValueError: CublasError(CUBLAS_STATUS_INVALID_VALUE)", "", false},
+	{"EricLBuehler/mistral.rs 1609", "Could not prepare cache: DriverError(CUDA_ERROR_INVALID_VALUE, \"invalid argument\")", "cuda-status", true},
+	{"EricLBuehler/mistral.rs 772", "ValueError: CublasError(CUBLAS_STATUS_INVALID_VALUE)", "cuda-status", true},
 	{"EricLBuehler/mistral.rs 650", "Model failed with error: WithBacktrace { inner: Msg(\"key must be a cuda tensor\"), backtrace: Backtrace [] }", "", false},
 	{"tazz4843/whisper-rs 132", "CMake Error: The source directory \"/home/k/whisper-rs/target/debug/build/whisper-rs-sys-x/out\" does not appear to contain CMakeLists.txt.", "cmake-source-missing", true},
 	{"Rust-GPU/rust-cuda 89", "cc1plus.exe: error: unrecognized command-line option '-wd4141'", "msvc-flags-to-gcc", true},
@@ -136,7 +136,7 @@ func TestWrongAnswers(t *testing.T) {
 		{"Runtime compute cap 75 is not compatible with compile time compute cap 80", "tei-cap-differs"},
 		{"Runtime compute cap 120 is not compatible with compile time compute cap 120", "tei-cap-equal-but-refused"},
 		{"libnvrtc.so.13: undefined symbol: nvrtcGetNVVM", "toolkit-library-symbol-missing"},
-		{"Error: DriverError(303, \"shared object initialization failed\")", ""},
+		{"Error: DriverError(303, \"shared object initialization failed\")", "cuda-status"},
 		{"app.o: undefined reference to `c10::Error::Error(c10::SourceLocation, std::__cxx11::basic_string<char>)'", "libtorch-symbol-undefined"},
 		{"/usr/bin/ld: skipping incompatible /usr/local/cuda/lib64/libcublas.so when searching for -lcublas\n/usr/bin/ld: cannot find -lcublas: No such file or directory", "link-wrong-architecture"},
 		{"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['libclang.so', 'libclang-*.so'], set the `LIBCLANG_PATH` environment variable\"", "libclang-missing"},
@@ -155,7 +155,7 @@ func TestWrongAnswers(t *testing.T) {
 		{"symbol lookup error: /opt/cuda/libcublas.so: undefined symbol: cublasLtFoo, version libcublasLt.so.13", "cuda-libraries-of-two-releases"},
 		{"LoadLibraryExW failed for C:\\Windows\\nvcuda.dll: Os { code: 126, kind: Uncategorized }", "shared-library-not-found"},
 		{"Build mistral quant lib failed!: CompilationFailed { path: \"kernels/cutlass_moe/a.cu\", message: \"nvcc error\" }", ""},
-		{"undefined reference to `engine::load(std::__cxx11::basic_string<char, std::char_traits<char> >)'", ""},
+		{"undefined reference to `engine::load(std::__cxx11::basic_string<char, std::char_traits<char> >)'", "function-not-linked"},
 		{"error: couldn't load codegen backend /app/librustc_codegen_cranelift.so: bad", ""},
 		{"thread 'main' panicked: ModuleNotFound { name: \"wasm\" } in cuda.rs", ""},
 		{"a.hpp(1): error: identifier \"PFN_cuTensorMapEncodeTiled_v12000\" is undefined", ""},
@@ -206,6 +206,9 @@ func TestEveryErrorIsSeen(t *testing.T) {
 	for _, s := range statuses() {
 		if a := ask(t, rs, "call failed with "+s.Name+"\n"); len(a.Errors) != 1 || a.Errors[0].Status == nil {
 			t.Errorf("%s is not seen", s.Name)
+		}
+		if a := ask(t, rs, "Error: call failed with "+s.Name+"\n"); !a.Known() {
+			t.Errorf("%s has no rule and no owner", s.Name)
 		}
 	}
 }

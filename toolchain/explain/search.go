@@ -70,6 +70,7 @@ var innocent = lazyregexp.New(
 
 var (
 	logPrefix = lazyregexp.New(`^((#\d+ )?\d+\.\d+ |\d{4}-\d\d-\d\dT\S+ |\[\w[^\]]*\] )? *`) // of docker, GitHub, cargo -vv
+	rustError = lazyregexp.New(`^error(: |\[E)`)
 	panicHead = lazyregexp.New(`panicked at( \S+:\d+:\d+:)?$`)
 )
 
@@ -218,6 +219,9 @@ func (rs *Rules) search(all []byte, before int) Match {
 	if len(a.Errors) == 0 && !succeeded.Match(all) {
 		a.Errors = t.errors(speaksOfFailure, max(0, len(t.lines)-around))
 	}
+	for i := range a.Errors {
+		rs.attribute(&a.Errors[i])
+	}
 	asked := t
 	if bytes.Contains(all, []byte("cudaError")) {
 		asked = split([]byte(driverNames(string(all))), before)
@@ -243,7 +247,18 @@ func (rs *Rules) search(all []byte, before int) Match {
 	return a
 }
 
-// in finds a rule in a text: its whose literals are at some places; shown has the same lines as they were written.
+// attribute says of an error line who says it.
+func (rs *Rules) attribute(p *Place) {
+	text := strings.Join(append([]string{p.Text}, p.More...), "\n")
+	for _, s := range rs.speakers {
+		if m := s.Says.FindStringSubmatchIndex(text); m != nil {
+			p.Said, p.Next = string(s.Says.ExpandString(nil, s.Is, text, m)), string(s.Says.ExpandString(nil, s.Next, text, m))
+			return
+		}
+	}
+}
+
+// in finds a rule in a text: its literals are at the places; shown has the same lines as they were written.
 func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 	slices.Sort(places)
 	f := Found{Rule: r}
@@ -326,7 +341,7 @@ func (t text) addBody(place *Place, at int) (used int) {
 	head := t.of(t.lines[at])
 	prefix := len(logPrefix.FindString(string(head)))
 	head = bytes.TrimRight(head, " \r")
-	panics, chain := panicHead.Match(head), bytes.HasPrefix(head[min(len(head), prefix):], []byte("error: "))
+	panics, chain := panicHead.Match(head), rustError.Match(head[min(len(head), prefix):])
 	if !panics && !chain && !bytes.HasPrefix(head[min(len(head), prefix):], []byte("CMake Error")) {
 		return 0
 	}
@@ -337,6 +352,9 @@ func (t text) addBody(place *Place, at int) (used int) {
 		switch {
 		case len(text) == 0, chain && bytes.HasPrefix(text, []byte("note: ")):
 			continue
+		case chain && bytes.HasPrefix(text, []byte("--> ")): // rustc's place
+			place.More = append(place.More, words(line))
+			return n
 		case string(text) == "Caused by:":
 			chain = false
 			continue

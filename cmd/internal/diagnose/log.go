@@ -71,13 +71,16 @@ func (l Log) Text() string {
 	case !match.Known():
 		fmt.Fprintf(&b, "unknown: gpubuild does not know the cause of the failure in this log (%s). "+
 			"The first lines that look like errors:\n", size)
-		for _, e := range match.Errors {
+		for i, e := range match.Errors {
 			fmt.Fprintf(&b, "%8d  %s\n", e.Line, e.Text)
 			for _, l := range e.More {
 				fmt.Fprintf(&b, "            %s\n", l)
 			}
 			if e.Status != nil {
 				fmt.Fprintf(&b, "          %s\n", statusSentence(*e.Status))
+			}
+			if i == 0 && e.Said != "" {
+				fmt.Fprintf(&b, " said by: %s\n    next: %s\n", e.Said, e.Next)
 			}
 		}
 	}
