@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -23,7 +24,7 @@ type Want struct {
 	MaxVersion gpu.Version // newest version that the driver and the locked crates allow; zero: no limit
 	MaxBecause string      // whose limit that is, for Plan.Lines: "the driver supports CUDA 13.0"
 	Exact      gpu.Version // that very version; zero: the newest that fits
-	Release    string      // that very release of Exact, such as 13.2.1; empty: the newest
+	Release    string      // as it was asked for, where those are not two numbers: 13.2.1, or 13 for the newest of that major version
 	Pin        gpu.Version // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
 }
 
@@ -33,7 +34,7 @@ func (w Want) asked() string { return cmp.Or(w.Release, w.Exact.String()) }
 // refuses says why a release may not be taken; empty: it may.
 func (w Want) refuses(v gpu.Version, release string) string {
 	switch {
-	case !w.Exact.IsZero() && v != w.Exact, w.Release != "" && release != w.Release:
+	case w.Release != "" && !strings.HasPrefix(release+".", w.Release+"."), w.Release == "" && !w.Exact.IsZero() && v != w.Exact:
 		return fmt.Sprintf(" is not the %s asked for", w.asked())
 	case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0 && w.MaxBecause != "":
 		return fmt.Sprintf(" is newer than %s (%s)", w.MaxVersion, w.MaxBecause)
@@ -139,7 +140,7 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 	}
 	for _, in := range Installed(h, cacheDir) {
 		has := !slices.ContainsFunc(parts, func(p string) bool { return redist.Component(p, in.CUDA) != "" && !in.Has(p) })
-		if in.Platform == Platform(h) && w.refuses(in.CUDA, in.Release) == "" && has {
+		if in.Platform == Platform(h) && w.refuses(in.CUDA, in.Release) == "" && has && strings.Contains(w.asked(), ".") {
 			return decide(c, w, offer{cuda: in.CUDA, release: in.Release}, openStore(h, cacheDir, nil))
 		}
 	}
@@ -217,7 +218,7 @@ func decide(c *Catalog, w Want, o offer, s store) (Plan, error) {
 			break
 		}
 	}
-	if p.adds && w.Release != "" && have.Release != o.release {
+	if p.adds && strings.Contains(w.Release, ".") && have.Release != o.release {
 		return p, exit.Errorf(exit.Misfit, "gpubuild toolchain remove "+p.CUDA.String(),
 			"CUDA %s is installed as %s, and there is one toolkit of each version", p.CUDA, have.Release)
 	}

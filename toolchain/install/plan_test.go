@@ -91,6 +91,7 @@ func TestMakePlan(t *testing.T) {
 		{story: "the locked cudarc stops at 13.2", want: Want{MaxVersion: v(13, 2)}, cuda: v(13, 2), parts: 6},
 		{story: "the driver is newer than every set", want: Want{MaxVersion: v(14, 1)}, cuda: v(13, 5), parts: 6},
 		{story: "a version was asked for", want: Want{Exact: v(13, 1), MaxVersion: v(13, 4)}, cuda: v(13, 1), parts: 6},
+		{story: "a major version: its newest that the driver has", want: Want{Exact: v(13, 0), Release: "13", MaxVersion: v(13, 4)}, cuda: v(13, 4), parts: 6},
 		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 5), parts: 11},
 		{story: "one part and a group that holds it", want: Want{Parts: []string{"cublas", "run"}}, cuda: v(13, 5), parts: 3},
 		{story: "a driver of CUDA 12", want: Want{MaxVersion: v(12, 4)}, err: "CUDA 13.0 is newer than 12.4", hint: "redistributable archives"},
@@ -247,17 +248,17 @@ func TestAVersionThatDoesNotExist(t *testing.T) {
 	}
 	h := testHost(t)
 	h.OS, h.Arch = "linux", "amd64"
-	_, err = MakePlan(c, h, t.TempDir(), Want{Exact: gpu.Version{Major: 99}})
+	_, err = MakePlan(c, h, t.TempDir(), Want{Exact: gpu.Version{Major: 99}, Release: "99"})
 	offline := &RedistError{First: err, Err: &redist.FetchError{Address: "https://x/", Offline: true, Err: errors.New("dial tcp")}}
-	if got, want := offline.Error(), "no CUDA 99.0 to fetch for linux-x86_64 by pip, and NVIDIA's redistributable archives (https://x/) "+
+	if got, want := offline.Error(), "no CUDA 99 to fetch for linux-x86_64 by pip, and NVIDIA's redistributable archives (https://x/) "+
 		"cannot be reached"; got != want || exit.Of(offline) != exit.Other {
 		t.Errorf("got %q, %d", got, exit.Of(offline))
 	}
 	if got := exit.Of(&RedistError{First: err, Err: err}); got != exit.Usage {
 		t.Errorf("a version that is nowhere: %d", got)
 	}
-	both := &RedistError{First: err, Err: &NoFitError{Platform: Platform(h), Want: Want{Exact: gpu.Version{Major: 99}}}}
-	if got, want := both.Error(), "no CUDA 99.0 to fetch for linux-x86_64"; got != want {
+	both := &RedistError{First: err, Err: &NoFitError{Platform: Platform(h), Want: Want{Exact: gpu.Version{Major: 99}, Release: "99"}}}
+	if got, want := both.Error(), "no CUDA 99 to fetch for linux-x86_64"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := both.Hint(), "the newest is CUDA "+c.Sets[0].CUDA.String()+": gpubuild toolchain install "+c.Sets[0].CUDA.String(); got != want {

@@ -27,7 +27,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		return err
 	}
 	a.SpeakLike(line)
-	a.Shell.Fetch = repeat(words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit", "fetch")
+	a.Shell.Fetch = fetching(words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit")
 	tool, err := cargo.Find(a.Host, line)
 	if err != nil {
 		return err

@@ -322,20 +322,21 @@ func checkGlob(v string) error {
 	return nil
 }
 
-// repeat is the command line that was typed with a flag of ours, which stands at a place among the words instead of another value of it.
-func repeat(words []string, at int, verb, flag, value string) string {
+// fetching is the command line that was typed with the flag that downloads a toolkit, put at a place among the words: instead of another
+// toolkit, in either spelling, and of what forbids a download.
+func fetching(words []string, at int, verb, flag string) string {
 	line := []string{"gpubuild"}
 	if verb != "" {
 		line = append(line, verb)
 	}
-	line = append(append(line, words[:at]...), flag+"="+value)
+	line = append(append(line, words[:at]...), flag+"=fetch")
 	for i := at; i < len(words); i++ {
-		switch {
-		case words[i] == "--":
+		switch name, _, _ := strings.Cut(words[i], "="); {
+		case name == "--":
 			return buildenv.PosixWords(append(line, words[i:]...)...)
-		case words[i] == flag:
+		case words[i] == flag || words[i] == "--gpu-toolkit":
 			i++
-		case !strings.HasPrefix(words[i], flag+"="):
+		case name != flag && name != "--gpu-toolkit" && name != "--offline" && name != "--frozen":
 			line = append(line, words[i])
 		}
 	}

@@ -72,7 +72,7 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 		}
 	}
 	if findFlag(v.flags, "toolkit", "") != nil {
-		a.Shell.Fetch = repeat(words, 0, called, "--toolkit", "fetch")
+		a.Shell.Fetch = fetching(words, 0, called, "--toolkit")
 	}
 	if len(v.verbs) > 0 {
 		if v, line, err = v.subcommand(line, given); err != nil {

@@ -152,7 +152,7 @@ func Install(ctx context.Context, m *session.Machine, o Options, rest []string) 
 		if err != nil {
 			return exit.Usagef("gpubuild toolchain install 13.4", "%v", err)
 		}
-		if want.Exact = v; strings.Count(rest[0], ".") > 1 {
+		if want.Exact = v; strings.Count(rest[0], ".") != 1 {
 			want.Release = rest[0]
 		}
 	}

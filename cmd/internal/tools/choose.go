@@ -89,7 +89,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	wish.previous(o.BuiltFor, archUnset(m, graph.Places.BuildDirectory))
 	wish.previous(t.Undeclared.Arch, true) // not in our record
 	if wish.CUDA == "fetch" {
-		root, err := fetch(ctx, m, t.Needs)
+		root, err := fetch(ctx, s, t.Needs)
 		if err != nil {
 			return t, err
 		}

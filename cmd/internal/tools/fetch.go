@@ -161,8 +161,13 @@ func InstallCommand(m *session.Machine, n toolchain.Needs, d gpu.Driver) string 
 	return ""
 }
 
-// fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent.
-func fetch(ctx context.Context, m *session.Machine, n toolchain.Needs) (string, error) {
+// fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent, unless another forbids it.
+func fetch(ctx context.Context, s *session.Session, n toolchain.Needs) (string, error) {
+	m := s.Machine
+	if s.Line.Has("--offline", "--frozen") {
+		m.Shell.Note("nothing is fetched (--offline): a toolkit must be installed")
+		return "", nil
+	}
 	if !n.Toolkit() {
 		m.Shell.Note("nothing is fetched: these crates need a driver only")
 		return "", nil
