@@ -19,7 +19,7 @@ func Nearest(word string, known []string) string {
 	if len(word) > 64 { // no word of ours is that long, and the comparison takes time that grows with the length
 		return ""
 	}
-	best, bestAt := "", min(3, len(strings.TrimLeft(word, "-"))/2)+1
+	best, bestAt := "", min(3, len(strings.TrimPrefix(strings.TrimLeft(word, "-"), "gpu-"))/2)+1
 	for _, k := range known {
 		if d := smetrics.WagnerFischer(word, k, 1, 1, 1); d < bestAt || d == bestAt && best != "" && k < best {
 			best, bestAt = k, d

@@ -229,7 +229,7 @@ var (
 	// hanging is what the further lines of a broken one stand behind: a sign and a name, a table's first column, "cause: ".
 	hanging = lazyregexp.New(`^( *\S+( \S+)* {2,}| {1,10}[a-z]+: |[✓✗⚠-] \S+ +| *)`)
 	// whole are lines to paste from: a command, an example of a file.
-	whole = lazyregexp.New(`^ +(command: |gpubuild )|^ {17}fix: |\S +# `)
+	whole = lazyregexp.New(`^ +(command: |gpubuild )\S+( \S+)*$|^ {17}fix: |\S +# `)
 )
 
 // Fold breaks the lines of a text that are too long between words; a longer word stays whole.
@@ -241,11 +241,14 @@ func Fold(text string, width int) string {
 			continue
 		}
 		line := hanging.FindString(full)
-		indent := utf8.RuneCountInString(line)
-		if indent > width/2 {
-			line, indent = full[:len(full)-len(strings.TrimLeft(full, " "))], 8
+		rest, indent := full[len(line):], utf8.RuneCountInString(line)
+		if indent > width/2 { // a wide first column has a line of its own
+			if first := strings.TrimRight(line, " "); first != "" {
+				out = append(out, first)
+			}
+			line, indent = strings.Repeat(" ", 8), 8
 		}
-		rest, empty := full[len(line):], line
+		empty := line
 		for _, word := range strings.Fields(rest) {
 			if line != empty && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 				out = append(out, line)

@@ -120,6 +120,7 @@ func TestFold(t *testing.T) {
 		"one two three four five":            "one two three\nfour five",
 		"  --a  one two three four":          "  --a  one two\n       three\n       four",
 		"  command: gpubuild doctor --for x": "  command: gpubuild doctor --for x",
+		"  gpubuild doctor  looks at it":     "  gpubuild doctor\n        looks at\n        it",
 	} {
 		if got := console.Fold(text, 16); got != want {
 			t.Errorf("%q: got\n%s\nwant\n%s", text, got, want)
