@@ -93,8 +93,12 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		f.NoBuildTools = lackOf(err)
 	}
 	needed := tools.RunNeeds(m.Host, p.Reach)
-	f.Run = runTime(ctx, m, needed, f.Chosen)
-	if all := proof.CUPTIs(proof.Toolkits(m, f.Chosen.Toolkit)); len(all) > 0 {
+	run, usable := f.Chosen, proof.Toolkits(m, f.Chosen.Toolkit)
+	if f.ChooseErr == nil && len(usable) > 0 { // what builds without a toolkit may need one to run
+		run.Toolkit = &usable[0]
+	}
+	f.Run = runTime(ctx, m, needed, run)
+	if all := proof.CUPTIs(usable); len(all) > 0 {
 		f.CUPTI = all[0]
 	}
 	for _, c := range f.Toolchain.Compilers {

@@ -28,6 +28,7 @@ type RunLibrary struct {
 // runTime asks the machine's loader for the libraries that the project's programs need, as our own program would ask: one that was built
 // may lie elsewhere, but neither has a path of its own to search.
 func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReason, set toolchain.Set) (r RunTime) {
+	r.Toolkit = set.Toolkit
 	if set.Toolkit != nil {
 		var dnn []cudnn.Install
 		if set.CUDNN != nil {
@@ -42,7 +43,10 @@ func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReaso
 			continue // the driver has a check of its own
 		}
 		l := RunLibrary{Crate: need.Crate, Why: need.Why}
-		l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "the chosen toolkit does not have it"}
+		l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "no toolkit here has it"}
+		if set.Toolkit != nil {
+			l.Found.Problem = set.Toolkit.Root + " does not have it"
+		}
 		if name := runName(m.Host, need.Need, r.Dirs, set); name != "" {
 			l.Found = loader.Library{Name: name}
 			names = append(names, name)
@@ -114,7 +118,7 @@ func checkLoaderPath(f Facts) Check {
 	}
 	switch {
 	case len(f.Run.Libraries) == 0:
-	case f.Chosen.Toolkit == nil:
+	case f.ChooseErr != nil:
 		return Check{ID: c.ID, State: Info, Says: f.notChosen()}
 	case len(bad) > 0:
 		c.State, c.Says, c.Fix = Warning, "not found: "+strings.Join(bad, ", "), runFix(f, bad)
@@ -136,14 +140,24 @@ func checkLoaderPath(f Facts) Check {
 
 // runFix is the command that brings libraries to run with: parts of our own toolkit, or the packages of the one that is used.
 func runFix(f Facts, names []string) string {
-	t := f.Chosen.Toolkit
+	t := cmp.Or(f.Chosen.Toolkit, f.Run.Toolkit)
 	isCUDNN := func(name string) bool { return strings.Contains(name, "cudnn") }
 	withCUDNN := slices.ContainsFunc(names, isCUDNN)
-	if f.Host.Below(t.Root, f.Cache) {
-		parts := []string{"run"}
-		if withCUDNN {
-			parts = append(parts, "cudnn")
+	if isNCCL := func(name string) bool { return strings.Contains(name, "nccl") }; slices.ContainsFunc(names, isNCCL) {
+		rest, nccl := slices.DeleteFunc(slices.Clone(names), isNCCL), "from NVIDIA's package repository: apt install libnccl2"
+		if len(rest) == 0 { // no toolkit has it
+			return nccl
 		}
+		return runFix(f, rest) + "; " + nccl
+	}
+	parts := []string{"run"}
+	if withCUDNN {
+		parts = append(parts, "cudnn")
+	}
+	switch {
+	case t == nil:
+		return "gpubuild toolchain install --parts " + strings.Join(parts, ",")
+	case f.Host.Below(t.Root, f.Cache):
 		return toolchain.InstallCommand(t.Version, parts...)
 	}
 	if f.Host.OS == buildenv.Windows {

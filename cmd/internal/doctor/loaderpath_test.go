@@ -62,4 +62,8 @@ func TestLoaderPath(t *testing.T) {
 	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "see cuda.toolkit") {
 		t.Errorf("without a toolkit: %+v", c)
 	}
+	f.ChooseErr, f.Prove = nil, false // crates that build without one, as burn's do, and load NVRTC when they run
+	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Warning || c.Fix != "gpubuild toolchain install --parts run" {
+		t.Errorf("a build that needs no toolkit: %+v", c)
+	}
 }

@@ -89,6 +89,9 @@ func Verdict(checks []Check) string {
 func (c Check) reason() string {
 	first, _, _ := strings.Cut(c.Says, "\n")
 	first, _, _ = strings.Cut(first, ";")
+	if len(first) > 90 { // behind the colon is why
+		first, _, _ = strings.Cut(first, ": ")
+	}
 	if len(first) > 90 {
 		return c.ID + " (see above)"
 	}
