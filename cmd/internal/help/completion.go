@@ -11,6 +11,7 @@ import (
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
+	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
@@ -117,8 +118,10 @@ func (p Pages) flagsOf(word string) []Flag {
 			out = append(out, sub.Flags...)
 		}
 		out = append(out, Flag{Name: "help", Short: "h", Kind: cargo.Switch, Meaning: "print help"})
-		if v.Project {
-			out = append(out, ofCargo("build")...)
+		for _, f := range ofCargo("build") {
+			if v.Project || f.Name == "quiet" || f.Name == "verbose" || f.Name == "color" { // which every verb takes
+				out = append(out, f)
+			}
 		}
 		return out
 	}
@@ -146,7 +149,8 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 	if len(before) > 0 && strings.HasPrefix(before[0], "+") {
 		before = before[1:]
 	}
-	verb, rest := "", 0
+	var own []string   // the verb and its words
+	ofCargo := false   // gpubuild cargo …: the next word is cargo's verb
 	var previous *Flag // takes the next word
 	known := p.flagsOf("")
 	for _, w := range before {
@@ -159,13 +163,11 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 			if f := findFlag(known, w); f != nil && f.Kind == cargo.Value && !strings.Contains(w, "=") {
 				previous = f
 			}
-		case verb == "" && w == "cargo" && rest == 0: // gpubuild cargo …: the next word is cargo's verb
-			rest = -1
-		case verb == "":
-			verb = w
-			known = p.flagsOf(verb)
+		case len(own) == 0 && w == "cargo" && !ofCargo:
+			ofCargo = true
 		default:
-			rest++
+			own = append(own, w)
+			known = p.flagsOf(own[0])
 		}
 	}
 	if previous != nil {
@@ -194,10 +196,10 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 		}
 		return out.starting(typed)
 	}
-	if verb != "" {
-		return p.positional(verb, rest).starting(typed)
+	if len(own) > 0 {
+		return p.positional(own).starting(typed)
 	}
-	if rest == 0 {
+	if !ofCargo {
 		for _, v := range p.Verbs {
 			out.add(v.Name, v.Usage)
 		}
@@ -217,32 +219,42 @@ func findFlag(known []Flag, word string) *Flag {
 	return &known[i]
 }
 
-// positional is what may stand as a verb's own word.
-func (p Pages) positional(verb string, n int) candidates {
+// positional is what may stand behind a verb and its words.
+func (p Pages) positional(words []string) candidates {
 	var c candidates
-	if v, ok := p.Find(verb); ok && len(v.Verbs) > 0 && n == 0 {
-		for _, sub := range v.Verbs {
-			c.add(sub.Name, sub.Usage)
-		}
-		return c
+	verb, subverbs := words[0], words
+	if verb == "help" {
+		subverbs = words[1:]
 	}
-	switch verb {
-	case "completion":
-		c.words("", "bash", "zsh", "fish", "pwsh", "man")
-	case "help":
+	v, ok := p.Find(subverbs...)
+	for _, sub := range v.Verbs {
+		c.add(sub.Name, sub.Usage)
+	}
+	switch {
+	case len(v.Verbs) > 0, verb == "help" && len(subverbs) > 0:
+	case verb == "completion":
+		c.words("", "bash", "zsh", "fish", "pwsh")
+	case verb == "help":
 		c.words("topic", topics...)
 		for _, v := range p.Verbs {
 			c.add(v.Name, v.Usage)
 		}
-	case "explain":
+		c.words("cargo", cargo.VerbNames()...)
+	case verb == "explain":
 		c.files = true
 		if rules, err := explain.Default(); err == nil {
 			for _, r := range rules.All {
 				c.add(r.ID, r.Stage)
 			}
 		}
-	case "build", "check", "doc", "features", "doctor", "env", "stale", "init", "cache", "ci", "version", "update", "tree",
-		"metadata", "test", "bench":
+	case ok: // by its usage: github|gitlab, [VERSION|DIR|default]
+		for _, choice := range strings.FieldsFunc(v.Args, func(r rune) bool { return strings.ContainsRune("[]|. ", r) }) {
+			if strings.ToLower(choice) == choice {
+				c.add(choice, "")
+			}
+			c.files = c.files || slices.Contains([]string{"FILE", "DIR", "PROGRAM", "LOG"}, choice)
+		}
+	case slices.Contains([]string{"build", "check", "doc", "update", "tree", "metadata", "test", "bench"}, verb):
 		// no words of their own, or names that only the compiler knows
 	default:
 		c.files = true
@@ -253,13 +265,13 @@ func (p Pages) positional(verb string, n int) candidates {
 // values is what may stand behind a flag.
 func values(m *session.Machine, f Flag, typed string, before []string) candidates {
 	var c candidates
+	head := typed[:strings.LastIndexByte(typed, ',')+1] // some flags take several, with commas
 	switch cmp.Or(f.Name, f.Short) {
-	case "features":
-		// cargo takes several behind one flag, with commas
-		head := ""
-		if i := strings.LastIndexByte(typed, ','); i >= 0 {
-			head = typed[:i+1]
+	case "fail-on", "gpu-fail-on":
+		for _, alert := range gpu.AlertKinds {
+			c.add(head+alert, "")
 		}
+	case "features":
 		given := strings.Split(head, ",")
 		for _, p := range packages(m, before) {
 			names := make([]string, 0, len(p.Features))
