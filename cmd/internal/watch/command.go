@@ -79,6 +79,6 @@ func (w *Lines) Write(s gpu.Sample) {
 			w.last = map[int]time.Time{}
 		}
 		w.last[s.Index] = s.Time
-		_ = w.Shell.Print(Row(s, 0) + "\n")
+		_ = w.Shell.Print(Row(s, w.Shell.Columns) + "\n")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/gpu"
 )
 
@@ -71,10 +72,12 @@ func TestOneSilentGPU(t *testing.T) {
 // TestRowFits: in a narrow terminal the name is shortened, and every number stays.
 func TestRowFits(t *testing.T) {
 	used, busy := uint64(12e9), 100
-	s := gpu.Sample{Name: "NVIDIA RTX PRO 6000 Blackwell Server Edition", Utilisation: &busy, MemoryUsed: &used, MemoryTotal: 141e9,
+	s := gpu.Sample{Time: time.Unix(9, 0), Name: "NVIDIA RTX PRO 6000 Blackwell Server Edition", Utilisation: &busy, MemoryUsed: &used, MemoryTotal: 141e9,
 		Temperature: 71, ClockMHz: 1980, PowerMW: 700000}
 	for _, columns := range []int{60, 80} {
-		row := Row(s, columns)
+		var printed strings.Builder
+		(&Lines{Shell: &console.Shell{Out: &printed, Columns: columns}}).Write(s)
+		row := strings.TrimSuffix(printed.String(), "\n")
 		if n := len([]rune(row)); n > columns {
 			t.Errorf("%d columns: %d: %s", columns, n, row)
 		}
