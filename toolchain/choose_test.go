@@ -81,6 +81,13 @@ func TestChoose(t *testing.T) {
 			with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("12.3"), true }), toolchain.Wish{},
 			"CUDA 13.5 in /cuda-13.5 does not fit: a feature fixes cudarc's bindings to CUDA 12.3, and the libraries of CUDA 13.5 do " +
 				"not have all of them | use a toolkit of CUDA 12 from 12.3 on, or cudarc's feature cuda-13050 in place of cuda-12030"},
+		{"a pin that is newer than a toolkit of its major", nil,
+			with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("13.3"), true }), toolchain.Wish{CUDA: "13.2", Arch: "80"},
+			"CUDA 13.2 in /cuda-13.2 does not fit: a feature fixes cudarc's bindings to CUDA 13.3, and the libraries of CUDA 13.2 do " +
+				"not have all of them | use a toolkit of CUDA 13 from 13.3 on, or cudarc's feature cuda-13020 in place of cuda-13030"},
+		{"PTX of the next minor release is too new, too", func(f *toolchain.Facts) {
+			f.Driver = gpu.Driver{Version: "595.1", CUDA: version("13.4")}
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
 		{"PTX must not be newer than the driver", func(f *toolchain.Facts) {
 			f.Driver = gpu.Driver{Version: "595.1",
 				CUDA: version("13.2")}
@@ -129,9 +136,11 @@ func TestChoose(t *testing.T) {
 		{"one that is asked for is taken with its doubt", func(f *toolchain.Facts) {
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
 		}, kernels, toolchain.Wish{CUDA: "13.5", Arch: "80"}, "/cuda-13.5 8.0 "},
-		{"a major that is asked for gives way, too", func(f *toolchain.Facts) {
-			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
-		}, kernels, toolchain.Wish{CUDA: "13", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"where all have a doubt the first stays", func(f *toolchain.Facts) {
+			for i := range f.Toolkits {
+				f.Toolkits[i].Missing = []string{cuda.PartCCCL}
+			}
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
 		{"a doubt gives way to a toolkit without one", func(f *toolchain.Facts) {
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},

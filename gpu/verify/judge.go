@@ -14,46 +14,6 @@ import (
 	"gpubuild/gpu/probe"
 )
 
-// Kind is what the evidence shows.
-type Kind int
-
-// Kinds. The zero value is Unproved.
-const (
-	Unproved     Kind = iota // not known, and Why says what is missing
-	Proved                   // a kernel that matches ran on a real device, in a process of the binary itself
-	NotUsed                  // everything was seen, and nothing was launched: it ran on the CPU
-	OtherKernels             // it used the GPU, but no kernel matched
-	NoDevice                 // there is no device here
-)
-
-func (k Kind) String() string {
-	switch k {
-	case Proved:
-		return "proved"
-	case NotUsed:
-		return "not used"
-	case OtherKernels:
-		return "other kernels"
-	case NoDevice:
-		return "no device"
-	}
-	return "unproved"
-}
-
-func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
-
-// UnmarshalText reads what MarshalText wrote; anything else is an error and Unproved.
-func (k *Kind) UnmarshalText(b []byte) error {
-	*k = Unproved
-	for _, c := range []Kind{Unproved, Proved, NotUsed, OtherKernels, NoDevice} {
-		if c.String() == string(b) {
-			*k = c
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is not a verdict", b)
-}
-
 // KernelSummary is what ran under one name on one device.
 type KernelSummary struct {
 	Name    string `json:"name"`
@@ -566,7 +526,8 @@ func (c *counter) gaps(p Process, where string) {
 	case p.Callbacks != 0:
 		c.noEnd = fmt.Sprintf("the launches of %s could not be counted (%d)", where, p.Callbacks)
 	case p.End.Accepted > p.Launches()+p.End.Unfinished+p.End.Untimed+p.End.Dropped:
-		c.unrecorded = fmt.Sprintf("of %s that the driver accepted in %s, %d have a record", launchesText(p.End.Accepted), where, p.Launches())
+		c.unrecorded = fmt.Sprintf("of %s that the driver accepted in %s, %d have a record", launchesText(p.End.Accepted), where,
+			p.Launches())
 	}
 	if !p.Recording && p.Launches() > 0 {
 		c.conflicts = append(c.conflicts, "kernels of "+where+" are written down, but it never began to record")

@@ -190,7 +190,7 @@ func (r *run) scratch() error {
 // manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment variables".
 func Reads(name, system string) bool {
 	switch name {
-	case "LD_PRELOAD", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "SOURCE_DATE_EPOCH", "LANG", "LANGUAGE",
+	case "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "SOURCE_DATE_EPOCH", "LANG", "LANGUAGE",
 		"INCLUDES", "LIBRARIES", "TOP", "_HERE_", "_SPACE_", "USR_INCLUDE", "NOCOLOR", "G++_ROOT",
 		"BINUTILS_ROOT", "POSIXLY_CORRECT", "MALLOC_CONF":
 		return true

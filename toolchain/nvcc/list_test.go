@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 )
@@ -110,4 +111,46 @@ func TestListOfWhatWasRead(t *testing.T) {
 			b.t.Error("what a call that failed has read is not listed")
 		}
 	})
+}
+
+// TestReads: what nvcc and gcc look at is in the key and makes a package stale; the user's choice of nvcc, and what only cl.exe knows, is not.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"CPATH": true, "CPLUS_INCLUDE_PATH": true, "COMPILER_PATH": true, "GCC_EXEC_PREFIX": true,
+		"NVCC_APPEND_FLAGS": true, "LC_ALL": true, "SOURCE_DATE_EPOCH": true, "NVVM_X": true, "NVCC": false, "CICC_PATH": false, "CXX": false,
+		"HOME": false, "INCLUDE": false, "_CL_": false} {
+		if got := Reads(name, "linux"); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for _, name := range []string{"INCLUDE", "CL", "_CL_"} {
+		if !Reads(name, "windows") {
+			t.Errorf("%s, on Windows", name)
+		}
+	}
+}
+
+// TestUnusual: what a program that is loaded into nvcc, or a variable of gcc's, may add to a kernel is not known.
+func TestUnusual(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.OS == buildenv.Windows {
+		return // nothing is cached there
+	}
+	dir := t.TempDir()
+	for _, tt := range []struct{ env, out, want string }{
+		{"PATH=/usr/bin", "k.o", ""}, {"LD_PRELOAD=/p.so", "k.o", "LD_PRELOAD is set"}, {"LD_AUDIT=/p.so", "k.o", "LD_AUDIT is set"},
+		{"DEPENDENCIES_OUTPUT=d", "k.o", "DEPENDENCIES_OUTPUT is set"}, {"PATH=/usr/bin:bin", "k.o", "a relative directory on PATH"},
+		{"PATH=/usr/bin", "/dev/null", "an output that is no plain file"}, {"PATH=/usr/bin", dir, "an output that is no plain file"},
+		{"PATH=/usr/bin", "./k.cu", "an output that is another file of the call"},
+	} {
+		h.Env = buildenv.NewEnv(h.OS, []string{tt.env})
+		r := run{call: parse([]string{"-c", "k.cu", "-o", tt.out}, "", ""), host: h}
+		if got := r.unusual(); got != tt.want {
+			t.Errorf("%s, %s: %q, want %q", tt.env, tt.out, got, tt.want)
+		}
+	}
 }

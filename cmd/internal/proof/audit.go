@@ -134,7 +134,7 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 // auditEnd is the exit code of an audit: that of the verdict which its worst mode comes to.
 func auditEnd(modes []audit.Outcome) error {
 	verdict := map[audit.Kind]verify.Kind{audit.Honest: verify.Proved, audit.FellBack: verify.NotUsed}
-	return outcome(Code(verdict[audit.Worst(modes)], false))
+	return outcome(verdict[audit.Worst(modes)].Code(false))
 }
 
 func auditFindings(modes []audit.Outcome, path string) []finding.Finding {

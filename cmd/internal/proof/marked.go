@@ -173,14 +173,11 @@ func (r Request) tested(proofs []Proof, listed []string, failed bool) []tested {
 	return rows
 }
 
-// rank is the order in which a program's processes speak for it.
-var rank = []verify.Kind{verify.Proved, verify.OtherKernels, verify.Unproved, verify.NoDevice, verify.NotUsed}
-
 // saidOf answers, by program, which of its proofs speaks for it.
 func saidOf(proofs []Proof) map[string]int {
 	out := map[string]int{}
 	for i, p := range proofs {
-		if old, known := out[p.Program]; !known || slices.Index(rank, p.Verdict.Kind) < slices.Index(rank, proofs[old].Verdict.Kind) {
+		if old, known := out[p.Program]; !known || p.Verdict.Kind.Rank() < proofs[old].Verdict.Kind.Rank() {
 			out[p.Program] = i
 		}
 	}
@@ -191,12 +188,11 @@ func saidOf(proofs []Proof) map[string]int {
 // with it or was lost (a test that a second try made good is no failure); that it ran on the CPU is said only of one of which all did.
 func join(proofs []Proof, failed bool) tested {
 	out := tested{processes: len(proofs)}
-	best := len(rank)
 	launches := map[string]uint64{}
 	var order, devices []string
-	for _, p := range proofs {
-		if r := slices.Index(rank, p.Verdict.Kind); r < best {
-			best, out.kind, out.why = r, p.Verdict.Kind, p.Verdict.Why
+	for i, p := range proofs {
+		if k := p.Verdict.Kind; i == 0 || k.Rank() < out.kind.Rank() {
+			out.kind, out.why = k, p.Verdict.Why
 		}
 		for _, k := range p.Verdict.Kernels {
 			name := cmp.Or(k.Plain, k.Name)
@@ -302,7 +298,7 @@ func worstOf(rows []tested, w wanted) int {
 			continue
 		}
 		started = true
-		code := Code(r.kind, w.cpu)
+		code := r.kind.Code(w.cpu)
 		if w.lenient && code == exit.OtherKernels {
 			code = exit.Done
 		}

@@ -89,30 +89,13 @@ func prove(ctx context.Context, m *session.Machine, o verify.Options) (Proof, er
 	return Proof{Program: o.Binary, Args: o.Args, Verdict: verify.Judge(e, o.Rules), Evidence: e}, nil
 }
 
-// codes are the exit codes of verdicts, where the GPU and where the CPU was to be used. Every command takes them from here.
-var codes = map[verify.Kind]struct{ gpu, cpu int }{
-	verify.Proved:       {exit.Done, exit.OtherKernels},
-	verify.NotUsed:      {exit.NotUsed, exit.Done},
-	verify.OtherKernels: {exit.OtherKernels, exit.OtherKernels},
-	verify.Unproved:     {exit.Unproved, exit.Unproved},
-	verify.NoDevice:     {exit.Unproved, exit.Unproved},
-}
-
-// Code is the exit code of a verdict, when the program itself ended as expected.
-func Code(k verify.Kind, cpu bool) int {
-	if cpu {
-		return codes[k].cpu
-	}
-	return codes[k].gpu
-}
-
 // Outcome is the exit code of a proof: the program's own where it failed, else the verdict's. The status of a program that was ended for
 // its time is that of our own signal.
 func Outcome(p Proof, expected int, cpu bool) error {
 	if ended := p.Evidence.Exit; p.Evidence.Ran && !ended.Ours() && ended.Code != expected && ended.Code != 0 {
 		return endOf(ended)
 	}
-	return outcome(Code(p.Verdict.Kind, cpu))
+	return outcome(p.Verdict.Kind.Code(cpu))
 }
 
 // outcome is the error of an exit code of which everything was said.
@@ -136,15 +119,10 @@ func inCI(m *session.Machine) bool {
 func printVerdict(m *session.Machine, p Proof) {
 	name := m.Shown(p.Program)
 	v := p.Verdict
-	switch v.Kind {
-	case verify.Proved:
-		m.Shell.Status("Proved", "%s ran its kernel on %s (%s)", name, v.Device, v.UUID)
-	case verify.NotUsed:
-		m.Shell.Loud("Not used", "%s: %s", name, v.Why)
-	case verify.OtherKernels:
-		m.Shell.Loud("Other", "%s: %s", name, v.Why)
-	default:
-		m.Shell.Loud("Not proven:", "%s: %s", name, v.Why)
+	if v.Kind == verify.Proved {
+		m.Shell.Status(v.Kind.Title(), "%s ran its kernel on %s (%s)", name, v.Device, v.UUID)
+	} else {
+		m.Shell.Loud(v.Kind.Title(), "%s: %s", name, v.Why)
 	}
 	for _, l := range v.Lines {
 		m.Shell.Status("", "%s", l)

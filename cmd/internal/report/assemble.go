@@ -121,11 +121,6 @@ func OfProgram(p proof.Proof) *Proof {
 	return out
 }
 
-// verdictCode reports whether an exit code is that of a verdict.
-func verdictCode(code int) bool {
-	return code == exit.NotUsed || code == exit.Unproved || code == exit.OtherKernels
-}
-
 // OfProof is what the proof of one program came to.
 func OfProof(m *session.Machine, p proof.Proof, r *fatbin.Report, ended error) Result {
 	made := Program{

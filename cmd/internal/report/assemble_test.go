@@ -37,7 +37,7 @@ func TestAssemble(t *testing.T) {
 	}
 	app := []report.Program{{Name: "app", Path: "/w/target/app", Kind: "bin"}}
 	marked := []report.Program{{Name: "gpu", Path: "/w/gpu", Kind: "test", Marked: true}, {Name: "other", Path: "/w/other", Kind: "test"}}
-	onCPU := []report.Program{{Name: "app", Path: "/w/target/app", Kind: "bin", Proof: &report.Proof{Verdict: report.NotUsed, Why: "nothing was launched"}}}
+	onCPU := []report.Program{{Name: "app", Path: "/w/target/app", Kind: "bin", Proof: &report.Proof{Verdict: verify.NotUsed.String(), Why: "nothing was launched"}}}
 	of := func(verb string, programs []report.Program) report.Result {
 		return report.Result{Verb: verb, Programs: programs}
 	}
@@ -141,12 +141,12 @@ func TestProofsHaveFindings(t *testing.T) {
 		end     error
 		want    string
 	}{
-		{report.Proved, report.Proving{Required: true}, nil, ""},
-		{report.NotUsed, report.Proving{}, nil, "proof.not-used warning"},
-		{report.NotUsed, report.Proving{Required: true}, nil, "proof.not-used error"},
-		{report.NotUsed, report.Proving{}, exit.Code(exit.NotUsed), "proof.not-used error"},
-		{report.NotUsed, report.Proving{MarkedOnly: true}, exit.Code(exit.NotUsed), "proof.not-used warning"},
-		{report.NotUsed, report.Proving{EndedByAudit: true}, exit.Code(exit.NotUsed), "proof.not-used warning"},
+		{verify.Proved.String(), report.Proving{Required: true}, nil, ""},
+		{verify.NotUsed.String(), report.Proving{}, nil, "proof.not-used warning"},
+		{verify.NotUsed.String(), report.Proving{Required: true}, nil, "proof.not-used error"},
+		{verify.NotUsed.String(), report.Proving{}, exit.Code(exit.NotUsed), "proof.not-used error"},
+		{verify.NotUsed.String(), report.Proving{MarkedOnly: true}, exit.Code(exit.NotUsed), "proof.not-used warning"},
+		{verify.NotUsed.String(), report.Proving{EndedByAudit: true}, exit.Code(exit.NotUsed), "proof.not-used warning"},
 	} {
 		program := report.Program{Name: "app", Proof: &report.Proof{Verdict: tt.verdict, Why: "why"}}
 		stages := report.Stages{Result: report.Result{Verb: "run", Programs: []report.Program{program}}, Judged: true, Proving: tt.proving}
@@ -194,7 +194,7 @@ func TestMachineOfAResult(t *testing.T) {
 	file := filepath.Join(h.Cwd, "result.json")
 	for host, want := range map[string]string{"": "laptop", "gpu-7, Slurm job 12": "gpu-7", "gpu-8": "gpu-8"} {
 		m := &session.Machine{Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, Host: h, Began: time.Unix(1700000000, 0)}
-		ran := []report.Program{{Name: "app", Path: "/w/app", Kind: "bin", Proof: &report.Proof{Verdict: report.NotUsed, Host: host}}}
+		ran := []report.Program{{Name: "app", Path: "/w/app", Kind: "bin", Proof: &report.Proof{Verdict: verify.NotUsed.String(), Host: host}}}
 		o := report.Outcome{Made: true, Stages: report.Stages{Result: report.Result{Verb: "prove", Programs: ran}}, Files: report.Files{JSON: &file}}
 		report.Finish(m, []string{"prove"}, o, nil)
 		text, err := os.ReadFile(file)

@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/gpu"
+	"gpubuild/gpu/verify"
 )
 
 // checkOf is a check as a result has it. What an exit code alone means was said already.
@@ -20,7 +21,7 @@ func checkOf(c finding.Check) Check {
 	case c.Err == nil:
 	case !errors.As(c.Err, &code):
 		out.State, out.Message = Failed, worded(c.Err)
-	case c.ID != CheckRun || !verdictCode(int(code)):
+	case c.ID != CheckRun || !verify.IsCode(int(code)):
 		out.State = Failed
 	}
 	return out
@@ -90,7 +91,7 @@ func (s Stages) proofCheck(p Program, code int) Check {
 	case p.Proof == nil && s.Proving.Asked:
 		c.Message = cmp.Or(s.Proving.Unmade, NoGPU)
 	case p.Proof == nil:
-	case p.Proof.Verdict == Proved:
+	case kindOf(p.Proof) == verify.Proved:
 		c.State, c.Message = Passed, "ran its kernel on "+p.Proof.Device
 	default:
 		c.Message = strings.TrimSuffix(p.Proof.Verdict+": "+p.Proof.Why, ": ")
@@ -106,7 +107,7 @@ func (s Stages) proofCheck(p Program, code int) Check {
 
 // requires reports whether a program's missing proof is an error, in a run that ended with code.
 func (w Proving) requires(p Program, code int) bool {
-	return w.Required || verdictCode(code) && !w.EndedByAudit && (p.Marked || !w.MarkedOnly)
+	return w.Required || verify.IsCode(code) && !w.EndedByAudit && (p.Marked || !w.MarkedOnly)
 }
 
 // message says in a line what a check that has no words of its own found.

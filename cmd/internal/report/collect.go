@@ -113,7 +113,7 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 		}
 		p := ProofOf(one.Verdict, one.Evidence)
 		if wrong := one.Recheck(real(one.Evidence)); len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
-			p = &Proof{Verdict: Unproved, Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
+			p = &Proof{Verdict: verify.Unproved.String(), Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
 		}
 		name := pathBase(one.Binary.Path)
 		i := slices.IndexFunc(out.Programs, func(p Program) bool { return p.Proof == nil && pathBase(p.Path) == name })

@@ -15,6 +15,7 @@ import (
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/explain"
 )
 
@@ -105,8 +106,10 @@ func TestDocsOfFindings(t *testing.T) {
 // idsInSource are the ids of findings and of doctor's checks, by the file that has them.
 func idsInSource(t *testing.T) map[string]string {
 	out := map[string]string{}
-	for _, v := range []string{report.NotUsed, report.OtherKernels, report.NoDevice, report.Unproved} {
-		out["proof."+strings.ReplaceAll(v, " ", "-")] = "result.go"
+	for _, k := range verify.Kinds() {
+		if k != verify.Proved {
+			out["proof."+strings.ReplaceAll(k.String(), " ", "-")] = "kind.go"
+		}
 	}
 	for _, dir := range []string{"cmd", "features", "toolchain", "gpu", "buildenv"} {
 		err := filepath.WalkDir(filepath.Join(repository, dir), func(path string, d fs.DirEntry, err error) error {

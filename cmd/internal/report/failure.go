@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/verify"
 )
 
 // endFindings are what the end of a command adds to the findings of its stages.
@@ -71,7 +72,7 @@ func judgedFindings(m *session.Machine, s Stages, end error) (out []finding.Find
 
 // ProofFinding words a proof that did not succeed. counts: that is an error.
 func ProofFinding(p Program, counts bool) (finding.Finding, bool) {
-	if p.Proof == nil || p.Proof.Verdict == Proved {
+	if p.Proof == nil || kindOf(p.Proof) == verify.Proved {
 		return finding.Finding{}, false
 	}
 	f := finding.Finding{

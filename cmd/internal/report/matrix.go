@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gpubuild/cmd/internal/origin"
+	"gpubuild/gpu/verify"
 )
 
 // Observation is one result and the file that it stood in.
@@ -270,7 +271,7 @@ func buildOf(r Result) (Status, string) {
 	}
 	builds := slices.Contains([]string{"build", "check", "clippy", "run", "test", "bench"}, r.Verb)
 	switch {
-	case built == StatusNone && r.Code != 0 && !verdictCode(r.Code) && builds || checks:
+	case built == StatusNone && r.Code != 0 && !verify.IsCode(r.Code) && builds || checks:
 		return StatusFailed, fmt.Sprintf("it ended with %d", r.Code)
 	case r.Code == 0 && builds:
 		return StatusCompiled, ""
@@ -290,39 +291,36 @@ func proofOf(r Result) (Status, string) {
 		}
 		return StatusNone, ""
 	}
-	switch p.Verdict {
-	case Proved:
-		return StatusProven, ""
-	case NotUsed:
-		return StatusCPU, p.Why
-	case OtherKernels:
-		return StatusOther, p.Why
+	status, known := statusOfVerdict[kindOf(p)]
+	if !known {
+		status = StatusUnproved
 	}
-	return StatusUnproved, p.Why
+	if status == StatusProven {
+		return status, ""
+	}
+	return status, p.Why
 }
 
-// Verdicts of a proof, as gpu/verify words them.
-const (
-	Proved       = "proved"
-	NotUsed      = "not used"
-	OtherKernels = "other kernels"
-	NoDevice     = "no device"
-	Unproved     = "unproved"
-)
+// statusOfVerdict is what a verdict comes to; any other one is not proven.
+var statusOfVerdict = map[verify.Kind]Status{verify.Proved: StatusProven, verify.NotUsed: StatusCPU, verify.OtherKernels: StatusOther}
+
+// kindOf is the verdict of a proof; one that is not known counts as unproved.
+func kindOf(p *Proof) (k verify.Kind) {
+	_ = k.UnmarshalText([]byte(p.Verdict))
+	return k
+}
 
 // theProof is the one that a result's proofs come to.
 func theProof(r Result) *Proof {
-	grave := []string{Proved, OtherKernels, NoDevice, Unproved, NotUsed}
 	var best, worst *Proof
 	for _, p := range r.Programs {
 		if p.Proof == nil {
 			continue
 		}
-		rank := slices.Index(grave, p.Proof.Verdict)
-		if best == nil || rank < slices.Index(grave, best.Verdict) {
+		if best == nil || kindOf(p.Proof).Rank() < kindOf(best).Rank() {
 			best = p.Proof
 		}
-		if worst == nil || rank > slices.Index(grave, worst.Verdict) {
+		if worst == nil || kindOf(p.Proof).Rank() > kindOf(worst).Rank() {
 			worst = p.Proof
 		}
 	}

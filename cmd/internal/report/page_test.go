@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/origin"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu/verify"
 )
 
 // at gives a sample another row, time and set.
@@ -51,7 +52,7 @@ func observed(list ...report.Result) []report.Observation {
 // cpu makes of a proven result one that ran on the CPU.
 func cpu(r *report.Result) {
 	r.Code = 20
-	r.Programs[0].Proof = &report.Proof{Verdict: report.NotUsed, Why: "nothing was launched: it ran on the CPU"}
+	r.Programs[0].Proof = &report.Proof{Verdict: verify.NotUsed.String(), Why: "nothing was launched: it ran on the CPU"}
 }
 
 func fails(check, message string) func(*report.Result) {
@@ -90,10 +91,10 @@ func TestRowsAreJoined(t *testing.T) {
 		{"a feature does not reach", observed(at(s["unreached"], "r", day(1), nil)), "failed", day(1), 1},
 		{"a receipt and JSON of one run are one result", append(observed(at(s["proven"], "r", day(1), func(r *report.Result) { r.Programs[0].Proof.Device = "of JSON" })), receipt), "proven", day(1), 1},
 		{"of several tests one is proven", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
-			r.Programs = append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: report.NotUsed}})
+			r.Programs = append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: verify.NotUsed.String()}})
 		})), "proven", day(1), 1},
 		{"of several tests one is proven, and all were to be", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
-			r.Code, r.Programs = 20, append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: report.NotUsed}})
+			r.Code, r.Programs = 20, append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: verify.NotUsed.String()}})
 		})), "cpu", day(1), 1},
 	}
 	for _, tt := range tests {
@@ -237,7 +238,7 @@ func matrix() []report.Row {
 	add(at(s["unreached"], "cudnn-cuda13.4-sm_90-linux-arm64-dev", day(0), nil))
 	add(at(s["proven"], "prove-h200-cuda-cuda13.4-sm_90-linux-x86_64-dev", day(0), func(r *report.Result) {
 		r.Code = 21
-		r.Programs[0].Proof = &report.Proof{Verdict: report.Unproved, Why: "this driver is a stand-in"}
+		r.Programs[0].Proof = &report.Proof{Verdict: verify.Unproved.String(), Why: "this driver is a stand-in"}
 	}))
 	add(at(s["hostile"], nasty, day(0), nil))
 	for i := range 4 {
@@ -281,7 +282,7 @@ func FuzzPage(f *testing.F) {
 		r.Row, r.Features, r.Set, r.Gpubuild = "x"+s, &report.Features{Asked: []string{"x" + s}}, &report.Set{Toolkit: "x" + s, Driver: "x" + s, Arch: "x" + s, Compiler: "x" + s, CUDNN: "x" + s}, "x"+s
 		r.Findings = []finding.Finding{{ID: "x" + s, Severity: "error", Message: "x" + s, Path: "x" + s, Fix: "x" + s}}
 		r.Checks = []report.Check{{ID: report.CheckBuild, State: report.Failed, Message: "x" + s}, {ID: "x" + s, Name: "x" + s, State: report.Passed, Message: "x" + s}}
-		r.Programs = []report.Program{{Name: "x" + s, Code: "x" + s, Proof: &report.Proof{Verdict: report.NotUsed, Why: "x" + s, Device: "x" + s, UUID: "x" + s, Lines: []string{"x" + s}}}}
+		r.Programs = []report.Program{{Name: "x" + s, Code: "x" + s, Proof: &report.Proof{Verdict: verify.NotUsed.String(), Why: "x" + s, Device: "x" + s, UUID: "x" + s, Lines: []string{"x" + s}}}}
 		data, err := report.HTML(report.Join([]report.Observation{{File: "x" + s, Result: r}}, []string{"y" + s}), 1, "x"+s)
 		if err != nil {
 			t.Fatal(err)

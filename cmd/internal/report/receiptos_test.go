@@ -91,9 +91,9 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := report.Proved
+				want := verify.Proved.String()
 				if tt.want != "" {
-					want = report.Unproved
+					want = verify.Unproved.String()
 				}
 				if got := result.Programs[0].Proof.Verdict; got != want {
 					t.Errorf("in a report it is %s, want %s", got, want)

@@ -29,6 +29,7 @@ import (
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu"
+	"gpubuild/gpu/verify"
 )
 
 const repository = "../../.."
@@ -63,7 +64,7 @@ func samples() map[string]report.Result {
 	proven := base
 	proven.Verb, proven.At = "run", began.Add(time.Hour)
 	ran := app
-	ran.Proof = &report.Proof{Verdict: report.Proved, Lines: []string{"ran: 3 launches of matmul"}, Device: "NVIDIA H200", UUID: uuid, Driver: "580.65.06", Launches: 3, TotalNS: 4200, Kernels: []string{"matmul"}}
+	ran.Proof = &report.Proof{Verdict: verify.Proved.String(), Lines: []string{"ran: 3 launches of matmul"}, Device: "NVIDIA H200", UUID: uuid, Driver: "580.65.06", Launches: 3, TotalNS: 4200, Kernels: []string{"matmul"}}
 	proven.Programs = []report.Program{ran}
 	proven.Checks = append(append([]report.Check{}, passed...), report.Check{ID: report.CheckProof, Name: "app", State: report.Passed, Message: "ran its kernel on NVIDIA H200", Detail: "ran: 3 launches of matmul"})
 
@@ -90,7 +91,7 @@ func samples() map[string]report.Result {
 		Message: nasty, Fix: nasty, Evidence: nasty}}
 	hostile.Checks = []report.Check{{ID: report.CheckProof, Name: nasty, State: report.Failed, Message: nasty, Detail: nasty}}
 	hostile.Watch = &gpu.Summary{GPUs: []gpu.Usage{{Name: nasty}}, Alerts: []gpu.Alert{{Kind: nasty, Message: nasty}}}
-	hostile.Programs = []report.Program{{Name: nasty, Path: nasty, Code: nasty, Proof: &report.Proof{Verdict: report.NotUsed, Why: nasty, Device: nasty, Adapter: nasty}}}
+	hostile.Programs = []report.Program{{Name: nasty, Path: nasty, Code: nasty, Proof: &report.Proof{Verdict: verify.NotUsed.String(), Why: nasty, Device: nasty, Adapter: nasty}}}
 	return map[string]report.Result{"compiled": compiled, "proven": proven, "unreached": unreached, "hostile": hostile}
 }
 
@@ -446,7 +447,7 @@ func FuzzEscaping(f *testing.F) {
 		r.Row, r.Code, r.Project = "row "+s, 21, s
 		r.Findings = []finding.Finding{{ID: "proof." + s, Severity: "error", Message: "m " + s, Path: "d/" + s, Line: 3, Fix: "f " + s, Evidence: s}}
 		r.Checks = []report.Check{{ID: "proof", Name: "n" + s, State: report.Failed, Message: "m " + s, Detail: "d " + s}, {ID: "reach", State: report.Passed, Message: "m " + s}}
-		r.Programs = []report.Program{{Name: "p" + s, Path: s, Code: "c " + s, Proof: &report.Proof{Verdict: report.NotUsed, Why: "w " + s, Device: "d " + s, UUID: "u" + s}}}
+		r.Programs = []report.Program{{Name: "p" + s, Path: s, Code: "c " + s, Proof: &report.Proof{Verdict: verify.NotUsed.String(), Why: "w " + s, Device: "d " + s, UUID: "u" + s}}}
 		return r
 	}
 	calm := render(f, make("x"))
