@@ -178,10 +178,6 @@ func TestNewestCUDAThatScriptsKnow(t *testing.T) {
 	if got := source.NewestKnown(strings.ReplaceAll(list, "Unsupported", "Odd")); !got.IsZero() {
 		t.Errorf("a list that stops nothing: %s", got)
 	}
-	if source.Downloads("let s = \"digit\"; // toolkit") || !source.Downloads(`Command::new("git")`) ||
-		!source.Downloads("KernelBuilder::new().with_cutlass()") {
-		t.Error("which scripts download")
-	}
 	g := linked(t, "app cuda", "mistralrs-quant 0.8.1 cuda")
 	source := registryRoot + "mistralrs-quant-0.8.1/build.rs"
 	for _, mode := range []string{"build", "run-custom-build"} {
@@ -205,9 +201,6 @@ func TestNewestCUDAThatScriptsKnow(t *testing.T) {
 	a := judgeLinked(t, g, files, []string{"CUDARC_CUDA_VERSION=13040"}, ask("cuda"))
 	if a.CudarcMax != (gpu.Version{Major: 13, Minor: 2}) || a.MaxBy != "mistralrs-quant 0.8.1" {
 		t.Errorf("at most %s by %q", a.CudarcMax, a.MaxBy)
-	}
-	if needs(a, "network") {
-		t.Error("this version of mistralrs-quant fetches nothing")
 	}
 }
 

@@ -55,9 +55,16 @@ func (j *judge) cudarcs() {
 		j.out.Cudarc, list = append(j.out.Cudarc, c.Cudarc), append(list, c)
 	}
 	for _, c := range list {
-		every(rules().cudarc, c)
+		if c.versionless() {
+			c.noVersion()
+		}
+		c.severalVersions()
 	}
-	every(rules().cudarcs, list)
+	if names := versions(list); len(names) > 1 { // no build stops at it, and CUDARC_CUDA_VERSION would turn a second version on in both
+		f := newFinding(IDMixed, "%s are in one program", strings.Join(names, " and "))
+		f.Fix = "give both the same feature cuda-*, where they are depended on"
+		j.find(f)
+	}
 }
 
 // versionless: nothing sets a CUDA version, and its build script stops (cudarc 0.19.10 build.rs main;
@@ -88,25 +95,21 @@ func (c pinned) noVersion() {
 	c.find(f)
 }
 
-// contradicted: CUDARC_CUDA_VERSION is another version than a feature's. Seen: cudarc 0.17.8 and 0.19.10 then turn both on, and rustc ends
-// with E0428 and some hundred other errors.
-func (c pinned) contradicted() bool {
-	return c.cudarc.set && len(c.Pins) > 0 && !slices.Contains(c.Pins, "cuda-"+c.cudarc.value)
-}
-
-func (c pinned) twoByVariable() {
-	f := newFinding(IDVariable, "CUDARC_CUDA_VERSION=%s and the feature %s give %s two CUDA versions; it compiles with one only",
-		c.cudarc.value, strings.Join(c.Pins, ", "), c.name(c.node))
-	f.Fix = "unset CUDARC_CUDA_VERSION, or leave the feature out"
-	c.find(f)
-}
-
-// twoByFeature. Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080 ends with E0428, "CUDA_VERSION is defined multiple times".
-func (c pinned) twoByFeature() {
-	f := newFinding(IDPins, "cudarc %s has several CUDA versions turned on, and its sources take one: %s", c.Version,
-		strings.Join(c.Pins, ", "))
-	f.Fix = "leave one of these features on, where cudarc is depended on"
-	c.find(f)
+// severalVersions: its sources define everything twice. Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080, and with one of them next to
+// another CUDARC_CUDA_VERSION (0.17.8, too), ends with E0428 and some hundred other errors.
+func (c pinned) severalVersions() {
+	pins := strings.Join(c.Pins, ", ")
+	if c.linked && len(c.Pins) > 1 {
+		f := newFinding(IDPins, "cudarc %s has several CUDA versions turned on, and its sources take one: %s", c.Version, pins)
+		f.Fix = "leave one of these features on, where cudarc is depended on"
+		c.find(f)
+	}
+	if c.cudarc.set && pins != "" && !slices.Contains(c.Pins, "cuda-"+c.cudarc.value) {
+		f := newFinding(IDVariable, "CUDARC_CUDA_VERSION=%s and the feature %s give %s two CUDA versions; it compiles with one only",
+			c.cudarc.value, pins, c.name(c.node))
+		f.Fix = "unset CUDARC_CUDA_VERSION, or leave the feature out"
+		c.find(f)
+	}
 }
 
 // versions names each CUDA version that a feature sets for a linked cudarc.
@@ -118,13 +121,6 @@ func versions(list []pinned) []string {
 		}
 	}
 	return slices.Sorted(maps.Values(pins))
-}
-
-// mixed: no build stops at it. CUDARC_CUDA_VERSION is no remedy, it turns a second version on in both.
-func mixed(list []pinned) {
-	f := newFinding(IDMixed, "%s are in one program", strings.Join(versions(list), " and "))
-	f.Fix = "give both the same feature cuda-*, where they are depended on"
-	list[0].find(f)
 }
 
 // limit keeps the newest CUDA version that every build script which asks nvcc for it knows.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 )
 
@@ -32,7 +33,6 @@ const (
 	IDNoVersion   = "features.cudarc-version"     // a cudarc without a CUDA version
 	IDByFile      = "features.by-file"            // a file, not a feature, decides (libtorch)
 	IDFileCPU     = "features.by-file-cpu"        // … and it is one without CUDA
-	IDLoadDynamic = "features.load-dynamic"       // ort: the loaded library decides
 )
 
 // Finding is one thing that a user should know.
@@ -50,9 +50,16 @@ type Lack struct {
 	Crate   string `json:"crate"`
 	Version string `json:"version"`
 	Feature string `json:"feature"`
+
+	others []string // features that do the same
 }
 
 func (l Lack) String() string { return fmt.Sprintf("`%s` of %s %s", l.Feature, l.Crate, l.Version) }
+
+// On reports whether features of the crate make up for it.
+func (l Lack) On(features []string) bool {
+	return slices.Contains(features, l.Feature) || catalog.Overlap(l.others, features)
+}
 
 // orElse stands between edges of which one is meant.
 const orElse = " # or: "

@@ -23,7 +23,7 @@ type edge struct {
 // Vulkan, only the user knows which.
 func (g *group) fix(f *Finding, off []gpuCrate) {
 	for _, c := range off {
-		f.Lacks = append(f.Lacks, Lack{g.Nodes[c.node].Name, g.Nodes[c.node].Version, c.gate[0]})
+		f.Lacks = append(f.Lacks, Lack{g.Nodes[c.node].Name, g.Nodes[c.node].Version, c.gate[0], c.gate[1:]})
 	}
 	options := [][]gpuCrate{off}
 	if g.backend == manifest.AnyGPU && !g.on() {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"gpubuild/buildenv"
-	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
@@ -50,7 +49,6 @@ type Facts struct {
 	does    map[*manifest.Package]scriptDoes
 	scripts map[int]*scriptFacts // by node: what its build script needs; none: it has no script, or needs are not judged
 	floors  []Floor
-	fetches []Fetch
 	torch   map[int]source.Libtorch // by node of torch-sys
 	cudarc  cudarcVariable
 }
@@ -100,7 +98,13 @@ func Gather(h buildenv.Host, in Input) Facts {
 	}
 	linked := f.linkedAnywhere()
 	for _, i := range linked {
-		f.readCatalog(src, i)
+		if c, n := f.Crate(i), &f.Nodes[i]; c != nil && c.On(n.Features) && !c.Ineffective(n.Features) {
+			for _, floor := range c.Floors {
+				if floor.Holds(src.Text(h.Join(n.Dir, floor.File))) {
+					f.floors = append(f.floors, Floor{f.name(i), floor.Arch, floor.Since, floor.Until, floor.Why})
+				}
+			}
+		}
 	}
 	if f.Graph != nil { // build scripts of what is linked nowhere, too
 		for i := range f.Graph.Units {
@@ -157,24 +161,6 @@ func (f *Facts) readTests(src *Sources) {
 					}
 				}
 			}
-		}
-	}
-}
-
-// readCatalog adds what the catalog knows of a linked crate's build script, as far as files decide it.
-func (f *Facts) readCatalog(src *Sources, i int) {
-	c, n := f.Crate(i), &f.Nodes[i]
-	if c == nil || c.Ineffective(n.Features) {
-		return
-	}
-	for _, floor := range c.Floors {
-		if c.On(n.Features) && floor.Holds(src.Text(src.host.Join(n.Dir, floor.File))) {
-			f.floors = append(f.floors, Floor{f.name(i), floor.Arch, floor.Since, floor.Until, floor.Why})
-		}
-	}
-	for _, fetch := range c.Fetches {
-		if (len(fetch.Features) == 0 || catalog.Overlap(fetch.Features, n.Features)) && !fetch.HasCopy(src.host) {
-			f.fetches = append(f.fetches, Fetch{f.name(i), fetch.What, fetch.From, fetch.Local})
 		}
 	}
 }

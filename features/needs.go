@@ -20,7 +20,7 @@ var needWords = []needWord{
 
 func (j *judge) needs() {
 	n := &j.out.Needs
-	n.Run, n.Because, n.Floors, n.Fetches = []NeedReason{}, []NeedReason{}, j.floors, j.fetches
+	n.Run, n.Because, n.Floors = []NeedReason{}, []NeedReason{}, j.floors
 	because := func(need string, i int, why string) {
 		if r := (NeedReason{need, j.name(i), why}); !slices.Contains(n.Because, r) {
 			n.Because = append(n.Because, r)

@@ -113,8 +113,7 @@ type Needs struct {
 	Because     []NeedReason `json:"because"`      // what each crate needs to build
 	Run         []NeedReason `json:"run"`          // what the program needs to run, and which crate asks for it
 	Floors      []Floor      `json:"floors,omitempty"`
-	Files       []string     `json:"files,omitempty"`   // headers and libraries of the toolkit, as far as they are known
-	Fetches     []Fetch      `json:"fetches,omitempty"` // what build scripts will download, as far as they are known
+	Files       []string     `json:"files,omitempty"` // headers and libraries of the toolkit, as far as they are known
 }
 
 // Floor is the lowest architecture that a crate's kernels compile for, with some or all versions of CUDA.
@@ -124,14 +123,6 @@ type Floor struct {
 	Since gpu.Version    `json:"since"` // zero: any
 	Until gpu.Version    `json:"until"`
 	Why   string         `json:"why"`
-}
-
-// Fetch is what a crate's build script downloads.
-type Fetch struct {
-	Crate string `json:"crate"`
-	What  string `json:"what"`
-	From  string `json:"from"`
-	Local string `json:"local"` // how a local copy is named
 }
 
 // NeedReason says which crate asks for something.

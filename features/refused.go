@@ -14,12 +14,13 @@ import (
 )
 
 // RefusedEdges finds the edges of a workspace's member that cargo refuses: those that name a feature or dependency that is not there. One
-// within two letters of a right one, or with "dep:" too much or too little, has that as its fix. words are cargo's: they name an edge to
+// within two letters of a right one, "dep:" not counted, has that as its fix. words are cargo's: they name an edge to
 // a dependency whose manifest nothing here leads to, such as by [patch].
 // Source: cargo's summary.rs, build_feature_map.
 func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) []Finding {
 	var out []Finding
 	known, open := possible(p, member)
+	ask := manifest.Asked{}
 	has := map[string]bool{}
 	for _, s := range known {
 		has[s] = true
@@ -35,15 +36,17 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) [
 			if open[e.Dep] != "" && e.Feature != "" && instead == "" && !strings.Contains(words, named) {
 				continue
 			}
-			for _, s := range []string{strings.TrimPrefix(e.Text, "dep:"), "dep:" + e.Text, e.Dep + "/" + feature} {
-				if s != e.Text && slices.Contains(others, s) {
-					instead = s
-				}
+			same := slices.DeleteFunc(others, func(s string) bool { // the same dependency's feature for the same GPU
+				o := manifest.ParseEdge(s)
+				want, _ := ask.BackendOf(e.Feature, nil)
+				b, loose := ask.BackendOf(o.Feature, nil)
+				means := b == want || b == manifest.AnyGPU || want == manifest.AnyGPU && b != ""
+				return e.Dep == "" || o.Dep != e.Dep || o.Weak != e.Weak || want == "" || loose || !means
+			})
+			if instead == "" && len(same) == 1 {
+				instead = same[0]
 			}
 			to := declaring(p, member, e.Dep)
-			if instead == "" {
-				instead = sameBackend(e, others)
-			}
 			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, e.Text)
 			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
 			if instead != "" {
@@ -51,7 +54,7 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) [
 				list := slices.Clone(member.Features[feature])
 				list[slices.Index(list, e.Text)] = instead
 				f.Fix = edit.FeatureLine(feature, manifest.Union(list))
-			} else if ask := (manifest.Asked{}); p.IsMember(to) && ask.IsBackend(e.Feature) {
+			} else if p.IsMember(to) && ask.IsBackend(e.Feature) {
 				f.Edits = []edit.Edit{{Manifest: to.Manifest, Feature: e.Feature}} // what it enables is the next question
 				f.Fix = edit.FeatureLine(e.Feature, nil) + " # " + to.Name
 			}
@@ -69,24 +72,6 @@ func declaring(p *manifest.Project, member *manifest.Package, key string) *manif
 		}
 	}
 	return nil
-}
-
-// sameBackend is the one edge to the same dependency whose feature means the backend of a refused one; empty where there is none.
-func sameBackend(e manifest.Edge, others []string) (found string) {
-	ask := manifest.Asked{}
-	want, _ := ask.BackendOf(e.Feature, nil)
-	for _, s := range others {
-		o := manifest.ParseEdge(s)
-		b, loose := ask.BackendOf(o.Feature, nil)
-		switch same := b == want || b == manifest.AnyGPU || want == manifest.AnyGPU && b != ""; {
-		case e.Dep == "" || o.Dep != e.Dep || o.Weak != e.Weak || want == "" || loose || !same:
-		case found != "":
-			return ""
-		default:
-			found = s
-		}
-	}
-	return found
 }
 
 // possible lists the edges that a package can have, as far as they are known. open are the packages, by their keys, that may have more
@@ -121,12 +106,13 @@ func possible(p *manifest.Project, member *manifest.Package) (known []string, op
 	return known, open
 }
 
-// nearest is the one of some names that was most likely meant; empty where none is within two letters.
-func nearest(word string, names []string) string {
+// nearest is the one of some edges that was most likely meant; empty where none is within two letters, "dep:" not counted.
+func nearest(edge string, others []string) string {
+	word := strings.TrimPrefix(edge, "dep:")
 	best, at := "", min(2, len(word)-2)+1
-	for _, n := range names {
-		if d := smetrics.WagnerFischer(word, n, 1, 1, 1); d < at {
-			best, at = n, d
+	for _, s := range others {
+		if d := smetrics.WagnerFischer(word, strings.TrimPrefix(s, "dep:"), 1, 1, 1); d < at && s != edge {
+			best, at = s, d
 		}
 	}
 	return best

@@ -14,65 +14,25 @@ import (
 )
 
 // rule is one row of the table.
-type rule[T any] struct {
-	name    string
-	applies func(T) bool
-	find    func(T) // nil: there is nothing to say
+type rule struct {
+	applies func(*group) bool
+	find    func(*group) // nil: there is nothing to say
 }
 
-// ruleTable says what is judged, and by what.
-type ruleTable struct {
-	backend []rule[*group]     // for each root and backend that was asked for: the first that applies is the answer
-	cudnn   []rule[*group]     // the same for cuDNN, which crates with CUDA code have besides
-	root    []rule[*rootJudge] // of a root: each that applies
-	cudarc  []rule[pinned]     // each that applies
-	cudarcs []rule[[]pinned]   // of all cudarcs of a build
-}
-
-// rules is the table; as a variable it would need itself.
-func rules() (t ruleTable) {
-	t.backend = []rule[*group]{
-		{"enabled", func(g *group) bool {
+// rules is the table, for each root and backend that was asked for: the first that applies is the answer. As a variable it would need
+// itself.
+func rules() []rule {
+	return []rule{
+		{func(g *group) bool { // enabled
 			return len(g.missed) == 0 && (len(g.request) > 0 || g.itself && (g.on() || len(g.off) == 0))
 		}, nil},
-		{"forced", func(g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 },
-			func(g *group) { g.forced(g.anyway, g.asked[0]) }},
-		{"unreached", func(g *group) bool { return len(g.off) > 0 && !g.on() }, (*group).unreached},
-		{"decided by a file", func(g *group) bool { return !g.on() && g.byFile() >= 0 }, (*group).file},
-		{"tests only", func(g *group) bool { return !g.on() && g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
-		{"nothing", func(g *group) bool { return !g.on() && g.turnsOn() == "" }, (*group).nothing},
-		{"undecided", func(g *group) bool { return !g.on() }, (*group).undecidedOf},
-		{"partial", func(g *group) bool { return len(g.missed) > 0 && g.cudnnAlone() == "" }, (*group).partial},
-	}
-	t.cudnn = []rule[*group]{
-		{"cuDNN is off", func(g *group) bool { return len(g.request) == 0 && len(g.off) > 0 }, (*group).withoutCudnn},
-		{"cuDNN without CUDA", func(g *group) bool { return g.cudnnAlone() != "" }, (*group).withoutCUDA},
-	}
-	t.root = []rule[*rootJudge]{
-		{"a name that may mean anything", func(k *rootJudge) bool { return len(k.loose) > 0 && k.nothingNamed() }, (*rootJudge).looseNames},
-		{"forced, and not asked for", func(k *rootJudge) bool { return len(k.qualified) == 0 && k.nothingNamed() }, (*rootJudge).unasked},
-		{"a library that is loaded decides", func(k *rootJudge) bool { return k.loadDynamic() >= 0 }, (*rootJudge).byLibrary},
-	}
-	t.cudarc = []rule[pinned]{
-		{"no CUDA version", pinned.versionless, pinned.noVersion},
-		{"a variable and a feature", pinned.contradicted, pinned.twoByVariable},
-		{"two features", func(c pinned) bool { return c.linked && len(c.Pins) > 1 }, pinned.twoByFeature},
-	}
-	t.cudarcs = []rule[[]pinned]{{"two versions", func(list []pinned) bool { return len(versions(list)) > 1 }, mixed}}
-	return t
-}
-
-// first applies the first rule that applies, every each of them.
-func first[T any](list []rule[T], to T) {
-	at := slices.IndexFunc(list, func(r rule[T]) bool { return r.applies(to) })
-	if at >= 0 && list[at].find != nil {
-		list[at].find(to)
-	}
-}
-
-func every[T any](list []rule[T], to T) {
-	for i := range list {
-		first(list[i:i+1], to)
+		{func(g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 }, func(g *group) { g.forced(g.anyway, g.asked[0]) }},
+		{func(g *group) bool { return len(g.off) > 0 && !g.on() }, (*group).unreached},
+		{func(g *group) bool { return !g.on() && g.byFile() >= 0 }, (*group).file},
+		{func(g *group) bool { return !g.on() && g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
+		{func(g *group) bool { return !g.on() && g.turnsOn() == "" }, (*group).nothing},
+		{func(g *group) bool { return !g.on() }, (*group).undecided},
+		{func(g *group) bool { return len(g.missed) > 0 && g.cudnnAlone() == "" }, (*group).partial},
 	}
 }
 
@@ -376,7 +336,10 @@ func family(backend string) string {
 // apply applies the rules to a root.
 func (k *rootJudge) apply() {
 	for _, g := range k.groups {
-		first(rules().backend, g)
+		at := slices.IndexFunc(rules(), func(r rule) bool { return r.applies(g) })
+		if at >= 0 && rules()[at].find != nil {
+			rules()[at].find(g)
+		}
 		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {
 			k.ineffective = append(k.ineffective, g.asked...)
 		}
@@ -384,10 +347,21 @@ func (k *rootJudge) apply() {
 	if len(k.ineffective) > 0 {
 		k.ineffective = append(k.ineffective, k.bare...)
 	}
-	if k.cudnn != nil {
-		first(rules().cudnn, k.cudnn)
+	switch c := k.cudnn; {
+	case c == nil:
+	case len(c.request) == 0 && len(c.off) > 0:
+		c.withoutCudnn()
+	case c.cudnnAlone() != "":
+		c.withoutCUDA()
 	}
-	every(rules().root, k)
+	if k.nothingNamed() && len(k.loose) > 0 {
+		k.ineffective = append(k.ineffective, k.loose...)
+		k.find(k.finding(IDUndecided, k.loose[0],
+			"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)", quoted(k.loose), k.label))
+	}
+	if k.nothingNamed() && len(k.qualified) == 0 {
+		k.forced(slices.DeleteFunc(k.crates(manifest.CUDA), func(c gpuCrate) bool { return !c.on || c.node == k.r.Node }), "")
+	}
 }
 
 // nothingNamed reports whether no backend was asked for by its name, and the request turns no linked GPU crate on.
@@ -395,16 +369,6 @@ func (k *rootJudge) nothingNamed() bool {
 	return len(k.groups) == 0 && !slices.ContainsFunc(k.crates(manifest.AnyGPU), func(c gpuCrate) bool {
 		return c.on && c.node != k.r.Node && c.by(k.request)
 	})
-}
-
-func (k *rootJudge) looseNames() {
-	k.find(k.finding(IDUndecided, k.loose[0],
-		"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)", quoted(k.loose), k.label))
-	k.ineffective = append(k.ineffective, k.loose...)
-}
-
-func (k *rootJudge) unasked() {
-	k.forced(slices.DeleteFunc(k.crates(manifest.CUDA), func(c gpuCrate) bool { return !c.on || c.node == k.r.Node }), "")
 }
 
 func cudnnOf(asked []string) []string {
@@ -597,8 +561,8 @@ func (g *group) note(says string) {
 	g.find(g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, says))
 }
 
-// undecidedOf: no GPU crate is linked, and the features turn something else on.
-func (g *group) undecidedOf() {
+// undecided: no GPU crate is linked, and the features turn something else on.
+func (g *group) undecided() {
 	g.note(fmt.Sprintf("%s %s; no GPU crate for %s is linked", verb(g.asked, "enables", "enable"), g.turnsOn(), title(g.backend)))
 }
 
@@ -718,20 +682,6 @@ func (g *group) file() {
 		break
 	}
 	g.find(f)
-}
-
-// loadDynamic is an ort that loads a library, which decides; -1 where none does.
-func (k *rootJudge) loadDynamic() int {
-	return slices.IndexFunc(k.r.Linked, func(i int) bool {
-		n := &k.Nodes[i]
-		return n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic")
-	})
-}
-
-func (k *rootJudge) byLibrary() {
-	k.find(k.finding(IDLoadDynamic, "", "%s is built with load-dynamic: the ONNX Runtime library that it loads decides "+
-		"whether CUDA is used",
-		k.name(k.r.Linked[k.loadDynamic()])))
 }
 
 // finding is about a feature of the root's package.

@@ -82,9 +82,6 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 		}
 		if text := src.Text(from.Source); text != "" {
 			s.max = source.NewestKnown(text)
-			if !source.Downloads(text) {
-				delete(s.needs, "network")
-			}
 		}
 		return s
 	case c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor ||

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	fast "github.com/pelletier/go-toml/v2"
 
-	"gpubuild/buildenv"
 	"gpubuild/gpu"
 )
 
@@ -63,21 +61,6 @@ type Crate struct {
 	Lost            map[string]string   `toml:"lost"` // by feature: what a build without it has not
 	Floors          []Floor             `toml:"floor"`
 	Files           []Files             `toml:"files"`
-	Fetches         []Fetch             `toml:"fetch"`
-}
-
-// expand replaces $NAME by the variable's value, and $HOME by the user's directory; false: one of them is not set.
-func expand(h buildenv.Host, path string) (string, bool) {
-	whole := true
-	out := os.Expand(path, func(name string) string {
-		v, ok := h.Env.Lookup(name)
-		if name == "HOME" && h.Home != "" {
-			v, ok = h.Home, true
-		}
-		whole = whole && ok && v != ""
-		return v
-	})
-	return out, whole
 }
 
 // Floor is the lowest architecture that a crate's kernels compile for. One that only some sources have is recognized by their text:
@@ -106,28 +89,6 @@ type Files struct {
 	OS      string   `toml:"os"`     // empty: on every system
 	Unless  string   `toml:"unless"` // a feature with which they are not asked for
 	Sources []string `toml:"sources"`
-}
-
-// Fetch is what a build script downloads.
-type Fetch struct {
-	What     string   `toml:"what"`
-	From     string   `toml:"from"`
-	Features []string `toml:"features"` // with one of them; none: always
-	Unless   []string `toml:"unless"`   // variables, or files ($NAME/dir/prefix*), that prevent the download
-	Local    string   `toml:"local"`    // how a local copy is named
-	Sources  []string `toml:"sources"`
-}
-
-// HasCopy reports whether a local copy makes the download unnecessary.
-func (f Fetch) HasCopy(h buildenv.Host) bool {
-	return slices.ContainsFunc(f.Unless, func(pattern string) bool {
-		path, set := expand(h, pattern)
-		if !set || !strings.Contains(pattern, "/") {
-			return set
-		}
-		prefix := strings.TrimSuffix(h.Base(path), "*")
-		return slices.ContainsFunc(h.Names(h.Dir(path)), func(name string) bool { return strings.HasPrefix(name, prefix) })
-	})
 }
 
 // CrateScript is what a crate's build script reads and does.

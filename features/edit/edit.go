@@ -145,16 +145,13 @@ type editor struct {
 	spans manifest.Positions
 }
 
-// insert returns the text with the edges; nil where the form is not understood.
+// insert returns the text with the edges; nil where the form is not understood. A feature that is not there yet gets a line behind the
+// last entry of [features], in the form of these, or a new table.
 func (e *editor) insert(feature string, add []string) []byte {
 	if at, ok := e.spans.At("features", feature); ok {
 		return e.intoArray(at, add)
 	}
-	return e.intoTable(FeatureLine(feature, add))
-}
-
-// intoTable puts a line behind the last entry of [features], in the form of these, or into a new table.
-func (e *editor) intoTable(line string) []byte {
+	line := FeatureLine(feature, add)
 	head, ok := e.spans.At("features")
 	var last manifest.Span
 	for _, s := range e.spans.Entries("features") {
@@ -164,7 +161,7 @@ func (e *editor) intoTable(line string) []byte {
 	}
 	switch {
 	case !ok:
-		return e.newTable("features", line)
+		return e.newTable(line)
 	case e.data[head.Start] == '{' && last.End == 0:
 		return splice(e.data, head.Start+1, " "+line+" ")
 	case e.data[head.Start] == '{':
@@ -177,15 +174,15 @@ func (e *editor) intoTable(line string) []byte {
 	return e.afterLine(last.End, e.indentation(last.Start)+line)
 }
 
-// newTable puts a table behind everything else, where it can be part of nothing.
-func (e *editor) newTable(name, pair string) []byte {
+// newTable puts [features] behind everything else, where it can be part of nothing.
+func (e *editor) newTable(line string) []byte {
 	gap := e.nl
 	if bytes.HasSuffix(e.data, []byte(e.nl+e.nl)) || len(e.data) == 0 {
 		gap = ""
 	} else if e.data[len(e.data)-1] != '\n' {
 		gap += e.nl
 	}
-	return splice(e.data, len(e.data), gap+"["+name+"]"+e.nl+pair+e.nl)
+	return splice(e.data, len(e.data), gap+"[features]"+e.nl+line+e.nl)
 }
 
 // afterLine puts a line behind the one in which at lies.
@@ -196,28 +193,14 @@ func (e *editor) afterLine(at int, line string) []byte {
 	return splice(e.data, len(e.data), e.nl+line+e.nl)
 }
 
-// indent is where the text of a place's line begins, behind its white space.
-func (e *editor) indent(at int) int {
-	i := e.lineStart(at)
-	for i < at && (e.data[i] == ' ' || e.data[i] == '\t') {
-		i++
-	}
-	return i
-}
-
 // indentation is the white space with which the line of a place begins.
-func (e *editor) indentation(at int) string { return string(e.data[e.lineStart(at):e.indent(at)]) }
-
-func (e *editor) lineStart(at int) int {
-	begin := bytes.LastIndexByte(e.data[:at], '\n') + 1
-	if begin == 0 && bytes.HasPrefix(e.data, []byte("\uFEFF")) {
-		begin = len("\uFEFF")
-	}
-	return begin
+func (e *editor) indentation(at int) string {
+	line := bytes.TrimPrefix(e.data[bytes.LastIndexByte(e.data[:at], '\n')+1:at], []byte("\uFEFF"))
+	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// intoArray puts elements behind the last one of an array, in the array's own manner: on lines of their own where the others have them,
-// with the quotes that they have, with a comma at the end where there was one.
+// intoArray puts elements behind the last one of an array, in the manner of that one: on lines of their own where it has one, with its
+// quotes, with a comma at the end where there was one.
 func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	if at.End <= at.Start+1 || e.data[at.Start] != '[' || e.data[at.End-1] != ']' {
 		return nil
@@ -248,30 +231,18 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 		return splice(e.data, at.Start+1, pad+strings.Join(list, ", "))
 	}
 	last := elements[len(elements)-1]
-	tail := last.End
+	line := e.nl + e.indentation(last.Start)
+	if !bytes.HasSuffix(e.data[:last.Start], []byte(line)) {
+		return splice(e.data, last.End, ", "+strings.Join(list, ", "))
+	}
+	behind, text := max(last.End, comma+1), line+strings.Join(list, ","+line)
+	if i := bytes.Index(e.data[behind:shut], []byte(e.nl)); i >= 0 { // with the comment of the last one
+		behind += i
+	}
 	if comma >= 0 {
-		tail = comma + 1
+		return splice(e.data, behind, text+",")
 	}
-	lineBreak := bytes.IndexByte(e.data[tail:shut], '\n')
-	if lineBreak < 0 {
-		if comma >= 0 {
-			return splice(e.data, tail, " "+strings.Join(list, ", ")+",")
-		}
-		return splice(e.data, tail, ", "+strings.Join(list, ", "))
-	}
-	place := tail + lineBreak
-	if place > tail && e.data[place-1] == '\r' {
-		place--
-	}
-	indent := e.indentation(last.Start)
-	if !bytes.ContainsRune(e.data[at.Start:last.Start], '\n') {
-		indent = e.indentation(at.Start) + "    "
-	}
-	text := e.nl + indent + strings.Join(list, ","+e.nl+indent)
-	if comma >= 0 {
-		return splice(e.data, place, text+",")
-	}
-	return splice(splice(e.data, place, text), last.End, ",")
+	return splice(splice(e.data, behind, text), last.End, ",")
 }
 
 // arrayElements lists the places of an array's strings and of the comma behind

@@ -386,13 +386,6 @@ func NewestKnown(text string) gpu.Version {
 	return newest
 }
 
-// Downloads reports whether a script fetches anything: not every version of a crate does (mistralrs-quant 0.8.1 has no CUTLASS yet).
-func Downloads(text string) bool {
-	text = strings.ToLower(text)
-	return slices.ContainsFunc([]string{"cutlass", "\"git\"", "download", "http", "ureq", "curl"},
-		func(sign string) bool { return strings.Contains(text, sign) })
-}
-
 // LinksCUDA reports whether a script links libraries of the toolkit.
 func LinksCUDA(text string) bool {
 	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") ||

@@ -9,33 +9,26 @@ import (
 
 // Change is what a command line is to ask for in addition.
 type Change struct {
-	Features  []string // as --features takes them
-	Without   []string // features that were asked for and are not to be
-	Packages  []string
-	Workspace bool   // instead of any -p
-	Manifest  string // instead of any --manifest-path, and of the directory's own
+	Features []string // as --features takes them
+	Without  []string // features that were asked for and are not to be
+	Alone    string   // manifest of the one package that is built, with these Features alone; empty: those that were asked for
 }
 
 // Change returns the command line with a change: all features in one --features behind the verb, everything else as it was typed.
 func (l Line) Change(c Change) (Line, error) {
 	var feats, words []string
-	for _, f := range append(slices.Clone(l.Features), c.Features...) {
+	asked, replaced := slices.Clone(l.Features), []string{"--features"}
+	if c.Alone != "" {
+		asked, words = nil, []string{"--manifest-path", c.Alone}
+		replaced = append(replaced, "--manifest-path", "--package", "--workspace", "--all", "--exclude", "--all-features")
+	}
+	for _, f := range append(asked, c.Features...) {
 		if !slices.Contains(feats, f) && !slices.Contains(c.Without, f) {
 			feats = append(feats, f)
 		}
 	}
-	replaced := []string{"--features"}
 	if len(feats) > 0 {
 		words = append(words, "--features", strings.Join(feats, ","))
-	}
-	if c.Workspace {
-		words, replaced = append(words, "--workspace"), append(replaced, "--package")
-	}
-	if c.Manifest != "" {
-		words, replaced = append(words, "--manifest-path", c.Manifest), append(replaced, "--manifest-path")
-	}
-	for _, p := range c.Packages {
-		words = append(words, "-p", p)
 	}
 	return l.with(words, replaced...)
 }

@@ -13,8 +13,9 @@ func TestChange(t *testing.T) {
 	}{
 		{"build --features cuda -p app", Change{Features: []string{"dep/cuda"}}, "build --features cuda,dep/cuda -p app"},
 		{"build --release -F cuda --features=fast,cuda", Change{Features: []string{"x/y"}}, "build --features cuda,fast,x/y --release"},
-		{"+1.80 --locked b -Fcuda --bin a", Change{Packages: []string{"m"}}, "+1.80 --locked b --features cuda -p m --bin a"},
-		{"-p app --features cuda -p other --exclude x", Change{Workspace: true}, "build --features cuda --workspace --exclude x"},
+		{"+1.80 --locked b -Fcuda --bin a", Change{Features: []string{"f"}}, "+1.80 --locked b --features cuda,f --bin a"},
+		{"-p app --features cuda -p other --exclude x --offline", Change{Alone: "m/Cargo.toml", Features: []string{"f"}},
+			"build --manifest-path m/Cargo.toml --features f --offline"},
 		{"build --features cuda,fast", Change{Without: []string{"cuda"}}, "build --features fast"},
 		{"build --features cuda", Change{Without: []string{"cuda"}}, "build"},
 		{"run --features cuda -- --features x", Change{Features: []string{"f"}}, "run --features cuda,f -- --features x"},

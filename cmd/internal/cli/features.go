@@ -14,7 +14,6 @@ import (
 	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
-	"gpubuild/features/graph"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -51,7 +50,7 @@ func featuresVerb() verb {
 				toggle("strict", "treat warnings of the feature check as errors", &o.Strict),
 				toggle("fix", "make the workspace's manifests forward the features; cargo checks each change", &o.Fix),
 				toggle("dry-run", "print what --fix would write, write nothing", &o.DryRun),
-				newFlag("why", cargo.Value, "CRATE[@VERSION][/FEATURE]", "say why a crate is linked, or why it has or lacks a feature",
+				newFlag("why", cargo.Value, "CRATE[@VERSION][/FEATURE]", "say by which steps a crate is linked, or has a feature",
 					func(v string) error { o.Why = v; return checkWhy(v) }),
 				toggle("manifest-only", "check the features of members against their manifests alone", &o.ManifestOnly),
 				toggle("lint", "check every member's GPU features, each as if that package were built alone", &o.Lint),
@@ -137,17 +136,14 @@ func (a *invocation) printWhy(o featuresOptions, j reach.Judged) error {
 		return exit.Errorf(0, "", "cargo gives no unit graph: %s", j.Reach.Unknown)
 	}
 	reasons := j.Facts.Explain(j.Facts.Input.Request, crate, feature)
-	linked := slices.ContainsFunc(reasons, func(r graph.Reason) bool { return r.Linked })
-	if !slices.ContainsFunc(reasons, func(r graph.Reason) bool { return r.Linked || len(r.Because) > 0 }) {
-		return usage(fmt.Sprintf("no package of this build is called `%s`", crate), "`cargo tree` shows the crates of a build")
+	if len(reasons) == 0 {
+		return usage(fmt.Sprintf("no crate that this command line links is called `%s`", crate), "`cargo tree` shows the crates of a build")
 	}
 	if o.Results.JSON != nil {
 		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Reasons: reasons})
 	}
 	err := a.Shell.Print(report.WhyText(a.Machine, reasons))
-	if linked {
-		a.Shell.Hint(buildenv.PosixWords(append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))
-	}
+	a.Shell.Hint(buildenv.PosixWords(append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))
 	return err
 }
 

@@ -271,14 +271,8 @@ func unhelpful(now Judged, f features.Finding) string {
 	for _, l := range f.Lacks {
 		on := now.Graph.Units != nil && slices.ContainsFunc(now.Graph.Units.Units, func(u graph.Unit) bool {
 			id := manifest.ParsePkgID(u.PkgID)
-			return !u.Host() && id.Name == l.Crate && id.Version == l.Version && slices.Contains(u.Features, l.Feature)
+			return !u.Host() && id.Name == l.Crate && id.Version == l.Version && l.On(u.Features)
 		})
-		for _, r := range now.Reach.Roots { // another feature of the crate may do the same
-			on = on || slices.ContainsFunc(r.Crates, func(c features.CrateState) bool {
-				return c.Name == l.Crate && c.Version == l.Version &&
-					(c.On && c.Role != "" && l.Feature != "cudnn" || slices.Contains(c.Features, l.Feature))
-			})
-		}
 		if !on {
 			return fmt.Sprintf("cargo was asked again, and %s is still off", l)
 		}

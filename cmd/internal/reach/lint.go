@@ -144,26 +144,7 @@ func (c Checked) Summary(notes bool) (findings []finding.Finding, stops bool) {
 
 // line builds the member alone: its own manifest is named, because resolver 1 gives --features to that package only.
 func (q *Question) line(l cargo.Line) (cargo.Line, error) {
-	words := []string{"build", "--manifest-path", q.member.Manifest, "--features", q.Feature}
-	if l.Toolchain != "" {
-		words = append([]string{"+" + l.Toolchain}, words...)
-	}
-	if q.request.NoDefault {
-		words = append(words, "--no-default-features")
-	}
-	for _, flag := range []string{"--offline", "--locked", "--frozen", "--quiet"} {
-		if l.Has(flag) {
-			words = append(words, flag)
-		}
-	}
-	for _, t := range q.request.Targets {
-		words = append(words, "--target", t)
-	}
-	for _, c := range l.Config {
-		words = append(words, "--config", c)
-	}
-	out, _, err := cargo.Split(words, nil)
-	return out, err
+	return l.Change(cargo.Change{Alone: q.member.Manifest, Features: []string{q.Feature}})
 }
 
 // FixEach fixes the features of members, each as it would be built alone.

@@ -202,27 +202,24 @@ func ReachResult(verb, project string, a *features.Reach, asked []string, found 
 	return Result{Verb: verb, Project: project, Features: FeaturesOf(a, asked), Findings: found, Checks: []Check{c}}
 }
 
-// WhyText words why a feature is on or off.
+// WhyText words how crates were linked, and features turned on.
 func WhyText(m *session.Machine, reasons []graph.Reason) string {
 	var b strings.Builder
 	for _, r := range reasons {
-		what := strings.TrimSpace(r.Crate + " " + r.Version)
 		switch {
-		case !r.Linked:
-			fmt.Fprintf(&b, "%s: %s is not linked\n", r.Root, what)
 		case r.Feature == "":
-			fmt.Fprintf(&b, "%s: %s is linked, with %s\n", r.Root, what, cmp.Or(strings.Join(r.Features, ", "), "no feature"))
+			fmt.Fprintf(&b, "%s: %s %s is linked, with %s\n", r.Root, r.Crate, r.Version, cmp.Or(strings.Join(r.Features, ", "), "no feature"))
 		case r.On:
-			fmt.Fprintf(&b, "%s: %s has `%s`\n", r.Root, what, r.Feature)
+			fmt.Fprintf(&b, "%s: %s %s has `%s`\n", r.Root, r.Crate, r.Version, r.Feature)
 		default:
-			fmt.Fprintf(&b, "%s: %s has no `%s` here\n", r.Root, what, r.Feature)
+			fmt.Fprintf(&b, "%s: %s %s has no `%s` here\n", r.Root, r.Crate, r.Version, r.Feature)
 		}
-		for i, s := range slices.Concat(r.Steps, r.Because) {
+		for i, s := range r.Steps {
 			place := ""
 			if s.Line > 0 {
 				place = fmt.Sprintf("  (%s:%d)", m.Shown(s.Manifest), s.Line)
 			}
-			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, len(r.Steps), 1)), s.Text, place)
+			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, 1)), s.Text, place)
 		}
 	}
 	return b.String()

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/session"
@@ -142,12 +141,6 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	t.announce(m.Shell, host)
 	for _, w := range newerThanDriver(t.Facts.Driver.CUDA, reach.Cudarc) {
 		m.Shell.Warning("%s", w)
-	}
-	for _, f := range reach.Needs.Fetches {
-		if name, _, _ := strings.Cut(f.Crate, " "); !finished(name) {
-			m.Shell.Note("the build script of %s downloads %s from %s", f.Crate, f.What, f.From)
-			m.Shell.Hint("for a local copy instead: " + f.Local)
-		}
 	}
 	return t, nil
 }
