@@ -31,12 +31,11 @@ type Sources struct {
 	host    buildenv.Host
 	project *manifest.Project
 	does    map[*manifest.Package]scriptDoes
-	kernels map[*manifest.Package]kernelFeatures
 }
 
 // NewSources prepares reading the packages of a workspace.
 func NewSources(h buildenv.Host, p *manifest.Project) *Sources {
-	return &Sources{source.NewReader(h, p.Root), h, p, map[*manifest.Package]scriptDoes{}, map[*manifest.Package]kernelFeatures{}}
+	return &Sources{source.NewReader(h, p.Root), h, p, map[*manifest.Package]scriptDoes{}}
 }
 
 // Facts is everything that Judge decides from. It is complete: Judge reads nothing.

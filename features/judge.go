@@ -74,7 +74,7 @@ func (j *judge) root(r *graph.Root) {
 		}
 	}
 	k := j.rootOf(r)
-	if n.Platform != "" && j.severalPlatforms() {
+	if n.Platform != "" {
 		out.For = n.Platform
 		k.label += " for " + n.Platform
 	}
@@ -113,16 +113,6 @@ func (j *judge) root(r *graph.Root) {
 // samePackage reports whether a node is the library of the root program's own package.
 func (k *rootJudge) samePackage(i int) bool {
 	return i != k.r.Node && k.Nodes[i].ID != "" && k.Nodes[i].ID == k.Nodes[k.r.Node].ID
-}
-
-// severalPlatforms reports whether roots are built for more than one target. Procedural macros are built for the host, which is none of
-// them: they have no platform while others have one.
-func (j *judge) severalPlatforms() bool {
-	seen := map[string]bool{"": true}
-	for _, r := range j.Roots {
-		seen[j.Nodes[r.Node].Platform] = true
-	}
-	return len(seen) > 2
 }
 
 // state describes a linked node; listed is false for what has nothing to do with GPUs.

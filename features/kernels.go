@@ -68,8 +68,8 @@ type kernelFeatures struct {
 }
 
 func (s *Sources) kernelFeatures(p *manifest.Package, configured []string) kernelFeatures {
-	if known, read := s.kernels[p]; read || p == nil {
-		return known
+	if p == nil {
+		return kernelFeatures{}
 	}
 	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: configured})
 	helper, _ := s.helper(p)
@@ -89,7 +89,6 @@ func (s *Sources) kernelFeatures(p *manifest.Package, configured []string) kerne
 			with.others[f] = backend
 		}
 	}
-	s.kernels[p] = with
 	return with
 }
 

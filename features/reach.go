@@ -71,7 +71,7 @@ type Root struct {
 	Target  string       `json:"target"`
 	Kind    string       `json:"kind"` // bin, lib, test, …
 	Mode    string       `json:"mode"`
-	For     string       `json:"for,omitempty"` // the target that it is built for, where several are
+	For     string       `json:"for,omitempty"` // the target that --target names
 	Asked   []string     `json:"asked"`         // GPU features that are on in the root's own package
 	Reached bool         `json:"reached"`       // CUDA code of at least one crate is linked
 	Crates  []CrateState `json:"crates"`

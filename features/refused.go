@@ -1,7 +1,7 @@
 package features
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -14,10 +14,10 @@ import (
 )
 
 // RefusedEdges finds the edges of a workspace's member that cargo refuses: those that name a feature or dependency that is not there. One
-// within two letters of a right one, "dep:" not counted, has that as its fix. words are cargo's: they name an edge to
-// a dependency whose manifest nothing here leads to, such as by [patch].
+// within two letters of a right one, "dep:" not counted, has that as its fix, or that feature of the dependency which means the same GPU. Of a
+// dependency whose manifest nothing here leads to, such as by [patch], only misspellings are found: cargo names the others.
 // Source: cargo's summary.rs, build_feature_map.
-func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) []Finding {
+func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	var out []Finding
 	known, open := possible(p, member)
 	ask := manifest.Asked{}
@@ -32,13 +32,12 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, words string) [
 			}
 			others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
 			instead := nearest(e.Text, others)
-			named := fmt.Sprintf("depends on `%s` with feature `%s`", open[e.Dep], e.Feature) // cargo 1.95
-			if open[e.Dep] != "" && e.Feature != "" && instead == "" && !strings.Contains(words, named) {
+			if open[e.Dep] && e.Feature != "" && instead == "" {
 				continue
 			}
 			same := slices.DeleteFunc(others, func(s string) bool { // the same dependency's feature for the same GPU
 				o := manifest.ParseEdge(s)
-				want, _ := ask.BackendOf(e.Feature, nil)
+				want, _ := ask.BackendOf(cmp.Or(e.Feature, feature), nil)
 				b, loose := ask.BackendOf(o.Feature, nil)
 				means := b == want || b == manifest.AnyGPU || want == manifest.AnyGPU && b != ""
 				return e.Dep == "" || o.Dep != e.Dep || o.Weak != e.Weak || want == "" || loose || !means
@@ -76,8 +75,8 @@ func declaring(p *manifest.Project, member *manifest.Package, key string) *manif
 
 // possible lists the edges that a package can have, as far as they are known. open are the packages, by their keys, that may have more
 // features.
-func possible(p *manifest.Project, member *manifest.Package) (known []string, open map[string]string) {
-	known, open = member.FeatureNames(), map[string]string{}
+func possible(p *manifest.Project, member *manifest.Package) (known []string, open map[string]bool) {
+	known, open = member.FeatureNames(), map[string]bool{}
 	for _, d := range member.Dependencies {
 		names := []string{"default"}
 		locked := p.Locked(d.Package) // of several versions the edge may mean any
@@ -88,7 +87,7 @@ func possible(p *manifest.Project, member *manifest.Package) (known []string, op
 			names = append(names, to.FeatureNames()...)
 		}
 		if len(locked) == 0 {
-			open[d.Key] = d.Package
+			open[d.Key] = true
 			if c := catalog.Default().Crate(d.Package); c != nil {
 				names = slices.Concat(names, slices.Sorted(maps.Keys(c.Features)), c.CUDAFeatures)
 			}

@@ -1,7 +1,6 @@
 package features
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -103,9 +102,6 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 		return s
 	}
 	script := src.TextOf(from, n.Dir)
-	if script.Own == "" {
-		return s
-	}
 	text := script.All
 	switch {
 	case source.CompilesByCC(text):
@@ -149,7 +145,6 @@ func (s *Sources) runsNvcc(from source.Script, dir string, once func(string, fun
 
 // readScripts reads what the build scripts of nodes need, by the graph or, without one, by the manifest.
 func (f *Facts) readScripts(src *Sources, nodes []int) {
-	known := map[string]*scriptFacts{}
 	for _, i := range nodes {
 		n, c := &f.Nodes[i], f.Crate(i)
 		var path string
@@ -165,17 +160,13 @@ func (f *Facts) readScripts(src *Sources, nodes []int) {
 		if !has {
 			continue
 		}
-		key := fmt.Sprint(n.ID, n.Name, n.Platform, n.Features)
-		if known[key] == nil {
-			from := source.Script{Source: path}
-			if n.Pkg != nil {
-				from = src.scriptFile(n.Pkg, n.Features)
-				from.Source = path
-			}
-			s := f.scriptOf(src, i, from)
-			known[key] = &s
+		from := source.Script{Source: path}
+		if n.Pkg != nil {
+			from = src.scriptFile(n.Pkg, n.Features)
+			from.Source = path
 		}
-		f.scripts[i] = known[key]
+		s := f.scriptOf(src, i, from)
+		f.scripts[i] = &s
 	}
 }
 

@@ -199,8 +199,8 @@ func (e *editor) indentation(at int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// intoArray puts elements behind the last one of an array, in the manner of that one: on lines of their own where it has one, with its
-// quotes, with a comma at the end where there was one.
+// intoArray puts elements behind the last one of an array, in the manner of that one: on lines of their own where it has one, with
+// a comma at the end where there was one.
 func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	if at.End <= at.Start+1 || e.data[at.Start] != '[' || e.data[at.End-1] != ']' {
 		return nil
@@ -210,13 +210,9 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	if !ok {
 		return nil
 	}
-	quote := byte('"')
-	if n := len(elements); n > 0 {
-		quote = e.data[elements[n-1].Start]
-	}
 	list := make([]string, 0, len(add))
 	for _, s := range add {
-		list = append(list, quoteAs(quote, s))
+		list = append(list, buildenv.TOMLString(s))
 	}
 	if len(elements) == 0 {
 		inner := e.data[at.Start+1 : shut]
@@ -279,14 +275,6 @@ func splice(data []byte, at int, text string) []byte {
 	return slices.Concat(data[:at], []byte(text), data[at:])
 }
 
-// quoteAs writes a string with the wished quotes, where these can hold it.
-func quoteAs(quote byte, s string) string {
-	if quote == '\'' && strings.IndexFunc(s, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f || r == '\'' }) < 0 {
-		return "'" + s + "'"
-	}
-	return buildenv.TOMLString(s)
-}
-
 // Key writes a key, bare where that can be.
 func Key(key string) string {
 	if key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == "" {
@@ -295,7 +283,7 @@ func Key(key string) string {
 	return buildenv.TOMLString(key)
 }
 
-// replace writes an edge in the place of another, with the quotes of that; without one the other goes, with the comma next to it.
+// replace writes an edge in the place of another; without one the other goes, with the comma next to it.
 func (e *editor) replace(feature string, at int, by []string) []byte {
 	array, _ := e.spans.At("features", feature)
 	elements, _, ok := arrayElements(e.data, array)
@@ -305,7 +293,7 @@ func (e *editor) replace(feature string, at int, by []string) []byte {
 	span, text := elements[at], ""
 	switch {
 	case len(by) > 0:
-		text = quoteAs(e.data[span.Start], by[0])
+		text = buildenv.TOMLString(by[0])
 	case at > 0:
 		span.Start = elements[at-1].End
 	case len(elements) > 1:

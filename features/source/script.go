@@ -28,7 +28,6 @@ type part struct{ file, text string }
 // scriptText is everything that a build script may do, by file.
 type scriptText struct {
 	parts []part
-	Own   string // of the script and its modules
 	All   string
 	Files []string // that it names, or what it runs
 	Dirs  []string // the same
@@ -52,14 +51,15 @@ func (r *Reader) TextOf(s Script, dir string) scriptText {
 	}
 	defer func() { r.calls[key] = t }()
 	t.parts = r.modules(s.Source)
+	own := ""
 	for _, p := range t.parts {
-		t.Own += p.text
+		own += p.text
 	}
 	var library []part
 	for _, root := range s.Locals {
 		library = append(library, r.modules(root)...)
 	}
-	t.parts = append(t.parts, usedItems(t.Own, library)...)
+	t.parts = append(t.parts, usedItems(own, library)...)
 	if dir != "" {
 		var more []part
 		more, t.Dirs = r.called(t.parts, dir, s.Locals)

@@ -51,7 +51,7 @@ func featuresVerb() verb {
 				toggle("fix", "make the workspace's manifests forward the features; cargo checks each change", &o.Fix),
 				toggle("dry-run", "print what --fix would write, write nothing", &o.DryRun),
 				newFlag("why", cargo.Value, "CRATE[@VERSION][/FEATURE]", "say by which steps a crate is linked, or has a feature",
-					func(v string) error { o.Why = v; return checkWhy(v) }),
+					func(v string) error { o.Why = v; return nil }),
 				toggle("manifest-only", "check the features of members against their manifests alone", &o.ManifestOnly),
 				toggle("lint", "check every member's GPU features, each as if that package were built alone", &o.Lint),
 			},
@@ -59,16 +59,6 @@ func featuresVerb() verb {
 		),
 		run: with(&o, runFeatures),
 	}
-}
-
-func checkWhy(v string) error {
-	if v == "" || strings.HasPrefix(v, "/") || strings.HasSuffix(v, "/") {
-		return fmt.Errorf("%q is neither CRATE nor CRATE/FEATURE", v)
-	}
-	if crate, _, _ := strings.Cut(v, "/"); strings.HasPrefix(crate, "@") || strings.HasSuffix(crate, "@") {
-		return fmt.Errorf("%q: a version stands behind the crate's name, as in cudarc@0.19", v)
-	}
-	return nil
 }
 
 func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.Line) error {
@@ -119,12 +109,8 @@ func (o featuresOptions) checkFeatures() error {
 	switch {
 	case o.DryRun && !o.Fix:
 		return usage("--dry-run needs --fix", "gpubuild features --fix --dry-run")
-	case o.Fix && o.Why != "":
-		return usage("--fix and --why exclude each other", "leave one of them out")
-	case o.ManifestOnly && (o.Fix || o.Why != ""):
-		return usage("--manifest-only does not ask what cargo builds, and --fix and --why need that", "leave --manifest-only out")
-	case o.Lint && o.Why != "":
-		return usage("--lint is about every member, --why about one build", "leave --lint out")
+	case o.Why != "" && (o.Fix || o.Lint || o.ManifestOnly), o.ManifestOnly && o.Fix:
+		return usage("--why, --lint, --fix and --manifest-only exclude each other, but for --lint with --fix", "leave one of them out")
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ type Options struct {
 
 // manifestFault is cargo's refusal of a manifest, or of the workspace that manifests make.
 var manifestFault = lazyregexp.New("failed to (parse|load) manifest|failed to read `[^`]*Cargo\\.toml`|cyclic |" +
-	"Cargo\\.toml` was not valid|error: [^\n]*\n *--> [^\n]*Cargo\\.toml")
+	"Cargo\\.toml` was not valid|does not have (that|these) feature|error: [^\n]*\n *--> [^\n]*Cargo\\.toml")
 
 // Open opens the project of a command line and asks cargo about it, writing nothing of the user's.
 func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (Judged, error) {
@@ -91,7 +91,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if err == nil {
 		return Judge(s, tool, g, o), nil
 	}
-	if edges := suspected(ctx, s, err); o.Edges && slices.ContainsFunc(edges, isRefused) {
+	if edges := suspected(ctx, s); o.Edges && slices.ContainsFunc(edges, isRefused) {
 		return Judged{Session: s, Reach: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
 			Roots: []features.Root{}, Units: []features.ScriptUnit{}}}, nil
 	}
@@ -136,7 +136,7 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 		return err
 	}
 	var lines []string
-	for _, f := range suspected(ctx, s, err) {
+	for _, f := range suspected(ctx, s) {
 		what := map[bool]string{true: "correct", false: "add to"}[isRefused(f)]
 		if len(f.Edits) > 0 {
 			lines = manifest.Union(lines, []string{what + " [features] of " + s.Machine.Shown(f.Path) + ":\n      " +
@@ -154,13 +154,9 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 
 // suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, or else what
 // the build lacks with the GPU features that no selected package declares.
-func suspected(ctx context.Context, s *session.Session, err error) (list []features.Finding) {
-	var words string
-	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok {
-		words = string(refused.Stderr)
-	}
+func suspected(ctx context.Context, s *session.Session) (list []features.Finding) {
 	for _, m := range s.Project.Members {
-		list = append(list, features.RefusedEdges(s.Project, m, words)...)
+		list = append(list, features.RefusedEdges(s.Project, m)...)
 	}
 	r := s.Request()
 	selected, known := s.Project.Selection(r)

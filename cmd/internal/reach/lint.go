@@ -61,7 +61,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 			return out, err
 		}
 		if _, known := edges[q.member]; !known {
-			edges[q.member] = features.RefusedEdges(in.Project, q.member, refused)
+			edges[q.member] = features.RefusedEdges(in.Project, q.member)
 		}
 		if q.findings = edges[q.member]; len(q.findings) == 0 && !broken {
 			in.Request, in.Alone = q.request, q.member
