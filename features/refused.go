@@ -14,8 +14,8 @@ import (
 )
 
 // RefusedEdges finds the edges of a workspace's member that cargo refuses: those that name a feature or dependency that is not there. One
-// within two letters of a right one, "dep:" not counted, has that as its fix, or that feature of the dependency which means the same GPU. Of a
-// dependency whose manifest nothing here leads to, such as by [patch], only misspellings are found: cargo names the others.
+// within two letters of a right one, "dep:" not counted, has that as its fix, or else the one feature of the same dependency that means the
+// same GPU. Of a dependency whose manifest nothing here leads to, such as by [patch], only misspellings are found: cargo names the others.
 // Source: cargo's summary.rs, build_feature_map.
 func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	var out []Finding
