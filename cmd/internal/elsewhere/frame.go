@@ -137,9 +137,10 @@ func (l *lines) Read(p []byte) (n int, err error) {
 func (l *lines) Close() error { return nil } // its streams are closed by who made them
 
 // multiplexed is how programs share a connection: each has a stream of its own, by version 2 of the protocol, in which one that does not
-// read holds up no other. Each side says that it lives; within is how long the other one may say nothing.
+// read holds up no other. Each side says that it lives; within is how long the other one may say nothing. What is on its way unread is
+// large, since leave to send more comes back through srun, which takes 50 ms.
 func multiplexed(within time.Duration) *smux.Config {
 	c := smux.DefaultConfig()
-	c.Version, c.KeepAliveInterval, c.KeepAliveTimeout = 2, silence/4, within
+	c.Version, c.KeepAliveInterval, c.KeepAliveTimeout, c.MaxStreamBuffer, c.MaxReceiveBuffer = 2, silence/4, within, 4<<20, 1<<30
 	return c
 }

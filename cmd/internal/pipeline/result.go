@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"slices"
 	"strings"
 
 	"gpubuild/buildenv/finding"
@@ -76,13 +75,15 @@ func (r Result) ofVerb(p cargorun.Program, verb string) bool {
 // programs joins what was built with what was proven.
 func (r Result) programs(c Command) (out []report.Program) {
 	m, verb := c.Machine, c.line().Verb
-	left := slices.Clone(r.Proof.Proofs)
+	proofs := r.Proof.Proofs
+	said, taken := proof.SaidOf(proofs), make([]bool, len(proofs))
 	for _, p := range r.Built.Programs {
 		if !r.ofVerb(p, verb) {
 			continue
 		}
 		made := report.Program{Name: p.Name, Path: m.Shown(p.Path), Source: m.Shown(p.Source), Kind: p.Kind, Package: p.Package,
 			Marked: proof.Marked(r.Session, p)}
+		marked := made.Marked
 		if code, err := proof.Scan(m, p.Path); err == nil {
 			made.Code = proof.Line(code)
 		}
@@ -92,14 +93,23 @@ func (r Result) programs(c Command) (out []report.Program) {
 				made.Audit = append(made.Audit, mode)
 			}
 		}
-		if i := slices.IndexFunc(left, func(got proof.Proof) bool { return m.Host.SamePath(got.Program, p.Path) }); i >= 0 {
-			made.Proof = report.OfProgram(left[i])
-			left = slices.Delete(left, i, i+1)
+		for i, got := range proofs { // nextest starts a process for each test
+			if taken[i] || !m.Host.SamePath(got.Program, p.Path) {
+				continue
+			}
+			if taken[i] = true; made.Proof != nil {
+				out, made.Audit = append(out, made), nil
+			}
+			// Of a marked program one process is enough: that which speaks for it counts.
+			made.Test, made.Proof, made.Marked = got.Test, report.OfProgram(got), marked && said[got.Program] == i
 		}
 		out = append(out, made)
 	}
-	for _, got := range left { // what cargo started and did not name, such as a doctest
-		out = append(out, report.Program{Name: m.Host.Base(got.Program), Path: m.Shown(got.Program), Proof: report.OfProgram(got)})
+	for i, got := range proofs { // what cargo started and did not name, such as a doctest
+		if !taken[i] {
+			out = append(out, report.Program{Name: m.Host.Base(got.Program), Path: m.Shown(got.Program), Test: got.Test,
+				Proof: report.OfProgram(got)})
+		}
 	}
 	return out
 }

@@ -136,6 +136,12 @@ type left struct {
 }
 
 func (s runnerState) keep(p left) error {
+	if s.Tests {
+		p.Test = testOf(s.Task.Args)
+	}
+	if p.Receipt != nil {
+		p.Receipt.Test = p.Test
+	}
 	data, err := json.Marshal(p)
 	if err != nil {
 		return err

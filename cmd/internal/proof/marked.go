@@ -13,7 +13,6 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
-	"gpubuild/toolchain/cargo"
 )
 
 // Marks are the table of the configuration that says which programs of a command line must use the GPU; nil: none does.
@@ -173,8 +172,8 @@ func (r Request) tested(proofs []Proof, listed []string, failed bool) []tested {
 	return rows
 }
 
-// saidOf answers, by program, which of its proofs speaks for it.
-func saidOf(proofs []Proof) map[string]int {
+// SaidOf answers, by program, which of its proofs speaks for it.
+func SaidOf(proofs []Proof) map[string]int {
 	out := map[string]int{}
 	for i, p := range proofs {
 		if old, known := out[p.Program]; !known || p.Verdict.Kind.Rank() < proofs[old].Verdict.Kind.Rank() {
@@ -236,7 +235,7 @@ func (r Request) missedMarks(rows []tested) []string {
 		packages[row.pkg] = true
 		switch {
 		case !row.marked || row.processes > 0:
-		case row.listed && filtered(l) && !r.Requires():
+		case row.listed && len(filters(slices.Concat(l.Positional, l.Trailing))) > 0 && !r.Requires():
 			r.Session.Machine.Shell.Note("%s is marked, and none of its tests was run: the filter leaves none", row.name)
 		case row.listed:
 			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", row.name))
@@ -266,16 +265,24 @@ func (r Request) missedMarks(rows []tested) []string {
 // withValue are the flags of Rust's test programs whose next word is a value and names no test (library/test/src/cli.rs of rust-lang/rust).
 var withValue = []string{"--test-threads", "--logfile", "--color", "--format", "--shuffle-seed", "-Z"}
 
-// filtered reports whether the command line chooses tests by their names.
-func filtered(l cargo.Line) bool {
+// filters are the names by which words choose tests.
+func filters(words []string) (names []string) {
 	before := ""
-	for _, word := range slices.Concat(l.Positional, l.Trailing) {
+	for _, word := range words {
 		if !strings.HasPrefix(word, "-") && !slices.Contains(withValue, before) {
-			return true
+			names = append(names, word)
 		}
 		before = word
 	}
-	return false
+	return names
+}
+
+// testOf is the one test that a test program's arguments choose; nextest starts a process for each.
+func testOf(args []string) string {
+	if names := filters(args); len(names) == 1 && slices.Contains(args, "--exact") && !slices.Contains(args, "--skip") {
+		return names[0]
+	}
+	return ""
 }
 
 // wanted is what a run was to show.

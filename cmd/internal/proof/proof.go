@@ -48,6 +48,7 @@ type Options struct {
 type Proof struct {
 	Program  string           `json:"program"`
 	Args     []string         `json:"args,omitempty"`
+	Test     string           `json:"test,omitempty"` // the one that the arguments choose
 	Verdict  verify.Verdict   `json:"verdict"`
 	Evidence verify.Evidence  `json:"evidence"`
 	Finding  string           `json:"finding,omitempty"` // why no result came back from another machine, by the finding's id
@@ -117,7 +118,7 @@ func inCI(m *session.Machine) bool {
 
 // printVerdict words a verdict: its line, then at most five that explain it.
 func printVerdict(m *session.Machine, p Proof) {
-	name := m.Shown(p.Program)
+	name := strings.TrimSpace(m.Shown(p.Program) + " " + p.Test)
 	v := p.Verdict
 	if v.Kind == verify.Proved {
 		m.Shell.Status(v.Kind.Title(), "%s ran its kernel on %s (%s)", name, v.Device, v.UUID)

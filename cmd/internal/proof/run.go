@@ -188,7 +188,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	marked := Marks(r.Session) != nil && !o.ExpectCPU
 	lost := slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" })
 	rows := r.tested(proofs, listed, lost || ran != nil && !r.ExpectedEnd(ran))
-	said := saidOf(proofs)
+	said := SaidOf(proofs)
 	for i, p := range proofs {
 		// Of many test programs those that are no matter of the GPU have their
 		// line in the table; nextest starts one for each test, and to list them.

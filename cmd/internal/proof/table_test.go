@@ -57,10 +57,12 @@ func TestFilteredMarks(t *testing.T) {
 			t.Errorf("%+v, %+v: %d, want %d", tt.rows, tt.want, got, tt.code)
 		}
 	}
-	for words, want := range map[string]bool{"--nocapture adds": true, "--skip adds": true, "--nocapture": false, "--test-threads 1": false,
-		"--format pretty adds": true} {
-		if filtered(cargo.Line{Trailing: strings.Fields(words)}) != want {
-			t.Errorf("%s: filtered is not %v", words, want)
+	for words, want := range map[string]struct{ filters, test string }{"--nocapture adds": {"adds", ""}, "--skip adds": {"adds", ""}, "--nocapture": {},
+		"--test-threads 1": {}, "--format pretty adds": {"adds", ""}, "small::adds --nocapture --exact": {"small::adds", "small::adds"},
+		"--exact adds rows": {"adds rows", ""}, "--exact --skip adds": {"adds", ""}} {
+		fields := strings.Fields(words)
+		if got, test := strings.Join(filters(fields), " "), testOf(fields); got != want.filters || test != want.test {
+			t.Errorf("%s: filters %q, the test %q, want %+v", words, got, test, want)
 		}
 	}
 }

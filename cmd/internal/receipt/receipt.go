@@ -98,6 +98,7 @@ type Receipt struct {
 	Also        []Binary          `json:"also,omitempty"`   // children whose kernels count, and the scripts of interpreters
 	Origin      *origin.Origin    `json:"origin,omitempty"` // the commit, the run of CI, and the hash of the machine's name
 	Command     []string          `json:"command"`
+	Test        string            `json:"test,omitempty"`    // the one that the arguments choose
 	Backend     string            `json:"backend,omitempty"` // vulkan; empty: CUDA
 	Device      string            `json:"device,omitempty"`  // UUID and name that the verdict speaks of
 	Driver      string            `json:"driver,omitempty"`

@@ -86,7 +86,7 @@ func (s Stages) checks(end error) []Check {
 
 // proofCheck is the check of a program's proof, in a run that ended with code.
 func (s Stages) proofCheck(p Program, code int) Check {
-	c := Check{ID: CheckProof, Name: p.Name, State: Skipped, Message: "nothing was run"}
+	c := Check{ID: CheckProof, Name: p.Title(), State: Skipped, Message: "nothing was run"}
 	switch {
 	case p.Proof == nil && s.Proving.Asked:
 		c.Message = cmp.Or(s.Proving.Unmade, NoGPU)
@@ -134,7 +134,11 @@ func (s Stages) message(id, state string) string {
 		}
 		return "nothing is stale"
 	case CheckBuild:
-		return Count(len(s.Programs), "program")
+		files := map[string]bool{}
+		for _, p := range s.Programs {
+			files[p.Path] = true
+		}
+		return Count(len(files), "program")
 	case CheckCode:
 		return "what was built is from the tools and for the architecture that were asked for"
 	}

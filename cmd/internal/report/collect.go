@@ -116,11 +116,11 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 			p = &Proof{Verdict: verify.Unproved.String(), Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
 		}
 		name := pathBase(one.Binary.Path)
-		i := slices.IndexFunc(out.Programs, func(p Program) bool { return p.Proof == nil && pathBase(p.Path) == name })
+		i := slices.IndexFunc(out.Programs, func(p Program) bool { return p.Proof == nil && pathBase(p.Path) == name && p.Test == one.Test })
 		if i >= 0 {
 			out.Programs[i].Proof = p
 		} else {
-			out.Programs = append(out.Programs, Program{Name: name, Path: one.Binary.Path, Code: one.Binary.Code, Proof: p})
+			out.Programs = append(out.Programs, Program{Name: name, Test: one.Test, Path: one.Binary.Path, Code: one.Binary.Code, Proof: p})
 		}
 	}
 	return out, nil

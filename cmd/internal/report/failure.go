@@ -76,7 +76,7 @@ func ProofFinding(p Program, counts bool) (finding.Finding, bool) {
 		return finding.Finding{}, false
 	}
 	f := finding.Finding{
-		ID: "proof." + strings.ReplaceAll(p.Proof.Verdict, " ", "-"), Severity: finding.Warning, Message: p.Name + ": " + p.Proof.Why,
+		ID: "proof." + strings.ReplaceAll(p.Proof.Verdict, " ", "-"), Severity: finding.Warning, Message: p.Title() + ": " + p.Proof.Why,
 		Evidence: strings.Join(p.Proof.Lines, "\n"),
 	}
 	if counts {

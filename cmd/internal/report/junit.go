@@ -101,7 +101,7 @@ func (r Result) facts() []fact {
 			fact{"driver", s.Driver})
 	}
 	for _, p := range r.Programs {
-		out = append(out, fact{"program", p.Name}, fact{"code", p.Code})
+		out = append(out, fact{"program", p.Title()}, fact{"code", p.Code})
 		if q := p.Proof; q != nil {
 			out = append(out, fact{"verdict", q.Verdict}, fact{"device", q.Device}, fact{"uuid", q.UUID}, fact{"proof-driver", q.Driver},
 				fact{"adapter", q.Adapter}, fact{"why", q.Why})

@@ -79,11 +79,15 @@ type Program struct {
 	Source  string          `json:"-"` // its first source file
 	Kind    string          `json:"kind,omitempty"`
 	Package string          `json:"package,omitempty"`
+	Test    string          `json:"test,omitempty"`   // the one that its arguments choose
 	Code    string          `json:"code,omitempty"`   // the device code that it holds, in a line
 	Marked  bool            `json:"marked,omitempty"` // the configuration says that it must use the GPU
 	Proof   *Proof          `json:"proof,omitempty"`  // nil: it was not run
 	Audit   []audit.Outcome `json:"audit,omitempty"`
 }
+
+// Title is the program's name, with the test that its process ran.
+func (p Program) Title() string { return strings.TrimSpace(p.Name + " " + p.Test) }
 
 // NoGPU is why most proofs are not made.
 const NoGPU = "no GPU here"
