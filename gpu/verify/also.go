@@ -32,6 +32,12 @@ func script(h buildenv.Host, p probe.Process, dir string) string {
 	return ""
 }
 
+// Script is the file that the program runs if it is an interpreter and that is known.
+func (o Options) Script(h buildenv.Host) string {
+	dir := h.Real(h.Abs(o.Dir))
+	return script(h, probe.Process{Identity: probe.Identity{Exe: h.Real(o.Binary)}, Words: o.Args, Dir: dir}, dir)
+}
+
 // Also is a file that ran next to the binary, and that a proof is of: one of a child whose kernels count, or an interpreter's script.
 type Also struct {
 	Path   string
@@ -39,8 +45,8 @@ type Also struct {
 	Device uint64
 }
 
-// Also lists the files besides the binary that launched what counts.
-func (e Evidence) Also(r Rules) (out []Also) {
+// Also lists the files besides the binary that launched what counts, and the script that it was started with.
+func (e Evidence) Also(r Rules, script string) (out []Also) {
 	add := func(a Also) {
 		if !slices.ContainsFunc(out, func(b Also) bool { return a.Path == b.Path }) {
 			out = append(out, a)
@@ -56,6 +62,9 @@ func (e Evidence) Also(r Rules) (out []Also) {
 		if p.Script != "" && p.Script != e.Binary {
 			add(Also{Path: p.Script})
 		}
+	}
+	if script != "" {
+		add(Also{Path: script})
 	}
 	return out
 }

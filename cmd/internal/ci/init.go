@@ -49,6 +49,7 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	}
 	h, provider := s.Machine.Host, Providers()[i]
 	w := Workflow{Install: o.Install, Arch: o.Arch, Runner: o.Runner, Place: o.Place}
+	_, w.Trust = s.Config.On.Value[o.Place]
 	if c := s.Config.CI.Value; c != nil {
 		w.Install, w.Setup, w.Image = cmp.Or(o.Install, strings.TrimSpace(c.Install)), strings.TrimSpace(c.Setup), c.Image
 	}
@@ -66,10 +67,11 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	root := cmp.Or(h.Repository(s.Project.Root), s.Project.Root)
 	// The repository is above, and is named as the beginning of the same path.
 	w.Dir = strings.Trim(filepath.ToSlash(strings.TrimPrefix(s.Project.Root, root)), "/")
-	w.Rows, w.NoDefault = rows(h, s.Project)
-	if len(w.Rows) == 0 {
-		return Init{}, &exit.UsageError{What: "no feature of this workspace leads to a GPU crate, so there is nothing to build for a GPU",
-			Fix: "gpubuild features shows what each feature switches on"}
+	if w.Rows, w.NoDefault = rows(h, s.Project); len(w.Rows) == 0 && len(o.Programs) > 0 { // wgpu needs no feature
+		w.Rows = []Row{{Name: "default", Args: "--workspace"}}
+	} else if len(w.Rows) == 0 {
+		return Init{}, &exit.UsageError{What: "no feature of this workspace leads to a CUDA crate, so there is nothing to build for a GPU",
+			Fix: "see gpubuild features; with wgpu, name a program: --prove='--bin app --gpu-backend vulkan'"}
 	}
 	for _, words := range o.Programs {
 		w.Programs = append(w.Programs, Row{Name: strings.Trim(rowName.ReplaceAllString(words, "-"), "-"), Args: words})

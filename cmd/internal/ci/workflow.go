@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"embed"
 	"path"
-	"slices"
 	"strings"
 	"text/template"
 
@@ -51,31 +50,13 @@ type Workflow struct {
 	Programs  []Row  // run and proven
 	Runner    []string
 	Place     string // of --gpu-on
+	Trust     bool   // the repository says what Place is
 }
 
 // GPU reports whether anything runs on a GPU.
 func (w Workflow) GPU() bool { return len(w.Runner) > 0 || w.Place != "" }
 
-// Results names every result that the last job expects.
-func (w Workflow) Results() (out []string) {
-	for _, r := range w.Rows {
-		out = append(out, "build-"+r.Name)
-	}
-	if w.GPU() {
-		for _, r := range w.Rows {
-			out = append(out, "test-"+r.Name)
-		}
-		for _, r := range w.Programs {
-			out = append(out, "prove-"+r.Name)
-		}
-	}
-	return out
-}
-
-// Hosted lists the results that a pull request of another repository has, too.
-func (w Workflow) Hosted() []string {
-	return slices.DeleteFunc(w.Results(), func(r string) bool { return !strings.HasPrefix(r, "build-") })
-}
+const safeWords = "use letters, digits and _.,:=/@+%-" // as safeWord has them
 
 var (
 	pinned   = lazyregexp.New(`@sha256:[0-9a-f]{64}$`)
@@ -94,23 +75,22 @@ func (w Workflow) check() error {
 	}
 	for _, label := range append([]string{w.Place}, w.Runner...) {
 		if label != "" && !safeWord.MatchString(label) {
-			return &exit.UsageError{What: "a workflow cannot hold the name " + quote(label), Fix: "use letters, digits and _.,:=/@+%-"}
+			return &exit.UsageError{What: "a workflow cannot hold the name " + quote(label), Fix: safeWords}
 		}
 	}
-	names := map[string]bool{}
-	for _, r := range slices.Concat(w.Rows, w.Programs) {
-		for word := range strings.FieldsSeq(r.Args) {
-			if !safeWord.MatchString(word) {
-				return &exit.UsageError{What: "a workflow cannot hold the argument " + quote(word),
-					Fix: "use letters, digits and _.,:=/@+%-"}
+	for _, rows := range [][]Row{w.Rows, w.Programs} {
+		names := map[string]bool{}
+		for _, r := range rows {
+			for word := range strings.FieldsSeq(r.Args) {
+				if !safeWord.MatchString(word) {
+					return &exit.UsageError{What: "a workflow cannot hold the argument " + quote(word), Fix: safeWords}
+				}
 			}
+			if names[r.Name] {
+				return &exit.UsageError{What: "two rows of a job would be called " + r.Name, Fix: "name each program once"}
+			}
+			names[r.Name] = true
 		}
-	}
-	for _, r := range w.Results() {
-		if names[r] {
-			return &exit.UsageError{What: "two rows of the workflow would be called " + r, Fix: "name each program once"}
-		}
-		names[r] = true
 	}
 	return nil
 }
@@ -126,9 +106,15 @@ func (p Provider) Workflow(w Workflow) []byte {
 	t := template.New("").Delims("{%", "%}").Funcs(template.FuncMap{
 		"quote": quote, "text": block, "list": list, "words": buildenv.PosixWords,
 		// A path below the workspace's directory, as an action reads it, which knows no working directory.
-		"in":     func(p string) string { return path.Join(w.Dir, p) },
-		"expect": func(names []string) string { return "--expect " + strings.Join(names, " --expect ") },
-		"goBin":  func() string { return goBin },
+		"in": func(p string) string { return path.Join(w.Dir, p) },
+		// The results of a job that the last one expects.
+		"expect": func(job string, rows []Row) (out string) {
+			for _, r := range rows {
+				out += " --expect " + job + "-" + r.Name
+			}
+			return out
+		},
+		"goBin": func() string { return goBin },
 	})
 	var out bytes.Buffer
 	if err := template.Must(t.ParseFS(templates, "workflows/"+p.form)).ExecuteTemplate(&out, p.form, w); err != nil {

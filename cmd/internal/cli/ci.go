@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"gpubuild/cmd/internal/ci"
+	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 )
@@ -76,6 +78,15 @@ func runCIInit(ctx context.Context, a *invocation, o ciOptions, l cargo.Line) er
 	}
 	if err != nil {
 		return err
+	}
+	if o.Place != "" {
+		user, err := tools.User(a.Host)
+		if err == nil {
+			_, err = elsewhere.Parse(a.Host, o.Place, s.Config.On.Value, user.On)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	made, err := ci.Make(s, l.Positional[0], o.Options)
 	if err != nil {

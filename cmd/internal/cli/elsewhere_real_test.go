@@ -342,8 +342,8 @@ func TestManyProgramsThroughSlurm(t *testing.T) {
 // TestProveThroughSSH: a proof through a real ssh needs nothing on the other side; a connection that is lost proves nothing and leaves nothing.
 func TestProveThroughSSH(t *testing.T) {
 	server, words := sshd(t)
-	dir, command := elsewhere(t, fmt.Sprintf("[on.box]\ncommand = %q\n[on.lost]\ncommand = %[1]q\n[on.shut]\ncommand = %q\n", words,
-		"ssh -o BatchMode=yes -p 1 127.0.0.1"))
+	dir, command := elsewhere(t, fmt.Sprintf("[on.box]\ncommand = %q\n[on.lost]\ncommand = %[1]q\n[on.shut]\ncommand = %q\n[on.key]\ncommand = %q\n", words,
+		"ssh -o BatchMode=yes -p 1 127.0.0.1", strings.Replace(words, "ssh", "ssh -o PubkeyAuthentication=no", 1)))
 	store := filepath.Join(t.TempDir(), "there")
 	env := []string{"SECRET=of this side"}
 	mine, err := os.ReadFile(filepath.Join(dir, "mine.toml"))
@@ -356,6 +356,16 @@ func TestProveThroughSSH(t *testing.T) {
 	}
 	proves(t, command, env, "box", "there is no CUDA driver here", "proof.no-device")
 	proves(t, command, env, "shut", "cannot be reached", "elsewhere.unreachable")
+	proves(t, command, env, "key", "started nothing", "elsewhere.refused")
+	long := filepath.Join(t.TempDir(), strings.Repeat("a", 100)) // a socket's path would be too long
+	if err := os.Mkdir(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	proves(t, command, append(env, "TMPDIR="+long), "box", "there is no CUDA driver here", "proof.no-device")
+	c := command(env, "prove", "target/debug/app", "--on", "box", "--", "\xff")
+	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != 2 || strings.Contains(string(out), "Starting") {
+		t.Errorf("an argument that is not UTF-8: %d\n%s", c.ProcessState.ExitCode(), out)
+	}
 	code, text := onceStarted(t, command(env, "prove", "target/debug/app", "--on", "lost", "--json=answer-lost.json", "--", "wait"), func() {
 		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", server.Pid))
 		if err != nil {

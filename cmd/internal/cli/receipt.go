@@ -89,9 +89,11 @@ func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 	}
 	a.Shell.Status("", "asked for: %s", verify.Asked(r.Evidence, rules))
 	for _, also := range r.Also {
-		if also.Host != "" {
-			a.Shell.Status("", "not looked at: %s (SHA-256 %.16s…) on %s, which ran the kernel with it",
-				also.Path, also.SHA256, also.Host)
+		switch what := fmt.Sprintf("not looked at: %s (SHA-256 %.16s…)", also.Path, also.SHA256); {
+		case also.Host != "":
+			a.Shell.Status("", "%s on %s, which was used with it", what, also.Host)
+		case also.Sent && !a.Host.IsFile(also.Path):
+			a.Shell.Status("", "%s, which was sent with it: it is not here", what)
 		}
 	}
 	from := cmp.Or(whole.Origin, &origin.Origin{})

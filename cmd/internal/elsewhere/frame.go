@@ -31,8 +31,7 @@ const (
 	greeting     = "gpubuild-there"
 	ready        = "gpubuild-ready"
 	Word         = "__gpubuild-there" // the word that gpubuild is started with on the other side
-	resultLimit  = receipt.Limit
-	silence      = time.Minute // how long nothing may come from the other side
+	silence      = time.Minute        // how long nothing may come from the other side
 )
 
 // file is one that the program needs there.
@@ -93,7 +92,7 @@ func readFrame(r *bufio.Reader) (kind byte, content []byte, err error) {
 		return 0, nil, err
 	}
 	n := binary.BigEndian.Uint32(head[1:])
-	if n > resultLimit {
+	if n > receipt.Limit {
 		return 0, nil, fmt.Errorf("a frame of %d bytes", n)
 	}
 	content = make([]byte, n)
@@ -136,9 +135,8 @@ func (l *lines) Read(p []byte) (n int, err error) {
 
 func (l *lines) Close() error { return nil } // its streams are closed by who made them
 
-// multiplexed is how programs share a connection: each has a stream of its own, by version 2 of the protocol, in which one that does not
-// read holds up no other. Each side says that it lives; within is how long the other one may say nothing. What is on its way unread is
-// large, since leave to send more comes back through srun, which takes 50 ms.
+// multiplexed is how programs share a connection: each has a stream, by version 2 of the protocol, in which one that does not read holds up
+// no other. Much may be sent unread: leave for more takes 50 ms through srun. within is how long the other side may say nothing.
 func multiplexed(within time.Duration) *smux.Config {
 	c := smux.DefaultConfig()
 	c.Version, c.KeepAliveInterval, c.KeepAliveTimeout, c.MaxStreamBuffer, c.MaxReceiveBuffer = 2, silence/4, within, 4<<20, 1<<30

@@ -57,7 +57,11 @@ func Open(ctx context.Context, m *session.Machine, p proof.Place) (to proof.Plac
 	if o.self, err = sized(m, file{From: m.Self}); err != nil {
 		return p, nil, err
 	}
-	dir, err := os.MkdirTemp("", "gpubuild-on-")
+	temporary := os.TempDir()
+	if len(temporary) > 60 { // a socket's path has 107 bytes at most, unix(7)
+		temporary = "/tmp"
+	}
+	dir, err := os.MkdirTemp(temporary, "gpubuild-on-")
 	if err != nil {
 		return p, nil, err
 	}
@@ -347,7 +351,7 @@ func (l *link) lost(res buildenv.Result) *Error {
 		return &Error{IDRefused, fmt.Sprintf("%s did not start gpubuild (%s)", l.place.Name, ended), fix}
 	}
 	id, what := IDRefused, "started nothing"
-	if res.Code == 255 || res.Code < 0 {
+	if (res.Code == 255 || res.Code < 0) && !bytes.Contains(l.said.Text(), []byte("Permission denied")) { // ssh's words of a key
 		id, what = IDUnreachable, "cannot be reached"
 	}
 	return &Error{id, fmt.Sprintf("%s %s (%s)", l.place.Name, what, ended), "try it by hand: " + buildenv.PosixWords(l.place.Command...)}

@@ -37,13 +37,11 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 	if err != nil {
 		return p, err
 	}
-	tables := map[string]config.On{}
-	maps.Copy(tables, s.Config.On.Value)
 	root := h.Cwd
 	if s.Project != nil {
 		root = s.Project.Root
 	}
-	if _, theirs := tables[p.Name]; theirs && user.On[p.Name] == nil && !trusted {
+	if _, theirs := s.Config.On.Value[p.Name]; theirs && user.On[p.Name] == nil && !trusted {
 		top := h.Real(cmp.Or(h.Repository(h.Real(root)), root))
 		if !slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(top, h.Real(dir)) }) {
 			return p, exit.Errorf(exit.Config, fmt.Sprintf("if you trust it: %strust-project, or trust = [%q] in your own configuration "+
@@ -52,10 +50,7 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 				s.Config.On.Origin)
 		}
 	}
-	for name, on := range user.On {
-		tables[name] = *on
-	}
-	found, err := Parse(h, p.Name, tables)
+	found, err := Parse(h, p.Name, s.Config.On.Value, user.On)
 	if err != nil {
 		return p, err
 	}
@@ -66,9 +61,12 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 	return found, nil
 }
 
-// Parse reads a PLACE: ssh:[USER@]HOST[:PORT], slurm, or a name of an [on.NAME] table.
-func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Place, error) {
+// Parse reads a PLACE: ssh:[USER@]HOST[:PORT], slurm, or a name of an [on.NAME] table, of which the user's own come first.
+func Parse(h buildenv.Host, word string, tables map[string]config.On, own map[string]*config.On) (proof.Place, error) {
 	on, named := tables[word]
+	if mine := own[word]; mine != nil {
+		on, named = *mine, true
+	}
 	p := proof.Place{Name: word, Dir: on.Cache, Limit: on.Limit}
 	words, err := config.SplitWords(on.Command)
 	host, isHost := strings.CutPrefix(cmp.Or(on.Place, word), "ssh:")
@@ -86,9 +84,10 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Pla
 		err = &exit.UsageError{What: fmt.Sprintf("[on.%s] place = %q is neither slurm nor ssh:[USER@]HOST[:PORT]", word, on.Place),
 			Fix: `anything else is a command, such as command = "kubectl exec -i job/gpubuild --"`}
 	default:
-		names := append([]string{"slurm"}, slices.Sorted(maps.Keys(tables))...)
+		names := slices.AppendSeq(slices.AppendSeq([]string{"slurm"}, maps.Keys(tables)), maps.Keys(own))
+		slices.Sort(names)
 		err = &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: fmt.Sprintf("ssh:%s if it is a host; places: %s; "+
-			"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(names, ", "))}
+			"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(slices.Compact(names), ", "))}
 	}
 	return p, err
 }

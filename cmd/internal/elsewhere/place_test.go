@@ -1,6 +1,7 @@
 package elsewhere
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +11,9 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/session"
 )
 
 func TestParse(t *testing.T) {
@@ -29,6 +32,7 @@ func TestParse(t *testing.T) {
 		{"ssh:fe80::1", "", ssh + "-- fe80::1"},
 		{"slurm", "", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --gres=gpu:1"},
 		{"slurm", "SLURM_JOB_ID=1", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --overlap"},
+		{"mine", "", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --gres=gpu:1"},
 		{"pod", "", "kubectl exec -i job/g --"},
 		{"a100", "", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --gres=gpu:1 --partition=a100"},
 		{"box", "", "ssh -J gate -T -oServerAliveInterval=15 -oServerAliveCountMax=4 -p 2222 -l me -- box"},
@@ -36,7 +40,7 @@ func TestParse(t *testing.T) {
 		{"ssh:box:x", "", ""}, {"ssh:box;id x", "", ""}, {"empty", "", ""}, {"none", "", ""},
 	} {
 		h := buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{tt.env})}
-		p, err := Parse(h, tt.word, tables)
+		p, err := Parse(h, tt.word, tables, map[string]*config.On{"mine": {Place: "slurm"}})
 		got := strings.Join(p.Command, " ")
 		if err != nil {
 			got = ""
@@ -84,6 +88,26 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 	if err := s.prune(1, "here", time.Now().Add(2*time.Hour)); err != nil || s.has(sum) {
 		t.Errorf("more than the limit is kept: %v", err)
 	}
+	later, used := []string{strings.Repeat("b", 1000), strings.Repeat("a", 1000)}, sumOf("gpubuild")
+	for i, text := range later { // by their sums the second is before the first
+		if err := s.receive(strings.NewReader(text), sumOf(text), 1000); err != nil || !s.has(sumOf(text)) {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(s.path(sumOf(text))+".seen", time.Time{}, time.Now().Add(time.Duration(i-5)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(s.dir, used, "gpubuild") // of an earlier version
+	if err := errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.WriteFile(program, make([]byte, 1000), 0o700),
+		os.Chtimes(program, time.Time{}, time.Now().Add(-9*time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.prune(1500, "here", time.Now()); err != nil || s.has(sumOf(later[0])) || !s.has(sumOf(later[1])) {
+		t.Errorf("what was not used for longest goes, and no more than that: %v", err)
+	}
+	if _, err := os.Stat(program); err == nil {
+		t.Error("a gpubuild of long ago is kept beyond the limit")
+	}
 }
 
 // TestKilledRunsLeaveNothing: a later run of the same host removes what a killed one left, and nothing of one that is alive or another host's.
@@ -129,5 +153,30 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 	}
 	if got := strings.Join(left(2*time.Hour), " "); got != "run-here-no-locks run-there-1" {
 		t.Errorf("left: %s", got)
+	}
+}
+
+// TestSent: of a directory every file is sent, and a link to one of them as that file; nothing from outside, and no FIFO, which would be waited for.
+func TestSent(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := h.Real(t.TempDir())
+	for _, name := range []string{"data/blobs/1", "outside"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700), os.WriteFile(filepath.Join(root, name), []byte(name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"model": "blobs/1", "away": "../outside", "gone": "none", "all": "blobs"} {
+		if err := os.Symlink(to, filepath.Join(root, "data", link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	m := &session.Machine{Host: h, CacheDir: t.TempDir()}
+	files, err := sent(m, root, filepath.Join(root, "data"), nil)
+	if err != nil || len(files) != 2 || files[0].Name != "work/data/blobs/1" || files[1].Name != "work/data/model" || files[1].SHA256 != sumOf("data/blobs/1") {
+		t.Errorf("%+v, %v", files, err)
 	}
 }

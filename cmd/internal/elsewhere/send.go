@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/config"
@@ -140,18 +141,18 @@ func (c *client) talk(from *bufio.Reader) (proof.Proof, error) {
 
 // sendFiles sends the files of these sums.
 func (c *client) sendFiles(sums []string) error {
-	var files []file
-	size := int64(0)
-	for _, f := range c.req.Files { // in the order in which they are asked for
-		if i := slices.Index(sums, f.SHA256); i >= 0 {
-			files, sums, size = append(files, f), slices.Delete(sums, i, i+1), size+f.Size
-		}
+	files, size := map[string]file{}, int64(0)
+	for _, f := range c.req.Files {
+		files[f.SHA256] = f
 	}
-	if len(files) > 0 {
+	for _, sum := range sums {
+		size += files[sum].Size
+	}
+	if len(sums) > 0 {
 		c.shell.Shell.Status("Sending", "%s to %s", tree.Size(size), c.place.Name)
 	}
-	for _, f := range files {
-		if err := copyFile(f, c.conn); err != nil {
+	for _, sum := range sums {
+		if err := copyFile(files[sum], c.conn); err != nil {
 			return err
 		}
 	}
@@ -216,6 +217,11 @@ func prepare(ctx context.Context, m *session.Machine, p proof.Place, t proof.Tas
 		}
 		req.Env = append(req.Env, name+"="+value)
 	}
+	for _, text := range slices.Concat(t.Args, req.Env) {
+		if !utf8.ValidString(text) { // JSON would change it
+			return req, &exit.UsageError{What: fmt.Sprintf("%.99q is not UTF-8 and cannot be sent", text), Fix: "rename the file"}
+		}
+	}
 	return req, nil
 }
 
@@ -227,14 +233,15 @@ func sent(m *session.Machine, root, name string, out []file) ([]file, error) {
 			Fix: "copy it below that directory"}
 	}
 	err := filepath.WalkDir(from, func(name string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		target := m.Host.Real(name) // a link to a file that is sent, too, is sent as that file
+		if info, gone := os.Stat(target); err != nil || gone != nil || !info.Mode().IsRegular() || !m.Host.Below(target, from) {
 			return err
 		}
 		rel, err := filepath.Rel(root, name)
 		if err != nil {
 			return err
 		}
-		f, err := sized(m, file{Name: path.Join("work", filepath.ToSlash(rel)), From: name})
+		f, err := sized(m, file{Name: path.Join("work", filepath.ToSlash(rel)), From: target})
 		out = append(out, f)
 		return err
 	})

@@ -38,6 +38,7 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 		_ = os.Remove(m.Self) // the next run sends it again
 		return fmt.Errorf("%s was changed since it was sent", m.Self)
 	}
+	_ = os.Chtimes(m.Self+".seen", time.Time{}, time.Now()) // else it counts as used when it came
 	if err := m.Shell.Data(ready + " " + words[0] + "\n"); err != nil {
 		return err
 	}

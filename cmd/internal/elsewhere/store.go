@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,9 +19,6 @@ import (
 // store keeps files by their SHA-256. A file counts only after its content was hashed; then its identity is noted, so that a large library
 // is not read for each of many programs.
 type store struct{ dir string }
-
-// defaultLimit is how much a store keeps where nobody says.
-const defaultLimit = 20e9
 
 func (s store) path(sum string) string { return filepath.Join(s.dir, "files", sum) }
 
@@ -119,32 +117,29 @@ func (s store) prune(limit int64, host string, now time.Time) error {
 			}
 		}
 	}
-	if limit == 0 {
-		limit = defaultLimit
+	type kept struct {
+		path string
+		size int64
+		used time.Time
 	}
-	entries, err := os.ReadDir(filepath.Join(s.dir, "files"))
-	if err != nil {
-		return err
-	}
-	var old []string
+	var files []kept
 	total := int64(0)
-	for _, e := range entries {
-		path := filepath.Join(s.dir, "files", e.Name())
-		info, err := e.Info()
-		if err != nil {
-			continue // another run removed it
+	paths, err := filepath.Glob(filepath.Join(s.dir, "*", "*")) // other gpubuilds are among them
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // a run's directory, or another run removed it
 		}
-		total += info.Size()
+		f := kept{path, info.Size(), info.ModTime()}
 		if seen, err := os.Stat(strings.TrimSuffix(path, ".seen") + ".seen"); err == nil {
-			info = seen
+			f.used = seen.ModTime()
 		}
-		if now.Sub(info.ModTime()) >= time.Hour {
-			old = append(old, path)
-		}
+		total, files = total+f.size, append(files, f)
 	}
-	for _, path := range old {
-		if total > limit {
-			err = cmp.Or(err, os.Remove(path))
+	slices.SortStableFunc(files, func(a, b kept) int { return a.used.Compare(b.used) })
+	for _, f := range files {
+		if total > cmp.Or(limit, 20e9) && now.Sub(f.used) >= time.Hour {
+			err, total = cmp.Or(err, os.Remove(f.path)), total-f.size
 		}
 	}
 	return err

@@ -58,7 +58,7 @@ func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, began time.Time
 	}
 	r = receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash,
 		receipt.Ask(asked.Rules, t.Asked.Expect == "cpu"), p.Evidence, p.Verdict)
-	for _, also := range p.Evidence.Also(asked.Rules) {
+	for _, also := range p.Evidence.Also(asked.Rules, asked.Script(m.Host)) {
 		sealed, err := receipt.Seal(also.Path)
 		if err != nil {
 			return r, err

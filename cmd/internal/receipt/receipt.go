@@ -52,6 +52,7 @@ type Binary struct {
 	SHA256 string `json:"sha256"`
 	Code   string `json:"code,omitempty"` // what device code it holds, in a line
 	Host   string `json:"host,omitempty"` // the other machine that the file is on, with --on: it was not sent there
+	Sent   bool   `json:"sent,omitempty"` // the file was sent there for the program to read (--send)
 }
 
 // Asked is what was asked of the run, as plain data.
@@ -95,7 +96,7 @@ type Receipt struct {
 	Time        time.Time         `json:"time,omitzero"` // when the run began, in UTC
 	Verdict     verify.Verdict    `json:"verdict"`
 	Binary      Binary            `json:"binary"`
-	Also        []Binary          `json:"also,omitempty"`   // children whose kernels count, and the scripts of interpreters
+	Also        []Binary          `json:"also,omitempty"`   // children whose kernels count, scripts of interpreters, files of --send
 	Origin      *origin.Origin    `json:"origin,omitempty"` // the commit, the run of CI, and the hash of the machine's name
 	Command     []string          `json:"command"`
 	Test        string            `json:"test,omitempty"`    // the one that the arguments choose

@@ -116,7 +116,9 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 			p = &Proof{Verdict: verify.Unproved.String(), Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
 		}
 		name := pathBase(one.Binary.Path)
-		i := slices.IndexFunc(out.Programs, func(p Program) bool { return p.Proof == nil && pathBase(p.Path) == name && p.Test == one.Test })
+		i := slices.IndexFunc(out.Programs, func(p Program) bool {
+			return p.Proof == nil && pathBase(p.Path) == name && p.Test == one.Test
+		})
 		if i >= 0 {
 			out.Programs[i].Proof = p
 		} else {
