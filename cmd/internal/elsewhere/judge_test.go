@@ -28,14 +28,14 @@ func TestJudgedHere(t *testing.T) {
 	}
 	const uuid, there = "GPU-11111111-2222-3333-4444-555555555555", "/home/u/.cache/gpubuild/elsewhere/runs/run-1"
 	app, script := filepath.Join(t.TempDir(), "app"), filepath.Join(t.TempDir(), "train.py")
-	data := filepath.Join(t.TempDir(), "weights")
-	for _, name := range []string{app, script, data} {
+	weights := filepath.Join(t.TempDir(), "weights")
+	for _, name := range []string{app, script, weights} {
 		if err := os.WriteFile(name, []byte("x"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	req := request{Files: []file{{Name: "bin/app", SHA256: sumOf("x"), Size: 1, From: app}, {Name: "work/train.py", SHA256: sumOf("x"), Size: 1, From: script},
-		{Name: "work/weights", SHA256: sumOf("x"), Size: 1, From: data}},
+		{Name: "work/weights", SHA256: sumOf("x"), Size: 1, From: weights}},
 		Task: proof.Task{Binary: "bin/app", Args: []string{"-n", "1"}, Asked: receipt.Asked{Expect: "gpu", Child: "python3"}}}
 	driver := verify.Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06",
 		Nodes: []string{"/dev/nvidia0"}}
@@ -104,7 +104,7 @@ func TestJudgedHere(t *testing.T) {
 			t.Errorf("the receipt does not hold here: %q", wrong)
 		}
 		if i := slices.IndexFunc(r.Also, func(b receipt.Binary) bool { return b.Host == "node1" }); len(r.Also) != 3 || i != 1 || r.Also[0].Path != script ||
-			r.Also[2] != (receipt.Binary{Path: data, Size: 1, SHA256: sumOf("x"), Sent: true}) {
+			r.Also[2] != (receipt.Binary{Path: weights, Size: 1, SHA256: sumOf("x"), Sent: true}) {
 			t.Errorf("also: %+v", r.Also)
 		}
 		if err := os.WriteFile(script, []byte("y"), 0o600); err != nil {
@@ -113,13 +113,13 @@ func TestJudgedHere(t *testing.T) {
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 1 {
 			t.Errorf("the script was changed: %q", wrong)
 		}
-		if err := os.WriteFile(data, []byte("y"), 0o600); err != nil {
+		if err := os.WriteFile(weights, []byte("y"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 2 || !strings.Contains(wrong[1], "weights, which was used with it, is another one") {
 			t.Errorf("what was sent was changed: %q", wrong)
 		}
-		if err := os.Remove(data); err != nil {
+		if err := os.Remove(weights); err != nil {
 			t.Fatal(err)
 		}
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 1 {
