@@ -261,6 +261,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-12.jsonl", 30, 11, 2},
 		{"unseen-13.jsonl", 27, 8, 0},
 		{"unseen-14.jsonl", 27, 7, 0},
+		{"unseen-15.jsonl", 39, 21, 1},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			rs := table(t)
