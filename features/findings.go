@@ -38,15 +38,15 @@ const (
 // Finding is one thing that a user should know.
 type Finding struct {
 	finding.Finding
-	Root  string `json:"root,omitempty"`  // the root it was found for
-	Lacks []Lack `json:"lacks,omitempty"` // the features of linked crates that it is about
+	Root  string           `json:"root,omitempty"`  // the root it was found for
+	Lacks []MissingFeature `json:"lacks,omitempty"` // the features of linked crates that it is about
 	// the edges that fix it, in the order in which they can be written one by one; none: no manifest of the workspace does
 	Edits []edit.Edit `json:"edits,omitempty"`
 	Ask   []string    `json:"ask,omitempty"` // features that fix it when they are requested, too, as --features takes them
 }
 
-// Lack is a feature that a linked crate has not, although the request means it.
-type Lack struct {
+// MissingFeature is a feature that a linked crate has not, although the request means it.
+type MissingFeature struct {
 	Crate   string `json:"crate"`
 	Version string `json:"version"`
 	Feature string `json:"feature"`
@@ -54,10 +54,12 @@ type Lack struct {
 	others []string // features that do the same
 }
 
-func (l Lack) String() string { return fmt.Sprintf("`%s` of %s %s", l.Feature, l.Crate, l.Version) }
+func (l MissingFeature) String() string {
+	return fmt.Sprintf("`%s` of %s %s", l.Feature, l.Crate, l.Version)
+}
 
 // On reports whether features of the crate make up for it.
-func (l Lack) On(features []string) bool {
+func (l MissingFeature) On(features []string) bool {
 	return slices.Contains(features, l.Feature) || catalog.Overlap(l.others, features)
 }
 

@@ -23,7 +23,7 @@ type edge struct {
 // Vulkan, only the user knows which.
 func (g *group) fix(f *Finding, off []gpuCrate) {
 	for _, c := range off {
-		f.Lacks = append(f.Lacks, Lack{g.Nodes[c.node].Name, g.Nodes[c.node].Version, c.gate[0], c.gate[1:]})
+		f.Lacks = append(f.Lacks, MissingFeature{g.Nodes[c.node].Name, g.Nodes[c.node].Version, c.gate[0], c.gate[1:]})
 	}
 	options := [][]gpuCrate{off}
 	if g.backend == manifest.AnyGPU && !g.on() {
@@ -38,7 +38,9 @@ func (g *group) fix(f *Finding, off []gpuCrate) {
 		for _, c := range off {
 			add, end := g.chain(c, g.target(g.asked, c))
 			if edges = append(edges, add...); end != "" {
-				f.Lacks = slices.DeleteFunc(f.Lacks, func(l Lack) bool { return len(f.Lacks) > 1 && l.Crate == g.Nodes[c.node].Name })
+				f.Lacks = slices.DeleteFunc(f.Lacks, func(l MissingFeature) bool {
+					return len(f.Lacks) > 1 && l.Crate == g.Nodes[c.node].Name
+				})
 				if !strings.Contains(f.Message, end) {
 					f.Message += "; " + end
 				}

@@ -99,7 +99,7 @@ func Gather(h buildenv.Host, in Input) Facts {
 	for _, i := range linked {
 		if c, n := f.Crate(i), &f.Nodes[i]; c != nil && c.On(n.Features) && !c.Ineffective(n.Features) {
 			for _, floor := range c.Floors {
-				if floor.Holds(src.Text(h.Join(n.Dir, floor.File))) {
+				if floor.AppliesTo(src.Text(h.Join(n.Dir, floor.File))) {
 					f.floors = append(f.floors, Floor{f.name(i), floor.Arch, floor.Since, floor.Until, floor.Why})
 				}
 			}

@@ -305,7 +305,7 @@ func TestFloors(t *testing.T) {
 	} {
 		got := ""
 		for _, f := range c.Crate("candle-kernels").Floors {
-			if f.File == tt.file && f.Holds(tt.text) {
+			if f.File == tt.file && f.AppliesTo(tt.text) {
 				got += fmt.Sprintf("%s since %s until %s", f.Arch, f.Since, f.Until)
 			}
 		}

@@ -375,8 +375,8 @@ type Summary struct {
 	FailOn []string `json:"fail_on,omitempty"` // kinds of alerts that fail the command
 }
 
-// Whole reports whether samples of every GPU came all the time, for how long they did, and for how long they should have.
-func (w *Watch) Whole(until time.Time, answering bool) (watched, asked time.Duration, whole bool) {
+// Coverage reports whether samples of every GPU came all the time, for how long they did, and for how long they should have.
+func (w *Watch) Coverage(until time.Time, answering bool) (watched, asked time.Duration, whole bool) {
 	asked = max(until.Sub(w.began), 0)
 	for _, u := range w.usage { // the last sample comes after the end
 		asked = max(asked, u.seen.Sub(w.began))

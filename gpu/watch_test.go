@@ -193,7 +193,7 @@ func TestUnseen(t *testing.T) {
 		all.Time = start.Add(time.Duration(s) * time.Second)
 		w.Add(all)
 	}
-	if watched, asked, whole := w.Whole(start.Add(20*time.Second), false); watched != 3*time.Second || asked != 20*time.Second || whole {
+	if watched, asked, whole := w.Coverage(start.Add(20*time.Second), false); watched != 3*time.Second || asked != 20*time.Second || whole {
 		t.Error(watched, asked, whole)
 	}
 }

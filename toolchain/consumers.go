@@ -82,10 +82,10 @@ func readers(reads []string) (known []consumer, names []string) {
 	return known, names
 }
 
-// Steers reports whether a variable decides which tools a build takes: those that name a toolkit, a cuDNN or a compiler, and those of a
-// developer prompt. Where cargo's configuration gives one to build scripts, it counts like the user's own. PATH is none of them: cargo
-// itself does not look there.
-func Steers(h buildenv.Host, name string) bool {
+// SelectsToolchain reports whether a variable decides which tools a build takes: those that name a toolkit, a cuDNN or a compiler, and
+// those of a developer prompt. Where cargo's configuration gives one to build scripts, it counts like the user's own. PATH is none of
+// them: cargo itself does not look there.
+func SelectsToolchain(h buildenv.Host, name string) bool {
 	all := slices.Concat(cuda.RootVariables(), cudnn.Variables(), hostcc.Words(), hostcc.FlagVariables(), []string{
 		"NVCC", "CUDACXX", "CUDA_COMPUTE_CAP", "CMAKE_GENERATOR",
 		"LIBRARY_PATH", "INCLUDE", "LIB",

@@ -18,7 +18,7 @@ func TestSteers(t *testing.T) {
 		{"linux", "CUDNN_LIB", true},
 		{"windows", "Path", false}, {"linux", "RUST_LOG", false}, {"linux", "CARGO_HOME", false}, {"linux", "LD_PRELOAD", false},
 	} {
-		if got := toolchain.Steers(buildenv.Host{OS: tt.os}, tt.name); got != tt.want {
+		if got := toolchain.SelectsToolchain(buildenv.Host{OS: tt.os}, tt.name); got != tt.want {
 			t.Errorf("%s on %s: %v", tt.name, tt.os, got)
 		}
 	}

@@ -76,8 +76,8 @@ type Floor struct {
 	Sources []string       `toml:"sources"`
 }
 
-// Holds reports whether a package whose File has this text has the floor.
-func (f Floor) Holds(text string) bool {
+// AppliesTo reports whether a package whose File has this text has the floor.
+func (f Floor) AppliesTo(text string) bool {
 	matches := func(pattern string) bool { return regexp.MustCompile(pattern).MatchString(text) } // TestCatalog compiles each
 	return f.File == "" || text != "" && matches(f.Has) && (f.Lacks == "" || !matches(f.Lacks))
 }

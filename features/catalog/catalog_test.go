@@ -29,7 +29,7 @@ func TestCatalog(t *testing.T) {
 			if f.Arch.IsZero() || f.Why == "" || len(f.Sources) == 0 || (f.File == "") != (f.Has == "") {
 				t.Errorf("%s: floor %+v", e.Name, f)
 			}
-			f.Holds("x") // panics where a pattern is none
+			f.AppliesTo("x") // panics where a pattern is none
 		}
 		for _, name := range e.Env() {
 			if !regexp.MustCompile(`^[A-Z][A-Z0-9_]*\*?$`).MatchString(name) || name == "PATH" || name == "OUT_DIR" || strings.HasPrefix(name, "CARGO_") {

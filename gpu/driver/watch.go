@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"gpubuild/buildenv"
@@ -134,7 +133,7 @@ func (l *list) end() {
 
 // stream runs one source until it ends, ctx does, or it is silent for Timeout. It answers whether there were samples, and why it ended.
 func stream(
-	ctx context.Context, run buildenv.Runner, c buildenv.Cmd, parse func([]byte) ([]gpu.Sample, error), listed *list,
+	ctx context.Context, run buildenv.Runner, c buildenv.Cmd, parse func([]byte) (*gpu.Sample, error), listed *list,
 ) (answered bool, why string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -142,8 +141,11 @@ func stream(
 	watchdog := time.AfterFunc(patience, func() { cancel(silence) })
 	defer watchdog.Stop()
 	var refused error
-	lines := &lineWriter{line: func(line []byte) {
-		samples, err := parse(line)
+	lines := &buildenv.Lines{Each: func(line []byte) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			return // it was stopped within a line
+		}
+		sample, err := parse(line)
 		if answered && errors.Is(err, errNoGPU) {
 			listed.end()
 			listed.end() // the one that is empty
@@ -152,19 +154,15 @@ func stream(
 			refused = err
 			return
 		}
-		if len(samples) == 0 {
-			return
-		}
-		answered, patience = true, Timeout
-		watchdog.Reset(patience)
-		for _, s := range samples {
-			listed.take(s)
+		if sample != nil {
+			answered, patience = true, Timeout
+			watchdog.Reset(patience)
+			listed.take(*sample)
 		}
 	}}
 	c.Stdout = lines
 	_, err := run.Run(ctx, c)
-	lines.mu.Lock() // what was written is done with
-	defer lines.mu.Unlock()
+	lines.End() // what was written is done with
 	switch {
 	case refused != nil:
 		return answered, refused.Error()
@@ -174,31 +172,6 @@ func stream(
 		return answered, reason(err)
 	}
 	return answered, "it ended"
-}
-
-// lineWriter calls a function with each whole line.
-type lineWriter struct {
-	mu   sync.Mutex
-	rest []byte
-	line func([]byte)
-}
-
-func (w *lineWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rest = append(w.rest, p...)
-	for {
-		i := bytes.IndexByte(w.rest, '\n')
-		if i < 0 {
-			break
-		}
-		w.line(w.rest[:i])
-		w.rest = w.rest[i+1:]
-	}
-	if len(w.rest) > answerLimit {
-		w.rest = nil // no line of ours is so long
-	}
-	return len(p), nil
 }
 
 // smiWatchFields are asked in this order; the name is last, because it may have commas.
@@ -213,7 +186,7 @@ func smiWatchCmd(h buildenv.Host, smi string) buildenv.Cmd {
 }
 
 // parseSMISample reads a line of nvidia-smi. What a field says in brackets is no value, but "[GPU is lost]" is said in every field.
-func parseSMISample(line []byte) ([]gpu.Sample, error) {
+func parseSMISample(line []byte) (*gpu.Sample, error) {
 	text := strings.TrimSpace(string(line))
 	if text == "" {
 		return nil, nil
@@ -248,12 +221,12 @@ func parseSMISample(line []byte) ([]gpu.Sample, error) {
 	if v, err := strconv.Atoi(f[2]); err == nil {
 		utilisation = &v
 	}
-	return []gpu.Sample{{
+	return &gpu.Sample{
 		Time: time.Now(), Index: index, UUID: f[1], Name: f[14], Utilisation: utilisation, MemoryUsed: used,
 		MemoryTotal: uint64(number(4)) << 20, Temperature: int(number(5)), ClockMHz: int(number(6)),
 		PowerMW: int(1000 * number(7)), PowerLimit: int(1000 * number(8)),
 		Throttle: whole(strings.TrimPrefix(f[9], "0x"), 16), ECC: whole(f[10], 10),
 		PCIeWidth: int(number(11)), PCIeMax: int(number(12)), MIG: f[13] == "Enabled", Lost: strings.Contains(text, "GPU is lost"),
 		Denied: strings.Contains(text, "[Insufficient Permissions]"),
-	}}, nil
+	}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -364,14 +363,17 @@ func survey(e Evidence, r Rules) summary {
 	c := counter{evidence: e, rules: r, index: map[kernelKey]int{}}
 	for i, p := range e.Processes {
 		where := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
-		if p.Forked {
-			c.fork(p)
-			continue
+		switch {
+		case !p.Forked:
+			c.heartbeat = true
+			c.process(i, p, where)
+			c.gaps(p, where)
+			c.end(p, where)
+		case p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil:
+			c.launches += p.Launches()
+			c.conflicts = append(c.conflicts, fmt.Sprintf(
+				"of process %d, a fork, in which CUDA does not work, more is written down than its beginning", p.Pid))
 		}
-		c.heartbeat = true
-		c.process(i, p, where)
-		c.gaps(p, where)
-		c.end(p, where)
 	}
 	c.conclude()
 	return c.summary
@@ -390,15 +392,6 @@ type counter struct {
 type kernelKey struct {
 	name, uuid     string
 	child, counted bool
-}
-
-// fork looks at a forked process, of which nothing but its beginning may be recorded.
-func (c *counter) fork(p Process) {
-	if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil {
-		c.launches += p.Launches()
-		c.conflicts = append(c.conflicts, fmt.Sprintf(
-			"of process %d, a fork, in which CUDA does not work, more is written down than its beginning", p.Pid))
-	}
 }
 
 // process adds the kernels of the process number i, and what speaks against them.
@@ -580,15 +573,11 @@ func (c *counter) conclude() {
 			c.notes = append(c.notes, "CUPTI dropped "+counted(c.dropped, "record", "records"))
 		}
 	}
-	sort.SliceStable(c.kernels, func(i, j int) bool {
-		a, b := c.kernels[i], c.kernels[j]
+	slices.SortStableFunc(c.kernels, func(a, b KernelSummary) int {
 		if a.Matches != b.Matches {
-			return a.Matches
+			return map[bool]int{true: -1, false: 1}[a.Matches]
 		}
-		if a.Total != b.Total {
-			return a.Total > b.Total
-		}
-		return a.Name < b.Name
+		return cmp.Or(cmp.Compare(b.Total, a.Total), strings.Compare(a.Name, b.Name))
 	})
 }
 

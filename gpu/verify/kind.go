@@ -45,7 +45,7 @@ func (k Kind) Rank() int {
 
 func (k Kind) String() string { return kinds[k.Rank()].word }
 
-// Title begins the line that tells a person.
+// Title begins the line for a person.
 func (k Kind) Title() string { return kinds[k.Rank()].title }
 
 // Code is the exit code of a verdict, when the program itself ended as expected; cpu: nothing was to run on the GPU.

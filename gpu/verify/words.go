@@ -163,14 +163,10 @@ const ownProfiler = "Run it without its own profiler (PyTorch: no torch.profiler
 
 // refusals are the answers of cuInit for which what is loaded is to blame: cuda.h, CUresult.
 var refusals = map[int]struct{ what, remedy string }{
-	34: {
-		"a stub of the toolkit, which is for linking only",
-		"Take the stub's directory out of LD_LIBRARY_PATH and of the program's run path",
-	},
-	803: {
-		"the driver library and the kernel module are of different versions",
-		"Start the machine again after an update of the driver; in a container, update the host's",
-	},
+	34: {"a stub of the toolkit, which is for linking only",
+		"Take the stub's directory out of LD_LIBRARY_PATH and of the program's run path"},
+	803: {"the driver library and the kernel module are of different versions",
+		"Start the machine again after an update of the driver; in a container, update the host's"},
 	804: {"this device knows no forward compatibility", "Take the cuda-compat directory out of LD_LIBRARY_PATH, or update the driver"},
 }
 

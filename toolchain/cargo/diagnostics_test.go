@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv"
 )
 
 func TestDiagnostics(t *testing.T) {
@@ -29,7 +31,7 @@ func TestDiagnostics(t *testing.T) {
 	}
 	for _, size := range []int{1, 7, len(text)} {
 		var d Diagnostics
-		lines := &Lines{Each: d.Line}
+		lines := &buildenv.Lines{Each: d.Line}
 		for rest := text; rest != ""; {
 			n := min(size, len(rest))
 			if m, err := lines.Write([]byte(rest[:n])); m != n || err != nil {
@@ -42,8 +44,8 @@ func TestDiagnostics(t *testing.T) {
 		}
 	}
 	var d Diagnostics
-	lines := &Lines{Each: d.Line}
-	_, _ = lines.Write([]byte("error: " + strings.Repeat("x", maxHeld+1)))
+	lines := &buildenv.Lines{Each: d.Line}
+	_, _ = lines.Write([]byte("error: " + strings.Repeat("x", buildenv.LongestLine+1)))
 	_, _ = lines.Write([]byte("\n --> a.rs:1:1\n"))
 	_, _ = lines.Write([]byte(strings.Repeat("error: a\n --> a.rs:1:1\n", 100)))
 	if len(d.Found) != maxDiagnostics || d.Found[0].Message != "error: a" {

@@ -113,7 +113,7 @@ func forgotten(h buildenv.Host, q Request, err error) bool {
 // ask runs a question. A status other than 0 becomes a *RefusedError.
 func ask(ctx context.Context, run buildenv.Runner, c buildenv.Cmd, q Request) (buildenv.Result, error) {
 	w := &stderrWatch{notice: q.Notice, status: q.Status}
-	lines := &Lines{Each: w.line}
+	lines := &buildenv.Lines{Each: w.line}
 	c.Stderr = lines
 	res, err := run.Run(ctx, c)
 	lines.End()

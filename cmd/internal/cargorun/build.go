@@ -56,7 +56,7 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 		line = line.OnTerminal(m.Host, tool, watch.width, m.Shell.Colour)
 	}
 	c := cargo.Build(tool, line, DefaultRun(s))
-	messages := &cargo.Lines{Each: func(line []byte) {
+	messages := &buildenv.Lines{Each: func(line []byte) {
 		m, is := cargo.ParseMessage(line)
 		if !is {
 			_, _ = out.Other.Write(line)

@@ -10,7 +10,6 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/toolchain/cargo"
 )
 
 // Clean runs cargo's cleaning of a build directory. What cargo waits for is printed at once, its other words only with its error.
@@ -35,8 +34,8 @@ func Clean(ctx context.Context, m *session.Machine, c buildenv.Cmd, dir string) 
 var blocking = lazyregexp.New(`Blocking(?:\x1b\[[0-9;]*m)* (waiting for .*)`)
 
 // waitFilter reports "Blocking waiting for file lock on …" as it comes and keeps everything else.
-func waitFilter(kept *bytes.Buffer, waits func(what string)) *cargo.Lines {
-	return &cargo.Lines{Each: func(line []byte) {
+func waitFilter(kept *bytes.Buffer, waits func(what string)) *buildenv.Lines {
+	return &buildenv.Lines{Each: func(line []byte) {
 		if m := blocking.FindSubmatch(line); m != nil {
 			waits(strings.TrimSpace(string(m[1])))
 		} else {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/session"
@@ -19,11 +20,11 @@ import (
 type watch struct {
 	listener explain.Tail
 	errors   cargo.Diagnostics
-	lines    cargo.Lines // feeds errors, and sees waited
-	waited   bool        // another cargo holds the lock of the build directory
-	stderr   io.Writer   // what cargo gets
-	sees     bool        // cargo's stderr passes through
-	width    int         // of the terminal where it ends; 0: none
+	lines    buildenv.Lines // feeds errors, and sees waited
+	waited   bool           // another cargo holds the lock of the build directory
+	stderr   io.Writer      // what cargo gets
+	sees     bool           // cargo's stderr passes through
+	width    int            // of the terminal where it ends; 0: none
 }
 
 // readAlong is the variable with which a user keeps cargo on the real terminal.

@@ -71,7 +71,7 @@ func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 		return err
 	}
 	if len(wrong) > 0 {
-		a.Shell.Loud("Not proven:", "%s does not hold for %s", words[0], a.Shown(binary))
+		a.Shell.Alert("Not proven:", "%s does not hold for %s", words[0], a.Shown(binary))
 		for _, w := range wrong {
 			a.Shell.Status("", "%s", w)
 		}

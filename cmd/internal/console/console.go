@@ -85,8 +85,8 @@ func (s *Shell) Status(verb, format string, args ...any) {
 	}
 }
 
-// Loud is Status in the colour of a warning, and is written even when quiet: what must not be missed.
-func (s *Shell) Loud(verb, format string, args ...any) {
+// Alert is Status in the colour of a warning, and is written even when quiet: what must not be missed.
+func (s *Shell) Alert(verb, format string, args ...any) {
 	s.line(s.paint(yellow, fmt.Sprintf("%12s", verb))+" ", s.home(format, args...))
 }
 

@@ -52,7 +52,7 @@ func TestShellAlignsLikeCargo(t *testing.T) {
 	quiet := &console.Shell{Err: &err, Quiet: true}
 	quiet.Status("Locating", "x")
 	quiet.Finding(finding.Finding{ID: "a.note", Severity: "note", Message: "m", Fix: "f"})
-	quiet.Loud("Not proven:", "no GPU here")
+	quiet.Alert("Not proven:", "no GPU here")
 	if err.String() != " Not proven: no GPU here\n" {
 		t.Errorf("got %q", err.String())
 	}
@@ -96,7 +96,7 @@ func TestEveryMessageIsFiltered(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		s := &console.Shell{Out: &out, Err: &out, Colour: colour, Verbose: true, OutTerminal: true}
 		s.Status("Found", "%s", evil)
-		s.Loud("Found", "%s", evil)
+		s.Alert("Found", "%s", evil)
 		s.Detail("%s", evil)
 		s.Warning("%s", evil)
 		s.Note("%s", evil)

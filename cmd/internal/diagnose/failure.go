@@ -75,17 +75,17 @@ func telling(e proof.Ending) bool {
 func (st Stages) print(ctx context.Context, by string, match explain.Match) finding.Finding {
 	m, f := st.Machine, match.Found[0]
 	words := st.here(ctx, f).words(f)
-	m.Shell.Loud("Explaining", "%s", by)
-	m.Shell.Loud("", "%s [%s]", words.Cause, f.ID)
+	m.Shell.Alert("Explaining", "%s", by)
+	m.Shell.Alert("", "%s [%s]", words.Cause, f.ID)
 	if len(words.Here) > 0 {
-		m.Shell.Loud("", "here: %s", strings.Join(words.Here, "; "))
+		m.Shell.Alert("", "here: %s", strings.Join(words.Here, "; "))
 	}
 	if len(f.Source) > 0 {
 		m.Shell.Detail("source: %s", strings.Join(f.Source, "\n"+strings.Repeat(" ", 13)+"source: "))
 	}
 	for _, more := range match.Found[1:] {
 		if more.Kind == explain.Cause {
-			m.Shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
+			m.Shell.Alert("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
 		}
 	}
 	out := causeFinding(f, words)

@@ -57,19 +57,19 @@ func (c Check) Mark() string {
 // Facts is what the checks look at.
 type Facts struct {
 	Cargo        string // its version; empty when there is none
-	NoCargo      Lack   // why there is none
+	NoCargo      Reason // why there is none
 	Target       string // what rustc builds for: --target, else the host's triple
 	Host         buildenv.Host
 	Project      string // the manifest; empty without one
 	NoLock       bool   // there is no Cargo.lock yet: the project is judged by its manifests
 	Stops        *Stop  // nil: a build with these features is not stopped
-	NoProject    Lack
+	NoProject    Reason
 	ProjectBad   bool   // there is one, and it could not be looked at
 	Assumed      string // the feature of the project that it is checked with although the command line has none
 	Install      string // the command that installs a toolkit for the project; empty: none is known
 	Cache        string // our own cache
-	NoCache      Lack   // why it cannot be used: every build ends
-	Unkept       Lack   // why nothing can be kept in it: builds go through
+	NoCache      Reason // why it cannot be used: every build ends
+	Unkept       Reason // why nothing can be kept in it: builds go through
 	Toolchain    toolchain.Facts
 	Needs        toolchain.Needs
 	Chosen       toolchain.Set
@@ -82,7 +82,7 @@ type Facts struct {
 	WSL          bool
 	Compiler     string // for the probe
 	Notes        []string
-	NoBuildTools Lack // of what build scripts need apart from the toolkit
+	NoBuildTools Reason // of what build scripts need apart from the toolkit
 
 	Vulkan *Vulkan // nil: the project does not use it
 }
@@ -101,10 +101,10 @@ type RunTime struct {
 	Stubs     []string // directories of link stubs on the loader's path
 }
 
-// Lack is why something is not to be had, and what to do about it.
-type Lack struct{ Why, Fix string }
+// Reason is why something is missing, and what to do about it.
+type Reason struct{ Why, Fix string }
 
-func lackOf(err error) Lack { return Lack{err.Error(), exit.Hint(err)} }
+func reasonOf(err error) Reason { return Reason{err.Error(), exit.Hint(err)} }
 
 // Vulkan is what there is for programs on wgpu, ash or Vulkan.
 type Vulkan struct {

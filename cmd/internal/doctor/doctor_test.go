@@ -136,7 +136,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			doctor.Missing},
 		{"ROCm is needed and not there", func(f *doctor.Facts) { f.Needs.ROCm = true }, "rocm", doctor.Missing, doctor.Missing},
 		{"no libclang", func(f *doctor.Facts) {
-			f.NoBuildTools = doctor.Lack{Why: "there is no libclang", Fix: "apt install libclang-dev"}
+			f.NoBuildTools = doctor.Reason{Why: "there is no libclang", Fix: "apt install libclang-dev"}
 		},
 			"build.tools", doctor.Missing, doctor.Missing},
 		{"a toolkit that lacks only a cuDNN beside it is not at fault", func(f *doctor.Facts) {

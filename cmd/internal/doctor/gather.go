@@ -36,7 +36,7 @@ type Options struct {
 func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (Facts, error) {
 	f := Facts{Prove: o.Prove, WSL: m.Host.IsWSL(), Host: m.Host, Cache: m.CacheDir}
 	if m.NoCache != nil {
-		f.NoCache = lackOf(m.NoCache)
+		f.NoCache = reasonOf(m.NoCache)
 	}
 	tool := f.findCargo(ctx, m, l)
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
@@ -90,7 +90,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	f.NVCCBroken = startNVCC(ctx, m, found.Guard, f.Chosen)
 	if err := tools.AbsentTools(m.Host, p.Graph, p.Reach, func(string) bool { return false }); err != nil {
-		f.NoBuildTools = lackOf(err)
+		f.NoBuildTools = reasonOf(err)
 	}
 	needed := tools.RunNeeds(m.Host, p.Reach)
 	run, usable := f.Chosen, proof.Toolkits(m, f.Chosen.Toolkit)
@@ -175,7 +175,7 @@ func startNVCC(ctx context.Context, m *session.Machine, guard *tools.Guard, set 
 // TryCache makes the cache's directory.
 func (f *Facts) TryCache() {
 	if err := cache.Make(f.Cache); err != nil && f.NoCache.Why == "" {
-		f.Unkept = lackOf(err)
+		f.Unkept = reasonOf(err)
 	}
 }
 
@@ -183,7 +183,7 @@ func (f *Facts) TryCache() {
 func (f *Facts) findCargo(ctx context.Context, m *session.Machine, l cargo.Line) cargo.Tool {
 	tool, err := cargo.Find(m.Host, l)
 	if err != nil {
-		f.NoCargo = lackOf(err)
+		f.NoCargo = reasonOf(err)
 	} else if res, err := m.Runner.Run(ctx, cargo.Version(tool, l)); err != nil {
 		f.NoCargo.Why = err.Error()
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {
@@ -229,7 +229,7 @@ func (f *Facts) notOpened(err error) {
 		f.NoProject.Why = err.Error()
 		return
 	}
-	f.NoProject, f.ProjectBad = Lack{withoutPasswords(err.Error()), exit.Hint(err)}, true
+	f.NoProject, f.ProjectBad = Reason{withoutPasswords(err.Error()), exit.Hint(err)}, true
 	refused, ok := errors.AsType[*cargo.RefusedError](err)
 	if ok && f.NoProject.Fix == "" && strings.Contains(string(refused.Stderr), "--> ") {
 		f.NoProject.Fix = "correct the line that cargo shows"

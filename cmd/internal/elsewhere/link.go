@@ -226,7 +226,7 @@ func (l *link) talk() (err error) {
 	began := time.Now()
 	var still *time.Timer
 	still = time.AfterFunc(waitingPeriod, func() {
-		l.m.Shell.Loud("Waiting", "for %s: it has not started after %s (%squeue-timeout limits this)", l.place.Name,
+		l.m.Shell.Alert("Waiting", "for %s: it has not started after %s (%squeue-timeout limits this)", l.place.Name,
 			time.Since(began).Round(time.Second), l.place.Prefix)
 		still.Reset(waitingPeriod)
 	})

@@ -40,8 +40,8 @@ func newReader(b Build) *reader {
 	return &reader{m: b.Machine, hashes: hashes, inputs: map[noted][]stale.Input{}, scripts: map[string]bool{}}
 }
 
-// holding is what a build script made.
-type holding struct {
+// content is what a build script made.
+type content struct {
 	Sum  string `json:"sum"`            // of the files, and of what the script says to the linker
 	Made []made `json:"made,omitempty"` // the device code in them, each kind once
 }
@@ -108,27 +108,27 @@ func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error
 // codeKind names the cache entries about the device code of files.
 const codeKind = "code-4"
 
-// holds reads what a build script made, or takes what was read when nothing there has changed since.
-func (r *reader) holds(outDir string) (holding, error) {
+// contentOf reads what a build script made, or takes what was read when nothing there has changed since.
+func (r *reader) contentOf(outDir string) (content, error) {
 	outDir = r.m.Host.Clean(outDir)
 	store, key := r.m.Memo(), memo.Key(version.Number(), outDir)
 	if data, ok := store.Get(codeKind, key); ok {
-		var held holding
-		if json.Unmarshal(data, &held) == nil {
-			return held, nil
+		var found content
+		if json.Unmarshal(data, &found) == nil {
+			return found, nil
 		}
 	}
 	code, rust, watched, err := below(r.m.Host, outDir)
 	if err != nil {
-		return holding{}, err
+		return content{}, err
 	}
 	watched = append(watched, builddir.Printed(r.m.Host, outDir))
 	state := store.Watch(slices.Concat(watched, code, rust)...)
-	held, sums := holding{}, map[string]bool{}
+	found, sums := content{}, map[string]bool{}
 	for _, path := range slices.Concat(code, rust) {
 		sum, err := cache.Hash(path)
 		if err != nil {
-			return held, err
+			return found, err
 		}
 		sums["file "+strings.TrimPrefix(path, outDir)+" "+sum] = true
 	}
@@ -138,34 +138,34 @@ func (r *reader) holds(outDir string) (holding, error) {
 		}
 		report, err := fatbin.ScanFile(r.m.Host, path)
 		if err != nil {
-			return held, err
+			return found, err
 		}
 		// nvcc leaves an empty image of each source that has no kernel
 		kernels := slices.ContainsFunc(report.Images, func(im fatbin.Image) bool { return len(im.Kernels) > 0 })
 		for _, im := range report.Images {
 			m := made{im.Arch, im.Toolkit, im.PTXVersion}
-			if (!kernels || len(im.Kernels) > 0) && !slices.Contains(held.Made, m) {
-				held.Made = append(held.Made, m)
+			if (!kernels || len(im.Kernels) > 0) && !slices.Contains(found.Made, m) {
+				found.Made = append(found.Made, m)
 			}
 		}
 	}
 	said, err := builddir.Output(r.m.Host, outDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return held, err
+		return found, err
 	}
 	for _, rule := range said.Rules {
 		sums["rule "+rule] = true
 	}
 	all := sha256.Sum256([]byte(strings.Join(sorted(sums), "\n")))
-	held.Sum = hex.EncodeToString(all[:16])
-	data, err := json.Marshal(held)
+	found.Sum = hex.EncodeToString(all[:16])
+	data, err := json.Marshal(found)
 	if err == nil {
 		err = store.Put(codeKind, key, state, data)
 	}
 	if err != nil {
 		r.m.Shell.Detail("what the build's files hold is not kept: %v", err)
 	}
-	return held, nil
+	return found, nil
 }
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
@@ -174,12 +174,12 @@ func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set))
 // code that it made is of that release, or for that capability. Empty: it did, or nothing shows it.
 func (s *State) otherCode(o out) string {
 	t, want := s.b.Tools.Set.Toolkit, gpu.Arch{Capability: s.b.Tools.Set.Capability, Suffix: s.b.Tools.Set.Suffix}
-	if t == nil || !o.pkg.Inputs.Arch || len(o.held.Made) == 0 {
+	if t == nil || !o.pkg.Inputs.Arch || len(o.content.Made) == 0 {
 		return ""
 	}
 	var signed made
 	ofRelease, forArch := false, want.Capability.IsZero()
-	for _, m := range o.held.Made {
+	for _, m := range o.content.Made {
 		if v, err := gpu.ParseVersion(m.NVCC); err == nil {
 			signed = m
 			ofRelease = ofRelease || v.Major == t.Version.Major && v.Minor == t.Version.Minor
@@ -190,7 +190,7 @@ func (s *State) otherCode(o out) string {
 	case signed.NVCC != "" && !ofRelease:
 		return fmt.Sprintf("%s did not use the chosen nvcc: it holds %s; nvcc %s was chosen", o.pkg.Name, signed, t.Version)
 	case !forArch:
-		return fmt.Sprintf("%s holds %s; %s was chosen", o.pkg.Name, o.held.Made[0], want)
+		return fmt.Sprintf("%s holds %s; %s was chosen", o.pkg.Name, o.content.Made[0], want)
 	}
 	return ""
 }

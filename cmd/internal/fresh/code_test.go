@@ -89,12 +89,12 @@ func TestHoldsIsReadAgain(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	read := func() string {
 		t.Helper()
-		held, err := s.read.holds(out)
+		found, err := s.read.contentOf(out)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var names []string
-		for _, m := range held.Made {
+		for _, m := range found.Made {
 			names = append(names, m.Arch.String())
 		}
 		return strings.Join(names, " ")
@@ -137,17 +137,17 @@ func TestSumNamesFiles(t *testing.T) {
 	})
 	of := map[string]string{}
 	for _, name := range []string{"a", "elsewhere", "swapped", "twice", "once", "deep", "hex", "truncated", "empty", "hex2"} {
-		held, err := s.read.holds(filepath.Join(dir, name))
+		found, err := s.read.contentOf(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for other, sum := range of {
-			if same := other == "a" && name == "elsewhere"; (sum == held.Sum) != same {
+			if same := other == "a" && name == "elsewhere"; (sum == found.Sum) != same {
 				t.Errorf("%s and %s: the same sum: %t", other, name, !same)
 			}
 		}
 		if name != "elsewhere" {
-			of[name] = held.Sum
+			of[name] = found.Sum
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestRunByAnotherCargo(t *testing.T) {
 		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
 		p.Inputs.Arch = c.arch
 		now := b.s.inputsOf(p, false, false)
-		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, held: holding{Sum: "1", Made: c.code}}
+		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, content: content{Sum: "1", Made: c.code}}
 		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Sum: "1", Ran: 1}
 		o.ran = 1 + int64(c.later)
 		if o := b.s.judge(o); o.state != c.want {

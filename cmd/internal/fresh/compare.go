@@ -26,7 +26,7 @@ type out struct {
 	stamp    stale.Stamp
 	stamped  bool
 	damaged  bool // a stamp is there that cannot be read
-	held     holding
+	content  content
 	inputs   []stale.Input // of now
 
 	state   string
@@ -59,7 +59,7 @@ func (s *State) compare() {
 			case l.stamped && l.stamp.PkgID == p.PkgID && slices.ContainsFunc(p.sets, ours):
 				stamped = append(stamped, l)
 			case l.stamped && (l.stamp.PkgID == p.PkgID || !twin):
-			case !p.Inputs.Arch || len(l.held.Made) > 0 || !l.finished || l.damaged:
+			case !p.Inputs.Arch || len(l.content.Made) > 0 || !l.finished || l.damaged:
 				rest = append(rest, l)
 			}
 		}
@@ -80,7 +80,7 @@ func (s *State) compare() {
 // look reads what is known of an OUT_DIR.
 func (s *State) look(p Package, dir string) out {
 	h := s.b.Machine.Host
-	o := out{pkg: p, dir: dir, ran: builddir.Ran(h, dir), finished: builddir.Finished(h, dir), held: s.held(dir)}
+	o := out{pkg: p, dir: dir, ran: builddir.Ran(h, dir), finished: builddir.Finished(h, dir), content: s.contentOf(dir)}
 	o.stamp, o.stamped = readStamp(h, dir)
 	o.damaged = !o.stamped && h.IsFile(h.Join(h.Dir(dir), stale.StampFile))
 	return o
@@ -133,11 +133,11 @@ func (s *State) judge(o out) out {
 		switch {
 		case len(o.reasons) > 0:
 			o.state = differs
-		case o.held.Sum != o.stamp.Sum && o.ran == o.stamp.Ran:
+		case o.content.Sum != o.stamp.Sum && o.ran == o.stamp.Ran:
 			o.why = "what its build script left has been changed or removed since"
-		case o.held.Sum != o.stamp.Sum:
+		case o.content.Sum != o.stamp.Sum:
 			o.why = "its build script was run by another cargo, and left other files"
-		case o.pkg.Inputs.Arch && len(o.held.Made) == 0 &&
+		case o.pkg.Inputs.Arch && len(o.content.Made) == 0 &&
 			max(o.ran-o.stamp.Ran, o.stamp.Ran-o.ran) > int64(2*time.Second): // archives leave out that
 			o.why = "its build script was run by another cargo, and left no device code that could be compared"
 		default:
@@ -304,7 +304,7 @@ func (s *State) builtNow(o *out, m cargo.Message) {
 
 func (s *State) stampOf(o out) stale.Stamp {
 	sets := slices.Sorted(slices.Values(o.pkg.sets))
-	return stale.Stamp{PkgID: o.pkg.PkgID, Features: sets, Ran: o.ran, Inputs: o.inputs, Sum: o.held.Sum}
+	return stale.Stamp{PkgID: o.pkg.PkgID, Features: sets, Ran: o.ran, Inputs: o.inputs, Sum: o.content.Sum}
 }
 
 // keepFailed writes the stamps of scripts that failed by themselves in our own build: they begin where they ended, as under cargo. What

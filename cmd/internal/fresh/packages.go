@@ -159,18 +159,18 @@ func inCatalog(name string) bool {
 func (s *State) holdsCode(p Package) bool {
 	h := s.b.Machine.Host
 	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool {
-		return len(nvcc.Read(h, o.Dir)) > 0 || len(s.held(o.Dir).Made) > 0
+		return len(nvcc.Read(h, o.Dir)) > 0 || len(s.contentOf(o.Dir).Made) > 0
 	})
 }
 
-// held is what an OUT_DIR holds. Of one that cannot be read only the inputs are compared.
-func (s *State) held(dir string) holding {
-	held, err := s.read.holds(dir)
+// contentOf is what an OUT_DIR holds. Of one that cannot be read only the inputs are compared.
+func (s *State) contentOf(dir string) content {
+	found, err := s.read.contentOf(dir)
 	if err != nil {
-		held = holding{Sum: "not read"}
+		found = content{Sum: "not read"}
 		s.b.Machine.Shell.Detail("%s cannot be read: %v", dir, err)
 	}
-	return held
+	return found
 }
 
 // outDirs lists where scripts of a package ran for the platforms of this build.
@@ -271,7 +271,7 @@ func Undeclared(b Build, asked string) tools.Undeclared {
 	for _, p := range s.packages {
 		found := tools.Undeclared{Package: p.Name}
 		for _, o := range s.outDirs(p) {
-			for _, m := range s.held(o.Dir).Made {
+			for _, m := range s.contentOf(o.Dir).Made {
 				// machine code is for one architecture; PTX for that one and all that follow
 				if m.NVCC != "" && (found.Why == "" || m.PTX == "") {
 					found.Arch, found.Why = m.Arch, "its build script left kernels here that nvcc "+m.NVCC+" compiled"

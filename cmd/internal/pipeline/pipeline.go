@@ -97,7 +97,7 @@ func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
 	trace := finding.NewTrace(time.Now)
 	if c.repeatable() {
 		if key, err := c.repeatKey(); err == nil {
-			next, done, err := c.again(ctx, key)
+			next, done, err := c.tryRepeat(ctx, key)
 			if done {
 				return none, err
 			}
@@ -106,13 +106,13 @@ func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
 			}
 		}
 	}
-	defer c.end()
+	defer c.endEarlier()
 	result, err := dispatch(ctx, c, trace)
 	if err == nil && c.Options.Proof.Required && len(result.Proof.Proofs) == 0 { // however it came that nothing was run
-		c.Machine.Shell.Loud("Not proven:", "`%s` ran no program that could be proven", strings.Join(c.Line.Words(), " "))
+		c.Machine.Shell.Alert("Not proven:", "`%s` ran no program that could be proven", strings.Join(c.Line.Words(), " "))
 		err = exit.Code(exit.Unproved)
 	}
-	c.keep(result, err)
+	c.keepRepeat(result, err)
 	if !c.Options.Files.Wanted() && c.Machine.Host.Env.Get("GITHUB_ACTIONS") != "true" { // nobody reads it
 		return none, err
 	}
@@ -215,7 +215,7 @@ func noGPUWork(ctx context.Context, c Command, s *session.Session, why string, l
 		}
 	}
 	if demanded && (err == nil || request.ExpectedEnd(err)) {
-		m.Shell.Loud("Not proven:", "no GPU work: %s", why)
+		m.Shell.Alert("Not proven:", "no GPU work: %s", why)
 		if o := c.Options; !o.Proof.Wanted && !o.Proof.Required && !o.Audit {
 			m.Shell.Note(proof.InCI)
 		}

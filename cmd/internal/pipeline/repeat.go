@@ -168,8 +168,8 @@ type earlier struct {
 	taken   bool
 }
 
-// keep keeps a build that ended well for the next one like it.
-func (c Command) keep(done Result, err error) {
+// keepRepeat keeps a build that ended well for the next one like it.
+func (c Command) keepRepeat(done Result, err error) {
 	switch {
 	case err != nil:
 		return
@@ -183,8 +183,8 @@ func (c Command) keep(done Result, err error) {
 	}
 }
 
-// end ends what a command that ran cargo first began.
-func (c Command) end() {
+// endEarlier ends what a command that ran cargo first began.
+func (c Command) endEarlier() {
 	if c.earlier != nil {
 		c.earlier.unlock()
 		c.Machine.Shell.Muted = false
@@ -220,8 +220,8 @@ func (c Command) startKernels(t tools.Tools, state *fresh.State) (k kernels, err
 	return k, err
 }
 
-// take takes what cargo did, once; nil: it has to be run.
-func (c Command) take() *earlier {
+// takeEarlier takes what cargo did, once; nil: it has to be run.
+func (c Command) takeEarlier() *earlier {
 	if c.earlier == nil || c.earlier.taken {
 		return nil
 	}
@@ -229,9 +229,9 @@ func (c Command) take() *earlier {
 	return c.earlier
 }
 
-// again runs cargo as the last time, if nothing has changed since. With nothing to do for cargo either that is the whole build; otherwise
-// the command goes on with what cargo did.
-func (c Command) again(ctx context.Context, key string) (next Command, done bool, err error) {
+// tryRepeat runs cargo as the last time, if nothing has changed since. With nothing to do for cargo either that is the whole build;
+// otherwise the command goes on with what cargo did.
+func (c Command) tryRepeat(ctx context.Context, key string) (next Command, done bool, err error) {
 	m := c.Machine
 	store := m.Memo()
 	data, inputs, ok := store.Load(repeatKind, key)

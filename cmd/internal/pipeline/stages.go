@@ -54,7 +54,7 @@ func newBuilder(c Command, s *session.Session, r Result) builder {
 
 // build runs cargo, unless that is done.
 func (b builder) build(ctx context.Context) (cargorun.Built, error) {
-	if e := b.command.take(); e != nil {
+	if e := b.command.takeEarlier(); e != nil {
 		return e.built, e.err
 	}
 	return cargorun.Build(ctx, b.session, b.tool, b.out)
@@ -152,7 +152,7 @@ func enabled(c Command, s *session.Session, graph session.Graph) (reach.Judged, 
 	case !answer.Stops:
 		return judged, nil
 	case c.Options.AllowUnreached:
-		shell.Loud("Warning", "a feature does not enable its GPU crates; building anyway because of --gpu-allow-unreached")
+		shell.Alert("Warning", "a feature does not enable its GPU crates; building anyway because of --gpu-allow-unreached")
 		return judged, nil
 	}
 	return judged, exit.Code(exit.Unreached)

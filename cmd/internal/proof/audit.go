@@ -54,7 +54,7 @@ func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, err
 	m, want := r.Session.Machine, r.Session.Config.Prove.Value
 	p := Chosen(r.Programs, want)
 	if p == nil {
-		m.Shell.Loud("Unsure", "not audited: %s", whyNone(r.Programs, want))
+		m.Shell.Alert("Unsure", "not audited: %s", whyNone(r.Programs, want))
 		return AuditResult{}, exit.Code(exit.Unproved)
 	}
 	if want != nil && len(args) == 0 {
@@ -98,7 +98,7 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 	other := func(r audit.Outcome) bool { return r.Kind != audit.NotReached || r.Why != failing[0].Why }
 	same := len(failing) > 1 && !slices.ContainsFunc(failing, other) // of a program that never looks for the driver
 	for _, r := range modes {
-		print := m.Shell.Loud
+		print := m.Shell.Alert
 		switch r.Kind {
 		case audit.Baseline:
 			m.Shell.Status("baseline", "%s: %s", r.What, r.Why)
@@ -127,7 +127,7 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 		case audit.FellBack:
 			says = "the program hides a driver that fails; let it exit with an error"
 		}
-		m.Shell.Loud("Audited", "%s: %s", audit.Summary(modes), says)
+		m.Shell.Alert("Audited", "%s: %s", audit.Summary(modes), says)
 	}
 }
 

@@ -77,7 +77,7 @@ func Built(ctx context.Context, r Request) (Result, error) {
 		return Result{}, nil // a library: there is nothing to run
 	case p == nil && (o.Wanted || o.Required || want != nil):
 		why := whyNone(r.Programs, want)
-		m.Shell.Loud("Not proven:", "%s", why)
+		m.Shell.Alert("Not proven:", "%s", why)
 		if !o.Wanted && !o.Required && want.Bin != "" {
 			targets, err := cargorun.Targets(ctx, m, r.Tool, r.Session.Line)
 			if err != nil {
@@ -104,7 +104,7 @@ func Built(ctx context.Context, r Request) (Result, error) {
 		return Result{}, nil
 	}
 	if !hasDevice(ctx, m, o) {
-		m.Shell.Loud("Not proven:", "no GPU here. On a GPU machine, run: %s", how)
+		m.Shell.Alert("Not proven:", "no GPU here. On a GPU machine, run: %s", how)
 		var err error
 		if o.Required {
 			err = exit.Code(exit.Unproved)

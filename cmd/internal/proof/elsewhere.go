@@ -118,7 +118,7 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, t Task
 		return err
 	}
 	if p.Finding != "" {
-		m.Shell.Loud("Not proven:", "%s", p.Verdict.Why)
+		m.Shell.Alert("Not proven:", "%s", p.Verdict.Why)
 	}
 	if err := s.keep(left{Proof: p}); err != nil {
 		return err

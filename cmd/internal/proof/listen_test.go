@@ -34,7 +34,7 @@ func TestOnlyTheProgramIsExplained(t *testing.T) {
 		l := Listen(m, io.Discard, "prove")
 		_, err = io.WriteString(l.Stderr, program)
 		l.End(h)
-		m.Shell.Loud("Not proven:", "there is no CUDA driver here: %s", known)
+		m.Shell.Alert("Not proven:", "there is no CUDA driver here: %s", known)
 		if answer, heard := l.Match(rules); err != nil || !heard || answer.Known() != (program != "") {
 			t.Errorf("%s: %v, %v, %v", name, answer.Known(), heard, err)
 		}

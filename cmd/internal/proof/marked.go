@@ -371,7 +371,7 @@ func printTested(m *session.Machine, rows []tested) {
 	}
 	print := m.Shell.Status
 	if done < must {
-		print = m.Shell.Loud
+		print = m.Shell.Alert
 	}
 	print("GPU", "%s", head)
 	for l := range strings.Lines(table.String()) {

@@ -123,7 +123,7 @@ func printVerdict(m *session.Machine, p Proof) {
 	if v.Kind == verify.Proved {
 		m.Shell.Status(v.Kind.Title(), "%s ran its kernel on %s (%s)", name, v.Device, v.UUID)
 	} else {
-		m.Shell.Loud(v.Kind.Title(), "%s: %s", name, v.Why)
+		m.Shell.Alert(v.Kind.Title(), "%s: %s", name, v.Why)
 	}
 	for _, l := range v.Lines {
 		m.Shell.Status("", "%s", l)

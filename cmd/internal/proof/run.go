@@ -159,10 +159,10 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	}
 	if !state.Devices {
 		if m.Host.IsFile(m.Host.Join(dir, timedOutFile)) { // as on a machine with a GPU
-			m.Shell.Loud("Not proven:", "no GPU here, and the program was stopped after %s (--gpu-timeout)", o.Timeout)
+			m.Shell.Alert("Not proven:", "no GPU here, and the program was stopped after %s (--gpu-timeout)", o.Timeout)
 			return result, true, exit.Code(exit.Unproved)
 		}
-		m.Shell.Loud("Not proven:", "no GPU here")
+		m.Shell.Alert("Not proven:", "no GPU here")
 		if (ran == nil || r.ExpectedEnd(ran)) && r.Requires() {
 			if !o.Required {
 				m.Shell.Note(InCI)
@@ -181,9 +181,9 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		m.Shell.Status("Not proven:", "no test was run, as was asked")
 		return result, false, notRun()
 	case len(listed) > 0:
-		m.Shell.Loud("Not proven:", "no test ran")
+		m.Shell.Alert("Not proven:", "no test ran")
 	default:
-		m.Shell.Loud("Not proven:", "no program was started by cargo under our runner")
+		m.Shell.Alert("Not proven:", "no program was started by cargo under our runner")
 	}
 	marked := Marks(r.Session) != nil && !o.ExpectCPU
 	lost := slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" })
@@ -204,7 +204,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		printTested(m, rows)
 	}
 	for _, missed := range result.Missed {
-		m.Shell.Loud("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
+		m.Shell.Alert("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
 	if lost && (ran == nil || !slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding == "" && p.failed() })) {
 		return result, excused, exit.Code(exit.Unproved)

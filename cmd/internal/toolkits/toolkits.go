@@ -107,7 +107,7 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 		}
 		for _, in := range installed {
 			if in.Root == t.Root {
-				line += fmt.Sprintf("\n         %s: %s", tree.Size(in.Bytes), in.Holds())
+				line += fmt.Sprintf("\n         %s: %s", tree.Size(in.Bytes), in.Contents())
 			}
 		}
 		if err := m.Shell.Print(line + "\n"); err != nil {

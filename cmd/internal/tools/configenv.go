@@ -32,7 +32,7 @@ func importConfigEnv(h buildenv.Host, tables []cargo.Given) (env buildenv.Env, w
 	env = h.Env
 	for _, g := range tables {
 		own, set := env.Lookup(g.Name)
-		if !toolchain.Steers(h, g.Name) || set && !g.Force {
+		if !toolchain.SelectsToolchain(h, g.Name) || set && !g.Force {
 			continue
 		}
 		if own != "" && own != g.Value {
@@ -49,7 +49,7 @@ func (t Tools) ScriptEnv(h buildenv.Host) buildenv.Env {
 	env := t.Env
 	for _, g := range t.Given {
 		_, set := env.Lookup(g.Name)
-		if (!set || g.Force) && g.Name != "PATH" && !toolchain.Steers(h, g.Name) { // tools are the build's, see overrideConfigEnv
+		if (!set || g.Force) && g.Name != "PATH" && !toolchain.SelectsToolchain(h, g.Name) { // tools are the build's, see overrideConfigEnv
 			env = env.Set(g.Name, g.Value)
 		}
 	}
@@ -69,7 +69,7 @@ func overrideConfigEnv(h buildenv.Host, env buildenv.Env, set toolchain.Set, tab
 	o := override{Line: line}
 	for _, g := range tables {
 		isPath := g.Name == "PATH" || h.OS == buildenv.Windows && strings.EqualFold(g.Name, "PATH")
-		if !isPath && !toolchain.Steers(h, g.Name) {
+		if !isPath && !toolchain.SelectsToolchain(h, g.Name) {
 			continue
 		}
 		want, isSet := env.Lookup(g.Name)

@@ -52,7 +52,7 @@ func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Gi
 			continue // the user's own: --config that no alias brought, or CARGO_HOME outside of the repository
 		}
 		g.foreign = append(g.foreign, t)
-		if !toolchain.Steers(h, t.Name) {
+		if !toolchain.SelectsToolchain(h, t.Name) {
 			continue
 		}
 		// Whoever wrote the file wrote what is below its directory, in a repository or an unpacked archive.

@@ -146,7 +146,7 @@ func (w *Watcher) Stop() (gpu.Summary, error) {
 func summarize(judge *gpu.Watch, until time.Time, answering bool, notes []string, err error, failOn []string) gpu.Summary {
 	s := judge.Summary(until, answering)
 	s.FailOn = failOn
-	seconds, asked, whole := judge.Whole(until, answering)
+	seconds, asked, whole := judge.Coverage(until, answering)
 	switch {
 	case err != nil:
 		s.Notes = []string{err.Error()}
@@ -189,7 +189,7 @@ func Print(m *session.Machine, s gpu.Summary, watched error) {
 		return
 	}
 	for _, u := range s.GPUs {
-		m.Shell.Loud("Watched", "%s", u.Text())
+		m.Shell.Alert("Watched", "%s", u.Text())
 	}
 	count := map[string]int{}
 	for _, a := range s.Alerts {
@@ -217,7 +217,7 @@ func Print(m *session.Machine, s gpu.Summary, watched error) {
 		m.Shell.Note("%s", n)
 	}
 	if len(kinds) > 0 {
-		m.Shell.Loud("Alerts", "%s", strings.Join(kinds, ", "))
+		m.Shell.Alert("Alerts", "%s", strings.Join(kinds, ", "))
 	}
 }
 

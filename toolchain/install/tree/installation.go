@@ -95,8 +95,8 @@ func (in Installation) Unusable() string {
 	return fmt.Sprintf("toolkit %s is not used: %s; `gpubuild toolchain remove %s` removes it", in.Root, in.Problem, in.Name)
 }
 
-// Holds says what is in the toolkit, for people.
-func (in Installation) Holds() string {
+// Contents says what is in the toolkit, for people.
+func (in Installation) Contents() string {
 	s := strings.Join(in.Names(), ", ")
 	if stubs := in.Stubs(); len(stubs) > 0 {
 		s += "; to link only: " + strings.Join(stubs, ", ")

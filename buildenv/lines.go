@@ -1,13 +1,13 @@
-package cargo
+package buildenv
 
 import (
 	"bytes"
 	"sync"
 )
 
-// maxHeld is how much of a line is kept before its end has come; a longer one is given out in pieces. A diagnostic with a macro's expansion
-// can have megabytes.
-const maxHeld = 16 << 20
+// LongestLine is how much of a line is kept before its end has come; a longer one is given out in pieces. A diagnostic with a macro's
+// expansion can have megabytes.
+const LongestLine = 16 << 20
 
 // Lines gives what is written to it to Each, line by line with their ends. Of two writers at once
 // a line may begin with the other's beginning.
@@ -23,8 +23,8 @@ func (l *Lines) Write(p []byte) (int, error) {
 	defer l.mu.Unlock()
 	for line := range bytes.SplitAfterSeq(p, []byte("\n")) {
 		l.held = append(l.held, line...)
-		if bytes.HasSuffix(line, []byte("\n")) || len(l.held) > maxHeld {
-			l.End()
+		if bytes.HasSuffix(line, []byte("\n")) || len(l.held) > LongestLine {
+			l.flush()
 		}
 	}
 	return len(p), nil
@@ -32,6 +32,12 @@ func (l *Lines) Write(p []byte) (int, error) {
 
 // End gives out a last line that has no end.
 func (l *Lines) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flush()
+}
+
+func (l *Lines) flush() {
 	if len(l.held) > 0 {
 		l.Each(l.held)
 		l.held = l.held[:0]
