@@ -104,7 +104,9 @@ func (a *invocation) explainEmptyEnv(p pipeline.Prepared) {
 		return
 	}
 	a.Shell.Note("nothing to set: no package of this build uses the CUDA toolkit")
-	p.Features.HintFeature("env")
+	if !p.Tools.Needs.CUDA { // else a GPU feature is on, and its crates load the driver when they run
+		p.Features.HintFeature("env")
+	}
 }
 
 // withoutTerminal keeps the stand-in for a toolkit to rust-analyzer: a build in the terminal must not take it.
