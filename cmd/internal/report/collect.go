@@ -36,8 +36,8 @@ func Collect(m *session.Machine, names []string, real receipt.Real) (found []Obs
 		found = append(found, o...)
 	}
 	if wrong > 0 {
-		return nil, 0, exit.Errorf(exit.Usage, "remove them from the command line", "%d of %s cannot be joined:%s", wrong,
-			Count(len(list), "file"), &bad)
+		return nil, 0, exit.Errorf(exit.Usage, "leave them out, or name a directory that holds results and nothing else",
+			"%d of %s cannot be joined:%s", wrong, Count(len(list), "file"), &bad)
 	}
 	return found, len(list), nil
 }
