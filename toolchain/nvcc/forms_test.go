@@ -27,6 +27,9 @@ func (b *bench) compare(story string, prepare func(dir string), args ...string) 
 	dir := b.dir
 	defer func() { b.dir = dir }()
 	for i, nvcc := range []string{filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc"), filepath.Join(b.view, "nvcc")} {
+		if i == 2 && was.code != 0 { // nothing is kept of it
+			break
+		}
 		if err := os.RemoveAll(dir + "-compared"); err != nil {
 			b.t.Fatal(err)
 		}
@@ -161,22 +164,22 @@ func TestCompilers(t *testing.T) {
 		args            []string
 	}
 	stories := []story{
-		{"ccache's link", "PATH=" + b.view + ":" + filepath.Join(tools, "ccache") + ":" + os.Getenv("PATH"), "miss", nil},
+		{"ccache's link", "PATH=" + b.view + ":" + filepath.Join(tools, "ccache") + ":" + os.Getenv("PATH"), "miss hit", nil},
 		{"a preloaded library", "LD_PRELOAD=" + filepath.Join(tools, "p.so"), "uncached", nil},
-		{"by path", "", "miss", []string{"-ccbin", gcc}},
-		{"by a directory", "", "miss", []string{"-ccbin=" + filepath.Dir(gcc)}},
-		{"by a directory of links", "", "miss", []string{"--compiler-bindir", filepath.Join(tools, "links")}},
-		{"by a variable", "NVCC_CCBIN=" + gcc, "miss", nil},
+		{"by path", "", "miss hit", []string{"-ccbin", gcc}},
+		{"by a directory", "", "miss hit", []string{"-ccbin=" + filepath.Dir(gcc)}},
+		{"by a directory of links", "", "miss hit", []string{"--compiler-bindir", filepath.Join(tools, "links")}},
+		{"by a variable", "NVCC_CCBIN=" + gcc, "miss hit", nil},
 		{"a script", "", "uncached", []string{"-ccbin", filepath.Join(tools, "scripts")}},
 		{"a program in front", "", "uncached", []string{"-ccbin", filepath.Join(tools, "wrappers")}},
 		{"a script on PATH", "PATH=" + b.view + ":" + filepath.Join(tools, "scripts") + ":" + os.Getenv("PATH"), "uncached", nil},
-		{"CPATH", "CPATH=" + filepath.Join(tools, "named"), "miss", nil},
-		{"GCC_EXEC_PREFIX", "GCC_EXEC_PREFIX=/usr/lib/gcc/", "miss", nil},
-		{"COMPILER_PATH", "COMPILER_PATH=" + filepath.Join(tools, "named"), "miss", nil},
+		{"CPATH", "CPATH=" + filepath.Join(tools, "named"), "miss hit", nil},
+		{"GCC_EXEC_PREFIX", "GCC_EXEC_PREFIX=/usr/lib/gcc/", "miss hit", nil},
+		{"COMPILER_PATH", "COMPILER_PATH=" + filepath.Join(tools, "named"), "miss hit", nil},
 	}
 	if need.Has("gxx") { // what one of them made must not be the other's
 		for _, name := range []string{"gcc-11", "gcc-12"} {
-			stories = append(stories, story{"another gcc by path", "", "miss", []string{"-ccbin", need.Program(t, "gxx", name)}})
+			stories = append(stories, story{"another gcc by path", "", "miss hit", []string{"-ccbin", need.Program(t, "gxx", name)}})
 		}
 	}
 	for _, story := range stories {
@@ -186,7 +189,6 @@ func TestCompilers(t *testing.T) {
 		}
 		args := append([]string{"-c", "k.cu", "-DS=" + strings.ReplaceAll(story.name, " ", "_")}, story.args...)
 		b.check(story.name, story.want, args...)
-		b.check(story.name+" again", map[string]string{"miss": "hit", "uncached": "uncached"}[story.want], args...)
 	}
 	if _, err := os.Stat(filepath.Join(tools, "off")); err != nil {
 		t.Errorf("ccache, which would look for what it has, and start what its configuration says, is not switched off: %v", err)
