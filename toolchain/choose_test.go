@@ -85,6 +85,10 @@ func TestChoose(t *testing.T) {
 			with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("13.3"), true }), toolchain.Wish{CUDA: "13.2", Arch: "80"},
 			"CUDA 13.2 in /cuda-13.2 does not fit: a feature fixes cudarc's bindings to CUDA 13.3, and the libraries of CUDA 13.2 do " +
 				"not have all of them | use a toolkit of CUDA 13 from 13.3 on, or cudarc's feature cuda-13020 in place of cuda-13030"},
+		{"libraries and C++ sources without a kernel need a host compiler", func(f *toolchain.Facts) {
+			f.Toolkits, f.Compilers[0].Problem = f.Toolkits[:1], "it does not start"
+		}, toolchain.Needs{CUDA: true, Libraries: true, HostCompiler: true}, toolchain.Wish{},
+			"there is no host compiler for nvcc | install g++ (Debian, Ubuntu: apt install g++)"},
 		{"PTX of the next minor release is too new, too", func(f *toolchain.Facts) {
 			f.Driver = gpu.Driver{Version: "595.1", CUDA: version("13.4")}
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},

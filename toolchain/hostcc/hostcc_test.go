@@ -52,6 +52,15 @@ func TestFind(t *testing.T) {
 			},
 		},
 		{
+			"a path with a space, and two words for one compiler, which nvcc takes by itself",
+			"os: linux\n-- @env --\nPATH=/usr/bin\nNVCC_CCBIN=/usr/my tools/g++-12\nCXX=g++-13\n-- @links --\n/usr/bin/gcc -> gcc-13\n/usr/bin/g++ -> g++-13\n" +
+				"-- @empty --\n/usr/my tools/gcc-12 +x\n/usr/my tools/g++-12 +x\n/usr/bin/gcc-13 +x\n/usr/bin/g++-13 +x\n",
+			[]string{
+				"gcc 12 /usr/my tools/gcc-12 /usr/my tools/g++-12 NVCC_CCBIN",
+				"gcc 13 /usr/bin/gcc-13 /usr/bin/g++-13 CXX default",
+			},
+		},
+		{
 			"nvcc's own variable decides what it takes by itself",
 			"os: linux\n-- @env --\nPATH=/usr/bin\nNVCC_PREPEND_FLAGS=-O3 -ccbin=/opt/x/bin/g++-12 -Xptxas -v\n-- @empty --\n/usr/bin/gcc-14 +x\n/usr/bin/g++-14 +x\n/opt/x/bin/g++-12 +x\n-- $ /opt/x/bin/g++-12 --version --\ng++-12 (GCC) 12.4.0\n",
 			[]string{

@@ -311,6 +311,28 @@ func TestShadowedHeaders(t *testing.T) {
 	}
 }
 
+// TestHitSaysTheSame: what the steps said is said again.
+func TestHitSaysTheSame(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	var said [2]string
+	for i, want := range []string{"miss", "hit"} {
+		if err := unbusy(func() *exec.Cmd { return b.command("-c", "k.cu", "-o", "k.o") }, func(cmd *exec.Cmd) error {
+			out, err := cmd.CombinedOutput()
+			said[i] = string(out)
+			return err
+		}); err != nil {
+			t.Fatalf("%s: %v", want, err)
+		}
+	}
+	if log, err := os.ReadFile(b.log); err != nil || !regexp.MustCompile(`^miss\nhit \d+\n$`).Match(log) {
+		t.Errorf("%q, %v", log, err)
+	}
+	if said[0] == "" || said[0] != said[1] {
+		t.Errorf("first %q, then %q", said[0], said[1])
+	}
+}
+
 // TestNothingWrongIsKept: no failed compilation, none whose inputs changed meanwhile, and a damaged or vanished entry is a miss.
 func TestNothingWrongIsKept(t *testing.T) {
 	t.Parallel()
@@ -336,19 +358,35 @@ func TestNothingWrongIsKept(t *testing.T) {
 	if out, err := exec.Command("mkfifo", pipe, pipe+".ready").CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	b.env = append(before, "MADE_UP_WAIT="+pipe)
-	cmd = b.start("-c", "k.cu", "-o", "x.o")
-	if _, err := os.ReadFile(pipe + ".ready"); err != nil { // the compiler has read its inputs
+	meanwhile := func(change func()) {
+		b.env = append(before, "MADE_UP_WAIT="+pipe)
+		cmd = b.start("-c", "k.cu", "-o", "x.o")
+		if _, err := os.ReadFile(pipe + ".ready"); err != nil { // the compiler has read its inputs
+			t.Fatal(err)
+		}
+		change()
+		write(t, pipe, "")
+		if err := cmd.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		b.env = before
+	}
+	ptxas, err := os.ReadFile(filepath.Join(b.root, "bin", "ptxas"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	b.write("a.h", "#define A 77\n")
-	write(t, pipe, "")
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	meanwhile(func() { b.remake("bin/ptxas", append(slices.Clip(ptxas), 0)) })
+	b.remake("bin/ptxas", ptxas)
+	b.check("after another ptxas while nvcc ran", "miss", "-c", "k.cu")
+	b.write("a.h", "#define A 5\n")
+	b.env = append(before, Variable+"=read")
+	b.check("a cache that is only read", "miss", "-c", "k.cu")
+	b.check("which keeps nothing", "miss", "-c", "k.cu")
 	b.env = before
+	b.write("a.h", "#define A 3\n")
+	meanwhile(func() { b.write("a.h", "#define A 77\n") })
 	b.check("after a change while nvcc ran", "miss", "-c", "k.cu")
-	b.write("a.h", "#define A 2\n")
+	b.write("a.h", "#define A 3\n")
 	b.check("as it was before that, and as it was compiled", "hit", "-c", "k.cu")
 	first, _ := files(filepath.Join(b.cache, Kernels, "memo"))
 	b.write("a.h", "#define A 4\n")
