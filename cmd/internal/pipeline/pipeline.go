@@ -370,25 +370,34 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	}
 	unlock() // before the program runs
 	request := proofRequest(c, s, r, targets)
-	switch line.Verb {
-	case "run", "test", "bench":
-		if line.Has("--no-run") {
-			return r, nil
-		}
-		on, leave, err := elsewhere.Open(ctx, m, request.Options.On)
-		if err != nil {
-			return r, err
-		}
-		defer leave()
-		request.Options.On = on
-		ran, err := stage(trace, report.CheckRun, func() (ran[proof.Result], error) {
-			return watched(ctx, c, s, func() (proof.Result, error) { return proof.Run(ctx, request) })
-		})
-		r.Proof, r.Watch = ran.result, ran.watch
-		r.Findings = append(r.Findings, explainProgram(ctx, c, r)...)
-		r.EndedByWatch, err = judgeWatch(r.Watch, err)
+	switch {
+	case !slices.Contains([]string{"run", "test", "bench"}, line.Verb):
+		return proveBuilt(ctx, c, r, request)
+	case line.Has("--no-run"):
+		return r, nil
+	}
+	return runBuilt(ctx, c, s, r, request, trace)
+}
+
+// runBuilt runs what was built as the subcommand does, here or at another place.
+func runBuilt(ctx context.Context, c Command, s *session.Session, r Result, request proof.Request, trace *finding.Trace) (Result, error) {
+	on, leave, err := elsewhere.Open(ctx, c.Machine, request.Options.On)
+	if err != nil {
 		return r, err
 	}
+	defer leave()
+	request.Options.On = on
+	ran, err := stage(trace, report.CheckRun, func() (ran[proof.Result], error) {
+		return watched(ctx, c, s, func() (proof.Result, error) { return proof.Run(ctx, request) })
+	})
+	r.Proof, r.Watch = ran.result, ran.watch
+	r.Findings = append(r.Findings, explainProgram(ctx, c, r)...)
+	r.EndedByWatch, err = judgeWatch(r.Watch, err)
+	return r, err
+}
+
+// proveBuilt is the end of a build: the audit and the proof, as far as they are asked for.
+func proveBuilt(ctx context.Context, c Command, r Result, request proof.Request) (Result, error) {
 	audited := error(nil)
 	if c.Options.Audit {
 		r.Audit, audited = proof.AuditBuilt(ctx, request, c.Options.AuditArgs)
@@ -399,6 +408,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 			return r, audited
 		}
 	}
+	var err error
 	r.Proof, err = proof.Built(ctx, request)
 	r.Findings = append(r.Findings, explainProgram(ctx, c, r)...)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/cache"
@@ -58,56 +59,57 @@ func Run(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error
 		}
 		return endWith(code)
 	}
-	var b strings.Builder
-	for i, s := range all {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		fmt.Fprintf(&b, "%s: %s, %s\n", s.File, strings.TrimSpace(s.Format+" "+s.Machine), tree.Size(s.Size))
-		for _, im := range s.Images {
-			made := ""
-			if im.Toolkit != "" {
-				made = ", nvcc " + im.Toolkit
-			}
-			if im.PTXVersion != "" {
-				made = ", PTX " + im.PTXVersion
-			}
-			fmt.Fprintf(&b, "  %#010x  %-8s  %-12s  %s %s%s", im.Offset, im.Kind, im.Arch, im.Compression, tree.Size(im.Size), made)
-			if im.Where != "" {
-				fmt.Fprintf(&b, "  in %s", im.Where)
-			}
-			b.WriteByte('\n')
-			for n, k := range im.Kernels {
-				if n == 20 && !l.Has("--all-targets") {
-					fmt.Fprintf(&b, "                … and %d more kernels\n", len(im.Kernels)-n)
-					break
-				}
-				fmt.Fprintf(&b, "                %s\n", k)
-			}
-		}
-		if len(s.Images) == 0 {
-			b.WriteString("  no device code (code that is made at run time is not seen)\n")
-		}
-		for _, im := range s.Imports {
-			if proof.IsCUDALibrary(im) {
-				fmt.Fprintf(&b, "  loads %s\n", im)
-			}
-		}
-		for _, im := range s.Delayed {
-			if proof.IsCUDALibrary(im) {
-				fmt.Fprintf(&b, "  loads %s at its first call\n", im)
-			}
-		}
-		for _, n := range s.Notes {
-			fmt.Fprintf(&b, "  note: %s\n", n)
-		}
-		b.WriteString(libraryLines(s.Libraries))
+	var texts []string
+	for _, f := range all {
+		texts = append(texts, f.text(l.Has("--all-targets")))
 	}
-	if err := m.Shell.Print(b.String()); err != nil {
+	if err := m.Shell.Print(strings.Join(texts, "\n")); err != nil {
 		return err
 	}
 	return endWith(code)
 }
+
+// text is a file's part for people; every: with all kernels.
+func (f File) text(every bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, %s\n", f.File, strings.TrimSpace(f.Format+" "+f.Machine), tree.Size(f.Size))
+	for _, im := range f.Images {
+		made := ""
+		if im.Toolkit != "" {
+			made = ", nvcc " + im.Toolkit
+		}
+		if im.PTXVersion != "" {
+			made = ", PTX " + im.PTXVersion
+		}
+		fmt.Fprintf(&b, "  %#010x  %-8s  %-12s  %s %s%s", im.Offset, im.Kind, im.Arch, im.Compression, tree.Size(im.Size), made)
+		if im.Where != "" {
+			fmt.Fprintf(&b, "  in %s", im.Where)
+		}
+		b.WriteByte('\n')
+		for n, k := range im.Kernels {
+			if n == 20 && !every {
+				fmt.Fprintf(&b, "                … and %d more kernels\n", len(im.Kernels)-n)
+				break
+			}
+			fmt.Fprintf(&b, "                %s\n", k)
+		}
+	}
+	if len(f.Images) == 0 {
+		b.WriteString("  no device code (code that is made at run time is not seen)\n")
+	}
+	for _, im := range slices.DeleteFunc(slices.Clone(f.Imports), notCUDA) {
+		fmt.Fprintf(&b, "  loads %s\n", im)
+	}
+	for _, im := range slices.DeleteFunc(slices.Clone(f.Delayed), notCUDA) {
+		fmt.Fprintf(&b, "  loads %s at its first call\n", im)
+	}
+	for _, n := range f.Notes {
+		fmt.Fprintf(&b, "  note: %s\n", n)
+	}
+	return b.String() + libraryLines(f.Libraries)
+}
+
+func notCUDA(library string) bool { return !proof.IsCUDALibrary(library) }
 
 // endWith is the error that ends gpubuild with a code after all was said.
 func endWith(code int) error {
