@@ -262,6 +262,12 @@ func TestJudge(t *testing.T) {
 		{"launched at the end", idle, func(e *Evidence) { e.Processes[0].Late = true }, Unproved, "while it ended"},
 		{"a second driver", idle, func(e *Evidence) { e.Processes[0].Another = "/x/libcuda.so.1" }, Unproved, "a second driver"},
 		{"another API", idle, func(e *Evidence) { e.Processes[0].APIs = []string{"/x/libvulkan.so.1"} }, Unproved, "another API"},
+		{"one launch more is written down than the probe counted", proven, func(e *Evidence) {
+			e.Processes[0].End.Written = e.Processes[0].End.Kernels + 1
+		}, Unproved, "more launches are written down"},
+		{"a child with another root", silent, func(e *Evidence) {
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/x/child", Apart: true})
+		}, Unproved, "process 8 (/x/child) had a root or mounts of its own"},
 		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].Apart = true }, Unproved, "a root or mounts of its own"},
 		{"the records are gone", silent, func(e *Evidence) { e.Removed = "no such directory" }, Unproved, "no such directory"},
 		{"a child of it ended as it was to", fork(3), func(e *Evidence) { e.Exit.Code = 3 }, Unproved, "ended with status 3, expected was 0"},
