@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu/kernelname"
 	"gpubuild/gpu/probe"
 )
 
@@ -436,7 +437,7 @@ func (c *counter) process(i int, p Process, where string) {
 // kernel adds one kernel, and reports whether it matches by its name; counts: those of this process do.
 func (c *counter) kernel(p Process, k probe.Kernel, d probe.Device, counts bool, where string) (matches bool) {
 	e, r := c.evidence, c.rules
-	plain := Demangle(k.Name)
+	plain := kernelname.Demangle(k.Name)
 	// The entry points of shaders are mostly called main: without a name that is asked for, any of the program's own pipelines matches.
 	matches = r.names(k.Name, plain) || e.Backend == probe.Vulkan && r.Kernel == nil
 	onDevice := r.onDevice(k.Device, d.UUID)

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"gpubuild/gpu/kernelname"
 )
 
 // Rules say what is asked of the evidence.
@@ -59,5 +61,5 @@ func (r Rules) names(name, plain string) bool {
 	if r.Kernel != nil {
 		return r.Kernel.MatchString(name) || r.Kernel.MatchString(plain)
 	}
-	return isProduct(plain)
+	return kernelname.IsProduct(plain)
 }

@@ -21,7 +21,7 @@ func FellBack(output []byte) string {
 		cargo := bytes.HasPrefix(bytes.TrimSpace(line), []byte("Running `")) // its line with the program's arguments
 		if !cargo && fallback.Match(line) {
 			said := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
-			return said[:min(len(said), 160)]
+			return strings.ToValidUTF8(said[:min(len(said), 160)], "") // not half a letter
 		}
 	}
 	return ""

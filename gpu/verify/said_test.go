@@ -1,6 +1,9 @@
 package verify
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestFellBack(t *testing.T) {
 	for output, want := range map[string]string{
@@ -11,7 +14,8 @@ func TestFellBack(t *testing.T) {
 		"device: cuda 0\n":                                         "",
 		"     Running `app 'falling back to CPU'`\n":               "",
 		"CUDA is not available\n":                                  "CUDA is not available",
-		"":                                                         "",
+		"CUDA is not available" + strings.Repeat("ä", 100):         "CUDA is not available" + strings.Repeat("ä", 69), // in whole letters
+		"": "",
 	} {
 		if got := FellBack([]byte(output)); got != want {
 			t.Errorf("%q: %q, want %q", output, got, want)

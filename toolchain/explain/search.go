@@ -40,7 +40,8 @@ var looksLikeError = lazyregexp.New(
 	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |^Error: |(^|thread '[^']*'( \(\d+\))? )panicked at( |$)|` +
 		`^nvcc fatal\b|fatal error|undefined reference to |undefined symbol: |CMake Error (at|in|:)|CMake Error: |` +
 		`^Traceback \(most recent|^[\w.]*(Error|Exception)(_\w+)?: |^(\w+\.)+\w*Error\w*$|^FAILED: |` +
-		`\b[Kk]illed( out of memory)?\s*$|\bfailed (with|\(exit)\b|\berror LNK\d{4}|\b(nvlink|ptxas|cicc|nvcc|fatbinary)(\.exe)? (error|fatal)\s*:|` +
+		`\b[Kk]illed( out of memory)?\s*$|\bfailed (with|\(exit)\b|\berror LNK\d{4}|` +
+		`\b(nvlink|ptxas|cicc|nvcc|fatbinary)(\.exe)? (error|fatal)\s*:|` +
 		`^ptxas .*; (error|fatal)\s*:|relocation R_\w+|cannot open shared object file|` +
 		`(cannot find|unable to find library) -l|[Ee]rror response from daemon|^Failed to initialize NVML|died due to signal|` +
 		`CUDA error\b|could not find native static library|asked CMake to find a package configuration file|` +

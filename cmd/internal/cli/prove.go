@@ -20,8 +20,8 @@ import (
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
+	"gpubuild/gpu/kernelname"
 	"gpubuild/gpu/probe"
-	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -49,7 +49,7 @@ func proveVerb() verb {
 				"exit code is not the expected one, exits with that.\n" +
 				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, " +
 				"otherwise with 21, so without a CUDA driver, too.\n" +
-				"Without --kernel a matrix product counts, by this table of words:\n" + strings.TrimSpace(verify.KernelWords),
+				"Without --kernel a matrix product counts, by this table of words:\n" + strings.TrimSpace(kernelname.Words),
 		},
 		results: &o.Results,
 		flags: slices.Concat(

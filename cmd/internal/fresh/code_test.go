@@ -162,18 +162,21 @@ func TestRunByAnotherCargo(t *testing.T) {
 		code  []made
 		arch  bool
 		later time.Duration
+		sum   string // of what is there
 		want  string
 	}{
-		{"nothing ran", nil, true, 0, agrees},
-		{"from an archive", nil, true, time.Second, agrees},
-		{"the same device code", known, true, time.Hour, agrees},
-		{"nothing to compare", nil, true, time.Hour, unknown},
-		{"a script that compiles nothing", nil, false, time.Hour, agrees},
+		{"nothing ran", nil, true, 0, "1", agrees},
+		{"from an archive", nil, true, time.Second, "1", agrees},
+		{"the same device code", known, true, time.Hour, "1", agrees},
+		{"nothing to compare", nil, true, time.Hour, "1", unknown},
+		{"a script that compiles nothing", nil, false, time.Hour, "1", agrees},
+		{"other files", known, true, time.Hour, "2", unknown},
+		{"changed by hand", known, true, 0, "2", unknown},
 	} {
 		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
 		p.Inputs.Arch = c.arch
 		now := b.s.inputsOf(p, false, false)
-		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, content: content{Sum: "1", Made: c.code}}
+		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, content: content{Sum: c.sum, Made: c.code}}
 		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Sum: "1", Ran: 1}
 		o.ran = 1 + int64(c.later)
 		if o := b.s.judge(o); o.state != c.want {

@@ -3,7 +3,9 @@ package proof
 import (
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
 )
 
@@ -45,6 +47,16 @@ func TestEveryVerdictHasACode(t *testing.T) {
 	for _, k := range verify.Kinds() {
 		if (k.Code(false) == 0) != (k == verify.Proved) || (k.Code(true) == 0) != (k == verify.NotUsed) {
 			t.Errorf("%s: %d, %d", k, k.Code(false), k.Code(true))
+		}
+	}
+}
+
+// TestInCI: services set the variable; people switch it off by a word.
+func TestInCI(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "1": true, "woodpecker": true, "": false, "0": false, "false": false, "False": false} {
+		h := buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{"CI=" + value})}
+		if got := inCI(&session.Machine{Host: h}); got != want {
+			t.Errorf("CI=%s: %v", value, got)
 		}
 	}
 }

@@ -208,7 +208,8 @@ func WhyText(m *session.Machine, reasons []graph.Reason) string {
 	for _, r := range reasons {
 		switch {
 		case r.Feature == "":
-			fmt.Fprintf(&b, "%s: %s %s is linked, with %s\n", r.Root, r.Crate, r.Version, cmp.Or(strings.Join(r.Features, ", "), "no feature"))
+			fmt.Fprintf(&b, "%s: %s %s is linked, with %s\n", r.Root, r.Crate, r.Version,
+				cmp.Or(strings.Join(r.Features, ", "), "no feature"))
 		case r.On:
 			fmt.Fprintf(&b, "%s: %s %s has `%s`\n", r.Root, r.Crate, r.Version, r.Feature)
 		default:

@@ -1,4 +1,4 @@
-package verify
+package kernelname
 
 import (
 	"os"
@@ -25,7 +25,7 @@ func TestKernelNames(t *testing.T) {
 		if count[f[1]]++; count[f[1]] > 1 {
 			t.Errorf("line %d: %s stands there twice", i+1, f[1])
 		}
-		if got := isProduct(Demangle(f[1])); got != (f[0] == "product") {
+		if got := IsProduct(Demangle(f[1])); got != (f[0] == "product") {
 			t.Errorf("line %d: %.200s (%s) is said to be a product: %v", i+1, f[1], Demangle(f[1]), got)
 		}
 	}
@@ -45,8 +45,50 @@ func TestNamesThatTheTableWasNotMadeFor(t *testing.T) {
 		"flash_fwd_splitkv_mla_kernel": false, "scaled_dot_product": false, "rms_norm": false, "convert_fp32_to_bf16": false, "init_matrix": false, "commit": false,
 		"implicit_gemm_conv": false, "comm_allreduce": false, "matrix_add": false, "multiply_scalar": false, "emma": false,
 	} {
-		if got := isProduct(Demangle(name)); got != want {
+		if got := IsProduct(Demangle(name)); got != want {
 			t.Errorf("%s (%s): %v", name, Demangle(name), got)
 		}
 	}
+}
+
+func TestPlain(t *testing.T) {
+	tests := map[string]string{
+		"matmul":                        "matmul",
+		"_Z6matmulPKfS0_Pfj":            "matmul",
+		"_ZL6matmulPKf":                 "matmul",
+		"_Z11DaxpyKernelidPdS_":         "DaxpyKernel",
+		"_ZN2my4deep4stepEv":            "my::deep::step",
+		"_ZN7cutlass6KernelI4gemmEEvT_": "cutlass::Kernel<gemm>",
+		"_ZN7cutlass6KernelILi4EEEvv":   "cutlass::Kernel",
+		"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEEEEvi": "at::native::vectorized_elementwise_kernel",
+		"_ZN12_GLOBAL__N_14stepEv":            "{unnamed}::step",
+		"_ZN1aIN1b1cENS0_1dEE1eEv":            "a::e",
+		"_ZNSt3fooEv":                         "std::foo",
+		"_Z":                                  "_Z",
+		"_ZN4mine6matmul17h0123456789abcdefE": "mine::matmul",
+		"void gemv2T_kernel_val<int, int, float, float>(cublasGemvParams<int>)":             "gemv2T_kernel_val",
+		"void cutlass::Kernel2<cutlass_80_simt_sgemm_64x64_8x5_nn_align1>(P)":               "cutlass::Kernel2<cutlass_80_simt_sgemm_64x64_8x5_nn_align1>",
+		"std::enable_if<!(false), void>::type internal::gemvx::kernel<int, 7>(T)":           "internal::gemvx::kernel",
+		"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<A<3> >(A<3>, B)": "at::native::{unnamed}::multi_tensor_apply_kernel",
+		"_Z99short": "_Z99short",
+		"_ZN3abc":   "_ZN3abc",
+		"_ZN1aI":    "_ZN1aI",
+		"_Zplii":    "operator+",
+	}
+	for name, want := range tests {
+		if got := Demangle(name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add("_ZN7cutlass6KernelILi4EEEvv")
+	f.Add("_ZN1aIL1bE3EE1cEv")
+	f.Add(" ")
+	f.Fuzz(func(t *testing.T, name string) {
+		if got := Demangle(name); got == "" && name != "" {
+			t.Errorf("%q has no name", name)
+		}
+	})
 }

@@ -1,4 +1,6 @@
-package verify
+// Package kernelname reads the names of kernels: the function's name inside a mangled one, and whether it is that of a matrix product. It
+// decides by words.txt alone and knows nothing of how often, where or by whom a kernel ran.
+package kernelname
 
 import (
 	"cmp"
@@ -13,25 +15,25 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 )
 
-// KernelWords is the table of words by which a kernel's name is that of a matrix product. It is printed by `prove --help` and stands in
+// Words is the table of words by which a kernel's name is that of a matrix product. It is printed by `prove --help` and stands in
 // docs/verdicts.md: what counts is data, which ages. testdata/kernelnames/names.tsv has the real names that it was made for.
 //
-//go:embed kernelwords.txt
-var KernelWords string
+//go:embed words.txt
+var Words string
 
-// kernelWords reads the table: lists of words by what they are for.
-var kernelWords = sync.OnceValue(func() map[string][]string {
-	table := map[string][]string{}
-	for line := range strings.Lines(KernelWords) {
+// table reads the table: lists of words by what they are for.
+var table = sync.OnceValue(func() map[string][]string {
+	lists := map[string][]string{}
+	for line := range strings.Lines(Words) {
 		if list, words, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
-			table[list] = append(table[list], strings.Fields(words)...)
+			lists[list] = append(lists[list], strings.Fields(words)...)
 		}
 	}
-	return table
+	return lists
 })
 
-// isProduct reports whether a kernel's plain name is that of a matrix product. An unknown name makes OtherKernels, never NotUsed.
-func isProduct(plain string) bool {
+// IsProduct reports whether a kernel's plain name is that of a matrix product. An unknown name makes OtherKernels, never NotUsed.
+func IsProduct(plain string) bool {
 	for _, mangled := range []string{"_Z", "_R", staticPrefix} {
 		if strings.HasPrefix(plain, mangled) {
 			return false // which of its words is the function's is not known
@@ -39,16 +41,16 @@ func isProduct(plain string) bool {
 	}
 	function := subject(plain)
 	lower := strings.ToLower(function)
-	if len(function) > longestName || !slices.ContainsFunc(kernelWords()["hint"],
+	if len(function) > longestName || !slices.ContainsFunc(table()["hint"],
 		func(part string) bool { return strings.Contains(lower, part) }) {
 		return false // most names
 	}
 	in := func(list string) func(string) bool {
-		return func(word string) bool { return slices.Contains(kernelWords()[list], word) }
+		return func(word string) bool { return slices.Contains(table()[list], word) }
 	}
 	all := split(function)
 	at := slices.IndexFunc(all, func(w string) bool {
-		return in("word")(w) || slices.ContainsFunc(kernelWords()["part"], func(part string) bool { return strings.HasSuffix(w, part) })
+		return in("word")(w) || slices.ContainsFunc(table()["part"], func(part string) bool { return strings.HasSuffix(w, part) })
 	})
 	if at < 0 || slices.ContainsFunc(all, in("never")) || slices.ContainsFunc(split(plain), in("scope")) ||
 		slices.ContainsFunc(all[:at], in("for")) || at > 0 && in("first")(all[0]) {
@@ -75,7 +77,7 @@ func split(name string) []string {
 	var out []string
 	for _, w := range wordsIn.FindAllString(capitals.ReplaceAllString(name, "${1}_$2"), -1) {
 		w = strings.ToLower(w)
-		if last := len(out) - 1; last >= 0 && slices.Contains(kernelWords()["join"], out[last]+"+"+w) {
+		if last := len(out) - 1; last >= 0 && slices.Contains(table()["join"], out[last]+"+"+w) {
 			out[last] += w
 			continue
 		}
@@ -183,7 +185,7 @@ func components(name string) []string {
 
 func operatorName(argument string) string {
 	argument = strings.TrimSpace(argument)
-	if argument == "" || isDigit(argument[0]) {
+	if argument == "" || '0' <= argument[0] && argument[0] <= '9' {
 		return ""
 	}
 	parts, _ := printed(argument)
