@@ -91,7 +91,7 @@ func TestLibtorch(t *testing.T) {
 			[]string{"LIBTORCH=/t"},
 			"",
 			Note,
-			"libtorch_cuda.so is there",
+			"/t/lib holds a libtorch with CUDA",
 		},
 		{
 			"a libtorch without CUDA",
@@ -107,7 +107,7 @@ func TestLibtorch(t *testing.T) {
 			[]string{"LIBTORCH=/t", "LIBTORCH_LIB=/u"},
 			"",
 			Note,
-			"/u/lib/libtorch_cuda.so",
+			"/u/lib holds a libtorch with CUDA",
 		},
 		{
 			"the system's",
@@ -117,7 +117,7 @@ func TestLibtorch(t *testing.T) {
 			Error,
 			"/usr/lib holds a libtorch without CUDA",
 		},
-		{"an empty directory says nothing", nil, []string{"LIBTORCH=/t"}, "", Note, "no libtorch is seen"},
+		{"an empty directory says nothing", nil, []string{"LIBTORCH=/t"}, "", Note, "holds no libtorch"},
 		{
 			"PyTorch decides",
 			map[string]string{"/t/lib/libtorch_cpu.so": "x"},
@@ -206,6 +206,17 @@ func TestNewestCUDAThatScriptsKnow(t *testing.T) {
 
 func needs(a *Reach, what string) bool {
 	return slices.ContainsFunc(a.Needs.Because, func(r NeedReason) bool { return r.Need == what })
+}
+
+// TestCrateOfMetal: a program that calls Metal itself has what `metal` asks for.
+func TestCrateOfMetal(t *testing.T) {
+	files := map[string]string{
+		"/w/app/Cargo.toml": pkg("app", "[features]\nmetal = [\"dep:metal\"]\n[dependencies]\nmetal = { version = \"0.31\", optional = true }\n"),
+	}
+	a := judgeLinked(t, linked(t, "app metal", "metal 0.31.0"), files, nil, ask("metal"))
+	if on := a.Roots[0].Backends(); len(a.Findings) != 0 || !slices.Equal(on, []string{"metal"}) {
+		t.Errorf("%v, %+v", on, a.Findings)
+	}
 }
 
 // Other GPUs are named for what they are, and ask for what they need.

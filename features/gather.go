@@ -132,33 +132,25 @@ func (f *Facts) linkedAnywhere() []int {
 // readTests looks where the user's packages test features that may mean a backend, and where what a request turns on is tested. Code of a
 // package that the request brings in says nothing more than that package does.
 func (f *Facts) readTests(src *Sources) {
-	read := func(p *manifest.Package, feature string) {
-		if p != nil {
-			f.tests[testedFeature{p, feature}] = src.TestsOf(p, feature)
-		}
-	}
 	j := newJudge(f)
 	for r := range f.Roots {
 		k := j.rootOf(&f.Roots[r])
-		if k.pkg != nil {
-			src.scriptDoes(k.pkg)
-		}
-		for _, name := range append(k.asked, "cuda") {
-			read(k.pkg, name)
-		}
-		for _, on := range k.request.Features() {
-			n := &f.Nodes[on.Node]
-			if on.Name != "" && (n.Local || f.Crate(on.Node) == nil && !k.request.Has(graph.Feature{Node: on.Node})) {
-				read(n.Pkg, on.Name)
-			}
-		}
-		for _, i := range f.Roots[r].Linked {
-			if n := &f.Nodes[i]; n.Local && i != k.r.Node && n.Pkg != nil && f.Crate(i) == nil {
+		src.scriptDoes(k.pkg)
+		features := k.request.Features()
+		for _, i := range k.r.Linked {
+			if n := &f.Nodes[i]; n.Local && n.Pkg != nil {
 				for _, name := range n.Pkg.FeatureNames() {
 					if b, loose := k.ask.BackendOf(name, j.known); b != "" && !loose {
-						read(n.Pkg, name)
+						features = append(features, graph.Feature{Node: i, Name: name})
 					}
 				}
+			}
+		}
+		for _, on := range features {
+			n := &f.Nodes[on.Node]
+			foreign := f.Crate(on.Node) != nil || k.request.Has(graph.Feature{Node: on.Node})
+			if n.Pkg != nil && on.Name != "" && (n.Local || !foreign) {
+				f.tests[testedFeature{n.Pkg, on.Name}] = src.TestsOf(n.Pkg, on.Name)
 			}
 		}
 	}

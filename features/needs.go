@@ -27,7 +27,6 @@ func (j *judge) needs() {
 		}
 	}
 	all := map[string]bool{} // what any script needs
-	named := false           // what the script of one needs is not known
 	runs := func(i int, why string, needs ...string) {
 		for _, need := range needs {
 			if !slices.ContainsFunc(n.Run, func(r NeedReason) bool { return r.Need == need }) {
@@ -38,7 +37,6 @@ func (j *judge) needs() {
 	for _, i := range j.linkedAnywhere() {
 		c := j.Crate(i)
 		feats := j.Nodes[i].Features
-		named = named || slices.Contains(j.Input.Named, j.Nodes[i].Name)
 		switch {
 		case c.CUDA() && c.On(feats):
 			if !n.CUDA || c.Role == catalog.Carrier {
@@ -90,7 +88,6 @@ func (j *judge) needs() {
 	}
 	n.NVCC, n.HostCXX, n.CUDALibs, n.CUDNN = all[nvcc] || all[nvccVersion], all[nvcc], all[cudaLibs], all[cudnnLibs]
 	n.LibTorch, n.ROCm, n.NVCCVersion = all[libtorch], all[rocm], all[nvccVersion] && !all[nvcc]
-	n.DriverOnly = n.CUDA && !named && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.LibTorch && !n.ROCm
 }
 
 // units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.

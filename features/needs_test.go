@@ -83,7 +83,7 @@ func TestNeedsOfCandle(t *testing.T) {
 	}
 	a := judgeStored(t, "real_candle-matmul_cudnn.json", "/w/candle-matmul/Cargo.toml", files, nil, ask("cudnn"))
 	n := a.Needs
-	if !n.CUDA || !n.NVCC || !n.HostCXX || !n.CUDALibs || !n.CUDNN || !needs(a, "a compute capability") || !n.EmbedsPTX || n.DriverOnly ||
+	if !n.CUDA || !n.NVCC || !n.HostCXX || !n.CUDALibs || !n.CUDNN || !needs(a, "a compute capability") || !n.EmbedsPTX ||
 		n.NVCCVersion || needs(a, "CMake") {
 		t.Errorf("%+v", n)
 	}
@@ -145,7 +145,7 @@ func TestNeedsOfOwnScript(t *testing.T) {
 	}
 	a := judgeStored(t, "real_matmul_cuda.json", "/w/matmul/Cargo.toml", files, nil, ask("cuda"))
 	n := a.Needs
-	if !n.CUDA || !n.NVCC || !n.HostCXX || n.CUDALibs || n.DriverOnly || !n.EmbedsPTX || n.NVCCVersion {
+	if !n.CUDA || !n.NVCC || !n.HostCXX || n.CUDALibs || !n.EmbedsPTX || n.NVCCVersion {
 		t.Errorf("%+v", n)
 	}
 	if got := unitNames(a); got != "matmul" {
@@ -255,7 +255,7 @@ func TestEntrenar(t *testing.T) {
 		registryRoot + "trueno-0.14.6/Cargo.toml":      "[package]\nname = \"trueno\"\n[features]\ncuda = []\n",
 	}
 	a := judgeStored(t, "entrenar.json", "/w/entrenar/Cargo.toml", files, nil, ask("cuda"))
-	if a.Stops || !a.Needs.CUDA || !a.Needs.DriverOnly || a.Needs.NVCC || len(a.Units) != 0 {
+	if a.Stops || !a.Needs.CUDA || a.Needs.NVCC || len(a.Units) != 0 {
 		t.Errorf("stops %v, needs %+v, units %s", a.Stops, a.Needs, unitNames(a))
 	}
 	on := map[string]bool{}

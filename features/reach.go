@@ -107,7 +107,6 @@ type Needs struct {
 	CUDNN       bool         `json:"cudnn"`        // cuDNN at build time
 	LibTorch    bool         `json:"libtorch"`     //
 	ROCm        bool         `json:"rocm"`         //
-	DriverOnly  bool         `json:"driver_only"`  // CUDA code, but nothing of the toolkit at build time
 	EmbedsPTX   bool         `json:"embeds_ptx"`   // PTX is compiled by the driver, which must be as new as the toolkit
 	NVCCVersion bool         `json:"nvcc_version"` // nvcc is only asked for its version
 	Because     []NeedReason `json:"because"`      // what each crate needs to build

@@ -49,7 +49,6 @@ type rootJudge struct {
 	loose       []string       // of asked: names that may mean anything
 	qualified   []string       // asked of a named package: candle-core/cuda
 	request     *graph.Closure // of everything that the command line asks of this root
-	bare        []string       // of asked: a gpu next to a backend's name
 	ineffective []string       // of asked: those that enable nothing
 	cudnn       *group         // what was asked for of cuDNN; nil: nothing
 }
@@ -145,19 +144,9 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 		k.loose = nil
 	}
 	if len(k.groups) > 1 { // a bare gpu next to a backend's name asks for nothing more
-		k.groups = slices.DeleteFunc(k.groups, func(g *group) bool {
-			if g.backend == manifest.AnyGPU {
-				k.bare = g.asked
-			}
-			return g.backend == manifest.AnyGPU
-		})
+		k.groups = slices.DeleteFunc(k.groups, func(g *group) bool { return g.backend == manifest.AnyGPU })
 	}
 	k.request = k.Closure(k.r, start...)
-	for _, f := range n.Features { // asked for under another name: accelerated = ["candle-core/cuda"]
-		if len(k.asked) == 0 && k.pkg != nil && slices.Contains(k.ask.Plain, f) && k.leads(graph.Feature{Node: k.r.Node, Name: f}) {
-			k.asked = append(k.asked, f)
-		}
-	}
 	return k
 }
 
@@ -343,9 +332,6 @@ func (k *rootJudge) apply() {
 		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {
 			k.ineffective = append(k.ineffective, g.asked...)
 		}
-	}
-	if len(k.ineffective) > 0 {
-		k.ineffective = append(k.ineffective, k.bare...)
 	}
 	switch c := k.cudnn; {
 	case c == nil:
@@ -728,12 +714,6 @@ func verb(named []string, one, several string) string {
 func title(backend string) string {
 	names := map[string]string{manifest.CUDA: "CUDA", manifest.ROCm: "ROCm", manifest.Vulkan: "Vulkan", manifest.Metal: "Metal"}
 	return cmp.Or(names[backend], "a GPU")
-}
-
-// leads reports whether a feature turns CUDA code on, of a crate that has no feature for it or by one of those.
-func (k *rootJudge) leads(from graph.Feature) bool {
-	closure := k.Closure(k.r, from)
-	return slices.ContainsFunc(k.crates(manifest.CUDA), func(c gpuCrate) bool { return c.node != k.r.Node && c.by(closure) })
 }
 
 // chainTo is how the request turned a linked node on, as a GPU crate of any backend, or where it is none, anything in it; nil where the

@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/features/manifest"
 )
 
@@ -23,32 +24,31 @@ type Edit struct {
 }
 
 func (e Edit) String() string {
-	var quoted []string
-	for _, s := range e.Add {
-		quoted = append(quoted, buildenv.TOMLString(s))
+	text := "now enables " + quoted(e.Add)
+	if e.Instead != "" {
+		text += " instead of " + buildenv.TOMLString(e.Instead)
 	}
-	switch {
-	case len(e.Add) == 0:
-		return fmt.Sprintf("`%s` is declared now", e.Feature)
-	case e.Instead != "":
-		return fmt.Sprintf("`%s` now enables %s instead of %s", e.Feature, strings.Join(quoted, ", "), buildenv.TOMLString(e.Instead))
+	if len(e.Add) == 0 {
+		text = "is declared now"
 	}
-	return fmt.Sprintf("`%s` now enables %s", e.Feature, strings.Join(quoted, ", "))
+	return fmt.Sprintf("`%s` %s", e.Feature, text)
 }
 
-// Error says that a manifest was left alone because it could not be edited with certainty.
-type Error struct{ Manifest, What, Why string }
-
-func (e *Error) Error() string { return e.Manifest + ": " + e.What + ": " + e.Why }
-func (e *Error) Hint() string  { return "write the edge by hand" }
+// quoted writes strings as TOML has them.
+func quoted(list []string) string {
+	out := make([]string, 0, len(list))
+	for _, s := range list {
+		out = append(out, buildenv.TOMLString(s))
+	}
+	return strings.Join(out, ", ")
+}
 
 // AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order,
 // quoting and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself.
-// The result has been read again and differs from data in these edges and in nothing else; where that cannot be had, the answer is an
-// *Error.
+// The result has been read again and differs from data in these edges and in nothing else; where that cannot be had, there is an error.
 func AddEdges(data []byte, e Edit) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
-		return nil, &Error{e.Manifest, "`" + e.Feature + "` is not edited", why}
+		return nil, exit.Errorf(0, "write the edge by hand", "%s: `%s` is not edited: %s", e.Manifest, e.Feature, why)
 	}
 	before, err := decode(data)
 	if err != nil {
@@ -304,9 +304,5 @@ func (e *editor) replace(feature string, at int, by []string) []byte {
 
 // FeatureLine is a line of a [features] table.
 func FeatureLine(feature string, edges []string) string {
-	var quoted []string
-	for _, s := range edges {
-		quoted = append(quoted, buildenv.TOMLString(s))
-	}
-	return Key(feature) + " = [" + strings.Join(quoted, ", ") + "]"
+	return Key(feature) + " = [" + quoted(edges) + "]"
 }

@@ -28,8 +28,8 @@ func (v *View) Explain(r manifest.Request, crate, feature string) []Reason {
 		root := &v.Roots[i]
 		top := &v.Nodes[root.Node]
 		start := []Feature{{root.Node, ""}}
-		for _, f := range top.Features {
-			if ask.All || slices.Contains(ask.Plain, f) || slices.Contains(ask.Qualified[top.Name], f) || f == "default" && !ask.NoDefault {
+		if top.Pkg != nil {
+			for _, f := range ask.Of(top.Pkg) {
 				start = append(start, Feature{root.Node, f})
 			}
 		}

@@ -40,18 +40,8 @@ type LockPackage struct {
 // FileName is what a package's or a workspace's manifest is called.
 const FileName = buildenv.ManifestFile
 
-// NotFoundError says that neither a directory nor its parents hold a Cargo.toml.
-type NotFoundError struct{ Dir string }
-
-func (e *NotFoundError) Error() string {
-	return "no Cargo.toml in " + e.Dir + " or any directory above it"
-}
-
-func (e *NotFoundError) ExitCode() int { return exit.Config }
-
-func (e *NotFoundError) Hint() string {
-	return "go to the project's directory or name its manifest with --manifest-path"
-}
+// ErrNotFound is that of Find where neither a directory nor its parents hold a Cargo.toml.
+var ErrNotFound = errors.New("no Cargo.toml")
 
 // Find walks up from dir to the nearest Cargo.toml, as cargo does.
 func Find(h buildenv.Host, dir string) (string, error) {
@@ -61,7 +51,8 @@ func Find(h buildenv.Host, dir string) (string, error) {
 			return m, nil
 		}
 	}
-	return "", &NotFoundError{Dir: dir}
+	return "", exit.Errorf(exit.Config, "go to the project's directory or name its manifest with --manifest-path",
+		"%w in %s or any directory above it", ErrNotFound, dir)
 }
 
 // Refresh reads what cargo may write while it answers: Cargo.lock of the workspace root, and where it unpacks packages.
@@ -116,9 +107,7 @@ func (p *Project) Text(manifest string) []byte {
 	return nil
 }
 
-// Member reports whether a manifest is one of the workspace's own.
-func (p *Project) Member(manifest string) bool { return p.IsMember(p.byPath[manifest]) }
-
+// IsMember reports whether a package is one of the workspace's own.
 func (p *Project) IsMember(pkg *Package) bool { return slices.Contains(p.Members, pkg) }
 
 // Globbed lists the directories and manifests that decided which members the workspace's patterns find, those that are not there included.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
 )
 
@@ -210,8 +211,7 @@ func TestFindManifest(t *testing.T) {
 	if m, err := Find(h, "/w/src/deep"); m != "/w/Cargo.toml" || err != nil {
 		t.Errorf("%s, %v", m, err)
 	}
-	var none *NotFoundError
-	if _, err := Find(h, "/other"); !errors.As(err, &none) || none.Hint() == "" {
+	if _, err := Find(h, "/other"); !errors.Is(err, ErrNotFound) || exit.Hint(err) == "" {
 		t.Errorf("%v", err)
 	}
 }

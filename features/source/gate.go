@@ -21,19 +21,16 @@ type Reader struct {
 	h     buildenv.Host
 	root  string // of the workspace; empty: none
 	tests map[string]Tested
-	rust  map[string][]sourceText // by package directory
+	rust  map[string][]part // by package directory; paths below that, with slashes
 	calls map[string]scriptText
 	plain map[string]*string // files without comments; nil: one cannot be read
 
 	listed map[string]map[string]bool // see list
 }
 
-// sourceText is one file of a package: its path below the package, with slashes, and its text.
-type sourceText struct{ path, text string }
-
 // NewReader prepares reading; root is the workspace's directory.
 func NewReader(h buildenv.Host, root string) *Reader {
-	return &Reader{h: h, root: root, tests: map[string]Tested{}, rust: map[string][]sourceText{}, calls: map[string]scriptText{},
+	return &Reader{h: h, root: root, tests: map[string]Tested{}, rust: map[string][]part{}, calls: map[string]scriptText{},
 		plain: map[string]*string{}, listed: map[string]map[string]bool{}}
 }
 
@@ -69,7 +66,7 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 		}
 	}
 	for _, f := range r.rustOf(p.Dir) {
-		if script[r.h.Join(p.Dir, f.path)] || !strings.Contains(f.text, `"`+feature+`"`) {
+		if script[r.h.Join(p.Dir, f.file)] || !strings.Contains(f.text, `"`+feature+`"`) {
 			continue
 		}
 		compiled := code(f.text)
@@ -77,8 +74,8 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 		if place == nil {
 			continue
 		}
-		at := Place{f.path, 1 + strings.Count(compiled[:place[0]], "\n")}
-		switch top, _, _ := strings.Cut(f.path, "/"); top {
+		at := Place{f.file, 1 + strings.Count(compiled[:place[0]], "\n")}
+		switch top, _, _ := strings.Cut(f.file, "/"); top {
 		case "tests", "benches", "examples":
 			t.Tests = append(t.Tests, at)
 		default:
@@ -90,11 +87,11 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 }
 
 // rustOf reads the Rust files of a package that say "feature"; directories of other packages and of builds are left out.
-func (r *Reader) rustOf(dir string) []sourceText {
+func (r *Reader) rustOf(dir string) []part {
 	if list, known := r.rust[dir]; known {
 		return list
 	}
-	var out []sourceText
+	var out []part
 	budget := maxSources
 	for queue := []string{""}; len(queue) > 0; queue = queue[1:] {
 		entries, err := r.h.Files.ReadDir(r.h.Join(dir, queue[0]))
@@ -113,12 +110,12 @@ func (r *Reader) rustOf(dir string) []sourceText {
 				queue = append(queue, path)
 			case strings.HasSuffix(e.Name(), ".rs"):
 				if data, err := r.h.ReadFile(r.h.Join(dir, path), Limit); err == nil && strings.Contains(string(data), "feature") {
-					out = append(out, sourceText{path, string(data)})
+					out = append(out, part{path, string(data)})
 				}
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b sourceText) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(out, func(a, b part) int { return strings.Compare(a.file, b.file) })
 	r.rust[dir] = out
 	return out
 }

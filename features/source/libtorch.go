@@ -28,20 +28,17 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 	if r.ConfigNames("LIBTORCH") || at.Lib == "" && r.ConfigNames("TORCH_CUDA_VERSION") {
 		return Libtorch{Says: "cargo's [env] names the libtorch"}
 	}
-	lib, how := at.Lib, at.How
-	if lib != "" {
-		for _, name := range []string{"libtorch_cuda.so", "libtorch_cuda_cu.so", "torch_cuda.dll", "torch_cuda_cu.dll"} {
-			if r.h.IsFile(r.h.Join(lib, name)) {
-				return Libtorch{Says: how + ": " + r.h.Join(lib, name) + " is there"}
-			}
-		}
-		for _, name := range []string{"libtorch_cpu.so", "libtorch.so", "torch_cpu.dll", "torch.lib"} {
-			if r.h.IsFile(r.h.Join(lib, name)) {
-				return Libtorch{Says: how + ": " + lib + " holds a libtorch without CUDA", CPU: true,
-					Fix: "LIBTORCH=a libtorch built for CUDA"}
-			}
-		}
-		return Libtorch{Says: how + ": no libtorch is seen in " + lib}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return r.h.IsFile(r.h.Join(at.Lib, name)) })
+	}
+	switch in := at.How + ": " + at.Lib; {
+	case at.Lib == "":
+	case has("libtorch_cuda.so", "libtorch_cuda_cu.so", "torch_cuda.dll", "torch_cuda_cu.dll"):
+		return Libtorch{Says: in + " holds a libtorch with CUDA"}
+	case has("libtorch_cpu.so", "libtorch.so", "torch_cpu.dll", "torch.lib"):
+		return Libtorch{Says: in + " holds a libtorch without CUDA", CPU: true, Fix: "LIBTORCH=a libtorch built for CUDA"}
+	default:
+		return Libtorch{Says: in + " holds no libtorch"}
 	}
 	if !slices.Contains(features, "download-libtorch") {
 		return Libtorch{Says: "no libtorch is named: set LIBTORCH or LIBTORCH_USE_PYTORCH=1, or turn on tch/download-libtorch"}

@@ -398,46 +398,19 @@ var libDir = lazyregexp.New(`\b(?:CUDA|CUBLAS|CUDNN|CUFFT|CURAND|CUSOLVER|CUSPAR
 // cublas-sys and cudnn-sys do. They have no feature: whoever links them needs a toolkit.
 func NamesLibDir(text string) bool { return libDir.MatchString(text) }
 
-// Words lists the upper-case words of what the script of a package runs, and of the makefiles and scripts in its directory: each may be a
-// variable, whatever reads it. One that begins or ends with _ may be a part of names.
-func (r *Reader) Words(t scriptText, dir string) []string {
-	seen := map[string]bool{}
-	add := func(text string) {
-		for _, m := range variable.FindAllStringSubmatch(text, -1) {
-			seen[cmp.Or(m[1], m[0])] = true
-		}
-	}
-	for _, p := range t.parts {
-		add(p.text)
-	}
-	var walk func(dir string, depth int)
-	walk = func(dir string, depth int) {
-		for name, isDir := range r.list(dir) {
-			switch path := r.h.Join(dir, name); {
-			case isDir:
-				own := !strings.HasPrefix(name, ".") && name != "target" && name != "node_modules" &&
-					!r.h.IsFile(r.h.Join(path, "CACHEDIR.TAG"))
-				if own && depth < buildenv.MostDepth && len(r.listed) < mostNamed {
-					walk(path, depth+1)
-				}
-			case slices.Contains(makefiles, name) || slices.Contains([]string{".mk", ".sh", ".py", ".cmake"}, r.h.Ext(name)):
-				text, _ := r.read(path) // what cannot be read is read by no script
-				add(text)
-			}
-		}
-	}
-	if dir != "" {
-		walk(dir, 0)
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
+// Words lists the words in capitals of what a script runs: each may be a variable, whatever reads it. One that begins or ends with _ may
+// be a part of names.
+func (t scriptText) Words() []string { return t.matches(variable) }
 
 // Variables lists the variables that what a script runs names as such: a literal that is a name, or $NAME.
-func (t scriptText) Variables() []string {
+func (t scriptText) Variables() []string { return t.matches(namedVariable) }
+
+// matches lists what a pattern's first group that took part matched, or all of the match.
+func (t scriptText) matches(pattern *lazyregexp.Regexp) []string {
 	seen := map[string]bool{}
 	for _, p := range t.parts {
-		for _, m := range namedVariable.FindAllStringSubmatch(p.text, -1) {
-			seen[cmp.Or(m[1], m[2])] = true
+		for _, m := range pattern.FindAllStringSubmatch(p.text, -1) {
+			seen[cmp.Or(append(m[1:], m[0])...)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))

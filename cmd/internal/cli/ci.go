@@ -74,7 +74,7 @@ func runCIInit(ctx context.Context, a *invocation, o ciOptions, l cargo.Line) er
 	}
 	s, err := session.Open(a.Machine, l)
 	if err == nil {
-		s, err = s.WithMetadata(ctx)
+		s, err = s.WithMetadata(ctx, true)
 	}
 	if err != nil {
 		return err

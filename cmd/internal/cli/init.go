@@ -48,7 +48,7 @@ func runInit(ctx context.Context, a *invocation, o initOptions, l cargo.Line) er
 	tool, _ := cargo.Find(a.Host, l) // without cargo the programs are not known, and nothing else is lost
 	s, err := session.Open(a.Machine, l)
 	if err != nil {
-		if _, ok := errors.AsType[*manifest.NotFoundError](err); ok {
+		if errors.Is(err, manifest.ErrNotFound) {
 			a.Shell.Note("%s", cargoInit)
 		}
 		var conf *config.Error

@@ -121,7 +121,7 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	}
 	if len(words) == 0 {
 		_, err := manifest.Find(a.Host, a.Host.Cwd)
-		if _, none := errors.AsType[*manifest.NotFoundError](err); none {
+		if errors.Is(err, manifest.ErrNotFound) {
 			return a.help(ctx, nil)
 		}
 		words = []string{"build"}

@@ -225,7 +225,7 @@ func ownFeature(m *session.Machine, l cargo.Line) string {
 
 // notOpened says why there is no project to look at.
 func (f *Facts) notOpened(err error) {
-	if _, ok := errors.AsType[*manifest.NotFoundError](err); ok {
+	if errors.Is(err, manifest.ErrNotFound) {
 		f.NoProject.Why = err.Error()
 		return
 	}

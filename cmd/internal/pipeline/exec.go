@@ -49,9 +49,8 @@ func CargoOf(m *session.Machine, words []string, o tools.Options) (c Command, ok
 // describe.
 func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.Line) (tools.Tools, error) {
 	s, err := session.Open(m, l)
-	var none *manifest.NotFoundError
 	switch {
-	case errors.As(err, &none) && len(l.Args) == 0:
+	case errors.Is(err, manifest.ErrNotFound) && len(l.Args) == 0:
 		return tools.Choose(ctx, session.WithoutProject(m), session.Graph{}, withAny(&features.Reach{}), o)
 	case err != nil:
 		return tools.Tools{}, err

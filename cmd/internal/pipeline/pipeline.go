@@ -370,7 +370,6 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	}
 	unlock() // before the program runs
 	request := proofRequest(c, s, r, targets)
-	request.Tool = request.Tool.With(cache.env) // as it was built: a build script may watch PATH
 	switch {
 	case !slices.Contains([]string{"run", "test", "bench"}, line.Verb):
 		return proveBuilt(ctx, c, r, request)

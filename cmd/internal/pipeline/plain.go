@@ -24,8 +24,8 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 	m := c.Machine
 	err := cargorun.Run(ctx, m, c.Line, m.Host.Env)
 	if err != nil {
-		if none, ok := errors.AsType[*manifest.NotFoundError](ours); ok && c.Line.Known() {
-			m.Shell.Hint(none.Hint())
+		if errors.Is(ours, manifest.ErrNotFound) && c.Line.Known() {
+			m.Shell.Hint(exit.Hint(ours))
 		}
 		return err
 	}

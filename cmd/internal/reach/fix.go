@@ -146,6 +146,15 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 		list[0].Edits, list[0].Lacks = slices.Concat(list[0].Edits, list[1].Edits), slices.Concat(list[0].Lacks, list[1].Lacks)
 		list = slices.Delete(list, 1, 2)
 	}
+	if len(list) == 0 && f.options.DryRun && !s.Project.HasLock { // cargo would have to write one
+		var judged []Judged
+		judged, err = FromManifests(ctx, f.machine, line, nil)
+		for _, one := range judged {
+			if list = append(list, one.Reach.Findings...); j.Reach == nil || one.Reach.Stops {
+				j = one
+			}
+		}
+	}
 	return list, j, err
 }
 
@@ -211,7 +220,7 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 			within = h.Real(h.Dir(path))
 		}
 		switch {
-		case !s.Project.Member(path):
+		case !s.Project.IsMember(s.Project.Package(path)):
 			return nil, fmt.Errorf("%s is no member of the workspace", s.Machine.Shown(path))
 		case err != nil:
 			return nil, err

@@ -91,31 +91,23 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if err == nil {
 		return Judge(s, tool, g, o), nil
 	}
-	if edges := suspected(ctx, s); o.Edges && slices.ContainsFunc(edges, isRefused) {
+	if edges := suspected(ctx, s); o.Edges && slices.ContainsFunc(edges, func(f features.Finding) bool { return f.ID == features.IDRefused }) {
 		return Judged{Session: s, Reach: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
 			Roots: []features.Root{}, Units: []features.ScriptUnit{}}}, nil
 	}
 	return Judged{}, WithMissingFeature(ctx, s, err)
 }
 
-func isRefused(f features.Finding) bool { return f.ID == features.IDRefused }
-
 // FromManifests judges each selected package by metadata, as if it was built alone: cargo, if asked for more, would write a Cargo.lock.
 // missing are features that count as declared and empty.
 func FromManifests(ctx context.Context, m *session.Machine, line cargo.Line, missing []string) (list []Judged, err error) {
 	s, err := session.Open(m, line)
+	if err == nil {
+		s, err = s.WithMetadata(ctx, !s.Project.HasLock)
+	}
 	if err != nil {
 		return nil, err
 	}
-	tool, err := cargo.Find(m.Host, line)
-	if err != nil {
-		return nil, err
-	}
-	project, refused := s.Packages(ctx, tool, !s.Project.HasLock)
-	if project == s.Project {
-		return nil, exit.Errorf(exit.Config, "", "cargo refuses the workspace: %s", refused)
-	}
-	s = s.Knowing(project)
 	selected, known := s.Project.Selection(s.Request())
 	if !known || len(selected) == 0 {
 		return nil, errors.New("no package is selected")
@@ -128,28 +120,23 @@ func FromManifests(ctx context.Context, m *session.Machine, line cargo.Line, mis
 	return list, nil
 }
 
-// WithMissingFeature adds to cargo's refusal what would correct it: the line of [features] that declares a GPU feature which no selected
-// package has, or the right spelling of an edge.
+// WithMissingFeature adds to cargo's refusal the command that corrects it: by declaring a GPU feature that no selected package has, or by
+// the right spelling of an edge.
 func WithMissingFeature(ctx context.Context, s *session.Session, err error) error {
 	var refused *cargo.RefusedError
 	if !errors.As(err, &refused) || refused.Fix != "" {
 		return err
 	}
-	var lines []string
 	for _, f := range suspected(ctx, s) {
-		what := map[bool]string{true: "correct", false: "add to"}[isRefused(f)]
 		if len(f.Edits) > 0 {
-			lines = manifest.Union(lines, []string{what + " [features] of " + s.Machine.Shown(f.Path) + ":\n      " +
-				strings.ReplaceAll(f.Fix, "\n", "\n      ")})
+			first, _, more := strings.Cut(strings.TrimPrefix(f.Fix, "[features]\n"), "\n")
+			first += map[bool]string{true: " and more"}[more]
+			suggested := *refused
+			suggested.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...) + "  # writes " + first
+			return &suggested
 		}
 	}
-	if len(lines) == 0 {
-		return err
-	}
-	suggested := *refused
-	suggested.Fix = strings.Join(lines, "\n      ") + "\n      or let gpubuild write it: " +
-		buildenv.PosixWords(append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...)
-	return &suggested
+	return err
 }
 
 // suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, or else what
@@ -198,7 +185,7 @@ func (j Judged) Fixable() bool {
 
 // fixable reports whether all edits of a finding are in manifests of the workspace.
 func fixable(p *manifest.Project, f features.Finding) bool {
-	return len(f.Edits) > 0 && !slices.ContainsFunc(f.Edits, func(e edit.Edit) bool { return !p.Member(e.Manifest) })
+	return len(f.Edits) > 0 && !slices.ContainsFunc(f.Edits, func(e edit.Edit) bool { return !p.IsMember(p.Package(e.Manifest)) })
 }
 
 // shown are findings with paths as people read them, and with the command that writes a fix of many lines.
@@ -207,12 +194,8 @@ func shown(s *session.Session, list []features.Finding, fixes ...string) []findi
 	var out []finding.Finding
 	for _, f := range list {
 		f.Path = s.Machine.Shown(f.Path)
-		if first, rest, _ := strings.Cut(f.Fix, "\n"); len(f.Edits) > most && fixable(s.Project, f) {
-			if first == "[features]" {
-				line, _, _ := strings.Cut(rest, "\n")
-				first += "\n" + line
-			}
-			f.Brief = fmt.Sprintf("%s\n# and %d more: `gpubuild %s` writes them", first, len(f.Edits)-1,
+		if lines := strings.SplitN(f.Fix, "\n", most+1); len(f.Edits) > most && fixable(s.Project, f) {
+			f.Brief = fmt.Sprintf("%s\n# and more: `gpubuild %s` writes them", strings.Join(lines[:most], "\n"),
 				buildenv.PosixWords(s.Line.As(fixes...)...))
 		}
 		out = append(out, f.Finding)
@@ -246,7 +229,10 @@ func (j Judged) HintFeature(called string) {
 	r, p := j.Facts.Input.Request, j.Session.Project
 	selected, _ := p.Selection(r)
 	for _, q := range p.Questions(r.GPUFeatures) {
-		if slices.Contains(selected, q.Package) && !isOn(j.Reach, q) {
+		on := slices.ContainsFunc(j.Reach.Roots, func(r features.Root) bool {
+			return r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature)
+		})
+		if slices.Contains(selected, q.Package) && !on {
 			words := []string{"gpubuild", called}
 			if len(selected) > 1 || q.Package != p.Selected {
 				words = append(words, "-p", q.Package.Name)
@@ -255,11 +241,4 @@ func (j Judged) HintFeature(called string) {
 			return
 		}
 	}
-}
-
-// isOn reports whether a member's GPU feature is on in a root of the build.
-func isOn(answer *features.Reach, q manifest.Question) bool {
-	return slices.ContainsFunc(answer.Roots, func(r features.Root) bool {
-		return r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature)
-	})
 }

@@ -55,15 +55,12 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 	if out.Questions, err = questions(s); err != nil {
 		return out, err
 	}
-	edges, found := map[*manifest.Package][]features.Finding{}, false
+	found := false
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		if _, known := edges[q.member]; !known {
-			edges[q.member] = features.RefusedEdges(in.Project, q.member)
-		}
-		if q.findings = edges[q.member]; len(q.findings) == 0 && !broken {
+		if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 && !broken {
 			in.Request, in.Alone = q.request, q.member
 			q.findings = decide(s, in).Reach.Findings
 		}
@@ -154,11 +151,8 @@ func (f *Fixer) FixEach(ctx context.Context, line cargo.Line, list []*Question) 
 		if err == nil {
 			_, err = f.Fix(ctx, alone)
 		}
-		if _, ok := errors.AsType[*cargo.RefusedError](err); err != nil && !ok {
+		if _, refused := errors.AsType[*cargo.RefusedError](err); err != nil && !refused { // a refusal is what the next look reports
 			return err
-		} else if ok && q.Stops {
-			f.machine.Shell.Warning("%s: no fix for `%s`: correct the entry by hand, because cargo refuses the workspace as it is",
-				f.machine.Shown(q.member.Manifest), q.Feature)
 		}
 	}
 	return nil

@@ -129,7 +129,7 @@ func reachLine(r features.Root) string {
 	others := slices.ContainsFunc(backends, func(b string) bool { return b != "cuda" && b != "cpu" })
 	on, anyway, off := onOff(r, others)
 	list := slices.DeleteFunc(slices.Clone(r.Asked), func(f string) bool { return slices.Contains(r.Ineffective, f) })
-	if len(list) == 0 {
+	if len(on) == 0 || len(list) == 0 {
 		list = r.Asked
 	}
 	if len(list) == 0 {

@@ -81,13 +81,13 @@ func (s *Session) Packages(ctx context.Context, tool cargo.Tool, workspace bool)
 	return cmp.Or(g.Project, s.Project), refused
 }
 
-// WithMetadata is the session with the project as cargo's metadata of the workspace alone has it.
-func (s *Session) WithMetadata(ctx context.Context) (*Session, error) {
+// WithMetadata is the session with the project as cargo's metadata has it; workspace leaves out what is not of the workspace.
+func (s *Session) WithMetadata(ctx context.Context, workspace bool) (*Session, error) {
 	tool, err := cargo.Find(s.Machine.Host, s.Line)
 	if err != nil {
 		return nil, err
 	}
-	p, refused := s.Packages(ctx, tool, true)
+	p, refused := s.Packages(ctx, tool, workspace)
 	if p == s.Project {
 		return nil, exit.Errorf(exit.Config, "", "cargo refuses the workspace: %s",
 			strings.TrimPrefix(strings.TrimSpace(refused), "error: "))
