@@ -17,9 +17,9 @@ type On struct {
 	Place string `toml:"place"`
 	// Further arguments of that command, such as "--partition=a100".
 	Args []string `toml:"args"`
-	// The directory there in which files are kept. Default: gpubuild's cache directory.
+	// The directory there in which files are kept, from the root. Default: gpubuild's cache directory.
 	Cache string `toml:"cache"`
-	// How much is kept there, such as "20G". What was not used for longest is removed. Default: 20G.
+	// How much is kept there after a run, such as "20G". What was not used for longest is removed, nothing of the last hour. Default: 20G.
 	Limit string `toml:"limit"`
 }
 
@@ -37,6 +37,8 @@ func (s Source) checkOn(tables map[string]On) error {
 			return bad("", "letters, digits, _, . and - make a name", `[on.cluster]`)
 		case on.Command == "" && on.Place == "" && name != "slurm", on.Command != "" && on.Place != "":
 			return bad("command", "give either a command or a place", `command = "kubectl exec -i job/gpubuild --"`)
+		case on.Cache != "" && !strings.HasPrefix(on.Cache, "/"):
+			return bad("cache", strconv.Quote(on.Cache)+" is not an absolute path", `cache = "/scratch/me/gpubuild"`)
 		case !noControl(strings.Join(append([]string{on.Command, on.Place, on.Cache}, on.Args...), "")):
 			return bad("command", "control characters cannot be part of a command", "remove them")
 		}

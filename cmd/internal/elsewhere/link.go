@@ -311,7 +311,7 @@ func (l *link) greet() error {
 		line := string(text)
 		words := strings.Fields(line)
 		switch {
-		case len(words) == 5 && words[0] == greeting && words[1] == l.nonce:
+		case len(words) == 5 && words[0] == greeting && words[1] == l.nonce && !strings.Contains(line, "\r"):
 			l.step = words[4][1:]
 			here := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[l.m.Host.Arch] // as uname calls it
 			if here != "" && here != words[3] {

@@ -84,10 +84,11 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On, own map[st
 		err = &exit.UsageError{What: fmt.Sprintf("[on.%s] place = %q is neither slurm nor ssh:[USER@]HOST[:PORT]", word, on.Place),
 			Fix: `anything else is a command, such as command = "kubectl exec -i job/gpubuild --"`}
 	default:
-		names := slices.AppendSeq(slices.AppendSeq([]string{"slurm"}, maps.Keys(tables)), maps.Keys(own))
+		names := slices.AppendSeq(slices.Collect(maps.Keys(tables)), maps.Keys(own))
 		slices.Sort(names)
+		names = append([]string{"slurm"}, slices.Compact(names)...)
 		err = &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: fmt.Sprintf("ssh:%s if it is a host; places: %s; "+
-			"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(slices.Compact(names), ", "))}
+			"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(names, ", "))}
 	}
 	return p, err
 }

@@ -219,7 +219,7 @@ func prepare(ctx context.Context, m *session.Machine, p proof.Place, t proof.Tas
 	}
 	for _, text := range slices.Concat(t.Args, req.Env) {
 		if !utf8.ValidString(text) { // JSON would change it
-			return req, &exit.UsageError{What: fmt.Sprintf("%.99q is not UTF-8 and cannot be sent", text), Fix: "rename the file"}
+			return req, &exit.UsageError{What: fmt.Sprintf("%.99q is not UTF-8 and cannot be sent", text), Fix: "use UTF-8"}
 		}
 	}
 	return req, nil
