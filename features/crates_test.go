@@ -71,6 +71,21 @@ func judgeLinked(t *testing.T, g *graph.Graph, files map[string]string, env []st
 	return a
 }
 
+// TestCudnnLeftOff: where CUDA is on and cuDNN was asked for, the crate that has cuDNN off is named; without CUDA that is said first.
+func TestCudnnLeftOff(t *testing.T) {
+	files := map[string]string{
+		"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"candle-core/cuda\"]\ncudnn = [\"cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\n"),
+		registryRoot + "candle-core-0.11.1/Cargo.toml": "[package]\nname = \"candle-core\"\n[features]\ncuda = []\ncudnn = [\"cuda\"]\n",
+	}
+	const off = "`cudnn` of app does not enable `cudnn` of candle-core 0.11.1"
+	for on, want := range map[string]string{"cuda": off, "cuda,cudnn": "", "": "`cudnn`"} {
+		a := judgeLinked(t, linked(t, "app cudnn,cuda", "candle-core 0.11.1 "+on), files, nil, ask("cudnn"))
+		if found := len(a.Findings) > 0 && strings.Contains(a.Findings[0].Message, want); found != (want != "") || want == off && !a.Stops {
+			t.Errorf("candle-core with %q: %+v", on, a.Findings)
+		}
+	}
+}
+
 // TestLibtorch: tch has no feature for CUDA, so the libtorch that torch-sys will find is looked for in its order.
 func TestLibtorch(t *testing.T) {
 	app := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = []\n[dependencies]\ntch = \"0.26\"\n")}
