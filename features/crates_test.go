@@ -74,7 +74,7 @@ func judgeLinked(t *testing.T, g *graph.Graph, files map[string]string, env []st
 // TestCudnnLeftOff: where CUDA is on and cuDNN was asked for, the crate that has cuDNN off is named; without CUDA that is said first.
 func TestCudnnLeftOff(t *testing.T) {
 	files := map[string]string{
-		"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"candle-core/cuda\"]\ncudnn = [\"cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\n"),
+		"/w/app/Cargo.toml":                            pkg("app", "[features]\ncuda = [\"candle-core/cuda\"]\ncudnn = [\"cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\n"),
 		registryRoot + "candle-core-0.11.1/Cargo.toml": "[package]\nname = \"candle-core\"\n[features]\ncuda = []\ncudnn = [\"cuda\"]\n",
 	}
 	const off = "`cudnn` of app does not enable `cudnn` of candle-core 0.11.1"

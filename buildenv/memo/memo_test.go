@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	cachefiles "gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/memo"
 )
@@ -101,6 +102,16 @@ func TestAYoungFileIsReadOnceMore(t *testing.T) {
 	write(t, file, "b")
 	if _, ok := later.Get("kind", "key"); ok {
 		t.Error("a change was not seen")
+	}
+	if err := os.Chtimes(file, time.Time{}, time.Now().Add(-time.Hour)); err != nil { // as a copy that keeps times
+		t.Fatal(err)
+	}
+	fi, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := s.State(file); !strings.Contains(state, " = ") && cachefiles.StateTimeOf(fi) != 0 {
+		t.Errorf("one that was written now with an old time is known by %s", state)
 	}
 }
 

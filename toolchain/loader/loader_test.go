@@ -87,6 +87,7 @@ func built(t *testing.T) string {
 	library("lib/libb.so.1", "int in(void); int b(void){return in();}", "lib/libin.so.1")
 	library("stubs/libcuda.so.1", "int cuInit(void){return 34;}")
 	library("own/libcuda.so.1", "int cuInit(void){return 34;} int gpubuild_link_stub;")
+	library("audited.so", "int a(void){return 0;}", "-Wl,--audit=/opt/evil/audit.so", "lib/libb.so.1")
 	const program = "int a(void), b(void), cuInit(void); int main(void){return 77;}"
 	links := []string{"-Wl,--no-as-needed,--allow-shlib-undefined", "lib/liba.so.1", "lib/libb.so.1"}
 	cc("int a(void), b(void); int main(void){return a()+b();}", append(links, "-o", "app")...)
@@ -161,6 +162,9 @@ func resolves(t *testing.T, dir string) {
 		{story: "only in what gpubuild adds", program: "app", dirs: []string{filepath.Join(dir, "lib")},
 			want: "liba.so.1 => lib/liba.so.1 by app added: " + onlyInLib + "\nlibb.so.1 => lib/libb.so.1 by app added: " + onlyInLib +
 				"\nlibin.so.1 => lib/libin.so.1 by libb.so.1 added: " + onlyInLib + "\n"},
+		{story: "where the loader looks anyway, with a further directory", program: "app", path: "lib", dirs: []string{filepath.Join(dir, "older")},
+			want: "liba.so.1 => lib/liba.so.1 by app : \nlibb.so.1 => lib/libb.so.1 by app : \n" +
+				"libin.so.1 => lib/libin.so.1 by libb.so.1 : \n"},
 		{story: "an older one lacks the version", program: "app", path: "older:lib",
 			want: "liba.so.1 => older/liba.so.1 by app broken: version `V1' not found (required by app)\n" +
 				"libb.so.1 => lib/libb.so.1 by app : \nlibin.so.1 => lib/libin.so.1 by libb.so.1 : \n"},
@@ -175,6 +179,11 @@ func resolves(t *testing.T, dir string) {
 			libs, err := Resolve(t.Context(), here(t, dir, "LD_LIBRARY_PATH="+tt.path), proc.Runner{}, filepath.Join(dir, tt.program), tt.dirs)
 			if got := show(dir, libs); err != nil || got != strings.ReplaceAll(tt.want, dir+"/", "") {
 				t.Errorf("got\n%s\nwant\n%s%v", got, tt.want, err)
+			}
+			for _, l := range libs {
+				if added := slices.Contains(tt.dirs, filepath.Dir(l.Path)); added != (l.Origin == originAdded) {
+					t.Errorf("%s is said to be %q", l.Path, l.Origin)
+				}
 			}
 		})
 	}
@@ -195,7 +204,7 @@ func opens(t *testing.T, dir string) {
 func neverTheFilesOwn(t *testing.T, dir string) {
 	h := here(t, dir)
 	nobody := &answers{}
-	for _, name := range []string{"evil", "audited", "depaudited", "hidden"} {
+	for _, name := range []string{"evil", "audited", "depaudited", "hidden", "audited.so"} {
 		libs, err := Resolve(t.Context(), h, nobody, filepath.Join(dir, name), nil)
 		if err != nil || len(nobody.asked) > 0 || len(libs) == 0 || libs[0].Kind != Unknown {
 			t.Errorf("%s: %+v, %v, asked %v", name, libs, err, nobody.asked)
