@@ -29,7 +29,7 @@ func lots(t *testing.T) (*rand.Rand, uint64) {
 // killed ends gpubuild or what it runs at random points, with the signal that nobody can catch. The next run must be right each time, and
 // know it: the one after has nothing to do.
 func (k *kernels) killed() {
-	n := need.Count(k.t, "kill", 4)
+	n := need.Count(k.t, "kill", 3)
 	r, seed := lots(k.t)
 	k.ready(small, k.usual("a"))
 	began := time.Now()

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -398,11 +399,11 @@ func changes(all bool) []change {
 		{"--gpu-arch", func(m *mix) string { m.arch = map[string]string{"90": "80", "80": "90"}[m.arch]; return m.arch }},
 		{"NVCC_APPEND_FLAGS", func(m *mix) string { return m.variable("NVCC_APPEND_FLAGS", "-lineinfo", "-ftz=true") }},
 		{"NVCC_PREPEND_FLAGS", func(m *mix) string { return m.variable("NVCC_PREPEND_FLAGS", "-use_fast_math") }},
-		{"a variable of build.rs", func(m *mix) string { return m.variable("KFLAGS", "-use_fast_math", "-DFOO=3") }},
-		{"a variable of a helper crate", func(m *mix) string { return m.variable("HELP_FLAGS", "-use_fast_math", "-DFOO=4") }},
-		{"a variable of a shell script", func(m *mix) string { return m.variable("SH_FLAGS", "-use_fast_math", "-DFOO=5") }},
-		{"a variable of a makefile", func(m *mix) string { return m.variable("MK_FLAGS", "-use_fast_math", "-DFOO=6") }},
-		{"FOO_DIR of a vendored crate", func(m *mix) string { return m.variable("FOO_DIR", m.dir+"/include/one", m.dir+"/include/two") }},
+		{"a variable of direct", func(m *mix) string { return m.variable("KFLAGS", "-use_fast_math", "-DFOO=3") }},
+		{"a variable of helped", func(m *mix) string { return m.variable("HELP_FLAGS", "-use_fast_math", "-DFOO=4") }},
+		{"a variable of shelled", func(m *mix) string { return m.variable("SH_FLAGS", "-use_fast_math", "-DFOO=5") }},
+		{"a variable of made", func(m *mix) string { return m.variable("MK_FLAGS", "-use_fast_math", "-DFOO=6") }},
+		{"a variable of vendored", func(m *mix) string { return m.variable("FOO_DIR", m.dir+"/include/one", m.dir+"/include/two") }},
 		{"a header before the toolkit's", func(m *mix) string { return m.variable("CPATH", m.dir+"/shadow") }},
 		{"everything of the project replaced by an older version", func(m *mix) string {
 			var all []string
@@ -568,37 +569,69 @@ func TestTimeless(t *testing.T) {
 	}
 }
 
+// inPackage is the package of the mix that a change is made in.
+var inPackage = regexp.MustCompile(`\b(direct|helped|shelled|made|vendored)\b`)
+
 // TestStaleChanges makes each change by itself, after a build that was right; the build after it must be, too, and the next have nothing to
-// do.
+// do. A change of the same kind is made in every package at once, unless everything is counted: each package is held to a clean build.
 func TestStaleChanges(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "long")
 	m := newMix(t)
 	m.r = rand.New(rand.NewPCG(1, 0))
 	m.right("built from nothing")
+	var kinds []string
+	of := map[string][]change{}
 	for _, c := range changes(full(t)) {
-		t.Run(c.story, func(t *testing.T) {
+		kind := c.story
+		if !full(t) {
+			kind = inPackage.ReplaceAllString(c.story, "a package")
+		}
+		if of[kind] == nil {
+			kinds = append(kinds, kind)
+		}
+		of[kind] = append(of[kind], c)
+	}
+	more := func(kind string) bool { // the three packages that take time and show no more
+		return slices.ContainsFunc(of[kind], func(c change) bool {
+			in := inPackage.FindString(c.story)
+			return in != "" && in != "direct" && in != "vendored"
+		})
+	}
+	slices.SortStableFunc(kinds, func(a, b string) int { return cmp.Compare(fmt.Sprint(more(a)), fmt.Sprint(more(b))) })
+	state := func() string { return fmt.Sprint(m.vars, m.flags, m.how, m.tree, m.arch, m.verb) }
+	settled := "" // what the build was asked for that was last seen to have nothing to do
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
 			whole := m.t
 			m.t = t
 			defer func() { m.t = whole }()
 			m.reset()
-			for _, word := range []string{"helped", "helper", "shell", "made", "makefile"} {
-				if strings.Contains(c.story, word) { // the others take time and tell no more
-					m.verb[1] = "more"
-				}
+			if more(kind) {
+				m.verb[1] = "more"
 			}
 			if m.dirty {
 				m.trees()
+				settled = ""
 			}
-			m.right("before")
-			m.gpubuild("build") // with nothing to do: the next one looks whether anything has changed, and at nothing else
-			was := c.do(m)
+			if state() != settled {
+				m.right("before")
+				m.gpubuild("build") // with nothing to do: the next one looks whether anything has changed, and at nothing else
+			}
+			settled = ""
+			var did []string
+			for _, c := range of[kind] {
+				did = append(did, c.do(m))
+			}
+			was := strings.Join(did, "; ")
 			m.right(was)
-			if c.story == "a build that fails" { // its list of what nvcc read stays where the script does not call nvcc again: one more rebuild
+			if kind == "a build that fails" { // its list of what nvcc read stays where the script does not call nvcc again: one more rebuild
 				m.gpubuild("build")
 			}
 			if text, _ := m.gpubuild("build"); didClean(text) || len(compiled(text)) > 0 {
 				t.Errorf("%s: and again: something was done\n%s", was, text)
+			} else {
+				settled = state()
 			}
 		})
 	}
