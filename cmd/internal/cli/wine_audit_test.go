@@ -26,10 +26,11 @@ func (l *wineLab) links(name, library, exports, text string) string {
 	return program
 }
 
-// TestWineAudit runs Windows programs on failing drivers that gpubuild.exe has a cl.exe build. What a row of the table says of each kind of
+// audits runs Windows programs on failing drivers that gpubuild.exe has a cl.exe build. What a row of the table says of each kind of
 // program is the same on every system; script audit-modes has all of them.
-func TestWineAudit(t *testing.T) {
-	l := newWineLab(t)
+func (l *wineLab) audits(t *testing.T) {
+	l.t = t
+	l.clear()
 	audit := func(program string, args ...string) (string, int) {
 		out, err := l.run(nil, append([]string{z(l.gpubuild), "audit", z(program), "--"}, args...)...)
 		return out, code(err)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,9 @@ func (l *wineLab) prove(gpubuild string, env, flags []string, args ...string) (s
 // judges. Each of them ends in another way.
 func TestWineProof(t *testing.T) {
 	l := newWineLab(t)
+	// What the judge says is the same on every system, and one way of ending is like another: for the full count.
+	counted := []string{"many launches", "the other kernel was asked for", "the same, as it was expected", "a return from main",
+		"ExitProcess in another thread", "the same, and it was asked for", "a program that needs no LD_PRELOAD told"}
 	tests := []struct {
 		story string
 		args  []string
@@ -134,6 +138,9 @@ func TestWineProof(t *testing.T) {
 		{"the thread's last error as it was", []string{"last-error"}, nil, 0, "\n1234\n"},
 	}
 	for _, tt := range tests {
+		if slices.Contains(counted, tt.story) && !full(t) {
+			continue
+		}
 		t.Run(tt.story, func(t *testing.T) {
 			l.t = t
 			holds := func(out string, got int) bool {
@@ -162,6 +169,9 @@ func TestWineProof(t *testing.T) {
 		{"a program that needs no LD_PRELOAD told", l.with("LD_PRELOAD=/usr/lib/x.so"), 0, "Proved"},
 	}
 	for _, tt := range settings {
+		if slices.Contains(counted, tt.story) && !full(t) {
+			continue
+		}
 		t.Run(tt.story, func(t *testing.T) {
 			l.t = t
 			program := "gpu"
@@ -264,6 +274,10 @@ func TestWineProof(t *testing.T) {
 			t.Errorf("%+v", p) // the newest CUPTI of CUDA_PATH, by number
 		}
 	})
+
+	t.Run("unchanged", l.unchanged)
+	t.Run("builds the probe", l.buildsTheProbe)
+	t.Run("audit", l.audits)
 }
 
 // plantSDK makes the planted Visual Studio one that can compile and link C: mingw-w64's windows.h behind the few headers that stand for
@@ -339,9 +353,9 @@ func (w *wine) copy(from, to string) {
 	}
 }
 
-// TestWineBuildsTheProbe has gpubuild.exe build the probe by a cl.exe that it found, and prove with it.
-func TestWineBuildsTheProbe(t *testing.T) {
-	l := newWineLab(t)
+// buildsTheProbe has gpubuild.exe build the probe by a cl.exe that it found, and prove with it.
+func (l *wineLab) buildsTheProbe(t *testing.T) {
+	l.t = t
 	prove := func() (string, int) {
 		out, err := l.run(l.with(), z(l.standin), "prove", "--cupti="+z(l.cupti), z(l.program), "--", "gpu")
 		return out, code(err)
@@ -375,9 +389,9 @@ func TestWineBuildsTheProbe(t *testing.T) {
 	}
 }
 
-// TestWineProgramIsNotChanged runs a program bare and under the probe and compares what it printed and its exit code.
-func TestWineProgramIsNotChanged(t *testing.T) {
-	l := newWineLab(t)
+// unchanged runs a program bare, and under the probe behind the watcher, and compares what it printed and its exit code; in the full count
+// under the probe alone, too.
+func (l *wineLab) unchanged(t *testing.T) {
 	dir, watched := t.TempDir(), filepath.Join(t.TempDir(), "watch.jsonl")
 	probed := l.with("CUDA_INJECTION64_PATH="+z(filepath.Join(l.dir, "probe", "gpubuild_probe.dll")), "GPUBUILD_PROBE_DIR="+z(dir),
 		"GPUBUILD_PROBE_CUPTI="+z(l.cupti))
@@ -387,16 +401,18 @@ func TestWineProgramIsNotChanged(t *testing.T) {
 			l.t = t
 			words := append([]string{z(l.program)}, strings.Fields(args)...)
 			bare, first := l.run(l.with(), words...)
-			under, second := l.run(probed, words...)
-			behind, third := l.run(probed, append([]string{z(filepath.Join(l.dir, "probe", "gpubuild-watch.exe")), z(watched), ""},
-				words...)...)
-			if bare != under || code(first) != code(second) || bare != behind || code(first) != code(third) {
-				t.Errorf("bare %d %q, under the probe %d %q, under the watcher %d %q", code(first), bare, code(second), under, code(third),
-					behind)
+			same := func(how string, words ...string) {
+				if out, err := l.run(probed, words...); out != bare || code(err) != code(first) {
+					t.Errorf("bare %d %q, %s %d %q", code(first), bare, how, code(err), out)
+				}
+			}
+			same("behind the watcher", append([]string{z(filepath.Join(l.dir, "probe", "gpubuild-watch.exe")), z(watched), ""}, words...)...)
+			if full(t) {
+				same("under the probe", words...)
 			}
 		})
 	}
-	if r, err := probe.ReadDir(dir); err != nil || r.Bad != 0 || len(r.Processes) < 20 {
+	if r, err := probe.ReadDir(dir); err != nil || r.Bad != 0 || len(r.Processes) < 10 {
 		t.Errorf("the probe was there: %d processes, %v", len(r.Processes), err)
 	}
 }
