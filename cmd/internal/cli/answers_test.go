@@ -157,7 +157,7 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 		{"another flag", func() {}, nil, []string{"--release"}},
 		{"other features", func() {}, nil, []string{"--features", "extra"}},
 	}
-	for _, c := range changes {
+	for i, c := range changes {
 		t.Run(c.name, func(t *testing.T) {
 			c.do()
 			// which cargo writes again
@@ -169,6 +169,9 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 				stale = false
 				relock()
 				asked(c.extra, c.args...)
+			}
+			if i%4 != 0 && !need.Has("long") {
+				return
 			}
 			if n := asked(c.extra, c.args...); n != 0 {
 				t.Errorf("and again without a change: asked %d times", n)

@@ -13,19 +13,22 @@ import (
 	"gpubuild/buildenv/hosttest/need"
 )
 
-// TestFetchedToolkitByCC fetches a toolkit from NVIDIA's wheels and has the cc crate compile and link with it, by gpubuild with nothing set
-// by hand, and by plain cargo with nvcc on PATH alone: cc names the directory of libcudart_static.a itself, and only where NVIDIA's
+// TestFetchedToolkitByCC has the cc crate compile and link with a toolkit that gpubuild fetched, by gpubuild with nothing set by hand, and by plain cargo with nvcc on PATH alone: cc names the directory of libcudart_static.a itself, and only where NVIDIA's
 // installers put it.
 func TestFetchedToolkitByCC(t *testing.T) {
 	t.Parallel()
-	need.Asked(t, "network")
+	installed := need.Toolkit(t)
+	if !exists(filepath.Join(installed, "gpubuild-toolkit.json")) {
+		need.Missing(t, "toolkit", "%s is not from gpubuild toolchain install", installed)
+	}
 	fixture, err := filepath.Abs(filepath.Join(repository, "testdata", "kernels"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	needCrates(t, fixture)
 	top := t.TempDir()
-	env := []string{"CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "GPUBUILD_CACHE=" + filepath.Join(top, "cache")}
+	env := []string{"CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "GPUBUILD_CACHE=" + filepath.Join(top, "cache"),
+		"CARGO_TARGET_DIR=" + filepath.Join(top, "target")}
 	for _, e := range os.Environ() {
 		switch name, _, _ := strings.Cut(e, "="); {
 		case strings.HasPrefix(name, "CUDA"), strings.HasPrefix(name, "NVCC"), strings.HasPrefix(name, "GPUBUILD_"),
@@ -48,22 +51,21 @@ func TestFetchedToolkitByCC(t *testing.T) {
 			t.Fatalf("%v: %v\n%s", words, err, out)
 		}
 	}
-	must(nil, binary(t), "toolchain", "install")
-	roots, err := filepath.Glob(filepath.Join(top, "cache", "toolkits", "cuda-*"))
-	if err != nil || len(roots) != 1 {
-		t.Fatalf("toolkits %q, %v", roots, err)
+	root := filepath.Join(top, "cache", "toolkits", filepath.Base(installed))
+	if out, err := exec.Command("sh", "-ec", "mkdir -p "+quote(filepath.Dir(root))+"; "+copyToolkit(installed, root)).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	build := []string{"build", "-p", "kernels", "--features", "cc"}
-	must([]string{"CARGO_TARGET_DIR=" + filepath.Join(top, "by-gpubuild")}, append(append([]string{binary(t)}, build...), "--gpu-arch",
-		"sm_90")...)
+	must(nil, append(append([]string{binary(t)}, build...), "--gpu-arch", "sm_90")...)
 
-	plain := []string{"CARGO_TARGET_DIR=" + filepath.Join(top, "by-cargo"), "CUDA_COMPUTE_CAP=90",
-		"PATH=" + filepath.Join(roots[0], "bin") + ":" + os.Getenv("PATH")}
+	clean := []string{"cargo", "clean", "-q", "-p", "kernels", "-p", "kernels-cc"}
+	plain := []string{"CUDA_COMPUTE_CAP=90", "PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")}
+	must(plain, clean...)
 	must(plain, append([]string{"cargo"}, build...)...)
-	if err := os.RemoveAll(filepath.Join(roots[0], "targets")); err != nil {
+	if err := os.RemoveAll(filepath.Join(root, "targets")); err != nil {
 		t.Fatal(err)
 	}
-	must(plain, "cargo", "clean", "-q", "-p", "kernels", "-p", "kernels-cc")
+	must(plain, clean...)
 	if out, err := run(plain, append([]string{"cargo"}, build...)...); err == nil || !strings.Contains(out, "cudart_static") {
 		t.Errorf("it links without targets, too, so this test shows nothing: %v\n%s", err, out)
 	}

@@ -91,7 +91,7 @@ func TestDamagedCache(t *testing.T) {
 		}
 	}
 	parts := map[string]int{}
-	for n := range need.Count(t, "random", 8) {
+	for n := range need.Count(t, "random", 5) {
 		var files []string
 		err := filepath.WalkDir(cache, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {

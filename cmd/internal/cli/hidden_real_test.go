@@ -114,8 +114,10 @@ func TestNvccOutOfSight(t *testing.T) {
 			b.rebuilt("once more", b.ends("once more", b.other, "sm_90", 0, 0, "!Stale", "!Wrong"))
 			text, code = b.says("stale", "--features", "cuda", "--toolkit="+b.other, "--arch=sm_90")
 			b.said("gpubuild stale once more", text, code, 0, 0, "!Stale")
-			b.ends("and back", b.first, "sm_90", 0, tt.cleans, tt.seen)
-			b.holds("and back", b.first, "sm_90")
+			if tt.story == "make" || full(t) {
+				b.ends("and back", b.first, "sm_90", 0, tt.cleans, tt.seen)
+				b.holds("and back", b.first, "sm_90")
+			}
 		})
 	}
 
