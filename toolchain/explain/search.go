@@ -32,12 +32,12 @@ const (
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
 var errorWords = bytes.Split([]byte("rror|RROR|xception|FAILED|ailed|ailure|fatal|panicked|undefined|cannot |an't |ould not|unable|"+
 	"Traceback|relocation|package config|not found|not loaded|died due|illed|borted|terminate called|multiple definition|*** |"+
-	"Segmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU"), []byte("|"))
+	"Segmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU|::unwrap()"), []byte("|"))
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
 // "error" before a colon, at a line's beginning or behind a place.
 var looksLikeError = lazyregexp.New(
-	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |^Error: |(^|thread '[^']*'( \(\d+\))? )panicked at( |$)|` +
+	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |^Error: |(^|thread '[^']*'( \(\d+\))? |\.js:\d+ )panicked at( |$)|` +
 		`^nvcc fatal\b|fatal error|undefined reference to |undefined symbol: |CMake Error (at|in|:)|CMake Error: |` +
 		`^Traceback \(most recent|^[\w.]*(Error|Exception)(_\w+)?: |^(\w+\.)+\w*Error\w*$|^FAILED: |` +
 		`\b[Kk]illed( out of memory)?\s*$|\bfailed (with|\(exit)\b|\berror LNK\d{4}|` +
@@ -49,7 +49,8 @@ var looksLikeError = lazyregexp.New(
 		`terminate called after throwing an instance of |multiple definition of |\berror occurred: |[Ff]ailed to initialize CUDA\b|` +
 		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
 		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\b(Failed to|[Cc]ould not) (load|locate)\b|` +
-		`No possible adapter|The input line is too long|compiled without support for the current GPU|has no device code compatible`,
+		"called `(Result|Option)::unwrap\\(\\)` on an? `|" + `No possible adapter|The input line is too long|` +
+		`compiled without support for the current GPU|has no device code compatible`,
 )
 
 // speaksOfFailure is asked of the last lines where no line looks like an error and nothing says that all went well: a program reports a
