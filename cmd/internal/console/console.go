@@ -243,9 +243,7 @@ func Fold(text string, width int) string {
 		line := hanging.FindString(full)
 		rest, indent := full[len(line):], utf8.RuneCountInString(line)
 		if indent > width/2 { // a wide first column has a line of its own
-			if first := strings.TrimRight(line, " "); first != "" {
-				out = append(out, first)
-			}
+			out = append(out, strings.TrimRight(line, " "))
 			line, indent = strings.Repeat(" ", 8), 8
 		}
 		empty := line

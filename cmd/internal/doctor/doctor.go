@@ -95,7 +95,6 @@ type Stop struct {
 
 // RunTime is what the project's programs need to run, and the directories of the chosen toolkit and cuDNN that have it.
 type RunTime struct {
-	Toolkit   *cuda.Toolkit // nil: there is none, or none was chosen
 	Libraries []RunLibrary
 	Dirs      []string
 	Stubs     []string // directories of link stubs on the loader's path

@@ -28,7 +28,6 @@ type RunLibrary struct {
 // runTime asks the machine's loader for the libraries that the project's programs need, as our own program would ask: one that was built
 // may lie elsewhere, but neither has a path of its own to search.
 func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReason, set toolchain.Set) (r RunTime) {
-	r.Toolkit = set.Toolkit
 	if set.Toolkit != nil {
 		var dnn []cudnn.Install
 		if set.CUDNN != nil {
@@ -43,10 +42,7 @@ func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReaso
 			continue // the driver has a check of its own
 		}
 		l := RunLibrary{Crate: need.Crate, Why: need.Why}
-		l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "no toolkit here has it"}
-		if set.Toolkit != nil {
-			l.Found.Problem = set.Toolkit.Root + " does not have it"
-		}
+		l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "no toolkit in use has it"}
 		if name := runName(m.Host, need.Need, r.Dirs, set); name != "" {
 			l.Found = loader.Library{Name: name}
 			names = append(names, name)
@@ -140,15 +136,15 @@ func checkLoaderPath(f Facts) Check {
 
 // runFix is the command that brings libraries to run with: parts of our own toolkit, or the packages of the one that is used.
 func runFix(f Facts, names []string) string {
-	t := cmp.Or(f.Chosen.Toolkit, f.Run.Toolkit)
+	t := f.Chosen.Toolkit
 	isCUDNN := func(name string) bool { return strings.Contains(name, "cudnn") }
 	withCUDNN := slices.ContainsFunc(names, isCUDNN)
-	if isNCCL := func(name string) bool { return strings.Contains(name, "nccl") }; slices.ContainsFunc(names, isNCCL) {
-		rest, nccl := slices.DeleteFunc(slices.Clone(names), isNCCL), "from NVIDIA's package repository: apt install libnccl2"
-		if len(rest) == 0 { // no toolkit has it
-			return nccl
+	if i := slices.Index(names, "libnccl"); i >= 0 { // no toolkit has it
+		const nccl = "from NVIDIA's package repository: apt install libnccl2"
+		if rest := slices.Delete(slices.Clone(names), i, i+1); len(rest) > 0 {
+			return runFix(f, rest) + "; " + nccl
 		}
-		return runFix(f, rest) + "; " + nccl
+		return nccl
 	}
 	parts := []string{"run"}
 	if withCUDNN {

@@ -66,4 +66,8 @@ func TestLoaderPath(t *testing.T) {
 	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Warning || c.Fix != "gpubuild toolchain install --parts run" {
 		t.Errorf("a build that needs no toolkit: %+v", c)
 	}
+	f.Run.Libraries = append(f.Run.Libraries, lib("libnccl", loader.Missing, "when they are first used")) // docs.nvidia.com/deeplearning/nccl
+	if c := find(t, doctor.Run(f), "loader.path"); !strings.HasSuffix(c.Fix, "--parts run; from NVIDIA's package repository: apt install libnccl2") {
+		t.Errorf("NCCL: %+v", c)
+	}
 }

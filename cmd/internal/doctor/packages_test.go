@@ -33,7 +33,6 @@ var packages = map[string]string{
 	"cuda-libraries-12-4": "-- @empty --\n/usr/local/cuda-12.4/lib64/libcublas.so.12\n/usr/local/cuda-12.4/lib64/libcublasLt.so.12\n" +
 		"/usr/local/cuda-12.4/lib64/libcufft.so.11\n",
 	"cudnn9-cuda-12": "-- @empty --\n/usr/lib/x86_64-linux-gnu/libcudnn.so.9\n",
-	"libnccl2":       "-- @empty --\n/usr/lib/x86_64-linux-gnu/libnccl.so.2\n", // docs.nvidia.com/deeplearning/nccl/install-guide
 }
 
 // bare is a Debian with a toolkit and no compiler.
@@ -166,7 +165,7 @@ func TestAptCompiler(t *testing.T) {
 // TestAptLibraries holds that the packages of the fix have every library that is missing.
 func TestAptLibraries(t *testing.T) {
 	t.Parallel()
-	for _, missing := range [][]string{{"libcublas.so.12", "libcufft.so.11"}, {"libcudnn.so.9"}, {"libcublas.so.12", "libcudnn.so.9"}, {"libnccl.so.2"}} {
+	for _, missing := range [][]string{{"libcublas.so.12", "libcufft.so.11"}, {"libcudnn.so.9"}, {"libcublas.so.12", "libcudnn.so.9"}} {
 		f := Facts{Host: buildenv.Host{OS: buildenv.Linux}, Cache: "/home/u/.cache/gpubuild",
 			Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{Root: "/usr/local/cuda-12.4", Version: gpu.Version{Major: 12, Minor: 4}}}}
 		for _, name := range missing {
