@@ -93,6 +93,13 @@ func TestRowsAreJoined(t *testing.T) {
 		{"of several tests one is proven", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
 			r.Programs = append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: verify.NotUsed.String()}})
 		})), "proven", day(1), 1},
+		{"a verdict that is not known counts less than a proof", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
+			r.Programs = append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: "superb"}})
+		})), "proven", day(1), 1},
+		{"it failed, and was run again in the same run of CI", observed(at(s["compiled"], "r", day(1), func(r *report.Result) {
+			fails("build", "cargo ended with 101")(r)
+			r.Origin = &origin.Origin{Run: "1"}
+		}), at(s["compiled"], "r", day(2), func(r *report.Result) { r.Origin = &origin.Origin{Run: "1"} })), "compiled", day(2), 2},
 		{"of several tests one is proven, and all were to be", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
 			r.Code, r.Programs = 20, append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: verify.NotUsed.String()}})
 		})), "cpu", day(1), 1},
