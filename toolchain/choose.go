@@ -23,7 +23,7 @@ const fetchHint = "`" + Fetch + "` fetches one without admin rights"
 type trial struct {
 	toolkit  *cuda.Toolkit
 	compiler *hostcc.Compiler
-	msvc     *Visual
+	msvc     *VisualStudio
 	cudnn    *cudnn.Install
 	why      string   // why it does not fit; empty: it does
 	fix      string   // the smallest change that would make it fit
@@ -128,7 +128,7 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 			What: "host compiler", Losers: lost, Places: compilerPlaces(f), Unread: unreadable(f), Fix: CompilerFix(f), Part: PartCompiler,
 		}
 	}
-	v, why := visual(f, c)
+	v, why := visualStudio(f, c)
 	if s.MSVC = v; why != "" {
 		return &MissingError{What: "complete Windows SDK: " + why, Unread: unreadable(f), Fix: sdkFix, Part: PartSDK}
 	}
@@ -294,7 +294,7 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 			return tr
 		}
 		tr.notes = append(tr.notes, notes...)
-		v, why := visual(f, c)
+		v, why := visualStudio(f, c)
 		if tr.msvc, tr.step, tr.part = v, stepSDK, PartSDK; why != "" {
 			tr.why, tr.fix = "there is no complete Windows SDK: "+why, sdkFix
 			return tr

@@ -25,7 +25,7 @@ func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 		e.rocm()
 	}
 	if s.MSVC != nil {
-		e.visual(n) // before the toolkit's own directory, so that this one is first
+		e.visualStudio(n) // before the toolkit's own directory, so that this one is first
 	}
 	if s.Toolkit != nil {
 		e.dlls(n) // before path, so that nvcc's own directory is first

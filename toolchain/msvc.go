@@ -14,8 +14,8 @@ import (
 	"gpubuild/toolchain/msvc"
 )
 
-// Visual is a toolset of Microsoft's with the SDK and the C run-time library that go with it.
-type Visual struct {
+// VisualStudio is a toolset of Microsoft's with the SDK and the C run-time library that go with it.
+type VisualStudio struct {
 	Toolset   *msvc.Toolset
 	SDK, UCRT msvc.Kit
 }
@@ -119,8 +119,8 @@ func readsAs(c hostcc.Compiler, name string) bool {
 	return plainCL(name) || text(name) == text(c.CXX) || text(name) == text(w.Dir(c.CXX))
 }
 
-// visual finds the toolset that a compiler is, and the best SDK; why is not empty when there is no complete one.
-func visual(f Facts, c *hostcc.Compiler) (v *Visual, why string) {
+// visualStudio finds the toolset that a compiler is, and the best SDK; why is not empty when there is no complete one.
+func visualStudio(f Facts, c *hostcc.Compiler) (v *VisualStudio, why string) {
 	if f.MSVC == nil || c == nil || c.Kind != hostcc.MSVC {
 		return nil, ""
 	}
@@ -141,7 +141,7 @@ func visual(f Facts, c *hostcc.Compiler) (v *Visual, why string) {
 	case ucrt == nil:
 		return nil, lacking("Universal CRT", f.MSVC.UCRTs)
 	}
-	return &Visual{&f.MSVC.Toolsets[i], *sdk, *ucrt}, ""
+	return &VisualStudio{&f.MSVC.Toolsets[i], *sdk, *ucrt}, ""
 }
 
 const (
@@ -241,8 +241,8 @@ func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 	return fix + "; or " + other
 }
 
-// visual makes the developer prompt that the set means. Where one is open for the very toolset and SDK, everything stays.
-func (e *writer) visual(n Needs) {
+// visualStudio makes the developer prompt that the set means. Where one is open for the very toolset and SDK, everything stays.
+func (e *writer) visualStudio(n Needs) {
 	h, v := e.h, e.s.MSVC
 	s := v.Toolset.Settings(h, v.SDK, v.UCRT)
 	e.generator(n, s)

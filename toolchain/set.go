@@ -85,7 +85,7 @@ type Wish struct {
 type Set struct {
 	Toolkit          *cuda.Toolkit    // nil when none is needed
 	Compiler         *hostcc.Compiler // nil when none is needed
-	MSVC             *Visual          // where Compiler is Microsoft's
+	MSVC             *VisualStudio    // where Compiler is Microsoft's
 	CUDNN            *cudnn.Install   // nil when none is needed
 	ROCm             *rocm.Install    // nil when none is needed
 	Backends         []string         // CUDA, ROCm: what tools are set up for

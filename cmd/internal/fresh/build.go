@@ -64,7 +64,7 @@ type State struct {
 	b        Build
 	read     *reader
 	packages []Package // the GPU packages of this build
-	outs     []out     // the OUT_DIRs that were compared
+	outs     []outDir  // the OUT_DIRs that were compared
 	before   map[string]Before
 	cleaned  []string          // packages that were cleaned in this run
 	found    []finding.Finding // besides what is stale
@@ -167,7 +167,7 @@ type Rebuild func(context.Context) (cargorun.Built, error)
 // done only where an OUT_DIR has no stamp: what was lost from it may be why.
 func (s *State) RecordAndVerify(ctx context.Context, built cargorun.Built, failed error, rebuild Rebuild) (*State, cargorun.Built, error) {
 	next := s.after(built)
-	unrecorded := func(o out) bool { return o.state != agrees && !o.stamped }
+	unrecorded := func(o outDir) bool { return o.state != agrees && !o.stamped }
 	if failed != nil && (built.Interrupted || !slices.ContainsFunc(next.outs, unrecorded)) {
 		next.keepFailed(built)
 		return next, built, failed

@@ -172,7 +172,7 @@ func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set))
 
 // otherCode says that a build script that has just run did not use the chosen nvcc, or not for the chosen architecture: none of the device
 // code that it made is of that release, or for that capability. Empty: it did, or nothing shows it.
-func (s *State) otherCode(o out) string {
+func (s *State) otherCode(o outDir) string {
 	t, want := s.b.Tools.Set.Toolkit, gpu.Arch{Capability: s.b.Tools.Set.Capability, Suffix: s.b.Tools.Set.Suffix}
 	if t == nil || !o.pkg.Inputs.Arch || len(o.content.Made) == 0 {
 		return ""
@@ -196,7 +196,7 @@ func (s *State) otherCode(o out) string {
 }
 
 // warnOfCode warns of what otherCode says.
-func (s *State) warnOfCode(o out) {
+func (s *State) warnOfCode(o outDir) {
 	if text := s.otherCode(o); text != "" {
 		s.say(finding.Finding{ID: "stale.other-code", Message: text,
 			Fix: "look in " + s.b.Machine.Shown(s.b.scriptFile(o.pkg.ScriptUnit)) +
@@ -205,7 +205,7 @@ func (s *State) warnOfCode(o out) {
 }
 
 // noteUnknown says once for a package that nobody knows which headers its kernels were made from.
-func (s *State) noteUnknown(o out) {
+func (s *State) noteUnknown(o outDir) {
 	text := o.pkg.Name + ": gpubuild did not see every kernel compiled, so what they were made of is unknown: " +
 		"every file of the package counts"
 	if source.Unchanging(s.b.Machine.Host, o.pkg.Dir) || slices.Contains(s.noted, text) {

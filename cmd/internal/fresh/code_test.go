@@ -176,7 +176,7 @@ func TestRunByAnotherCargo(t *testing.T) {
 		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
 		p.Inputs.Arch = c.arch
 		now := b.s.inputsOf(p, false, false)
-		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, content: content{Sum: c.sum, Made: c.code}}
+		o := outDir{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, content: content{Sum: c.sum, Made: c.code}}
 		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Sum: "1", Ran: 1}
 		o.ran = 1 + int64(c.later)
 		if o := b.s.judge(o); o.state != c.want {
@@ -191,14 +191,14 @@ func TestManyInputs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
-	o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, stamp: stale.Stamp{PkgID: "p", Sum: "1", Ran: 1}}
+	o := outDir{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, stamp: stale.Stamp{PkgID: "p", Sum: "1", Ran: 1}}
 	const many = 300_000
 	for i := range many {
 		o.stamp.Inputs = append(o.stamp.Inputs, stale.Input{Name: fmt.Sprint("source//a", i), Value: fmt.Sprint("a", i), Hash: "1"})
 		o.stamp.Wrote = append(o.stamp.Wrote, fmt.Sprint("b", i))
 	}
 	o = b.s.judge(o)
-	b.s.outs = []out{o}
+	b.s.outs = []outDir{o}
 	if got := len(b.s.Reasons()); got < many {
 		t.Errorf("%d reasons", got)
 	}

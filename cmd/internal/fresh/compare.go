@@ -17,8 +17,8 @@ import (
 	"gpubuild/toolchain/cargo/builddir"
 )
 
-// out is an OUT_DIR as it was when it was looked at, and what comes of comparing it.
-type out struct {
+// outDir is an OUT_DIR as it was when it was looked at, and what comes of comparing it.
+type outDir struct {
 	pkg      Package
 	dir      string
 	ran      int64
@@ -49,7 +49,7 @@ func (s *State) compare() {
 			continue // there is nothing that its code could be compared with
 		}
 		s.inputsOf(p, false, false)
-		var stamped, rest []out
+		var stamped, rest []outDir
 		for _, o := range s.outDirs(p) {
 			l := s.look(p, o.Dir)
 			// Two workspaces may share the OUT_DIR of a path package.
@@ -78,9 +78,9 @@ func (s *State) compare() {
 }
 
 // look reads what is known of an OUT_DIR.
-func (s *State) look(p Package, dir string) out {
+func (s *State) look(p Package, dir string) outDir {
 	h := s.b.Machine.Host
-	o := out{pkg: p, dir: dir, ran: builddir.Ran(h, dir), finished: builddir.Finished(h, dir), content: s.contentOf(dir)}
+	o := outDir{pkg: p, dir: dir, ran: builddir.Ran(h, dir), finished: builddir.Finished(h, dir), content: s.contentOf(dir)}
 	o.stamp, o.stamped = readStamp(h, dir)
 	o.damaged = !o.stamped && h.IsFile(h.Join(h.Dir(dir), stale.StampFile))
 	return o
@@ -116,7 +116,7 @@ func (s *State) inputsOf(p Package, all, unknown bool) []stale.Input {
 }
 
 // judge compares an OUT_DIR with its stamp.
-func (s *State) judge(o out) out {
+func (s *State) judge(o outDir) outDir {
 	o.inputs = s.inputsOf(o.pkg, o.stamp.All, o.stamp.Unknown)
 	o.state = unknown
 	switch {
@@ -149,7 +149,7 @@ func (s *State) judge(o out) out {
 
 // differences are those between a stamp and now, without what cargo itself rebuilds: a file that the script declares and that is newer than
 // its last run.
-func (s *State) differences(o out) []stale.Reason {
+func (s *State) differences(o outDir) []stale.Reason {
 	h := s.b.Machine.Host
 	was, now := s.stillRead(o)
 	both := map[string]bool{} // a stamp may have 50,000
@@ -188,7 +188,7 @@ func readStamp(h buildenv.Host, dir string) (stale.Stamp, bool) {
 }
 
 // writeStamp writes down what an OUT_DIR was built with. A build stays good without it: the next one builds the package once more.
-func (s *State) writeStamp(o out) {
+func (s *State) writeStamp(o outDir) {
 	h := s.b.Machine.Host
 	path := h.Join(h.Dir(o.dir), stale.StampFile)
 	data, err := o.stamp.Encode()
@@ -286,7 +286,7 @@ func compiledAny(pkgID string, built cargorun.Built) bool {
 }
 
 // builtNow reads what a script made in this build and writes its stamp.
-func (s *State) builtNow(o *out, m cargo.Message) {
+func (s *State) builtNow(o *outDir, m cargo.Message) {
 	words, _ := builddir.Output(s.b.Machine.Host, o.dir) // where that cannot be read it declares nothing
 	read, made, unknown := s.readBy(*o, s.linked(m))
 	all := o.pkg.Inputs.Arch && !words.Declares || unknown
@@ -302,7 +302,7 @@ func (s *State) builtNow(o *out, m cargo.Message) {
 	s.writeStamp(*o)
 }
 
-func (s *State) stampOf(o out) stale.Stamp {
+func (s *State) stampOf(o outDir) stale.Stamp {
 	sets := slices.Sorted(slices.Values(o.pkg.sets))
 	return stale.Stamp{PkgID: o.pkg.PkgID, Features: sets, Ran: o.ran, Inputs: o.inputs, Sum: o.content.Sum}
 }

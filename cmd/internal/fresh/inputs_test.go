@@ -197,7 +197,7 @@ func TestLinked(t *testing.T) {
 			"static=nowhere",
 		},
 	}
-	o := out{dir: own, ran: time.Now().Add(time.Minute).UnixNano()}
+	o := outDir{dir: own, ran: time.Now().Add(time.Minute).UnixNano()}
 	reasons := func() string {
 		t.Helper()
 		b.s.read = newReader(b.s.b) // as the next run of gpubuild has it
@@ -635,7 +635,7 @@ func TestWhatNvccRead(t *testing.T) {
 	if err := os.Chtimes(filepath.Join(unit, "root-output"), soon, soon); err != nil {
 		t.Fatal(err)
 	}
-	o := out{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: dir, Inputs: features.Inputs{Arch: true}}},
+	o := outDir{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: dir, Inputs: features.Inputs{Arch: true}}},
 		dir: filepath.Join(unit, "out"), ran: ran.UnixNano()}
 	now := b.s.read.hashes.Each(written)
 	for _, before := range [][]string{nil, {written}} {
@@ -684,7 +684,7 @@ func TestClockSetBack(t *testing.T) {
 	b.write(lib, "1")
 	now := time.Now().Add(-24 * time.Hour) // after the clock was set back
 	b.s.b.Now = func() time.Time { return now }
-	o := out{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: filepath.Join(b.top, "package"), Inputs: features.Inputs{Arch: true}}},
+	o := outDir{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: filepath.Join(b.top, "package"), Inputs: features.Inputs{Arch: true}}},
 		dir: filepath.Join(unit, "out"), ran: now.Add(-time.Minute).UnixNano()}
 	differ := func(what string, want int) {
 		t.Helper()

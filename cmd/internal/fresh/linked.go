@@ -62,7 +62,7 @@ const (
 )
 
 // place is a path as a stamp names it; empty for what is in the OUT_DIR itself or in gpubuild's cache, and not a toolkit.
-func (s *State) place(o out, path string) string {
+func (s *State) place(o outDir, path string) string {
 	h, t := s.b.Machine.Host, s.b.Tools.Set.Toolkit
 	below := func(dir, as string) string {
 		if dir != "" && path != dir && h.Below(path, dir) {
@@ -95,7 +95,7 @@ func (s *State) place(o out, path string) string {
 }
 
 // path is where a place of a stamp is now.
-func (s *State) path(o out, place string) string {
+func (s *State) path(o outDir, place string) string {
 	h := s.b.Machine.Host
 	if rest, ok := strings.CutPrefix(place, inPackage+"/"); ok {
 		return h.Join(o.pkg.Dir, filepath.FromSlash(rest))
@@ -124,7 +124,7 @@ func nameOf(place string) string {
 // readBy lists what compilers and the linker read for an OUT_DIR, each file with the hash of what was seen, and what of it the script wrote
 // itself. Of what was linked, and of what a compiler lists by itself, the content that was seen is that of now, unless it changed since.
 // Unknown says that our nvcc was not in front of every compilation.
-func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []string, unknown bool) {
+func (s *State) readBy(o outDir, linked []string) (read map[string]string, wrote []string, unknown bool) {
 	list := map[string]string{}
 	if o.pkg.Inputs.Arch {
 		list = nvcc.Read(s.b.Machine.Host, o.dir)
@@ -177,7 +177,7 @@ func (s *State) readBy(o out, linked []string) (read map[string]string, wrote []
 const absent = "none"
 
 // stillRead compares what was read with what is there now, and returns both as inputs, of those files alone that changed.
-func (s *State) stillRead(o out) (was, now []stale.Input) {
+func (s *State) stillRead(o outDir) (was, now []stale.Input) {
 	places := slices.Sorted(maps.Keys(o.stamp.Read))
 	paths := make([]string, len(places))
 	for i, place := range places {
@@ -207,7 +207,7 @@ func (s *State) stillRead(o out) (was, now []stale.Input) {
 
 // written takes over what a script wrote among its sources, as it left it: compiled kernels, what was not there before, and what changes
 // for the second time while the script runs. A person may edit a source meanwhile: then the next build compiles it, once.
-func (s *State) written(o out, unit inputs.Unit, list []stale.Input, before []string) (now []stale.Input, again []string) {
+func (s *State) written(o outDir, unit inputs.Unit, list []stale.Input, before []string) (now []stale.Input, again []string) {
 	h, now := s.b.Machine.Host, slices.Clone(list)
 	names, paths := s.read.hashes.SourcesOf(unit) // and what it names that was not there before
 	ended := builddir.Ended(h, o.dir)

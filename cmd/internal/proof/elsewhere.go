@@ -120,7 +120,7 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, t Task
 	if p.Finding != "" {
 		m.Shell.Alert("Not proven:", "%s", p.Verdict.Why)
 	}
-	if err := s.keep(left{Proof: p}); err != nil {
+	if err := s.keep(processReport{Proof: p}); err != nil {
 		return err
 	}
 	if p.Finding != "" {
@@ -129,13 +129,13 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, t Task
 	return endOf(p.Evidence.Exit)
 }
 
-// left is what the runner of one program leaves for the run.
-type left struct {
+// processReport is what the runner of one program leaves for the run.
+type processReport struct {
 	Proof
 	Listed bool `json:"listed,omitempty"` // it was asked for words only, or has no test to run: nothing is proven of it
 }
 
-func (s runnerState) keep(p left) error {
+func (s runnerState) keep(p processReport) error {
 	if s.Tests {
 		p.Test = testOf(s.Task.Args)
 	}

@@ -259,7 +259,7 @@ func readProofs(dir string) (proofs []Proof, listed []string, err error) {
 		if !strings.HasPrefix(e.Name(), "proof-") || !strings.HasSuffix(e.Name(), ".json") {
 			continue
 		}
-		var l left
+		var l processReport
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err == nil {
 			err = json.Unmarshal(data, &l)

@@ -76,7 +76,7 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 		env = m.Host.Apply(env, AppendLibraries(m.Host, d))
 	}
 	if s.Tests && asksForWords(args) {
-		if err := s.keep(left{Proof: Proof{Program: m.Host.Abs(binary)}, Listed: true}); err != nil {
+		if err := s.keep(processReport{Proof: Proof{Program: m.Host.Abs(binary)}, Listed: true}); err != nil {
 			return err
 		}
 		s.Devices, s.Task.Timeout = false, 0 // the limit is for a run
@@ -115,9 +115,9 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 	}
 	p.Program = m.Host.Abs(p.Program) // `cargo run` names it relative to its directory
 	if s.Tests && p.Verdict.Kind == verify.NotUsed && ranNoTest(ctx, m, o) {
-		return s.keep(left{Proof: Proof{Program: p.Program}, Listed: true})
+		return s.keep(processReport{Proof: Proof{Program: p.Program}, Listed: true})
 	}
-	if err := s.keep(left{Proof: p}); err != nil {
+	if err := s.keep(processReport{Proof: p}); err != nil {
 		return err
 	}
 	return endOf(p.Evidence.Exit)

@@ -91,7 +91,8 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if err == nil {
 		return Judge(s, tool, g, o), nil
 	}
-	if edges := suspected(ctx, s); o.Edges && slices.ContainsFunc(edges, func(f features.Finding) bool { return f.ID == features.IDRefused }) {
+	refused := func(f features.Finding) bool { return f.ID == features.IDRefused }
+	if edges := suspected(ctx, s); o.Edges && slices.ContainsFunc(edges, refused) {
 		return Judged{Session: s, Reach: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
 			Roots: []features.Root{}, Units: []features.ScriptUnit{}}}, nil
 	}
