@@ -45,7 +45,12 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 			if instead == "" && len(same) == 1 {
 				instead = same[0]
 			}
-			to := declaring(p, member, e.Dep)
+			var to *manifest.Package
+			for _, d := range member.Dependencies {
+				if d.Key == e.Dep {
+					to = p.Declaring(member, d)
+				}
+			}
 			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, e.Text)
 			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
 			if instead != "" {
@@ -61,16 +66,6 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 		}
 	}
 	return out
-}
-
-// declaring is the package that a dependency of a member's manifest means; nil where it is not known.
-func declaring(p *manifest.Project, member *manifest.Package, key string) *manifest.Package {
-	for _, d := range member.Dependencies {
-		if d.Key == key {
-			return p.Declaring(member, d)
-		}
-	}
-	return nil
 }
 
 // possible lists the edges that a package can have, as far as they are known. open are the packages, by their keys, that may have more

@@ -8,6 +8,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/rogpeppe/go-internal/diff"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -153,12 +154,7 @@ func (e *editor) insert(feature string, add []string) []byte {
 	}
 	line := FeatureLine(feature, add)
 	head, ok := e.spans.At("features")
-	var last manifest.Span
-	for _, s := range e.spans.Entries("features") {
-		if s.End > last.End {
-			last = s
-		}
-	}
+	last := e.spans.Last("features")
 	switch {
 	case !ok:
 		return e.newTable(line)
@@ -300,6 +296,12 @@ func (e *editor) replace(feature string, at int, by []string) []byte {
 		span.End = elements[1].Start
 	}
 	return slices.Concat(e.data[:span.Start], []byte(text), e.data[span.End:])
+}
+
+// Diff is the unified diff of two texts, as git and patch read it; empty when they are the same.
+func Diff(path string, old, now []byte) string {
+	_, text, _ := bytes.Cut(diff.Diff("a/"+path, old, "b/"+path, now), []byte("\n")) // the first line repeats the names
+	return string(text)
 }
 
 // FeatureLine is a line of a [features] table.

@@ -79,13 +79,12 @@ func (p Positions) At(path ...string) (Span, bool) {
 	return s, ok
 }
 
-// Entries lists the places of the values directly below a table at the top.
-func (p Positions) Entries(table string) []Span {
-	var out []Span
+// Last is the place of the last value directly below a table at the top; an empty one where there is none.
+func (p Positions) Last(table string) (last Span) {
 	for path, s := range p {
-		if key, ok := strings.CutPrefix(path, table+"\x00"); ok && !strings.Contains(key, "\x00") {
-			out = append(out, s)
+		if key, ok := strings.CutPrefix(path, table+"\x00"); ok && !strings.Contains(key, "\x00") && s.End > last.End {
+			last = s
 		}
 	}
-	return out
+	return last
 }

@@ -158,13 +158,14 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 
 // printDiffs prints what a dry run would write.
 func (a *invocation) printDiffs(o featuresOptions, fixes []reach.Fix) error {
-	var errs []error
+	text := ""
 	for _, fix := range fixes {
-		if o.Results.JSON == nil {
-			errs = append(errs, a.Shell.Data(fix.Diff))
-		}
+		text += fix.Diff
 	}
-	return errors.Join(errs...)
+	if o.Results.JSON != nil {
+		return nil
+	}
+	return a.Shell.Data(text)
 }
 
 // runLint is features --lint, which asks cargo, and --manifest-only: every member's GPU features; with --fix the faults are fixed. It ends

@@ -150,10 +150,11 @@ func suspected(ctx context.Context, s *session.Session) (list []features.Finding
 	selected, known := s.Project.Selection(r)
 	asked := manifest.ParseRequest(r)
 	missing := slices.DeleteFunc(asked.Plain, func(f string) bool {
-		return !known || !asked.IsBackend(f) || slices.ContainsFunc(selected, func(p *manifest.Package) bool { return p.Declares(f) })
+		return !known || slices.ContainsFunc(selected, func(p *manifest.Package) bool { return p.Declares(f) })
 	})
 	line, err := s.Line.Change(cargo.Change{Without: missing})
-	if len(list) > 0 || len(missing) == 0 || err != nil {
+	others := slices.ContainsFunc(missing, func(f string) bool { return !asked.IsBackend(f) }) // cargo refuses these, whatever is written
+	if len(list) > 0 || len(missing) == 0 || others || err != nil {
 		return list
 	}
 	judged, err := FromManifests(ctx, s.Quiet().Machine, line, missing)
