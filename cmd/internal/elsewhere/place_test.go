@@ -176,7 +176,8 @@ func TestSent(t *testing.T) {
 	}
 	m := &session.Machine{Host: h, CacheDir: t.TempDir()}
 	files, err := sent(m, root, filepath.Join(root, "data"), nil)
-	if err != nil || len(files) != 2 || files[0].Name != "work/data/blobs/1" || files[1].Name != "work/data/model" || files[1].SHA256 != sumOf("data/blobs/1") {
+	if err != nil || len(files) != 2 || files[0].Name != "work/data/blobs/1" || files[1].Name != "work/data/model" || files[1].SHA256 != sumOf("data/blobs/1") ||
+		files[1].From == files[0].From {
 		t.Errorf("%+v, %v", files, err)
 	}
 }

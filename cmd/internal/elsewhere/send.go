@@ -241,7 +241,7 @@ func sent(m *session.Machine, root, name string, out []file) ([]file, error) {
 		if err != nil {
 			return err
 		}
-		f, err := sized(m, file{Name: path.Join("work", filepath.ToSlash(rel)), From: target})
+		f, err := sized(m, file{Name: path.Join("work", filepath.ToSlash(rel)), From: name})
 		out = append(out, f)
 		return err
 	})
