@@ -334,6 +334,9 @@ func TestManyProgramsThroughSlurm(t *testing.T) {
 			names[p.Name+" "+p.Test]++
 		}
 	}
+	if said, err := command(nil, "report", "receipt.json").CombinedOutput(); err != nil || !strings.Contains(string(said), ": small small_00") {
+		t.Errorf("report: %v\n%s", err, said)
+	}
 	if err != nil || len(got.More) != 9 || names["small_003"] != 1 || names["small small_003"] != 1 || len(names) != 20 || !strings.Contains(string(out), "10 passed") {
 		t.Errorf("%d receipts, of %v, %v\n%s", 1+len(got.More), names, err, out)
 	}

@@ -38,6 +38,7 @@ func TestAssemble(t *testing.T) {
 	app := []report.Program{{Name: "app", Path: "/w/target/app", Kind: "bin"}}
 	marked := []report.Program{{Name: "gpu", Path: "/w/gpu", Kind: "test", Marked: true}, {Name: "other", Path: "/w/other", Kind: "test"}}
 	onCPU := []report.Program{{Name: "app", Path: "/w/target/app", Kind: "bin", Proof: &report.Proof{Verdict: verify.NotUsed.String(), Why: "nothing was launched"}}}
+	ofTests := []report.Program{{Name: "small", Path: "/w/small", Kind: "test", Test: "a"}, {Name: "small", Path: "/w/small", Kind: "test", Test: "b::c"}}
 	of := func(verb string, programs []report.Program) report.Result {
 		return report.Result{Verb: verb, Programs: programs}
 	}
@@ -55,6 +56,8 @@ func TestAssemble(t *testing.T) {
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed"},
 		{"a program of a build is not run", report.Stages{Result: of("build", app), Judged: true, Made: checks(report.CheckCode, nil)}, nil,
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, proof app skipped"},
+		{"two tests of one program", report.Stages{Result: of("build", ofTests), Judged: true, Made: checks(report.CheckBuild, nil)}, nil,
+			"reach passed, toolchain passed, stale passed, build passed, device-code skipped, proof small a skipped, proof small b::c skipped"},
 		{"a run on the CPU: the program ended well, its proof did not",
 			report.Stages{Result: of("run", onCPU), Judged: true, Made: checks(report.CheckRun, exit.Code(exit.NotUsed)),
 				Proving: report.Proving{Asked: true}}, exit.Code(exit.NotUsed),

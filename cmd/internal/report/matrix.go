@@ -159,7 +159,7 @@ func row(id string, results []Observation) Row {
 			continue
 		case r.Status == StatusNone:
 			r.Status, r.Why, r.At, r.File, r.Machine = s, why, o.Result.At, o.File, o.Result.from().Machine
-			if p := theProof(o.Result); p != nil {
+			if p := theProof(o.Result).Proof; p != nil {
 				r.Device, r.UUID, r.Receipt = p.Device, p.UUID, o.Receipt
 			}
 		case s != r.Status && !broken:
@@ -283,7 +283,7 @@ func buildOf(r Result) (Status, string) {
 // suffices where the run itself was content, as in `test`.
 func proofOf(r Result) (Status, string) {
 	p := theProof(r)
-	if p == nil {
+	if p.Proof == nil {
 		for _, c := range r.Checks { // a proof was demanded and could not be made
 			if c.ID == CheckProof && c.State == Failed {
 				return StatusUnproved, c.Message
@@ -291,14 +291,17 @@ func proofOf(r Result) (Status, string) {
 		}
 		return StatusNone, ""
 	}
-	status, known := statusOfVerdict[kindOf(p)]
+	status, known := statusOfVerdict[kindOf(p.Proof)]
 	if !known {
 		status = StatusUnproved
 	}
-	if status == StatusProven {
+	switch {
+	case status == StatusProven:
 		return status, ""
+	case p.Test != "": // of many
+		return status, p.Title() + ": " + p.Proof.Why
 	}
-	return status, p.Why
+	return status, p.Proof.Why
 }
 
 // statusOfVerdict is what a verdict comes to; any other one is not proven.
@@ -310,18 +313,18 @@ func kindOf(p *Proof) (k verify.Kind) {
 	return k
 }
 
-// theProof is the one that a result's proofs come to.
-func theProof(r Result) *Proof {
-	var best, worst *Proof
+// theProof is the program whose proof a result's proofs come to; without a proof: there is none.
+func theProof(r Result) Program {
+	var best, worst Program
 	for _, p := range r.Programs {
 		if p.Proof == nil {
 			continue
 		}
-		if best == nil || kindOf(p.Proof).Rank() < kindOf(best).Rank() {
-			best = p.Proof
+		if best.Proof == nil || kindOf(p.Proof).Rank() < kindOf(best.Proof).Rank() {
+			best = p
 		}
-		if worst == nil || kindOf(p.Proof).Rank() > kindOf(worst).Rank() {
-			worst = p.Proof
+		if worst.Proof == nil || kindOf(p.Proof).Rank() > kindOf(worst.Proof).Rank() {
+			worst = p
 		}
 	}
 	if r.Code == 0 {
