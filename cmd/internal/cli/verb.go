@@ -235,6 +235,8 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 		fix = "gpubuild " + called + " --help"
 	case n > most && called == "env" && slices.Contains(buildenv.Shells(), l.Positional[most]):
 		fix = "gpubuild env --shell " + l.Positional[most]
+	case n > most && called == "doctor" && slices.Contains([]string{"build", "prove"}, l.Positional[most]):
+		fix = "gpubuild doctor --for " + l.Positional[most]
 	case n > most && called == "init" && strings.Contains(ci.ProviderNames, l.Positional[most]):
 		fix = "gpubuild ci init " + l.Positional[most]
 	case fix != "":

@@ -92,12 +92,11 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if err := tools.AbsentTools(m.Host, p.Graph, p.Reach, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = reasonOf(err)
 	}
-	needed := tools.RunNeeds(m.Host, p.Reach)
 	run, usable := f.Chosen, proof.Toolkits(m, f.Chosen.Toolkit)
 	if f.ChooseErr == nil && len(usable) > 0 { // what builds without a toolkit may need one to run
 		run.Toolkit = &usable[0]
 	}
-	f.Run = runTime(ctx, m, needed, run)
+	f.Run = runTime(ctx, m, tools.RunNeeds(m.Host, p.Reach), run)
 	if all := proof.CUPTIs(usable); len(all) > 0 {
 		f.CUPTI = all[0]
 	}

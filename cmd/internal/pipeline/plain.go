@@ -24,7 +24,7 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 	m := c.Machine
 	err := cargorun.Run(ctx, m, c.Line, m.Host.Env)
 	if err != nil {
-		if errors.Is(ours, manifest.ErrNotFound) && c.Line.Known() {
+		if errors.Is(ours, manifest.ErrNotFound) && c.Line.Known() && exit.Of(err) != exit.Other { // which is a flag that cargo refuses
 			m.Shell.Hint(exit.Hint(ours))
 		}
 		return err
