@@ -203,6 +203,11 @@ func TestOutputIsBounded(t *testing.T) {
 	if !bytes.HasPrefix(r.Stdout, []byte("begin")) || !bytes.HasSuffix(r.Stderr, []byte("end")) {
 		t.Errorf("stdout %.9s…, stderr …%s", r.Stdout, r.Stderr[990:])
 	}
+	alone := command("env")
+	alone.Limit = 3
+	if r, err = (Runner{}).Run(context.Background(), alone); err != nil || !r.Truncated || len(r.Stdout) != 3 || len(r.Stderr) != 0 {
+		t.Errorf("of stdout alone: %q, %q, truncated %v, %v", r.Stdout, r.Stderr, r.Truncated, err)
+	}
 	c.Limit = 3000000
 	if r, err = (Runner{}).Run(context.Background(), c); err != nil || r.Truncated || len(r.Stdout) != 3000000 || len(r.Stderr) != 3000000 {
 		t.Errorf("got %d and %d bytes, truncated %v, %v", len(r.Stdout), len(r.Stderr), r.Truncated, err)

@@ -162,6 +162,33 @@ func TestTheSameSignalIsPassedOn(t *testing.T) {
 	}
 }
 
+// TestAFurtherSignalEndsItAtOnce: a child that takes no notice has a minute, unless the user asks again.
+func TestAFurtherSignalEndsItAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	defer cancel()
+	pid, ended := make(chan int, 1), make(chan struct{})
+	w := &watcher{n: 1, ready: func() {
+		go func() {
+			for runner, again := <-pid, time.Tick(100*time.Millisecond); ; {
+				_ = syscall.Kill(runner, syscall.SIGTERM)
+				select {
+				case <-again:
+				case <-ended:
+					return
+				}
+			}
+		}()
+	}}
+	c := command("runner", "stubborn")
+	c.Stdout = w
+	_, err := Runner{Started: func(_ buildenv.Cmd, p int) { pid <- p }}.Run(ctx, c)
+	close(ended)
+	if err != nil || !strings.Contains(w.String(), "cancelled true") {
+		t.Errorf("%v, %q", err, w)
+	}
+}
+
 func TestWhatIsNoProgram(t *testing.T) {
 	dir := t.TempDir()
 	tests := []struct {
