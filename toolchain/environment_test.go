@@ -12,6 +12,7 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
 )
 
 // usual is a machine with one toolkit at /usr/local/cuda (a link) and gcc 12.
@@ -328,6 +329,46 @@ func TestFindCUDAHelper(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", root, got, want)
+		}
+	}
+}
+
+// TestEnvironmentOfASet: what depends on one property of the set alone.
+func TestEnvironmentOfASet(t *testing.T) {
+	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/nvidia-smi +x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(v string, change func(*toolchain.Set)) toolchain.Set {
+		k := kit(v, "75", "121")
+		s := toolchain.Set{Toolkit: &k, Driver: gpu.Driver{Version: "595.1"}, Capability: capability("89")}
+		change(&s)
+		return s
+	}
+	msvc := func(s *toolchain.Set) {
+		s.Compiler = &hostcc.Compiler{Kind: hostcc.MSVC, Path: "cl.exe", CXX: "cl.exe", Default: true}
+	}
+	wsl := func(s *toolchain.Set) { s.LibCUDA = "/usr/lib/wsl/lib/libcuda.so" }
+	unset := func(s *toolchain.Set) { s.CapabilityUnset = true }
+	links := toolchain.Needs{CUDA: true, Libraries: true, Reads: []string{"cudarc"}}
+	forge := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} })
+	for _, tt := range []struct {
+		story string
+		set   toolchain.Set
+		needs toolchain.Needs
+		want  string
+		is    bool
+	}{
+		{"cl.exe with the first CUDA whose CCCL is strict", set("13.2", msvc), kernels, "/Zc:preprocessor", true},
+		{"cl.exe with the one before", set("13.1", msvc), kernels, "/Zc:preprocessor", false},
+		{"WSL's libcuda where there is a stub", set("13.2", wsl), links, "/usr/lib/wsl/lib", false},
+		{"WSL's libcuda without a stub", set("13.2", func(s *toolchain.Set) { wsl(s); s.Toolkit.Stubs = "" }), links, "/usr/lib/wsl/lib", true},
+		{"a script that may read the architecture itself", set("13.2", unset), with(kernels, func(n *toolchain.Needs) { n.Reads = nil }),
+			"CUDA_COMPUTE_CAP=89", true},
+		{"one that asks nvidia-smi, as before", set("13.2", unset), forge, "CUDA_COMPUTE_CAP=89", false},
+	} {
+		if got := changed(toolchain.Environment(h, tt.set, tt.needs)); strings.Contains(got, tt.want) != tt.is {
+			t.Errorf("%s: %s", tt.story, got)
 		}
 	}
 }

@@ -1,0 +1,113 @@
+package tools
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
+)
+
+// TestConfigEnvCounts: what an [env] table says of tools counts where the user's environment says nothing, or the table forces it.
+func TestConfigEnvCounts(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @empty --\n/usr/bin/gcc +x\n")
+	h.Env = buildenv.NewEnv(h.OS, []string{"PATH=/usr/bin", "CUDA_HOME=/mine"})
+	for _, tt := range []struct {
+		story    string
+		given    cargo.Given
+		want     string
+		warnings int
+	}{
+		{"not set", cargo.Given{Name: "CUDA_PATH", Value: "/theirs"}, "/theirs", 0},
+		{"set by the user", cargo.Given{Name: "CUDA_HOME", Value: "/theirs"}, "/mine", 0},
+		{"set by the user, and forced", cargo.Given{Name: "CUDA_HOME", Value: "/theirs", Force: true}, "/theirs", 1},
+		{"set by the user, and forced to the same", cargo.Given{Name: "CUDA_HOME", Value: "/mine", Force: true}, "/mine", 0},
+		{"no matter of tools", cargo.Given{Name: "RUST_LOG", Value: "debug", Force: true}, "", 0},
+	} {
+		env, warnings := importConfigEnv(h, []cargo.Given{tt.given})
+		if got := env.Get(tt.given.Name); got != tt.want || len(warnings) != tt.warnings {
+			t.Errorf("%s: %q, %q", tt.story, got, warnings)
+		}
+	}
+}
+
+// TestConfigEnvIsOverruled: the chosen tools reach build scripts past what the tables say.
+func TestConfigEnvIsOverruled(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @empty --\n/usr/bin/gcc +x\n/theirs/gcc +x\n/same/x\n")
+	h.Env = buildenv.NewEnv(h.OS, []string{"PATH=/usr/bin"})
+	env := h.Env.Set("CUDA_HOME", "/chosen")
+	for _, tt := range []struct {
+		story string
+		given cargo.Given
+		set   string // in the environment
+		line  string // on cargo's command line
+	}{
+		{"the same", cargo.Given{Name: "CUDA_HOME", Value: "/chosen", Force: true}, "", ""},
+		{"another, not forced", cargo.Given{Name: "CUDA_HOME", Value: "/theirs"}, "", ""},
+		{"another, forced", cargo.Given{Name: "CUDA_HOME", Value: "/theirs", Force: true}, "", "CUDA_HOME"},
+		{"one that is not set", cargo.Given{Name: "CUDACXX", Value: "/theirs/nvcc"}, "CUDACXX", ""},
+		{"a PATH with other compilers, not forced", cargo.Given{Name: "PATH", Value: "/theirs"}, "", ""},
+		{"a PATH with other compilers, forced", cargo.Given{Name: "PATH", Value: "/theirs:/usr/bin", Force: true}, "", "PATH"},
+		{"a PATH with the same, forced", cargo.Given{Name: "PATH", Value: "/same:/usr/bin", Force: true}, "", ""},
+		{"no matter of tools", cargo.Given{Name: "RUST_LOG", Value: "debug", Force: true}, "", ""},
+	} {
+		got := overrideConfigEnv(h, env, toolchain.Set{}, []cargo.Given{tt.given}, cargo.Line{Verb: "build"})
+		set := ""
+		for _, c := range got.Delta.Changes {
+			set += c.Name
+		}
+		line := fmt.Sprint(got.Line.Words())
+		if set != tt.set || strings.Contains(line, "--config") != (tt.line != "") || !strings.Contains(line, tt.line) ||
+			len(got.Warnings) > 0 != (tt.line != "") {
+			t.Errorf("%s: set %q, %s, %q", tt.story, set, line, got.Warnings)
+		}
+	}
+}
+
+// TestUndeclared: a package that compiles kernels unseen is looked for where no other one needs a toolkit, or gpubuild.toml names it.
+func TestUndeclared(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "")
+	for _, tt := range []struct {
+		story    string
+		needs    toolchain.Needs
+		named    bool
+		found    Undeclared
+		arch     string
+		nvcc     bool
+		reads    string
+		asksNone bool
+	}{
+		{story: "none", found: Undeclared{}},
+		{story: "one of the user's", found: Undeclared{Package: "kern"}, nvcc: true, reads: "PATH"},
+		{story: "with an architecture", found: Undeclared{Package: "kern"}, arch: "89", nvcc: true},
+		{story: "named", named: true, found: Undeclared{Package: "kern", Named: true}, nvcc: true},
+		{story: "named, beside crates that link", needs: toolchain.Needs{Libraries: true}, named: true,
+			found: Undeclared{Package: "kern", Named: true}, nvcc: true},
+		{story: "not named, beside crates that link", needs: toolchain.Needs{Libraries: true}, named: true, found: Undeclared{Package: "kern"}},
+		{story: "nvcc is needed anyway", needs: toolchain.Needs{NVCC: true}, nvcc: true, asksNone: true},
+	} {
+		s := &session.Session{Machine: &session.Machine{Host: h}}
+		if tt.named {
+			s.Config.GPUPackages = config.Value[[]string]{Value: []string{"kern"}}
+		}
+		asked := false
+		n, u, err := undeclared(s, &features.Reach{}, tt.needs, Options{Arch: tt.arch, Undeclared: func(string) (Undeclared, error) {
+			asked = true
+			return tt.found, nil
+		}})
+		if err != nil || n.NVCC != tt.nvcc || asked == tt.asksNone || (u.Package != "") != (tt.nvcc && !tt.asksNone) ||
+			tt.reads != "" && !slices.Contains(n.Reads, tt.reads) || u.Arch != (gpu.Arch{}) {
+			t.Errorf("%s: %+v, %+v, %v", tt.story, n, u, err)
+		}
+	}
+}
