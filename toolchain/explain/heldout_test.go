@@ -266,6 +266,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-15.jsonl", 39, 21, 1},
 		{"unseen-16.jsonl", 36, 17, 0},
 		{"unseen-17.jsonl", 43, 27, 2},
+		{"unseen-18.jsonl", 29, 7, 0},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			rs := table(t)

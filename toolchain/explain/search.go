@@ -32,7 +32,8 @@ const (
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
 var errorWords = bytes.Split([]byte("rror|RROR|xception|FAILED|ailed|ailure|fatal|panicked|undefined|cannot |an't |ould not|unable|"+
 	"Traceback|relocation|package config|not found|not loaded|died due|illed|borted|terminate called|multiple definition|*** |"+
-	"Segmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU|::unwrap()"), []byte("|"))
+	"egmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU|"+
+	"::unwrap()"), []byte("|"))
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
 // "error" before a colon, at a line's beginning or behind a place.
@@ -47,7 +48,7 @@ var looksLikeError = lazyregexp.New(
 		`CUDA error\b|could not find native static library|asked CMake to find a package configuration file|` +
 		`libdevice not found at|entry point .* could not be located in |^dyld(\[\d+\])?: Library not loaded: |` +
 		`terminate called after throwing an instance of |multiple definition of |\berror occurred: |[Ff]ailed to initialize CUDA\b|` +
-		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
+		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |(^|: )[Ss]egmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
 		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\b(Failed to|[Cc]ould not) (load|locate)\b|` +
 		"called `(Result|Option)::unwrap\\(\\)` on an? `|" + `No possible adapter|The input line is too long|` +
 		`compiled without support for the current GPU|has no device code compatible`,
