@@ -26,23 +26,23 @@ import (
 )
 
 // bootstrap gets a gpubuild onto the other side, where it is kept by its SHA-256, and becomes it. It needs sh, mkdir, head, mv, rm and
-// uname.
-const bootstrap = `umask 077
-n=%s h=%s z=%d d=%s
-[ -n "$d" ] || d=${GPUBUILD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/gpubuild}/elsewhere
+// uname. It is sent as one line: ssh gives it to the user's shell first, and csh takes no line feed in a quoted word.
+var bootstrap = strings.ReplaceAll(`umask 077;
+n=%s h=%s z=%d d=%s;
+[ -n "$d" ] || d=${GPUBUILD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/gpubuild}/elsewhere;
 if ! [ -d "$d" ] && ! mkdir -p "$d" 2>/dev/null || ! [ -w "$d" ]; then
-	d=${TMPDIR:-/tmp}/gpubuild-elsewhere-$(id -u)
-	mkdir -p "$d" && [ -O "$d" ] || exit 96
-fi
-b=$d/$h/gpubuild t=$d/$h/gpubuild.$$
-if [ -x "$b" ]; then s=have; else s=send; fi
-{ read -r a </proc/sys/kernel/arch; } 2>/dev/null || a=$(uname -m)
-echo
-echo "` + greeting + ` $n $s $a -${SLURM_JOB_ID:-}.${SLURM_STEP_ID:-}"
+	d=${TMPDIR:-/tmp}/gpubuild-elsewhere-$(id -u);
+	mkdir -p "$d" && [ -O "$d" ] || exit 96;
+fi;
+b=$d/$h/gpubuild t=$d/$h/gpubuild.$$;
+if [ -x "$b" ]; then s=have; else s=send; fi;
+{ read -r a </proc/sys/kernel/arch; } 2>/dev/null || a=$(uname -m);
+echo;
+echo "`+greeting+` $n $s $a -${SLURM_JOB_ID:-}.${SLURM_STEP_ID:-}";
 if [ $s = send ]; then
-	mkdir -p "$d/$h" && head -c $z >"$t" && [ "$(wc -c <"$t")" -eq $z ] && chmod 700 "$t" && mv -f "$t" "$b" || { rm -f "$t"; exit 97; }
-fi
-exec "$b" ` + Word + ` "$n" "$h" "$d"`
+	mkdir -p "$d/$h" && head -c $z >"$t" && [ "$(wc -c <"$t")" -eq $z ] && chmod 700 "$t" && mv -f "$t" "$b" || { rm -f "$t"; exit 97; };
+fi;
+exec "$b" `+Word+` "$n" "$h" "$d"`, "\n", " ")
 
 // waitingPeriod is how often a wait for the other side is said.
 const waitingPeriod = 30 * time.Second

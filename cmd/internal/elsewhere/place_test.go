@@ -18,6 +18,9 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
+	if words, err := config.SplitWords(buildenv.PosixWords("sh", "-c", bootstrap)); err != nil || len(words) != 3 || strings.Contains(bootstrap, "\n") {
+		t.Errorf("csh does not read the words that start the other side: %q, %v", words, err)
+	}
 	tables := map[string]config.On{
 		"pod":   {Command: "kubectl exec -i 'job/g' --"},
 		"a100":  {Place: "slurm", Args: []string{"--partition=a100"}},
