@@ -12,7 +12,7 @@ import (
 func completionVerb(pages func() help.Pages) verb {
 	return verb{
 		Verb: help.Verb{
-			Name: "completion", Args: "SHELL", Usage: "print the completion script of a shell: bash, zsh, fish or pwsh",
+			Name: "completion", Args: "bash|zsh|fish|pwsh", Usage: "print the completion script of a shell: bash, zsh, fish or pwsh",
 			Examples: []string{"source <(gpubuild completion bash)"},
 			Text:     "Completes our commands and flags, cargo's, and the features and packages of the project.",
 		},

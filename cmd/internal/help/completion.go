@@ -232,8 +232,6 @@ func (p Pages) positional(words []string) candidates {
 	}
 	switch {
 	case len(v.Verbs) > 0, verb == "help" && len(subverbs) > 0:
-	case verb == "completion":
-		c.words("", "bash", "zsh", "fish", "pwsh")
 	case verb == "help":
 		c.words("topic", topics...)
 		for _, v := range p.Verbs {
