@@ -159,6 +159,12 @@ func TestQuestionsAsValues(t *testing.T) {
 	if clean != "clean -p a -p b --profile fast --target t1 --target t2 --config=a=1 --target-dir=d --locked" {
 		t.Error(clean)
 	}
+	for typed, want := range map[string]string{"build": "clean -p a", "build --profile dev": "clean -p a", "test --profile test": "clean -p a",
+		"build --release": "clean -p a --release", "build --profile release": "clean -p a --release", "bench": "clean -p a --profile bench"} {
+		if got := strings.Join(Clean(tool, must(t, typed), []string{"a"}, nil).Args, " "); got != want {
+			t.Errorf("after %s: %s", typed, got)
+		}
+	}
 	if got := buildenv.TOMLString("a\"b\\c\n\x7fé"); got != `"a\"b\\c\u000A\u007Fé"` {
 		t.Error(got)
 	}
