@@ -16,6 +16,7 @@ import (
 // linked.
 func TestLibraryReplacedWhileCargoRan(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	real := need.Tool(t, "cargo")
 	self, err := os.Executable()

@@ -681,6 +681,7 @@ func TestKernelsInHexadecimal(t *testing.T) {
 // has nothing compiled twice.
 func TestKernelLost(t *testing.T) {
 	t.Parallel()
+	need.Asked(t, "long")
 	s := newShared(t)
 	lose := func() {
 		list, err := filepath.Glob(filepath.Join(s.dir, "target", "debug", "build", "app-sys-*", "out", "k.ptx"))

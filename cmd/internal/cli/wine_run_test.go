@@ -139,6 +139,9 @@ func TestWineRun(t *testing.T) {
 	t.Run("build --gpu-audit", func(t *testing.T) {
 		l.t = t
 		l.must(os.Remove(filepath.Join(l.work, "matmul", "gpubuild.toml"))) // it has every build proven
+		if out, got := l.runs("build", nil, nil); got != 0 {                // nvcc needs the headers of C++, which plantSDK takes away
+			t.Fatalf("the build alone ended with %d\n%s", got, out)
+		}
 		l.plantSDK()
 		out, got := l.runs("build", nil, []string{"--gpu-audit=may"})
 		if got != 20 || strings.Contains(out, "Compiling") {
