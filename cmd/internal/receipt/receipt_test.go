@@ -2,6 +2,8 @@ package receipt
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -63,6 +65,50 @@ func TestAReceiptHolds(t *testing.T) {
 	}
 	if want := map[string]string{"CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": Hidden([]string{"/x/lib"})[0]}; !reflect.DeepEqual(r.Environment, want) {
 		t.Errorf("%v", r.Environment)
+	}
+}
+
+// TestVerifyFiles: the binary and what was used with it are the files that they were, as far as they are to be here.
+func TestVerifyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string) Binary {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sealed, err := Seal(path)
+		if err != nil || sealed.Size != int64(len(name)) || len(sealed.SHA256) != 64 {
+			t.Fatalf("%+v, %v", sealed, err)
+		}
+		return Binary{Path: path, Size: sealed.Size, SHA256: sealed.SHA256}
+	}
+	app, child, gone := file("app"), file("child"), file("gone")
+	if err := os.Remove(gone.Path); err != nil {
+		t.Fatal(err)
+	}
+	sent, there, other := gone, gone, child
+	sent.Sent, there.Host, other.SHA256 = true, "node1", app.SHA256
+	for _, tt := range []struct {
+		story, binary, also string
+		with                []Binary
+	}{
+		{"all as they were", app.Path, "", []Binary{child}},
+		{"another binary", child.Path, "SHA-256", nil},
+		{"no binary", gone.Path, "could not be looked at", nil},
+		{"a child that is another one", app.Path, "is another one", []Binary{other}},
+		{"a child that is gone", app.Path, "used with it, could not be looked at", []Binary{gone}},
+		{"data that was sent and is gone", app.Path, "", []Binary{sent}},
+		{"a file of another machine", app.Path, "", []Binary{there}},
+	} {
+		r := proven(t)
+		r.Binary, r.Also, r.Evidence.Binary, r.Command[0] = app, tt.with, app.Path, app.Path
+		seal(t, &r)
+		all := func(verify.Evidence) func(verify.Loaded) (bool, string) { return real }
+		wrong, _ := Verify(r, tt.binary, true, all)
+		if text := strings.Join(wrong, "\n"); (text != "") != (tt.also != "") || !strings.Contains(text, tt.also) {
+			t.Errorf("%s: %q", tt.story, wrong)
+		}
 	}
 }
 
