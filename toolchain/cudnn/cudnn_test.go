@@ -66,7 +66,10 @@ func TestVersionOfALibrary(t *testing.T) {
 	for files, want := range map[string]string{
 		"libcudnn.so":   "/usr  CUDA 0 [system] system",
 		"libcudnn.so.9": "/usr 9 CUDA 0 [system] system no link",
-		"libcudnn.so.9\n/usr/lib/x86_64-linux-gnu/libcudnn.so.9.10.2": "/usr 9.10.2 CUDA 0 [system] system no link",
+		"libcudnn.so.9\n/var/lib/dpkg/info/libcudnn9-cuda-12.list": "/usr 9 CUDA 12 [system] system no link",
+		// of two packages nothing shows whose file it is
+		"libcudnn.so.9\n/var/lib/dpkg/info/libcudnn9-cuda-12.list\n/var/lib/dpkg/info/libcudnn9-cuda-13.list": "/usr 9 CUDA 0 [system] system no link",
+		"libcudnn.so.9\n/usr/lib/x86_64-linux-gnu/libcudnn.so.9.10.2":                                         "/usr 9.10.2 CUDA 0 [system] system no link",
 	} {
 		h, err := hosttest.Parse([]byte("os: linux\n-- @empty --\n/usr/lib/x86_64-linux-gnu/" + files + "\n"))
 		if err != nil {
