@@ -56,6 +56,13 @@ func TestShellAlignsLikeCargo(t *testing.T) {
 	if err.String() != " Not proven: no GPU here\n" {
 		t.Errorf("got %q", err.String())
 	}
+	err.Reset()
+	heard := ""
+	muted := &console.Shell{Err: &err, Muted: true, Heard: func(line string) { heard += line }}
+	muted.Alert("Not proven:", "no GPU here") // it was written before
+	if err.String() != "" || heard != " Not proven: no GPU here\n" {
+		t.Errorf("muted: got %q, heard %q", err.String(), heard)
+	}
 }
 
 func TestNothingSteersATerminal(t *testing.T) {
