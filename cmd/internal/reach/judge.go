@@ -133,7 +133,8 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 			first, _, more := strings.Cut(strings.TrimPrefix(f.Fix, "[features]\n"), "\n")
 			first += map[bool]string{true: " and more"}[more]
 			suggested := *refused
-			suggested.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...) + "\n      writes " + first
+			suggested.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...) +
+				"\n      writes " + first
 			return &suggested
 		}
 	}
