@@ -325,10 +325,7 @@ func checkGlob(v string) error {
 // fetching is the command line that was typed with the flag that downloads a toolkit, put at a place among the words: instead of another
 // toolkit, in either spelling, and of what forbids a download.
 func fetching(words []string, at int, verb, flag string) string {
-	line := []string{"gpubuild"}
-	if verb != "" {
-		line = append(line, verb)
-	}
+	line := slices.DeleteFunc([]string{"gpubuild", verb}, func(w string) bool { return w == "" })
 	line = append(append(line, words[:at]...), flag+"=fetch")
 	for i := at; i < len(words); i++ {
 		switch name, _, _ := strings.Cut(words[i], "="); {
