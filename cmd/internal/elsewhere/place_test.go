@@ -11,8 +11,10 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 )
 
@@ -182,5 +184,32 @@ func TestSent(t *testing.T) {
 	if err != nil || len(files) != 2 || files[0].Name != "work/data/blobs/1" || files[1].Name != "work/data/model" || files[1].SHA256 != sumOf("data/blobs/1") ||
 		files[1].From == files[0].From {
 		t.Errorf("%+v, %v", files, err)
+	}
+}
+
+// TestResolveConsent: a repository's place needs consent, unless the user's own configuration defines one of that name, which then counts.
+func TestResolveConsent(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		story, user string
+		trusted     bool
+		command     string // empty: refused
+	}{
+		{"nobody agreed", "", false, ""},
+		{"by the flag", "", true, "theirs"},
+		{"the directory is trusted", "trust = ['/r']\n", false, "theirs"},
+		{"another directory is trusted", "trust = ['/other']\n", false, ""},
+		{"the user's own of that name", "[on.lab]\ncommand = 'mine'\n", false, "mine"},
+	} {
+		h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /r\n-- @env --\nGPUBUILD_CONFIG=/home/u/c.toml\n-- /home/u/c.toml --\n" + tt.user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &session.Session{Machine: &session.Machine{Host: h}}
+		s.Config.On.Value = map[string]config.On{"lab": {Command: "theirs"}}
+		p, err := Resolve(s, proof.Options{On: proof.Place{Name: "lab"}}, tt.trusted, "--")
+		if tt.command == "" && exit.Of(err) != exit.Config || tt.command != "" && (err != nil || p.Command[0] != tt.command) {
+			t.Errorf("%s: %v, %v", tt.story, p.Command, err)
+		}
 	}
 }
