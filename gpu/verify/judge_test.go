@@ -408,8 +408,8 @@ func TestLinesOfAProof(t *testing.T) {
 	got := strings.Join(Judge(proven(), Rules{}).Lines, "\n")
 	want := `ran: 3 launches of matmul, 3µs on the device
 where: H200 (` + uuid + `, capability 9.0), driver 580.65.06
-asked for: a matrix product
-control: gpubuild's own kernel ran and was recorded`
+looked for: any matrix product
+self-test of the recorder: gpubuild's own kernel ran and was recorded`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -45,12 +45,12 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	default:
 		out = append(out, "where: no device was found")
 	}
-	out = append(out, "asked for: "+Asked(e, r))
-	control := "control: gpubuild's own kernel ran and was recorded"
+	out = append(out, "looked for: "+Asked(e, r))
+	control := "self-test of the recorder: gpubuild's own kernel ran and was recorded"
 	if e.Control.Outcome != ControlRecorded {
-		control = "control: " + cmp.Or(string(e.Control.Outcome), "not run")
+		control = "self-test of the recorder: " + cmp.Or(string(e.Control.Outcome), "not run")
 		if e.Control.Outcome == ControlNoLibrary {
-			control = "control: not run, no CUDA driver"
+			control = "self-test of the recorder: not run, no CUDA driver"
 		}
 		if !strings.Contains(v.Why, strings.TrimPrefix(e.Control.Why, "load: ")) { // a reason is given once
 			control += prefixed(", ", e.Control.Why)
@@ -250,12 +250,12 @@ func driverText(e Evidence) string {
 
 // Asked words what is asked of the evidence.
 func Asked(e Evidence, r Rules) string {
-	what := "a matrix product"
+	what := "any matrix product"
 	switch {
 	case r.Kernel != nil:
 		what = "kernels called " + r.Kernel.String()
 	case e.Backend == probe.Vulkan:
-		what = "a compute pipeline of the program"
+		what = "any compute pipeline of the program"
 	}
 	if r.Device != "" {
 		what += ", on device " + r.Device

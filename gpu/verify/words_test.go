@@ -35,7 +35,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"_exit", other, func(e *Evidence) { e.Processes[0].End = nil }, Rules{}, []string{"Let it return from main or call exit"}, ""},
 		{"its status", proven, func(e *Evidence) { e.Exit.Code = 3 }, Rules{}, []string{"next: The exit code 3 is the program's own, and no verdict. If it is to end so: --expect-exit 3 (--gpu-expect-exit on cargo's verbs)"}, ""},
 		{"its status, and a child", proven, func(e *Evidence) { e.Exit.Code, e.Processes[0].Self = 3, false }, Rules{}, []string{"--expect-exit 3"}, "--child"},
-		{"a signal", proven, func(e *Evidence) { e.Exit.Code, e.Exit.Signal = 139, "SIGSEGV" }, Rules{}, []string{"control: gpubuild's own kernel ran"}, "--expect-exit"},
+		{"a signal", proven, func(e *Evidence) { e.Exit.Code, e.Exit.Signal = 139, "SIGSEGV" }, Rules{}, []string{"self-test of the recorder: gpubuild's own kernel ran"}, "--expect-exit"},
 		{"no time", proven, func(e *Evidence) { e.Exit.TimedOut, e.Exit.Signal = true, "SIGKILL" }, Rules{}, []string{"more time with --timeout"}, ""},
 		{"no room", silent, func(e *Evidence) { e.LostFiles = 1 }, Rules{}, []string{"GPUBUILD_CACHE"}, ""},
 		{"a device that somebody opened", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidiactl"} }, Rules{}, []string{"Keep the environment of what it starts"}, ""},

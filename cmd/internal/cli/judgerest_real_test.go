@@ -33,7 +33,7 @@ func TestTakenWithoutBeingCompared(t *testing.T) {
 	const reason = "matmul: there is no record of what it was built with"
 	for _, story := range []string{"--gpu-no-clean", "--gpu-no-clean, the next time", "--gpu-no-clean, the time after"} {
 		text, code := b.runs(link, "sm_90", "--gpu-no-clean")
-		b.said(story, text, code, 13, 0, "Unknown "+reason, "error: stale artifacts of matmul, and --gpu-no-clean forbids to clean them",
+		b.said(story, text, code, 13, 0, "Unknown "+reason, "error: stale, but --gpu-no-clean does not allow cleaning: matmul",
 			"hint: leave --gpu-no-clean out, or run cargo clean -p matmul")
 		b.rebuilt(story, text)
 		b.holds(story, b.other, "sm_90")
@@ -61,7 +61,7 @@ func TestNoCleanAfterPlainCargo(t *testing.T) {
 	const reason = "matmul: there is no record of what it was built with"
 	for _, story := range []string{"plain cargo was here", "the next time"} {
 		text, code := b.runs(link, "sm_90", "--gpu-no-clean")
-		b.said(story, text, code, 13, 0, "Unknown "+reason, "error: stale artifacts of matmul, and --gpu-no-clean forbids to clean them")
+		b.said(story, text, code, 13, 0, "Unknown "+reason, "error: stale, but --gpu-no-clean does not allow cleaning: matmul")
 		b.rebuilt(story, text)
 		b.holds(story, b.other, "sm_90")
 		text, code = b.asks(link, "sm_90")

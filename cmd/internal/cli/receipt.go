@@ -87,7 +87,7 @@ func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 	if err != nil {
 		return err
 	}
-	a.Shell.Status("", "asked for: %s", verify.Asked(r.Evidence, rules))
+	a.Shell.Status("", "looked for: %s", verify.Asked(r.Evidence, rules))
 	for _, also := range r.Also {
 		switch what := fmt.Sprintf("not looked at: %s (SHA-256 %.16s…)", also.Path, also.SHA256); {
 		case also.Host != "":

@@ -19,7 +19,7 @@ func (s *State) clean(ctx context.Context, packages []string) error {
 	s.PrintStale()
 	line := cargo.Clean(b.Tool, b.Line, packages, b.Platforms())
 	if b.Options.NoClean {
-		shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
+		shell.Error("stale, but --gpu-no-clean does not allow cleaning: %s", strings.Join(packages, ", "))
 		shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(line.Args, " "))
 		return exit.Code(exit.Stale)
 	}

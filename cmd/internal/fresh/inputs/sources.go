@@ -106,7 +106,7 @@ func (n *Hashes) script(u Unit) (files, dirs, words []string) {
 		return nil, nil, nil
 	}
 	text := n.reader.TextOf(u.Script, u.Dir)
-	return text.Files, text.Dirs, text.Words()
+	return text.Files, text.Dirs, n.reader.Words(text, u.Dir)
 }
 
 func anywhere(string) bool { return true }
