@@ -107,11 +107,23 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 		os.Chtimes(program, time.Time{}, time.Now().Add(-9*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
+	users := []string{filepath.Join(s.dir, "files", "data.bin"), filepath.Join(s.dir, "project", "gpubuild"), filepath.Join(s.dir, used, "notes")}
+	for _, name := range users { // `cache` may name a directory that has other things in it
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, make([]byte, 1000), 0o600),
+			os.Chtimes(name, time.Time{}, time.Now().Add(-99*time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := s.prune(1500, "here", time.Now()); err != nil || s.has(sumOf(later[0])) || !s.has(sumOf(later[1])) {
 		t.Errorf("what was not used for longest goes, and no more than that: %v", err)
 	}
 	if _, err := os.Stat(program); err == nil {
 		t.Error("a gpubuild of long ago is kept beyond the limit")
+	}
+	for _, name := range users {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("a file of the user is gone: %v", err)
+		}
 	}
 }
 

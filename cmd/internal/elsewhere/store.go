@@ -92,6 +92,11 @@ func (s store) place(f file, dir string) error {
 	return out.Close()
 }
 
+// ours reports whether a file in a directory of the store has a name that only we give.
+func ours(dir, name string) bool {
+	return dir == "files" && (isSum(name) || strings.HasPrefix(name, "receiving-")) || isSum(dir) && strings.HasPrefix(name, "gpubuild")
+}
+
 // lockName is the file in a run's directory that is locked while the run is alive.
 const lockName = "lock"
 
@@ -103,18 +108,13 @@ func runOf(host string) string { return "run-" + host + "-" }
 // the last hour goes: another run may be about to use it.
 func (s store) prune(limit int64, host string, now time.Time) error {
 	locks, err := filepath.Glob(filepath.Join(s.dir, "runs", runOf(host)+"*", lockName))
-	if err != nil {
-		return err
-	}
 	for _, lock := range locks {
-		info, err := os.Stat(lock)
-		if err != nil || now.Sub(info.ModTime()) < time.Hour {
+		info, gone := os.Stat(lock)
+		if gone != nil || now.Sub(info.ModTime()) < time.Hour {
 			continue
 		}
 		if _, alive := cache.Held(lock); !alive {
-			if err := os.RemoveAll(filepath.Dir(lock)); err != nil {
-				return err
-			}
+			err = errors.Join(err, os.RemoveAll(filepath.Dir(lock)))
 		}
 	}
 	type kept struct {
@@ -124,11 +124,11 @@ func (s store) prune(limit int64, host string, now time.Time) error {
 	}
 	var files []kept
 	total := int64(0)
-	paths, err := filepath.Glob(filepath.Join(s.dir, "*", "*")) // other gpubuilds are among them
+	paths, bad := filepath.Glob(filepath.Join(s.dir, "*", "*")) // other gpubuilds are among them
 	for _, path := range paths {
 		info, err := os.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() {
-			continue // a run's directory, or another run removed it
+		if err != nil || !ours(filepath.Base(filepath.Dir(path)), strings.TrimSuffix(info.Name(), ".seen")) || !info.Mode().IsRegular() {
+			continue // another run removed it, or it is the user's, whose directory the store may be in
 		}
 		f := kept{path, info.Size(), info.ModTime()}
 		if seen, err := os.Stat(strings.TrimSuffix(path, ".seen") + ".seen"); err == nil {
@@ -139,8 +139,8 @@ func (s store) prune(limit int64, host string, now time.Time) error {
 	slices.SortStableFunc(files, func(a, b kept) int { return a.used.Compare(b.used) })
 	for _, f := range files {
 		if total > cmp.Or(limit, 20e9) && now.Sub(f.used) >= time.Hour {
-			err, total = cmp.Or(err, os.Remove(f.path)), total-f.size
+			err, total = errors.Join(err, os.Remove(f.path)), total-f.size
 		}
 	}
-	return err
+	return errors.Join(err, bad)
 }
