@@ -139,7 +139,7 @@ func (s store) prune(limit int64, host string, now time.Time) error {
 	slices.SortStableFunc(files, func(a, b kept) int { return a.used.Compare(b.used) })
 	for _, f := range files {
 		if total > cmp.Or(limit, 20e9) && now.Sub(f.used) >= time.Hour {
-			err, total = errors.Join(err, os.Remove(f.path)), total-f.size
+			err, total = errors.Join(err, os.RemoveAll(f.path)), total-f.size // another run may have removed it
 		}
 	}
 	return errors.Join(err, bad)
