@@ -40,6 +40,13 @@ func (k Kind) order() int {
 	return slices.Index([]Kind{Cause, Consequence, General, Umbrella, Note, Silent}, k)
 }
 
+// Stages are the parts of a build or run in which a rule's failure shows, in a reader's words.
+var Stages = map[string]string{
+	"locate": "finding the tools", "configure": "configuring", "compile-host": "compiling for the host",
+	"compile-nvcc": "compiling kernels", "link": "linking", "load": "starting the program", "run": "running",
+	"silent-cpu": "running on the CPU", "stale": "stale artifacts",
+}
+
 // minLiteral is the shortest literal text that brings a line to be looked at.
 const minLiteral = 6
 
@@ -47,7 +54,7 @@ const minLiteral = 6
 type Rule struct {
 	ID       string   `toml:"id" json:"id"`
 	Kind     Kind     `toml:"kind" json:"kind"`
-	Stage    string   `toml:"stage" json:"stage"` // locate, configure, compile-host, compile-nvcc, link, load, run, silent-cpu, stale
+	Stage    string   `toml:"stage" json:"stage"`
 	On       []string `toml:"on" json:"-"`
 	Of       string   `toml:"of" json:"-"`
 	Codes    []string `toml:"codes" json:"codes,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -413,6 +414,11 @@ func TestFactsFillSentences(t *testing.T) {
 	if got := (Found{Rule: f.Rule}).Words(nil); got.Command != "z" || got.Here != nil || got.Cause != "CUDA of DRIVER" {
 		t.Errorf("without facts: %+v", got)
 	}
+	f.Rule.Commands = nil
+	if got := f.Words(Facts{CUDA: "13.0"}); got.Command != "" || (Found{Rule: f.Rule}).Words(nil).Command != "w IMAGES" {
+		t.Errorf("a command with a hole: %+v", got)
+	}
+	f.Rule.Commands = []string{"x {images}", "y {cuda} {driver}", "z"}
 	if got := fmt.Sprint(f.Names()); got != "[images cuda driver toolkit gpu]" {
 		t.Errorf("names %s", got)
 	}
@@ -463,6 +469,35 @@ func TestTable(t *testing.T) {
 		if _, err := Parse(bad); err == nil {
 			t.Errorf("accepted: %s", bad)
 		}
+	}
+}
+
+// TestCommands: a command is the fix itself and can be pasted: it holds no example value, is no look at something, and needs nothing that
+// the text does not name; a rebuild is one only where nothing else must change first.
+func TestCommands(t *testing.T) {
+	rs := table(t)
+	bad := regexp.MustCompile(`/usr/|target[/\\]|sm_\d|\b[A-Z]{5,}$|--gpu-ccbin|` +
+		`^(gpubuild (doctor|scan|env|features|stale|prove)|nvidia-smi|vulkaninfo|rocminfo|clinfo|cargo tree|compute-sanitizer)\b`)
+	n := 0
+	for _, r := range rs.All {
+		for _, c := range append(slices.Clone(r.Commands), r.Command) {
+			if c != "" {
+				n++
+			}
+			if bad.MatchString(c) || strings.Contains(c, "force-clean") && regexp.MustCompile(`^(Update|Install) `).MatchString(r.Fix) {
+				t.Errorf("%s: %q is not the fix: %s", r.ID, c, r.Fix)
+			}
+		}
+		for _, e := range r.Examples {
+			for _, f := range ask(t, rs, e).Found {
+				if c := f.Words(Facts{Again: "gpubuild --features cuda"}).Command; named.MatchString(f.Command) && f.Values == nil && c != "" {
+					t.Errorf("%s: %q holds what the text does not name", f.ID, c)
+				}
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d commands were looked at", n)
 	}
 }
 

@@ -82,8 +82,8 @@ type Words struct {
 	Here    []string `json:"here,omitempty"` // about this machine
 }
 
-// Words fills a rule's texts in. In cause, fix and command a {name} without a value becomes NAME, for a reader of the bare rule to fill
-// in; a sentence about the machine with such a name is left out.
+// Words fills a rule's texts in. In cause and fix a {name} without a value becomes NAME, for a reader to fill in. Sentences about the
+// machine, and (with any facts) commands, are left out when they have such a name.
 func (f Found) Words(facts Facts) Words {
 	value := func(name string) string {
 		if v := f.Values[name]; v != "" {
@@ -105,7 +105,9 @@ func (f Found) Words(facts Facts) Words {
 	var w Words
 	w.Cause, _ = fill(f.Cause)
 	w.Fix, _ = fill(f.Fix)
-	w.Command, _ = fill(f.Command)
+	if text, whole := fill(f.Command); whole || facts == nil {
+		w.Command = text
+	}
 	for _, c := range f.Commands {
 		if text, whole := fill(c); whole {
 			w.Command = text

@@ -198,6 +198,10 @@ func TestEveryErrorIsSeen(t *testing.T) {
 		"cuBLAS error 15 at ggml-cuda.cu:7398: the requested functionality is not supported",
 		"GGML_ASSERT: ggml-cuda.cu:1257: to_fp32_cuda != nullptr", "ggml.c:1554: GGML_ASSERT(a <= b) failed",
 		"ERR: driver shutting down gpu_ctx.cu 134", "Could not load library cufft64_12.dll", "Could not locate cudnn_graph64_9.dll",
+		"Finished `dev` profile\n     Running `target/debug/app`\nthe worker died", "the GPU process crashed with ACCESS_VIOLATION (0xC0000005)",
+		"what():  vk::Instance::enumeratePhysicalDevices", "Too many bindings", "the buffer size exceeds the device's limit",
+		"job 1 ended by SIGABRT",
+		"kernel.cu:12:3: note: suggested alternative: 'foo'\n" + strings.Repeat("In file included from a.h:1,\n", 30),
 	} {
 		if a := ask(t, rs, "   Compiling app v0.1.0\n"+text+"\n"); len(a.Errors) == 0 {
 			t.Errorf("not seen: %s", text)
@@ -221,6 +225,7 @@ func TestNoErrorIsSeen(t *testing.T) {
 		"12 passed, 0 failed in 3.1 s", "epoch 3: 0 errors", "step 10: 3 packets lost", "All tests passed; none failed",
 		"make: [Makefile:3: clean] Error 1 (ignored)", "make: *** [Makefile:3: clean] Error 1 (ignored)",
 		"src/gpu.rs:12:    // CUDA_ERROR_OUT_OF_MEMORY is handled by the caller",
+		"Finished `dev` profile\n     Running `target/debug/app`\ncould not find a cache, starting afresh\n42", "3 tests ok, none died",
 		"-- Could NOT find CUDNN (missing: CUDNN_LIBRARY_PATH CUDNN_INCLUDE_PATH)\n-- Configuring done",
 		"warning: unused variable: `text`\n  |\n12 |     let text = \"error: cannot find -lcuda\";\n",
 	} {
@@ -243,7 +248,8 @@ func TestNoErrorIsSeen(t *testing.T) {
 // first, those that were written for its other half knew 24 of the 30 rightly and 1 wrongly; what was written for one file and those before
 // knew, of the next one at once, 16 of 30 rightly and 2 wrongly (12), 9 of 27 and none (13), 9 of 27 and 1 (14). For unseen-15.jsonl (its 45
 // that are not held were the ones to write for) and the later files the searches were fixed before any rule was read; "partly" is the right
-// class without the thread's own fix.
+// class without the thread's own fix. The last 23 of unseen-18.jsonl are the ones that were not right at once and repaired, of another 117, whose collector had
+// not read the rules either: 91 were right, 8 partly, 3 wrong and 15 unknown.
 func TestUnseen(t *testing.T) {
 	for _, round := range []struct {
 		file               string

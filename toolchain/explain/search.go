@@ -33,7 +33,7 @@ const (
 var errorWords = bytes.Split([]byte("rror|RROR|xception|FAILED|ailed|ailure|fatal|panicked|undefined|cannot |an't |ould not|unable|"+
 	"Traceback|relocation|package config|not found|not loaded|died due|illed|borted|terminate called|multiple definition|*** |"+
 	"egmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU|"+
-	"::unwrap()"), []byte("|"))
+	"::unwrap()|suggested alternative"), []byte("|"))
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
 // "error" before a colon, at a line's beginning or behind a place.
@@ -51,13 +51,21 @@ var looksLikeError = lazyregexp.New(
 		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |(^|: )[Ss]egmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
 		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\b(Failed to|[Cc]ould not) (load|locate)\b|` +
 		"called `(Result|Option)::unwrap\\(\\)` on an? `|" + `No possible adapter|The input line is too long|` +
-		`compiled without support for the current GPU|has no device code compatible`,
+		`compiled without support for the current GPU|has no device code compatible|: note: suggested alternative`,
 )
 
-// speaksOfFailure is asked of the last lines where no line looks like an error and nothing says that all went well: a program reports a
-// failure in its own words, and at its end.
+// A program reports a failure in its own words, and at its end: failureWords are looked for in the last lines where no line looks like an
+// error and nothing says that all went well; crashWords also where another line says so, as cargo does before the program starts.
+const (
+	crashWords   = `died|crash(es|ed)?|panic(ked)?|access.violation|sig(abrt|segv|ill|bus|kill)|core dumped|what\(\):|this is a bug`
+	failureWords = crashWords + `|error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|abort(ed)?|` +
+		`too many|(exceed(s|ed|ing)?|over|beyond|above)\b.*\b(limit|max(imum)?)|limit\b.*\bexceeded|out of (memory|range|bounds)|` +
+		`exit(ed)? (with )?(code|status):? [1-9]\d*`
+)
+
 var (
-	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|aborted)\b`)
+	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(` + failureWords + `)($|\W)`)
+	speaksOfCrash   = lazyregexp.New(`(?i)(^|[^-\w])(` + crashWords + `)($|\W)`)
 	succeeded       = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)|(?i:\\b(retrying|ok|passed|0 (failed|errors?))\\b)")
 )
 
@@ -219,8 +227,12 @@ func (rs *Rules) search(all []byte, before int) Match {
 	if len(t.lines) > 0 {
 		a.Lines = t.lines[len(t.lines)-1].number
 	}
-	if len(a.Errors) == 0 && !succeeded.Match(all) {
-		a.Errors = t.errors(speaksOfFailure, max(0, len(t.lines)-around))
+	if len(a.Errors) == 0 {
+		like := speaksOfFailure
+		if succeeded.Match(all) {
+			like = speaksOfCrash
+		}
+		a.Errors = t.errors(like, max(0, len(t.lines)-around))
 	}
 	for i := range a.Errors {
 		rs.attribute(&a.Errors[i])
@@ -325,11 +337,11 @@ func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 		l := t.lines[i]
 		l.to = min(l.to, l.from+2*lineReach)
 		line := t.of(l)
-		if !slices.ContainsFunc(errorWords, func(w []byte) bool { return bytes.Contains(line, w) }) {
+		if like == looksLikeError && !slices.ContainsFunc(errorWords, func(w []byte) bool { return bytes.Contains(line, w) }) {
 			continue
 		}
 		place := Place{Line: l.number, Text: words(line), Status: statusIn(line)}
-		if place.Status == nil && !like.Match(line) || innocent.Match(line) {
+		if place.Status == nil && !like.Match(line) || innocent.Match(line) || like == speaksOfCrash && succeeded.Match(line) {
 			continue
 		}
 		i += t.addBody(&place, i)

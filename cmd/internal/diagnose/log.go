@@ -89,14 +89,14 @@ func (l Log) Text() string {
 			b.WriteByte('\n')
 		}
 		if i >= fullCauses || i > 0 && f.Kind != explain.Cause {
-			fmt.Fprintf(&b, "also, %s: %s\n%8d  %s\n", f.Kind, f.ID, f.Line, f.Text)
+			fmt.Fprintf(&b, "also seen: %s\n%8d  %s\n", f.ID, f.Line, f.Text)
 			continue
 		}
 		times := ""
 		if f.Count > 1 {
 			times = fmt.Sprintf(", %d times", f.Count)
 		}
-		fmt.Fprintf(&b, "%s (%s%s)\n%8d  %s\n", f.ID, f.Stage, times, f.Line, f.Text)
+		fmt.Fprintf(&b, "%s (%s%s)\n%8d  %s\n", f.ID, explain.Stages[f.Stage], times, f.Line, f.Text)
 		writeRule(&b, f.Source, f.Words)
 	}
 	return b.String()
@@ -170,7 +170,7 @@ func (m Meaning) Text() string {
 		if i > 0 || m.Exit != "" || m.Status != nil {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s (%s)\n", r.ID, r.Stage)
+		fmt.Fprintf(&b, "%s (%s)\n", r.ID, explain.Stages[r.Stage])
 		if len(r.Examples) > 0 {
 			fmt.Fprintf(&b, "%9s: %s\n", "text", strings.ReplaceAll(strings.TrimSpace(r.Examples[0]), "\n", "\n"+strings.Repeat(" ", 11)))
 		}

@@ -58,6 +58,9 @@ func TestNoHoleForWhatIsNotKnown(t *testing.T) {
 	}
 	told := 0
 	for _, r := range rules.All {
+		if explain.Stages[r.Stage] == "" {
+			t.Errorf("%s: the stage %q has no words", r.ID, r.Stage)
+		}
 		f := explain.Found{Rule: r}
 		w := Stages{Machine: m}.here(context.Background(), f).words(f)
 		for _, h := range w.Here {
@@ -107,15 +110,14 @@ func TestFactsOfTheRoad(t *testing.T) {
 			"CUDA 13.0 in /cuda-13.0 compiles for sm_75 to sm_121; the GPU here is A (compute capability 12.0)",
 			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-arch=sm_120 -- --device cuda"},
 		{"PTX that the driver refuses", "DriverError(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, \"the provided PTX\")", "unsupported-ptx-version", nil,
-			"driver 570.10 takes PTX up to CUDA 12.9; CUDA 13.0 in /cuda-13.0 is used",
-			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-force-clean -- --device cuda"},
+			"driver 570.10 takes PTX up to CUDA 12.9; CUDA 13.0 in /cuda-13.0 is used", ""}, // first the driver or the toolkit changes
 		{"a toolkit that cudarc does not know", "Unsupported cuda toolkit version: `13.5`. Please raise a github issue.", "cudarc-unsupported-toolkit",
 			func(s *situation) { s.set.Toolkit = &newest },
 			"cudarc 0.19.2 knows CUDA up to 13.0; CUDA 13.5 in /cuda-13.5 is used",
 			"cargo update -p cudarc"},
 		{"no driver", "Unable to dynamically load the \"cuda\" shared library - searched", "dynload-cuda-driver",
 			func(s *situation) { s.facts.Driver, s.facts.Devices = gpu.Driver{}, nil },
-			"there is no NVIDIA driver here", "gpubuild doctor --for prove"},
+			"there is no NVIDIA driver here", ""},
 		{"a library that lies in a toolkit", "app: error while loading shared libraries: libcurand.so.10: cannot open shared object file: No such file or directory", "cuda-library-not-found",
 			func(s *situation) {
 				s.binary = "target/debug/app"
@@ -123,7 +125,7 @@ func TestFactsOfTheRoad(t *testing.T) {
 			},
 			"libcurand.so.10 is in /has/libcurand.so.10", "LD_LIBRARY_PATH=/has/libcurand.so.10 target/debug/app"},
 		{"nothing fits and nothing is known", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda",
-			func(s *situation) { *s = situation{again: s.again} }, "", "gpubuild --gpu-ccbin=/usr/bin/g++-13 --features cuda"},
+			func(s *situation) { *s = situation{again: s.again} }, "", ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -242,7 +242,7 @@ func (p Pages) positional(words []string) candidates {
 		c.files = true
 		if rules, err := explain.Default(); err == nil {
 			for _, r := range rules.All {
-				c.add(r.ID, r.Stage)
+				c.add(r.ID, explain.Stages[r.Stage])
 			}
 		}
 	case ok: // by its usage: github|gitlab, [VERSION|DIR|default]

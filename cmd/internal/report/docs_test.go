@@ -198,16 +198,16 @@ func TestDocsOfFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stages := []struct{ id, title, text string }{
-		{"locate", "Finding the tools", "A build script or nvcc does not find the toolkit, a compiler or a header."},
-		{"configure", "Configuring", "CMake, a build script or cargo rejects the configuration."},
-		{"compile-host", "Compiling for the host", "The C++ compiler or rustc fails."},
-		{"compile-nvcc", "Compiling kernels", "nvcc or one of its parts fails."},
-		{"link", "Linking", "The linker does not find a library or a symbol."},
-		{"load", "Starting the program", "The loader does not find a library, or finds the wrong one."},
-		{"run", "Running", "The program starts, and CUDA reports an error."},
-		{"silent-cpu", "Running on the CPU", "The program works, but without the GPU."},
-		{"stale", "Stale artifacts", "cargo reuses what another tool has built."},
+	stages := []struct{ id, text string }{
+		{"locate", "A build script or nvcc does not find the toolkit, a compiler or a header."},
+		{"configure", "CMake, a build script or cargo rejects the configuration."},
+		{"compile-host", "The C++ compiler or rustc fails."},
+		{"compile-nvcc", "nvcc or one of its parts fails."},
+		{"link", "The linker does not find a library or a symbol."},
+		{"load", "The loader does not find a library, or finds the wrong one."},
+		{"run", "The program starts, and CUDA reports an error."},
+		{"silent-cpu", "The program works, but without the GPU."},
+		{"stale", "cargo reuses what another tool has built."},
 	}
 	var b strings.Builder
 	b.WriteString("# Known failures\n\n")
@@ -217,7 +217,8 @@ func TestDocsOfFailures(t *testing.T) {
 		"`gpubuild explain NAME` prints one entry, and `gpubuild explain LNK1181` all entries with that code.\n", len(rules.All))
 	written := 0
 	for _, s := range stages {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.title, s.text)
+		title := explain.Stages[s.id]
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", strings.ToUpper(title[:1])+title[1:], s.text)
 		for _, r := range rules.All {
 			if r.Stage != s.id {
 				continue
