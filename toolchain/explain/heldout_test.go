@@ -226,6 +226,7 @@ func TestNoErrorIsSeen(t *testing.T) {
 		"make: [Makefile:3: clean] Error 1 (ignored)", "make: *** [Makefile:3: clean] Error 1 (ignored)",
 		"src/gpu.rs:12:    // CUDA_ERROR_OUT_OF_MEMORY is handled by the caller",
 		"Finished `dev` profile\n     Running `target/debug/app`\ncould not find a cache, starting afresh\n42", "3 tests ok, none died",
+		"   Compiling crash-context v0.6.3\n     Running `rustc --crate-name app -C panic=abort`\n    Finished `release` profile",
 		"-- Could NOT find CUDNN (missing: CUDNN_LIBRARY_PATH CUDNN_INCLUDE_PATH)\n-- Configuring done",
 		"warning: unused variable: `text`\n  |\n12 |     let text = \"error: cannot find -lcuda\";\n",
 	} {

@@ -57,8 +57,8 @@ var looksLikeError = lazyregexp.New(
 // A program reports a failure in its own words, and at its end: failureWords are looked for in the last lines where no line looks like an
 // error and nothing says that all went well; crashWords also where another line says so, as cargo does before the program starts.
 const (
-	crashWords   = `died|crash(es|ed)?|panic(ked)?|access.violation|sig(abrt|segv|ill|bus|kill)|core dumped|what\(\):|this is a bug`
-	failureWords = crashWords + `|error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|abort(ed)?|` +
+	crashWords   = `died|crash(es|ed)|panicked|access.violation|sig(abrt|segv|ill|bus|kill)|core dumped|what\(\):|this is a bug`
+	failureWords = crashWords + `|error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|aborted|` +
 		`too many|(exceed(s|ed|ing)?|over|beyond|above)\b.*\b(limit|max(imum)?)|limit\b.*\bexceeded|out of (memory|range|bounds)|` +
 		`exit(ed)? (with )?(code|status):? [1-9]\d*`
 )
