@@ -171,6 +171,9 @@ func (k *rootJudge) offer(f *Finding, fixes [][]edge) {
 			if at < 0 {
 				at = len(one.Edits)
 				one.Edits = append(one.Edits, edit.Edit{Manifest: e.pkg.Manifest, Feature: e.feature})
+				if e.pkg.Implicit(e.feature) { // once it is written, it no longer brings its dependency by itself
+					one.Edits[at].Add = slices.Clone(e.pkg.Features[e.feature])
+				}
 			}
 			one.Edits[at].Add = manifest.Union(one.Edits[at].Add, []string{e.text})
 		}

@@ -108,9 +108,6 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 		named := k.ask.All || slices.Contains(k.ask.Plain, f) || slices.Contains(k.ask.Qualified[n.Name], f) ||
 			slices.Contains(k.Input.Missing, f)
 		backend, loose := k.ask.BackendOf(f, k.known)
-		if k.pkg != nil && k.pkg.Implicit(f) { // the name of a dependency
-			backend = ""
-		}
 		if !named && backend == "" {
 			continue
 		}

@@ -132,7 +132,7 @@ func (p *Project) Questions(gpu []string) []Question {
 	for _, m := range p.Members {
 		for _, f := range m.FeatureNames() {
 			backend, loose := a.BackendOf(f, func(word string) bool { return names[word] })
-			if backend != "" && !loose && !m.ProcMacro && !m.Implicit(f) {
+			if backend != "" && !loose && !m.ProcMacro {
 				out = append(out, Question{m, f})
 			}
 		}
