@@ -217,12 +217,15 @@ func agreed(f Facts) string {
 	return root
 }
 
+// NVCCFails begins the problem of a toolkit whose nvcc was started.
+const NVCCFails = "its nvcc does not work: "
+
 // disagreements lists the variables that name different toolkits, or none.
 func disagreements(f Facts) (notes []string) {
 	var parts []string
 	for _, t := range f.Toolkits {
 		names := t.From(cuda.Variable)
-		if t.Root == cuda.AdminLink && t.Problem != "" {
+		if t.Root == cuda.AdminLink && t.Problem != "" || len(names) == 0 && strings.HasPrefix(t.Problem, NVCCFails) {
 			notes = append(notes, t.Root+" is not used: "+t.Problem)
 		}
 		if len(names) == 0 {

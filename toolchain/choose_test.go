@@ -161,8 +161,13 @@ func TestChoose(t *testing.T) {
 		}, toolchain.Needs{NVCCVersion: true}, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
 		{"a variable names nothing", func(f *toolchain.Facts) {
 			f.Toolkits = []cuda.Toolkit{{Root: "/nonexistent", Origin: "NVCC, PATH", Problem: "it does not exist"}}
-		}, kernels, toolchain.Wish{}, "there is no CUDA toolkit | unset NVCC, or let it lead to a toolkit; or `gpubuild --gpu-toolkit=fetch …` " +
-			"fetches one without admin rights into your cache; or install one and set CUDA_HOME to its root"},
+		}, kernels, toolchain.Wish{}, "there is no CUDA toolkit | `gpubuild --gpu-toolkit=fetch …` " +
+			"fetches one without admin rights into your cache; or let NVCC lead to a toolkit"},
+		{"an [env] table names nothing", func(f *toolchain.Facts) {
+			f.Toolkits = []cuda.Toolkit{{Root: "/nonexistent", Origin: "CUDA_HOME", Problem: "it does not exist"}}
+		}, kernels, toolchain.Wish{EnvFiles: map[string]string{"CUDA_HOME": ".cargo/config.toml"}},
+			"there is no CUDA toolkit | `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights into your cache; " +
+				"or let CUDA_HOME in the [env] table of .cargo/config.toml lead to a toolkit"},
 		{"a version that is not there", nil, kernels, toolchain.Wish{CUDA: "11.8"}, "there is no CUDA toolkit 11.8 | use one of those " +
 			"listed above, or: gpubuild toolchain install 11.8"},
 		{"what is asked for is never replaced", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }),

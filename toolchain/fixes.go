@@ -46,7 +46,8 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 	if asked(w) {
 		what = "CUDA toolkit " + w.CUDA + w.by()
 	}
-	fix := fetchHint + " into your cache; or install one and set CUDA_HOME to its root"
+	const setHome = "; or install one and set CUDA_HOME to its root"
+	fix := fetchHint + " into your cache" + setHome
 	if asked(w) {
 		fix = getHint(w)
 		if slices.ContainsFunc(lost, func(l Loser) bool { return strings.HasPrefix(l.Why, notAsked) }) {
@@ -63,7 +64,10 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 		case base == "bin" && !asked(w):
 			fix = fmt.Sprintf("set %s to the toolkit's root, the directory above %s; or %s", name, t.Root, fix)
 		case !asked(w):
-			fix = fmt.Sprintf("unset %s, or let it lead to a toolkit; or %s", name, fix)
+			if file := w.EnvFiles[name]; file != "" {
+				name += " in the [env] table of " + file
+			}
+			fix = strings.TrimSuffix(fix, setHome) + "; or let " + name + " lead to a toolkit"
 		}
 	}
 	return &MissingError{What: what, Losers: lost, Places: f.Places, Fix: fix, Part: PartToolkit}

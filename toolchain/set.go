@@ -66,15 +66,16 @@ func (n Needs) floor(v gpu.Version) (highest Floor) {
 
 // Wish is what the user asked for.
 type Wish struct {
-	CUDA           string         // a version, a root, "fetch" or nothing
-	CUDAOrigin     string         // who said so
-	Arch           string         // such as 89, 8.9, sm_89, or nothing
-	ArchOrigin     string         // who said so
-	CCBin          string         // path of a host compiler
-	Backend        string         // cuda, rocm or nothing: which one where the crates reach both
-	BackendOrigin  string         // who said so
-	Previous       gpu.Capability // what this target directory was built for
-	PreviousSuffix string         // its "a" or "f": code for sm_90a is none for sm_90
+	CUDA           string            // a version, a root, "fetch" or nothing
+	CUDAOrigin     string            // who said so
+	Arch           string            // such as 89, 8.9, sm_89, or nothing
+	ArchOrigin     string            // who said so
+	CCBin          string            // path of a host compiler
+	EnvFiles       map[string]string // the variables that an [env] table of cargo's configuration sets, and its file
+	Backend        string            // cuda, rocm or nothing: which one where the crates reach both
+	BackendOrigin  string            // who said so
+	Previous       gpu.Capability    // what this target directory was built for
+	PreviousSuffix string            // its "a" or "f": code for sm_90a is none for sm_90
 	// PreviousUnset says that it was built so with CUDA_COMPUTE_CAP unset, because nvidia-smi answered the same. Then it stays unset
 	// without asking the driver again: setting it now would make cargo rebuild every kernel.
 	PreviousUnset bool

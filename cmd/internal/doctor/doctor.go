@@ -75,7 +75,6 @@ type Facts struct {
 	Chosen       toolchain.Set
 	ChooseErr    error
 	Command      string // the build that is checked for, as the user would write it; flags may follow
-	NVCCBroken   string // what the chosen nvcc said when it was started for its version; empty: it works
 	Prove        bool   // judged for proving, not only for building
 	CUPTI        string
 	Run          RunTime
@@ -139,11 +138,16 @@ func Run(f Facts) []Check {
 		checkLoaderPath(f),
 	)
 	checks = f.blame(checks)
-	if f.Needs.ROCm && !f.Needs.CUDA && !f.Needs.Toolkit() {
-		checks = onlyROCm(checks)
+	switch {
+	case f.Needs.CUDA || f.Needs.Toolkit():
+	case f.Needs.ROCm:
+		checks = withoutNVIDIA(checks, "gpubuild builds for ROCm, and proves nothing there")
+	case f.Vulkan != nil:
+		checks = withoutNVIDIA(checks, "")
+	case f.Project != "" && f.Stops == nil && !f.NoLock:
+		checks = withoutNVIDIA(checks, "no crate of this build uses a GPU")
 	}
 	if f.Vulkan != nil {
-		withoutCUDA(checks)
 		checks = append(checks, checkVulkan(*f.Vulkan))
 	}
 	if f.WSL {
@@ -191,16 +195,16 @@ func (f Facts) chooseFix() string {
 	return strings.ReplaceAll(fix, "`--gpu-", "`"+cmp.Or(f.Command, "gpubuild build")+" --gpu-")
 }
 
-// onlyROCm leaves out what concerns NVIDIA's GPUs alone.
-func onlyROCm(checks []Check) []Check {
+// withoutNVIDIA leaves out what concerns NVIDIA's GPUs alone, and says why nothing can be proven.
+func withoutNVIDIA(checks []Check, why string) []Check {
 	nvidia := []string{
 		"cuda.toolkit", "cuda.set", "capability", "cudnn", "driver", "devices", "cupti", "loader.stubs",
 		"loader.path",
 	}
 	checks = slices.DeleteFunc(checks, func(c Check) bool { return slices.Contains(nvidia, c.ID) })
 	for i, c := range checks {
-		if c.ID == "probe" {
-			checks[i] = Check{ID: c.ID, State: Info, Says: "gpubuild builds for ROCm, and proves nothing there", Absent: true}
+		if c.ID == "probe" && why != "" {
+			checks[i] = Check{ID: c.ID, State: Info, Says: why, Absent: true}
 		}
 	}
 	return checks
@@ -282,6 +286,9 @@ func checkProject(f Facts) Check {
 
 func checkToolkit(f Facts) Check {
 	c := Check{ID: "cuda.toolkit", Breaks: "crates with kernels of their own do not build (nvcc), or do not link"}
+	if !f.Needs.NVCC {
+		c.Breaks = "crates that link CUDA's libraries, or ask nvcc for its version, do not build"
+	}
 	var usable []string
 	for _, t := range f.Toolchain.Toolkits {
 		if t.Problem == "" {
@@ -289,9 +296,6 @@ func checkToolkit(f Facts) Check {
 		}
 	}
 	switch {
-	case f.Chosen.Toolkit != nil && f.NVCCBroken != "":
-		c.State, c.Says = Misfit, f.Chosen.Toolkit.NVCC+" does not work: "+f.NVCCBroken
-		c.Fix = "reinstall that toolkit, or: " + cmp.Or(f.Install, "gpubuild toolchain install")
 	case f.Chosen.Toolkit != nil:
 		c.State, c.Says = OK, f.Chosen.Toolkit.Named()+" ("+f.Chosen.Toolkit.Origin+")"
 		if len(f.Chosen.Toolkit.Missing) > 0 {
@@ -398,8 +402,6 @@ func checkSet(f Facts) Check {
 	switch {
 	case f.ChooseErr != nil:
 		c.State, c.Says = Info, f.notChosen()
-	case f.NVCCBroken != "":
-		c.State, c.Says = Info, "not judged: nvcc does not work (see cuda.toolkit)"
 	case len(f.Chosen.Notes) > 0:
 		c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
 	}
@@ -473,11 +475,16 @@ func checkDriver(f Facts) Check {
 	}
 	c := Check{ID: "driver", State: Info, Says: absent(f, "no NVIDIA driver"), Places: f.Notes,
 		Breaks: "running and proving", Absent: true}
-	if len(f.Notes) > 0 && !strings.HasPrefix(f.Notes[0], "no NVIDIA driver") { // something of one is there
+	fix := "install NVIDIA's driver, or prove on a machine that has one"
+	switch {
+	case f.WSL: // the driver is that of Windows
+		fix = "update NVIDIA's driver of Windows, then: wsl.exe --shutdown"
+	case len(f.Notes) > 0 && !strings.HasPrefix(f.Notes[0], "no NVIDIA driver"): // something of one is there
 		c.State, c.Says = Warning, "an NVIDIA driver is here and does not answer"
+		fix = "`nvidia-smi` says why"
 	}
 	if f.Prove {
-		c.State, c.Fix = Missing, "install NVIDIA's driver, or prove on a machine that has one"
+		c.State, c.Fix = Missing, fix
 	}
 	return c
 }

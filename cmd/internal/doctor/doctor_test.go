@@ -32,8 +32,20 @@ func find(t *testing.T, checks []doctor.Check, id string) doctor.Check {
 // TestOnlyROCm: a project for AMD's GPUs reads nothing of NVIDIA's.
 func TestOnlyROCm(t *testing.T) {
 	checks := doctor.Run(doctor.Facts{Cargo: "cargo 1.95.0", Project: "Cargo.toml", Needs: toolchain.Needs{ROCm: true}})
-	if text := doctor.Text(checks); strings.Contains(text, "NVIDIA") || strings.Contains(text, "CUDA") || strings.Contains(text, "Ready to prove") {
+	plain := doctor.Run(doctor.Facts{Cargo: "cargo 1.95.0", Project: "Cargo.toml"}) // nor does one without GPU crates
+	if text := doctor.Text(append(checks, plain...)); strings.Contains(text, "NVIDIA") || strings.Contains(text, "CUDA") || strings.Contains(text, "Ready to prove") {
 		t.Error(text)
+	}
+}
+
+// TestDriverFix: WSL's driver is that of Windows, and one that is there and does not answer need not be installed.
+func TestDriverFix(t *testing.T) {
+	for want, f := range map[string]doctor.Facts{
+		"install NVIDIA's driver": {}, "driver of Windows": {WSL: true}, "`nvidia-smi` says why": {Notes: []string{"libcuda.so.1: error 999"}},
+	} {
+		if f.Prove = true; !strings.Contains(find(t, doctor.Run(f), "driver").Fix, want) {
+			t.Errorf("%q: %+v", want, find(t, doctor.Run(f), "driver"))
+		}
 	}
 }
 
@@ -99,10 +111,6 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"which leaves the toolkit unblamed", func(f *doctor.Facts) {
 			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "sm_35", Part: toolchain.PartCapability}
 		}, "cuda.toolkit", doctor.Info, doctor.Misfit},
-		{"an nvcc that does not start", func(f *doctor.Facts) { f.NVCCBroken = "exec format error" }, "cuda.toolkit", doctor.Misfit,
-			doctor.Misfit},
-		{"whose set is then not said to fit", func(f *doctor.Facts) { f.NVCCBroken = "exec format error" }, "cuda.set", doctor.Info,
-			doctor.Misfit},
 		{"a project without a lock is no fault", func(f *doctor.Facts) { f.NoLock = true }, "project", doctor.Info, doctor.OK},
 		{"a stub on the loader's path", func(f *doctor.Facts) { f.Run.Stubs = []string{"/usr/local/cuda/lib64/stubs"} }, "loader.stubs",
 			doctor.Misfit, doctor.Misfit},

@@ -3,11 +3,9 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -66,6 +64,9 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 			if p.Reach.Stops {
 				at := slices.IndexFunc(p.Reach.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
 				f.Stops = &Stop{p.Reach.Findings[max(at, 0)].Finding, "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)}
+				if f.Stops.ID == features.IDUnreached {
+					f.Stops.Fix += " --fix"
+				}
 			}
 		} else {
 			f.notOpened(err)
@@ -84,11 +85,12 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.Command = "gpubuild " + buildenv.PosixWords(l.As("build")...)
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
 	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
-	f.Chosen, f.ChooseErr = toolchain.Choose(f.Toolchain, f.Needs, found.Wish)
+	f.Chosen, f.ChooseErr = tools.Working(f.Toolchain, f.Needs, found.Wish, func(nvcc string) string {
+		return tools.StartNVCC(ctx, found.Guard.Over(m.Runner), m.Host.Env, nvcc)
+	})
 	if refused := found.Guard.Check(f.Chosen); refused != nil {
 		return f, refused
 	}
-	f.NVCCBroken = startNVCC(ctx, m, found.Guard, f.Chosen)
 	if err := tools.AbsentTools(m.Host, p.Graph, p.Reach, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = reasonOf(err)
 	}
@@ -149,28 +151,6 @@ func (f *Facts) takeNamed(p reach.Judged) {
 	}
 }
 
-// nvccPatience is how long nvcc may take to say its version.
-const nvccPatience = 10 * time.Second
-
-// startNVCC starts the chosen nvcc once: a file of that name may be of another processor, or only half there. It returns what went wrong.
-func startNVCC(ctx context.Context, m *session.Machine, guard *tools.Guard, set toolchain.Set) string {
-	if set.Toolkit == nil || set.Toolkit.NVCC == "" {
-		return ""
-	}
-	c := buildenv.Cmd{Path: set.Toolkit.NVCC, Args: []string{"--version"}, Env: m.Host.Env.Entries(), Timeout: nvccPatience}
-	res, err := guard.Over(m.Runner).Run(ctx, c)
-	exited, ran := errors.AsType[*buildenv.ExitError](err)
-	switch {
-	case ran && len(exited.Result.Stdout)+len(exited.Result.Stderr) == 0 && !exited.Result.TimedOut:
-		return fmt.Sprintf("`nvcc --version` prints nothing and exits with %d", exited.Result.Code)
-	case err != nil:
-		return strings.TrimPrefix(strings.TrimRight(err.Error(), ": \n"), c.Path+": ")
-	case !strings.Contains(string(res.Stdout), "release"):
-		return "`nvcc --version` names no release"
-	}
-	return ""
-}
-
 // TryCache makes the cache's directory.
 func (f *Facts) TryCache() {
 	if err := cache.Make(f.Cache); err != nil && f.NoCache.Why == "" {
@@ -210,6 +190,7 @@ func ownFeature(m *session.Machine, l cargo.Line) string {
 	for _, want := range []func(string) bool{
 		func(f string) bool { return f == "cuda" },
 		func(f string) bool { return !strings.Contains(f, "cudnn") && asked.IsCUDA(f) },
+		func(f string) bool { return f == "rocm" || f == "hip" },
 	} {
 		for _, pkg := range selected {
 			for _, f := range slices.Sorted(maps.Keys(pkg.Features)) {

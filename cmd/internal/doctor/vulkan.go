@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -27,15 +26,6 @@ func lookAtVulkan(ctx context.Context, m *session.Machine, a *features.Reach) *V
 	}
 	v.Devices, v.Why = verify.VulkanDevices(ctx, m.Host, m.Runner, p)
 	return v
-}
-
-// withoutCUDA makes what only CUDA needs a mere information for a project that uses Vulkan and nothing of CUDA.
-func withoutCUDA(checks []Check) {
-	for i, c := range checks {
-		if c.State != OK && slices.Contains([]string{"driver", "devices", "cupti"}, c.ID) {
-			checks[i].State, checks[i].Absent = Info, false
-		}
-	}
 }
 
 func checkVulkan(v Vulkan) Check {

@@ -174,13 +174,13 @@ func Install(ctx context.Context, m *session.Machine, o Options, rest []string) 
 }
 
 // Use sets, shows or drops the toolkit that this user's builds take when nobody says anything else.
-func Use(_ context.Context, m *session.Machine, o Options, rest []string) error {
+func Use(ctx context.Context, m *session.Machine, o Options, rest []string) error {
 	u, err := tools.User(m.Host)
 	if err != nil {
 		return err
 	}
 	if len(rest) == 1 {
-		if u, err = tools.Use(m, rest[0]); err != nil {
+		if u, err = tools.Use(ctx, m, rest[0]); err != nil {
 			return err
 		}
 	}

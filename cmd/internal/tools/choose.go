@@ -78,7 +78,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	if err := AbsentTools(host, graph, reach, finished); err != nil {
 		return t, err
 	}
-	wish, err := wishOf(s, host.Env, o)
+	wish, err := wishOf(s, host.Env, tables, o)
 	if err != nil {
 		return t, err
 	}
@@ -96,7 +96,8 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	}
 	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
 	t.Facts, _ = d.run(ctx)
-	t.Set, err = toolchain.Choose(t.Facts, t.Needs, wish.Wish)
+	start := startOnce(ctx, m, t.Guard.Over(m.Runner), host.Env)
+	t.Set, err = Working(t.Facts, t.Needs, wish.Wish, start)
 	if refused := t.Guard.Check(t.Set); refused != nil {
 		return t, refused
 	}
@@ -104,7 +105,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		m.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v",
 			t.Undeclared.Package, t.Undeclared.Why, err)
 		t.Needs, t.Undeclared = declared, Undeclared{}
-		t.Set, err = toolchain.Choose(t.Facts, t.Needs, wish.Wish)
+		t.Set, err = Working(t.Facts, t.Needs, wish.Wish, start)
 	}
 	if err != nil {
 		return t, err

@@ -108,7 +108,7 @@ type Machine struct {
 // Discover finds everything, whether the needs ask for it or not, except a cuDNN. It chooses nothing and fetches nothing.
 func Discover(ctx context.Context, s *session.Session, graph session.Graph, reach *features.Reach, o Options) (Machine, error) {
 	host, tables := configured(s, o)
-	w, err := wishOf(s, host.Env, o)
+	w, err := wishOf(s, host.Env, tables, o)
 	if err != nil {
 		return Machine{}, err
 	}

@@ -85,7 +85,7 @@ func First(ctx context.Context, s *session.Session, flag string) (*cuda.Toolkit,
 		return nil, &exit.UsageError{What: "toolkit=fetch is for verbs that build", Fix: "gpubuild toolchain install"}
 	}
 	o := Options{Prefix: "--", Toolkit: flag}
-	w, err := wishOf(s, s.Machine.Host.Env, o)
+	w, err := wishOf(s, s.Machine.Host.Env, nil, o)
 	if err != nil || w.CUDA == "" || w.CUDA == "fetch" {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func ours(m *session.Machine) (extra []cuda.Candidate) {
 
 // Use writes the toolkit that this user's builds take when nobody says anything else: a version or a directory, or "default" for none. A
 // toolkit that is not there would only fail later, and far from here.
-func Use(m *session.Machine, what string) (config.User, error) {
+func Use(ctx context.Context, m *session.Machine, what string) (config.User, error) {
 	h, path := m.Host, config.UserPath(m.Host)
 	if path == "" {
 		return config.User{}, &config.Error{Path: "your configuration", Problem: "there is no home directory to keep it in",
@@ -137,8 +137,15 @@ func Use(m *session.Machine, what string) (config.User, error) {
 			what = h.Abs(what)
 			extra = append(extra, cuda.Candidate{Root: what, Origin: byUse})
 		}
-		if _, err := first(cuda.Find(h, append(extra, ours(m)...)), what); err != nil {
+		t, err := first(cuda.Find(h, append(extra, ours(m)...)), what)
+		if err != nil {
 			return config.User{}, err
+		}
+		if t.NVCC != "" {
+			if problem := StartNVCC(ctx, m.Runner, h.Env, t.NVCC); problem != "" {
+				return config.User{}, &toolchain.MissingError{What: "working toolkit in " + t.Root + ": " + toolchain.NVCCFails + problem,
+					Fix: "gpubuild toolchain list"}
+			}
 		}
 		value = what
 	}

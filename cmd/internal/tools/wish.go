@@ -8,6 +8,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
 )
@@ -23,9 +24,15 @@ type wish struct {
 }
 
 // wishOf takes the strongest word of each kind first: a flag, the environment, the project, the user's own configuration.
-func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
+func wishOf(s *session.Session, env buildenv.Env, tables []cargo.Given, o Options) (wish, error) {
 	h := s.Machine.Host
 	w := wish{Wish: toolchain.Wish{CUDA: o.Toolkit, CCBin: o.CCBin, Unchecked: toolchain.Unchecked(env)}, from: o.Prefix + "toolkit"}
+	w.EnvFiles = map[string]string{}
+	for _, g := range tables {
+		if env.Get(g.Name) == g.Value && h.Env.Get(g.Name) != g.Value {
+			w.EnvFiles[g.Name] = g.Origin
+		}
+	}
 	if w.CUDA == None {
 		return w, &exit.UsageError{What: "toolkit=none is for check, clippy, doc and `gpubuild env --shell vscode`", Fix: "leave it out"}
 	}
