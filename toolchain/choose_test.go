@@ -90,7 +90,8 @@ func TestChoose(t *testing.T) {
 		}, toolchain.Needs{CUDA: true, Libraries: true, HostCompiler: true}, toolchain.Wish{},
 			"there is no host compiler for nvcc | install g++ (Debian, Ubuntu: apt install g++)"},
 		{"a major that may have come since", nil, kernels, toolchain.Wish{CUDA: "14.0"}, "there is no CUDA toolkit 14.0 | " +
-			"use one of those listed above, or: gpubuild toolchain install 14.0"},
+			"use one of those listed above, or: `gpubuild toolchain install 13.5` installs the newest that is known; " +
+			"`gpubuild toolchain list --available` lists what there is now"},
 		{"a major that cannot have", nil, kernels, toolchain.Wish{CUDA: "15.0"}, "there is no CUDA toolkit 15.0 | use one of those " +
 			"listed above, or: no CUDA 15.0 can be installed; `gpubuild toolchain list --available` lists what can"},
 		{"PTX of the next minor release is too new, too", func(f *toolchain.Facts) {

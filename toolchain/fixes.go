@@ -22,6 +22,11 @@ func getHint(w Wish) string {
 	case unknownRelease(w.CUDA):
 		return "no CUDA " + w.CUDA + " can be installed; `gpubuild toolchain list --available` lists what can"
 	case IsVersion(w.CUDA):
+		newest := cuda.Releases()[max(len(cuda.Releases())-1, 0)].Version
+		if v, _ := gpu.ParseVersion(w.CUDA); v.Compare(newest) > 0 {
+			return fmt.Sprintf("`gpubuild toolchain install %s` installs the newest that is known; `gpubuild toolchain list --available` "+
+				"lists what there is now", newest)
+		}
 		return "gpubuild toolchain install " + w.CUDA
 	}
 	return fetchHint

@@ -21,6 +21,9 @@ func Nearest(word string, known []string) string {
 	}
 	best, bestAt := "", min(3, len(strings.TrimPrefix(strings.TrimLeft(word, "-"), "gpu-"))/2)+1
 	for _, k := range known {
+		if k == "--gpu-"+strings.TrimPrefix(word, "--") { // prove has --gpu-device, since --device is what programs have
+			return k
+		}
 		if d := smetrics.WagnerFischer(word, k, 1, 1, 1); d < bestAt || d == bestAt && best != "" && k < best {
 			best, bestAt = k, d
 		}

@@ -84,9 +84,12 @@ func (e *RedistError) Unwrap() []error { return []error{e.First, e.Err} }
 func (e *RedistError) ExitCode() int { return exit.Of(e.Err) }
 
 func (e *RedistError) Hint() string {
-	var none *NoFitError
+	var none, wheels *NoFitError
 	var hinted interface{ Hint() string }
 	if errors.As(e.Err, &none) && len(none.Losers) == 0 && e.First != nil && errors.As(e.First, &hinted) || errors.As(e.Err, &hinted) {
+		if errors.As(e.First, &wheels) && len(wheels.Losers) == 0 && none == nil {
+			return "`gpubuild toolchain list --available` lists the versions that there are; or " + hinted.Hint()
+		}
 		return hinted.Hint()
 	}
 	return "name another place by --redist or GPUBUILD_REDIST"

@@ -31,10 +31,13 @@ func execVerb() verb {
 			case err != nil:
 				return err
 			case builds && len(l.Features) > 0 && len(c.Line.Features) == 0 && !c.Line.AllFeatures: // it would build without them, silently
-				at := max(slices.Index(l.Trailing, c.Line.Verb), 0) + 1
-				words := slices.Insert(slices.Clone(l.Trailing), at, "--features="+strings.Join(l.Features, ","))
+				at := len(a.words) - len(l.Trailing) + 1 + slices.IndexFunc(l.Trailing, func(w string) bool {
+					one, _, _ := cargo.Split([]string{w}, nil) // b is build
+					return w != "" && w[0] != '-' && w[0] != '+' && one.Verb == c.Line.Verb
+				})
+				words := slices.Insert(slices.Clone(a.words), at, "--features="+strings.Join(l.Features, ","))
 				return usage(fmt.Sprintf("`cargo %s` does not get the features that stand before --", c.Line.Verb),
-					"gpubuild exec -- "+buildenv.PosixWords(words...))
+					"gpubuild "+buildenv.PosixWords(words...))
 			case builds:
 				return a.cargo(ctx, c)
 			}
@@ -55,12 +58,8 @@ func runExec(ctx context.Context, m *session.Machine, o tools.Options, l cargo.L
 	path := words[0]
 	if strings.ContainsAny(path, `/\`) {
 		path = host.Abs(path)
-	} else {
-		found, err := host.LookPath(path)
-		if err != nil {
-			return usage(err.Error(), "install it or give its path")
-		}
-		path = found
+	} else if path, err = host.LookPath(path); err != nil {
+		return usage(err.Error(), "install it or give its path")
 	}
 	_, err = m.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out,
 		Stderr: m.Shell.Err, Grace: buildenv.ProgramGrace})

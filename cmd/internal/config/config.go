@@ -18,6 +18,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/gpu"
 )
 
 // Source is one place that configuration was read from.
@@ -200,7 +201,11 @@ func syntax(s Source, err error) error {
 	}
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		line, _ := strconv.Atoi(m[1])
-		return &Error{Path: s.Path, Line: line, Problem: m[2] + " has a value of the wrong type", Fix: correctIt}
+		fix := correctIt
+		if strings.HasSuffix(err.Error(), "destination has type string") {
+			fix = "put the value in quotes"
+		}
+		return &Error{Path: s.Path, Line: line, Problem: m[2] + " has a value of the wrong type", Fix: fix}
 	}
 	return &Error{Path: s.Path, Problem: err.Error(), Fix: correctIt}
 }
@@ -209,6 +214,10 @@ func syntax(s Source, err error) error {
 var wrongType = lazyregexp.New(`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types|type mismatch)`)
 
 const correctIt = "correct the value, or see `gpubuild help config`"
+
+var known = strings.Fields("gpu-features gpu-packages strict toolchain.cuda toolchain.arch prove.args prove.kernel prove.expect-exit " +
+	"prove.until-proved prove.bin test.gpu test.kernel bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +
+	"watch.fail-on")
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip. Of one with a capital the library takes what
 // it likes, also next to the right one. Only the NAME of [on.NAME] may have them.
@@ -226,9 +235,10 @@ func check(s Source, f File, md toml.MetaData) error {
 			}
 			key = key[len(below):]
 		}
-		fix := "known keys: gpu-features, gpu-packages, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, " +
-			"prove.expect-exit, prove.bin, test.gpu, bench.gpu, watch.temperature, watch.memory, watch.hold, watch.idle, watch.fail-on, " +
-			"and the tables [ci] and [on.NAME]"
+		fix := "known keys: " + strings.Join(known, ", ") + ", and the tables [ci] and [on.NAME]"
+		if near := exit.Nearest(key.String(), known); near != "" {
+			fix = "did you mean `" + near + "`? " + fix
+		}
 		switch key[0] {
 		case "ci":
 			fix = "known keys of " + ciKeys
@@ -244,6 +254,9 @@ func check(s Source, f File, md toml.MetaData) error {
 	if f.Toolchain.CUDA == "fetch" {
 		return s.wrong(`toolchain.cuda = "fetch" would let a cloned repository start a download`,
 			"give a version here, and --gpu-toolkit=fetch on the command line", "toolchain", "cuda")
+	}
+	if _, err := gpu.ParseArch(f.Toolchain.Arch); f.Toolchain.Arch != "" && err != nil {
+		return s.wrong("toolchain.arch: "+err.Error(), `write one such as "sm_90"`, "toolchain", "arch")
 	}
 	if f.Prove != nil {
 		if err := s.checkKernels("prove", f.Prove.Kernel); err != nil {

@@ -48,6 +48,8 @@ func TestReadRefuses(t *testing.T) {
 		{"a key of another table", "", "[toolchain]\ncuda = \"13.4\"\n[ci]\ncuda = \"13.4\"\n", 4, `unknown key "ci.cuda"`},
 		{"a key in another case", "", "[prove]\nKernel = \"gemm\"\n", 2, `unknown key "prove.Kernel"`},
 		{"a key in another case beside the right one", "", "[prove]\nkernel = \"gemm\"\nKERNEL = \"relu\"\n", 3, `unknown key "prove.KERNEL"`},
+		{"an architecture that is none", "", "[toolchain]\narch = \"foo\"\n", 2, `toolchain.arch: "foo" is not an architecture`},
+		{"a version without quotes", "", "[toolchain]\ncuda = 13.4\n", 2, "toolchain.cuda has a value of the wrong type"},
 		{"a table in another case", "", "[Prove]\nkernel = \"gemm\"\n", 1, `unknown key "Prove"`},
 	}
 	for _, tt := range tests {

@@ -94,7 +94,11 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if err := tools.AbsentTools(m.Host, p.Graph, p.Reach, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = reasonOf(err)
 	}
-	run, usable := f.Chosen, proof.Toolkits(m, f.Chosen.Toolkit)
+	run, first := f.Chosen, f.Chosen.Toolkit
+	if t, err := toolchain.First(f.Toolchain.Toolkits, found.Wish.CUDA); first == nil && o.Tools.Toolkit != "" && err == nil {
+		first = &t
+	}
+	usable := proof.Toolkits(m, first)
 	if f.ChooseErr == nil && len(usable) > 0 { // what builds without a toolkit may need one to run
 		run.Toolkit = &usable[0]
 	}

@@ -96,6 +96,9 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	}
 	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
 	t.Facts, _ = d.run(ctx)
+	if err := o.askedCompiler(t.Facts.Compilers); err != nil {
+		return t, err
+	}
 	start := startOnce(ctx, m, t.Guard.Over(m.Runner), host.Env)
 	t.Set, err = Working(t.Facts, t.Needs, wish.Wish, start)
 	if refused := t.Guard.Check(t.Set); refused != nil {
