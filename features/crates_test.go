@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -335,6 +336,15 @@ func TestCudarcWithoutVersion(t *testing.T) {
 		if tt.fault && (!slices.Equal(a.Findings[0].Ask, []string{"cudarc/cuda-13040"}) || a.Findings[0].Line == 0) {
 			t.Errorf("%+v", a.Findings[0])
 		}
+	}
+	old := maps.Clone(files) // an older cudarc has a feature of its own, and its own name in the manifest
+	old["/w/app/Cargo.toml"] = pkg("app", "[features]\ncuda = [\"dep:cudarc\", \"dep:old\"]\n[dependencies]\n"+
+		"cudarc = { version = \"0.19\", optional = true }\nold = { package = \"cudarc\", version = \"0.17\", optional = true }\n")
+	old[registryRoot+"cudarc-0.17.8/Cargo.toml"] = strings.ReplaceAll(cudarcManifest, "0.19.10", "0.17.8")
+	g := linked(t, "app cuda", "cudarc 0.19.10 driver", "cudarc 0.17.8 driver,cuda-12080")
+	g.Units[0].Dependencies[0].Name, g.Units[0].Dependencies[1].Name = "cudarc", "old"
+	if a := judgeLinked(t, g, old, nil, ask("cuda")); len(a.Findings) != 1 || !slices.Equal(a.Findings[0].Ask, []string{"cudarc/cuda-13040"}) {
+		t.Errorf("two versions: %+v", a.Findings)
 	}
 	files["/w/.cargo/config.toml"] = "[env]\nCUDARC_CUDA_VERSION = \"13020\"\n"
 	if a := judgeLinked(t, linked(t, "app cuda", "cudarc 0.19.10 driver"), files, nil, ask("cuda")); len(a.Findings) != 0 {

@@ -63,6 +63,12 @@ func (j *judge) cudarcs() {
 	if names := versions(list); len(names) > 1 { // no build stops at it, and CUDARC_CUDA_VERSION would turn a second version on in both
 		f := newFinding(IDMixed, "%s are in one program", strings.Join(names, " and "))
 		f.Fix = "give both the same feature cuda-*, where they are depended on"
+		newest := slices.MaxFunc(list, func(a, b pinned) int { return a.Pin.Compare(b.Pin) }).Pin
+		for _, c := range list {
+			if !c.Max.IsZero() && c.Max.Compare(newest) < 0 {
+				f.Fix += fmt.Sprintf("; cudarc %s has none newer than cuda-%d0%d0: for that, update it", c.Version, c.Max.Major, c.Max.Minor)
+			}
+		}
 		j.find(f)
 	}
 }
@@ -82,14 +88,10 @@ func (c pinned) noVersion() {
 		c.name(c.node))
 	f.Fix = "export CUDARC_CUDA_VERSION=" + strings.TrimPrefix(version, "cuda-")
 	for r := range c.Roots {
-		p := c.Nodes[c.Roots[r].Node].Pkg
-		if p == nil {
-			continue
-		}
-		for _, d := range p.Dependencies {
-			if d.Package == c.Nodes[c.node].Name {
-				f.Path, f.Line, f.Fix, f.Ask = p.Manifest, p.DependencyLine(d), "", []string{d.Key + "/" + version}
-			}
+		root := c.Roots[r].Node // which may have several cudarcs: only this one is known to have the feature
+		if d, ok := c.DepFor(&c.Roots[r], root, c.node); ok {
+			p := c.Nodes[root].Pkg
+			f.Path, f.Line, f.Fix, f.Ask = p.Manifest, p.DependencyLine(d), "", []string{d.Key + "/" + version}
 		}
 	}
 	c.find(f)
