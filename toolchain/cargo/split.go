@@ -218,10 +218,13 @@ func (s *splitter) takeOwn() (bool, error) {
 // unknown is the error for a flag that begins like ours and is none.
 func (s *splitter) unknown(name string) error {
 	all := slices.Collect(maps.Keys(s.own))
-	if bare := "--" + strings.TrimPrefix(name, ownPrefix); slices.Contains(all, bare) { // on our own verbs our flags have no prefix
+	for _, n := range Names("build") {
+		all = append(all, "--"+n.Long)
+	}
+	if bare := "--" + strings.TrimPrefix(name, ownPrefix); slices.Contains(all, bare) { // cargo's, or ours on a verb of ours
 		return exit.Usagef("", "unknown flag `%s`; did you mean `%s`?", name, bare)
 	}
-	return exit.Unknown("flag", name, all, "`gpubuild build --help` lists the flags that begin with "+ownPrefix)
+	return exit.Unknown("flag", name, slices.Collect(maps.Keys(s.own)), "`gpubuild build --help` lists the flags that begin with "+ownPrefix)
 }
 
 // parse understands the flag at the front of args; it answers false for one that it does not know.

@@ -55,7 +55,7 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	}
 	if w.Install == "" {
 		return Init{}, &exit.UsageError{What: "a runner would not know how to get gpubuild",
-			Fix: fmt.Sprintf("name the command that installs it, here or as [ci] install in gpubuild.toml:\n      "+
+			Fix: fmt.Sprintf("name your runners' own way to it (crates.io has none), here or as [ci] install in gpubuild.toml:\n      "+
 				"gpubuild ci init %s --install 'cargo binstall -y gpubuild'", service)}
 	}
 	if s.Config.Arch.Origin == "" {

@@ -147,7 +147,7 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 		if err := v.ofProgram(words, l.Positional, unknown[0]); err != nil {
 			return cargo.Line{}, nil, err
 		}
-		return cargo.Line{}, nil, unknownFlag(unknown[0], v.Name, slices.AppendSeq(known, maps.Keys(own)))
+		return cargo.Line{}, nil, unknownFlag(unknown[0], strings.Join(v.path(words), " "), slices.AppendSeq(known, maps.Keys(own)))
 	}
 	return l, given, nil
 }

@@ -197,6 +197,9 @@ func noGPUWork(ctx context.Context, c Command, s *session.Session, why string, l
 	m := c.Machine
 	r.Session = s
 	demanded := c.demandsProof(s)
+	if c.Options.Proof.Timeout > 0 && c.runs() {
+		m.Shell.Warning("--gpu-timeout has no effect: %s", why)
+	}
 	switch {
 	case c.Options.Watch:
 		r.Watch, err = watchCargo(ctx, c, s)
