@@ -16,6 +16,7 @@ type Input struct {
 	Graph   *graph.Graph
 	Unknown string            // why there is no graph
 	Alone   *manifest.Package // instead of a graph: this member as manifests show what it links, built alone
+	Sure    bool              // … and by edges only that count for every target
 	Strict  bool              // warnings stop, too
 	Missing []string          // GPU features that were asked for, and that no selected package declares: cargo was asked without them
 	Lint    bool              // nobody asked for this build: a feature that only counts together with another one does not stop it
@@ -76,10 +77,10 @@ func Gather(h buildenv.Host, in Input) Facts {
 	case in.Graph != nil:
 		f.View = graph.NewView(h, in.Project, in.Graph)
 	case in.Alone != nil:
-		f.View = graph.Alone(in.Project, []*manifest.Package{in.Alone}, in.Request)
+		f.View = graph.Alone(in.Project, []*manifest.Package{in.Alone}, in.Request, in.Sure)
 	default: // what a build of the selected packages could need, manifests show
 		selected, _ := in.Project.Selection(in.Request)
-		f.View = graph.Alone(in.Project, selected, in.Request)
+		f.View = graph.Alone(in.Project, selected, in.Request, false)
 	}
 	f.Catalog = src.withOwn(f.View, in)
 	f.cudarc.value, f.cudarc.set = h.Env.Lookup("CUDARC_CUDA_VERSION")

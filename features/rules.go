@@ -381,8 +381,25 @@ func (g *group) unreached() {
 	g.fix(&f, off)
 	if g.backend == manifest.Metal && g.usual() != manifest.Metal { // what it would enable is no part of this build
 		f.become(IDUndecided)
+	} else if g.Input.Lint && g.pkg != nil && g.waits() {
+		f.become(IDConditional)
+		f.Message += "; that needs another feature, or another target"
 	}
 	g.find(f)
+}
+
+// waits reports whether in another build the same features turn on a crate that is off: with the optional dependencies for which edges
+// wait, or for another target. The others are no reason to stop then.
+func (g *group) waits() bool {
+	p := g.possible(g.pkg)
+	view := *p.View
+	view.Weak = true
+	on := view.Closure(p.r, gpuCrate{node: p.r.Node, gate: g.asked}.features()...).Features()
+	return slices.ContainsFunc(g.off, func(c gpuCrate) bool {
+		return slices.ContainsFunc(on, func(f graph.Feature) bool {
+			return p.Nodes[f.Node].Name == g.Nodes[c.node].Name && slices.Contains(c.gate, f.Name)
+		})
+	})
 }
 
 // usual is what a bare `gpu` means for the system that a root is built for.

@@ -17,11 +17,12 @@ type Feature struct {
 // Closure is everything that features turn on by their edges, among what one root links. Cargo's features only ever add: what is on in
 // the build and in no closure of the request is on without it.
 type Closure struct {
-	view *View
-	root *Root
-	list []visit
-	at   map[Feature]int
-	weak map[int][]visit // of a possible view: edges x?/f of packages x that nothing has brought in yet
+	view   *View
+	root   *Root
+	list   []visit
+	at     map[Feature]int
+	active map[Feature]bool    // dependencies, by the key that a node has for each
+	weak   map[Feature][]visit // of a possible view: edges x?/f for which x is not active yet
 }
 
 // visit is one thing that is turned on: by which other one, and where that is written.
@@ -39,9 +40,9 @@ type Step struct {
 }
 
 // Closure follows the edges of features breadth first: own features, `dep:x`, `x/f`, and `x?/f` where x is linked, or in a possible
-// view where the closure itself brings x in.
+// view where the closure itself turns on the package's own x.
 func (v *View) Closure(r *Root, from ...Feature) *Closure {
-	c := &Closure{view: v, root: r, at: map[Feature]int{}, weak: map[int][]visit{}}
+	c := &Closure{view: v, root: r, at: map[Feature]int{}, active: map[Feature]bool{}, weak: map[Feature][]visit{}}
 	for _, f := range from {
 		c.push(f, -1, "", 0)
 	}
@@ -64,11 +65,6 @@ func (c *Closure) push(f Feature, from int, manifest string, line int) {
 	}
 	c.at[f] = len(c.list)
 	c.list = append(c.list, visit{f, from, Step{text, manifest, line}})
-	if f.Name == "" {
-		for _, w := range c.weak[f.Node] {
-			c.push(w.Feature, w.from, w.Manifest, w.Line)
-		}
-	}
 }
 
 func (c *Closure) expand(at int) {
@@ -84,6 +80,11 @@ func (c *Closure) expand(at int) {
 		}
 		if d.DefaultFeatures && (v.possible || slices.Contains(v.Nodes[to].Features, "default")) {
 			c.push(Feature{to, "default"}, at, p.Manifest, line)
+		}
+		key := Feature{here.Node, d.Key}
+		c.active[key] = true
+		for _, w := range c.weak[key] {
+			c.push(w.Feature, w.from, w.Manifest, w.Line)
 		}
 	}
 	if here.Name == "" {
@@ -108,11 +109,11 @@ func (c *Closure) expand(at int) {
 			if d.Key == e.Dep {
 				to = c.linked(here.Node, d)
 			}
-			switch f := (Feature{to, e.Feature}); {
+			switch f, key := (Feature{to, e.Feature}), (Feature{here.Node, d.Key}); {
 			case to < 0:
 				continue
-			case e.Weak && v.possible && !c.Has(Feature{to, ""}):
-				c.weak[to] = append(c.weak[to], visit{f, at, Step{Manifest: p.Manifest, Line: line}})
+			case e.Weak && v.possible && !v.Weak && !c.active[key]:
+				c.weak[key] = append(c.weak[key], visit{f, at, Step{Manifest: p.Manifest, Line: line}})
 			case e.Feature != "":
 				c.push(f, at, p.Manifest, line)
 			}
@@ -126,9 +127,10 @@ func (c *Closure) expand(at int) {
 // linked is the node of a dependency entry that can be linked into the root: a test, benchmark or example has the dev-dependencies, too.
 // -1 where there is none.
 func (c *Closure) linked(node int, d manifest.Dependency) int {
-	counts := d.Kind == manifest.Normal
-	if d.Kind == manifest.Dev && node == c.root.Node && c.view.Graph != nil {
-		u := &c.view.Graph.Units[node]
+	v := c.view
+	counts := d.Kind == manifest.Normal && !(v.sure && d.Target != "") && !((v.sure || v.Weak) && v.Nodes[node].edges.ProcMacro)
+	if d.Kind == manifest.Dev && node == c.root.Node && v.Graph != nil {
+		u := &v.Graph.Units[node]
 		counts = u.Mode == "test" || u.Mode == "bench" || slices.ContainsFunc(u.Target.Kind, func(kind string) bool {
 			return kind == "test" || kind == "bench" || kind == "example"
 		})
@@ -136,7 +138,7 @@ func (c *Closure) linked(node int, d manifest.Dependency) int {
 	if !counts {
 		return -1
 	}
-	return c.view.DepNode(node, d, c.root.Set)
+	return v.DepNode(node, d, c.root.Set)
 }
 
 // Possible is everything that manifests let some packages link, for whatever target and with whatever features; none is on. It has a root
@@ -181,9 +183,10 @@ func Possible(p *manifest.Project, known *catalog.Catalog, members ...*manifest.
 }
 
 // Alone is what cargo would build of some members, as far as their packages show it: what `--lint` looks at before it asks cargo. Tables
-// for other targets count.
-func Alone(p *manifest.Project, members []*manifest.Package, r manifest.Request) *View {
+// for other targets count, and what a procedural macro turns on, unless only what is sure is wanted.
+func Alone(p *manifest.Project, members []*manifest.Package, r manifest.Request, sure bool) *View {
 	v := Possible(p, catalog.Default(), members...)
+	v.sure = sure
 	if len(members) == 0 {
 		return v
 	}

@@ -17,8 +17,10 @@ type View struct {
 	Graph   *Graph // nil: made from manifests
 	Nodes   []Node // index = unit
 	Roots   []Root
+	Weak    bool // of what Possible made: edges x?/f count whether something turns x on or not, and those of procedural macros do not
 
 	possible bool // see Possible
+	sure     bool // no edge counts that another target, or what only runs while something is built, may have alone
 }
 
 // Node is one package with one set of features, as far as it is linked.

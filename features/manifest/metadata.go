@@ -45,7 +45,8 @@ func ParseMetadata(data []byte) (*Metadata, error) {
 	for i := range m.Packages {
 		if p := &m.Packages[i]; !slices.Contains(m.Members, p.ID) {
 			p.Dependencies = slices.DeleteFunc(p.Dependencies, func(d Dependency) bool { return d.Kind == Dev })
-			p.Targets = slices.DeleteFunc(p.Targets, func(t target) bool { return t.Kind[0] != "custom-build" })
+			read := []string{"custom-build", "proc-macro"}
+			p.Targets = slices.DeleteFunc(p.Targets, func(t target) bool { return !slices.Contains(read, t.Kind[0]) })
 		}
 	}
 	return m, nil

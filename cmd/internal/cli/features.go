@@ -148,6 +148,8 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 	case o.Results.JSON != nil || len(fixes) > 0:
 	case slices.ContainsFunc(j.Reach.Findings, func(f features.Finding) bool { return f.Choice() }):
 		a.Shell.Note("nothing written: several changes are possible; choose one of those below")
+	case slices.ContainsFunc(j.Reach.Findings, func(f features.Finding) bool { return len(f.Ask) > 0 }):
+		a.Shell.Note("nothing written: another feature has to be requested, too; see the hint below")
 	case j.Reach.Stops:
 		a.Shell.Note("nothing written: no change to this workspace's manifests fixes it")
 	default:

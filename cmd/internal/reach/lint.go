@@ -35,7 +35,7 @@ type Checked struct {
 }
 
 // Lint asks the rules of features.Judge about every member's GPU features, each as if that package were built alone: first by the
-// manifests and Cargo.lock, and about what they call a fault by cargo's unit graph, if asks is set. It never writes a Cargo.lock.
+// manifests, and where these show a fault, or would without edges that not every build has, by cargo's unit graph, if asks is set.
 func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks bool) (Checked, error) {
 	var out Checked
 	s, err := session.Open(m, line)
@@ -55,23 +55,27 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 	if out.Questions, err = questions(s); err != nil {
 		return out, err
 	}
-	found := false
+	look := func(q *Question, sure bool) []features.Finding {
+		in.Request, in.Alone, in.Sure = q.request, q.member, sure
+		return decide(s, in).Reach.Findings
+	}
+	grave := func(f features.Finding) bool { return f.Severity != features.Note }
+	found, ask := false, asks && s.Project.HasLock && !broken
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 && !broken {
-			in.Request, in.Alone = q.request, q.member
-			q.findings = decide(s, in).Reach.Findings
+			q.findings = look(q, false)
 		}
 		for _, f := range q.findings {
 			q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
 		}
 		found = found || len(q.findings) > 0
-		if q.By = "manifests"; !q.Stops && (len(q.findings) == 0 || q.findings[0].Severity != features.Warning) {
+		if q.By = "manifests"; !slices.ContainsFunc(q.findings, grave) && !(ask && slices.ContainsFunc(look(q, true), grave)) {
 			continue
 		}
-		if out.Suspects = append(out.Suspects, q); !asks || !s.Project.HasLock {
+		if out.Suspects = append(out.Suspects, q); !ask {
 			continue
 		}
 		alone, err := q.line(line)

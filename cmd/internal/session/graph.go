@@ -35,7 +35,7 @@ type Question struct {
 }
 
 // graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
-const graphKind = "graph-5"
+const graphKind = "graph-6"
 
 // Graph asks cargo what the command line builds, or takes the answer that is kept.
 func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph, error) {
