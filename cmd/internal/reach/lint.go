@@ -34,8 +34,8 @@ type Checked struct {
 	Refused   string      // why cargo cannot load the workspace
 }
 
-// Lint asks the rules of features.Judge about every member's GPU features, each as if that package were built alone: first by the
-// manifests, and where these show a fault, or would without edges that not every build has, by cargo's unit graph, if asks is set.
+// Lint asks the rules of features.Judge about every member's GPU features, each as if built alone: by manifests, and if asks is set by
+// cargo's unit graph where these show a fault, or would without edges that not every build has. It never writes a Cargo.lock.
 func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks bool) (Checked, error) {
 	var out Checked
 	s, err := session.Open(m, line)
