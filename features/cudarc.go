@@ -66,7 +66,8 @@ func (j *judge) cudarcs() {
 		newest := slices.MaxFunc(list, func(a, b pinned) int { return a.Pin.Compare(b.Pin) }).Pin
 		for _, c := range list {
 			if !c.Max.IsZero() && c.Max.Compare(newest) < 0 {
-				f.Fix += fmt.Sprintf("; cudarc %s has none newer than cuda-%d0%d0: for that, update it", c.Version, c.Max.Major, c.Max.Minor)
+				f.Fix += fmt.Sprintf("; cudarc %s has none newer than cuda-%d0%d0: for that, update it", c.Version, c.Max.Major,
+					c.Max.Minor)
 			}
 		}
 		j.find(f)

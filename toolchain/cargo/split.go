@@ -224,7 +224,8 @@ func (s *splitter) unknown(name string) error {
 	if bare := "--" + strings.TrimPrefix(name, ownPrefix); slices.Contains(all, bare) { // cargo's, or ours on a verb of ours
 		return exit.Usagef("", "unknown flag `%s`; did you mean `%s`?", name, bare)
 	}
-	return exit.Unknown("flag", name, slices.Collect(maps.Keys(s.own)), "`gpubuild build --help` lists the flags that begin with "+ownPrefix)
+	return exit.Unknown("flag", name, slices.Collect(maps.Keys(s.own)),
+		"`gpubuild build --help` lists the flags that begin with "+ownPrefix)
 }
 
 // parse understands the flag at the front of args; it answers false for one that it does not know.
