@@ -74,8 +74,8 @@ func UsualShell(h Host) string {
 // Directories before a list are written relative to the variable where the form can do so and the result is the same, else the whole value
 // is written. What a form cannot say is an *ExportError.
 func Export(shell string, h Host, base Env, d Delta) (string, error) {
-	if shell == "powershell" { // the program's name on Windows
-		shell = "pwsh"
+	if other := map[string]string{"powershell": "pwsh", "sh": "bash"}[shell]; other != "" { // the lines of bash are POSIX
+		shell = other
 	}
 	write, ok := writers()[shell]
 	if !ok {

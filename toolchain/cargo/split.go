@@ -218,14 +218,12 @@ func (s *splitter) takeOwn() (bool, error) {
 // unknown is the error for a flag that begins like ours and is none.
 func (s *splitter) unknown(name string) error {
 	all := slices.Collect(maps.Keys(s.own))
-	for _, n := range Names("build") {
-		all = append(all, "--"+n.Long)
-	}
-	if bare := "--" + strings.TrimPrefix(name, ownPrefix); slices.Contains(all, bare) { // cargo's, or ours on a verb of ours
+	// On our own verbs our flags have no prefix, and cargo's have it nowhere.
+	if bare := "--" + strings.TrimPrefix(name, ownPrefix); slices.Contains(all, bare) ||
+		slices.ContainsFunc(Names("build"), func(n Name) bool { return "--"+n.Long == bare }) {
 		return exit.Usagef("", "unknown flag `%s`; did you mean `%s`?", name, bare)
 	}
-	return exit.Unknown("flag", name, slices.Collect(maps.Keys(s.own)),
-		"`gpubuild build --help` lists the flags that begin with "+ownPrefix)
+	return exit.Unknown("flag", name, all, "`gpubuild build --help` lists the flags that begin with "+ownPrefix)
 }
 
 // parse understands the flag at the front of args; it answers false for one that it does not know.

@@ -201,11 +201,7 @@ func syntax(s Source, err error) error {
 	}
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		line, _ := strconv.Atoi(m[1])
-		fix := correctIt
-		if strings.HasSuffix(err.Error(), "destination has type string") {
-			fix = "put the value in quotes"
-		}
-		return &Error{Path: s.Path, Line: line, Problem: m[2] + " has a value of the wrong type", Fix: fix}
+		return &Error{Path: s.Path, Line: line, Problem: m[2] + " has a value of the wrong type", Fix: correctIt}
 	}
 	return &Error{Path: s.Path, Problem: err.Error(), Fix: correctIt}
 }
@@ -213,7 +209,7 @@ func syntax(s Source, err error) error {
 // wrongType is the library's error for a value of another type, which speaks of Go's types: it has no error type for it.
 var wrongType = lazyregexp.New(`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types|type mismatch)`)
 
-const correctIt = "correct the value, or see `gpubuild help config`"
+const correctIt = "correct the value (a version is a string, in quotes), or see `gpubuild help config`"
 
 var known = strings.Fields("gpu-features gpu-packages strict toolchain.cuda toolchain.arch prove.args prove.kernel prove.expect-exit " +
 	"prove.until-proved prove.bin test.gpu test.kernel bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +

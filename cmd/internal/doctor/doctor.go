@@ -285,10 +285,8 @@ func checkProject(f Facts) Check {
 }
 
 func checkToolkit(f Facts) Check {
-	c := Check{ID: "cuda.toolkit", Breaks: "crates with kernels of their own do not build (nvcc), or do not link"}
-	if !f.Needs.NVCC {
-		c.Breaks = "crates that link CUDA's libraries, or ask nvcc for its version, do not build"
-	}
+	c := Check{ID: "cuda.toolkit", Breaks: map[bool]string{true: "crates with kernels of their own do not build (nvcc), or do not link",
+		false: "crates that link CUDA's libraries, or ask nvcc for its version, do not build"}[f.Needs.NVCC]}
 	var usable []string
 	for _, t := range f.Toolchain.Toolkits {
 		if t.Problem == "" {

@@ -63,10 +63,8 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 			}
 			if p.Reach.Stops {
 				at := slices.IndexFunc(p.Reach.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
-				f.Stops = &Stop{p.Reach.Findings[max(at, 0)].Finding, "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)}
-				if f.Stops.ID == features.IDUnreached {
-					f.Stops.Fix += " --fix"
-				}
+				fix := "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features", "--fix")...)
+				f.Stops = &Stop{p.Reach.Findings[max(at, 0)].Finding, fix}
 			}
 		} else {
 			f.notOpened(err)
@@ -85,9 +83,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.Command = "gpubuild " + buildenv.PosixWords(l.As("build")...)
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
 	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
-	f.Chosen, f.ChooseErr = tools.Working(f.Toolchain, f.Needs, found.Wish, func(nvcc string) string {
-		return tools.StartNVCC(ctx, found.Guard.Over(m.Runner), m.Host.Env, nvcc)
-	})
+	f.Chosen, f.ChooseErr = tools.Working(ctx, m, found.Guard.Over(m.Runner), f.Toolchain, f.Needs, found.Wish)
 	if refused := found.Guard.Check(f.Chosen); refused != nil {
 		return f, refused
 	}

@@ -67,6 +67,7 @@ func Finish(m *session.Machine, words []string, o Outcome, end error) int {
 		case err == nil:
 		case end == nil:
 			end = err
+		case end.Error() == err.Error(): // the file was tried before the build
 		default:
 			m.Shell.Failure(err)
 		}

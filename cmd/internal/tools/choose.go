@@ -96,11 +96,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	}
 	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
 	t.Facts, _ = d.run(ctx)
-	if err := o.askedCompiler(t.Facts.Compilers); err != nil {
-		return t, err
-	}
-	start := startOnce(ctx, m, t.Guard.Over(m.Runner), host.Env)
-	t.Set, err = Working(t.Facts, t.Needs, wish.Wish, start)
+	t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish.Wish)
 	if refused := t.Guard.Check(t.Set); refused != nil {
 		return t, refused
 	}
@@ -108,7 +104,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		m.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v",
 			t.Undeclared.Package, t.Undeclared.Why, err)
 		t.Needs, t.Undeclared = declared, Undeclared{}
-		t.Set, err = Working(t.Facts, t.Needs, wish.Wish, start)
+		t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish.Wish)
 	}
 	if err != nil {
 		return t, err

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/hostcc"
@@ -27,16 +26,6 @@ func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run ses
 		m.Shell.Detail("%s", p)
 	}
 	return toolchain.Compilers(h, found), &found
-}
-
-// askedCompiler is the error of a compiler that the user named and that is not there.
-func (o Options) askedCompiler(found []hostcc.Compiler) error {
-	for _, c := range found {
-		if c.Word == hostcc.Asked && c.Version == "" && c.Problem != "" {
-			return exit.Usagef("name a compiler that is there, or leave the flag out", "%sccbin %s: %s", o.Prefix, o.CCBin, c.Problem)
-		}
-	}
-	return nil
 }
 
 // machineCode reports whether a file is a program of machine code, ELF or PE.

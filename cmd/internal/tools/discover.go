@@ -125,5 +125,5 @@ func Discover(ctx context.Context, s *session.Session, graph session.Graph, reac
 			_ = g.check(launcher) // Check returns the refusal
 		}
 	}
-	return found, o.askedCompiler(found.Facts.Compilers)
+	return found, nil
 }

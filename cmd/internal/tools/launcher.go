@@ -3,11 +3,52 @@ package tools
 import (
 	"context"
 	"slices"
+	"strings"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain"
 )
+
+// Working is toolchain.Choose without the toolkits whose nvcc does not start: the facts say of each of them why. A file of that name may
+// be of another processor, or only half there.
+func Working(ctx context.Context, m *session.Machine, run session.Runner, f toolchain.Facts, n toolchain.Needs, w toolchain.Wish,
+) (toolchain.Set, error) {
+	for {
+		set, err := toolchain.Choose(f, n, w)
+		if err != nil || set.Toolkit == nil || !n.NVCC && !n.NVCCVersion {
+			return set, err
+		}
+		problem := startNVCC(ctx, m, run, set.Toolkit.NVCC)
+		if problem == "" {
+			return set, nil
+		}
+		set.Toolkit.Problem = toolchain.NVCCFails + problem // Choose points into the facts
+	}
+}
+
+// startNVCC starts an nvcc for its version, and returns what went wrong. That a file starts is remembered.
+func startNVCC(ctx context.Context, m *session.Machine, run session.Runner, nvcc string) (problem string) {
+	const kind = "nvcc-starts-1"
+	store, key := m.Memo(), memo.Key(nvcc)
+	if _, starts := store.Get(kind, key); starts || nvcc == "" {
+		return ""
+	}
+	res, err := run.Run(ctx, buildenv.Cmd{Path: nvcc, Args: []string{"--version"}, Env: m.Host.Env.Entries(), Timeout: time.Minute})
+	switch {
+	case err != nil:
+		return strings.TrimPrefix(strings.TrimRight(err.Error(), ": \n"), nvcc+": ")
+	case !strings.Contains(string(res.Stdout), "release"):
+		return "`nvcc --version` names no release"
+	}
+	if err := store.Put(kind, key, store.Watch(nvcc), nil); err != nil {
+		m.Shell.Detail("cannot record that %s starts: %v", nvcc, err)
+	}
+	return ""
+}
 
 var nvccRelease = lazyregexp.New(`Cuda compilation tools, release (\d+\.\d+), V(\d+\.\d+\.\d+)`)
 

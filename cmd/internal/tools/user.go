@@ -141,11 +141,9 @@ func Use(ctx context.Context, m *session.Machine, what string) (config.User, err
 		if err != nil {
 			return config.User{}, err
 		}
-		if t.NVCC != "" {
-			if problem := StartNVCC(ctx, m.Runner, h.Env, t.NVCC); problem != "" {
-				return config.User{}, &toolchain.MissingError{What: "working toolkit in " + t.Root + ": " + toolchain.NVCCFails + problem,
-					Fix: "gpubuild toolchain list"}
-			}
+		if problem := startNVCC(ctx, m, m.Runner, t.NVCC); problem != "" {
+			what := "working toolkit in " + t.Root + ": " + toolchain.NVCCFails + problem
+			return config.User{}, &toolchain.MissingError{What: what, Fix: "gpubuild toolchain list"}
 		}
 		value = what
 	}

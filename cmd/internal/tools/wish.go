@@ -33,6 +33,9 @@ func wishOf(s *session.Session, env buildenv.Env, tables []cargo.Given, o Option
 			w.EnvFiles[g.Name] = g.Origin
 		}
 	}
+	if c := h.Abs(o.CCBin); strings.ContainsAny(o.CCBin, `/\`) && !h.IsFile(c) && !h.IsDir(c) {
+		return w, exit.Usagef("name a compiler that is there, or leave the flag out", "%sccbin %s: it does not exist", o.Prefix, o.CCBin)
+	}
 	if w.CUDA == None {
 		return w, &exit.UsageError{What: "toolkit=none is for check, clippy, doc and `gpubuild env --shell vscode`", Fix: "leave it out"}
 	}
