@@ -99,7 +99,7 @@ func TestCommandsOfExplain(t *testing.T) {
 			}
 		}
 	}
-	if n < 100 {
+	if n < 40 {
 		t.Errorf("only %d commands were read", n)
 	}
 }
