@@ -140,7 +140,8 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 	}
 	for _, in := range Installed(h, cacheDir) {
 		has := !slices.ContainsFunc(parts, func(p string) bool { return redist.Component(p, in.CUDA) != "" && !in.Has(p) })
-		if in.Platform == Platform(h) && w.refuses(in.CUDA, in.Release) == "" && has && strings.Contains(w.asked(), ".") {
+		if in.Platform == Platform(h) && w.refuses(in.CUDA, in.Release) == "" && has &&
+			(w.Release == "" || strings.Contains(w.Release, ".")) { // of 13 the newest is asked for
 			return decide(c, w, offer{cuda: in.CUDA, release: in.Release}, openStore(h, cacheDir, nil))
 		}
 	}

@@ -155,7 +155,7 @@ func TestWineBuild(t *testing.T) {
 	if code(err) != 13 {
 		t.Errorf("another toolset, and nothing may be cleaned: %v", err)
 	}
-	want("another toolset", out, "Stale", "14.44", "14.39", "--gpu-no-clean forbids")
+	want("another toolset", out, "Stale", "14.44", "14.39", "--gpu-no-clean does not allow")
 	if calls := w.calls(); calls != nil {
 		t.Errorf("cl.exe was called: %v", calls)
 	}
