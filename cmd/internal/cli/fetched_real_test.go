@@ -13,8 +13,8 @@ import (
 	"gpubuild/buildenv/hosttest/need"
 )
 
-// TestFetchedToolkitByCC has the cc crate compile and link with a toolkit that gpubuild fetched, by gpubuild with nothing set by hand, and by plain cargo with nvcc on PATH alone: cc names the directory of libcudart_static.a itself, and only where NVIDIA's
-// installers put it.
+// TestFetchedToolkitByCC has the cc crate compile and link with a toolkit that gpubuild fetched, by gpubuild with nothing set by hand, and by
+// plain cargo with nvcc on PATH alone: cc names the directory of libcudart_static.a itself, and only where NVIDIA's installers put it.
 func TestFetchedToolkitByCC(t *testing.T) {
 	t.Parallel()
 	installed := need.Toolkit(t)
@@ -52,7 +52,7 @@ func TestFetchedToolkitByCC(t *testing.T) {
 		}
 	}
 	root := filepath.Join(top, "cache", "toolkits", filepath.Base(installed))
-	if out, err := exec.Command("sh", "-ec", "mkdir -p "+quote(filepath.Dir(root))+"; "+copyToolkit(installed, root)).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-ec", "mkdir -p "+quote(filepath.Dir(root))+"; cp -a "+quote(installed)+" "+quote(root)).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	build := []string{"build", "-p", "kernels", "--features", "cc"}

@@ -342,7 +342,7 @@ func copySample(ts *testscript.TestScript, _ bool, args []string) {
 	}))
 }
 
-// crashingToolkit makes a tree that looks like a toolkit and whose nvcc ends as a crash does.
+// crashingToolkit makes a tree that looks like a toolkit and whose nvcc says its version, and else ends as a crash does.
 func crashingToolkit(ts *testscript.TestScript, _ bool, args []string) {
 	root := ts.MkAbs(args[0])
 	for name, text := range map[string]string{
@@ -361,7 +361,8 @@ func crashingToolkit(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(os.MkdirAll(filepath.Join(root, "bin"), 0o755))
 	self := filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "crashing-nvcc") // this test binary; see TestMain
-	ts.Check(os.WriteFile(filepath.Join(root, "bin", "nvcc"), []byte("#!/bin/sh\nexec "+self+" \"$@\"\n"), 0o755))
+	ts.Check(os.WriteFile(filepath.Join(root, "bin", "nvcc"), []byte("#!/bin/sh\n[ \"$*\" != --version ] || "+
+		"exec echo 'Cuda compilation tools, release 13.4, V13.4.33'\nexec "+self+" \"$@\"\n"), 0o755))
 }
 
 // fullDisk mounts a small file system and fills it; it goes with the test.
