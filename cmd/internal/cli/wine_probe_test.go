@@ -86,7 +86,7 @@ func TestWineProof(t *testing.T) {
 	l := newWineLab(t)
 	// What the judge says is the same on every system, and one way of ending is like another: for the full count.
 	counted := []string{"many launches", "the other kernel was asked for", "the same, as it was expected", "a return from main",
-		"ExitProcess in another thread", "the same, and it was asked for", "a program that needs no LD_PRELOAD told"}
+		"ExitProcess in another thread", "the same, and it was asked for", "a program that does not need its LD_PRELOAD"}
 	tests := []struct {
 		story string
 		args  []string
@@ -166,7 +166,7 @@ func TestWineProof(t *testing.T) {
 			`CUDA_INJECTION64_PATH was set: replaced`},
 		{"CUPTI may not trace", l.with("STANDIN_CUPTI_ENABLE=35"), 21, "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (35)"},
 		{"CUPTI loses the launch", l.with("STANDIN_CUPTI_LOSE=matmul"), 21, "of 1 launch that the driver accepted"},
-		{"a program that needs no LD_PRELOAD told", l.with("LD_PRELOAD=/usr/lib/x.so"), 0, "Proved"},
+		{"a program that does not need its LD_PRELOAD", l.with("LD_PRELOAD=/usr/lib/x.so"), 0, "Proved"},
 	}
 	for _, tt := range settings {
 		if slices.Contains(counted, tt.story) && !full(t) {

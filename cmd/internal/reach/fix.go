@@ -75,7 +75,7 @@ func (f *Fixer) Fixes() []Fix {
 }
 
 // Fix writes the edits of each finding of a build and asks cargo for the build's graph again: a fix stands only if every crate that it is
-// about is on now, else the old files come back. It answers the build as it is afterwards.
+// about is on now, else the old files come back. It returns the build as it is afterwards.
 func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 	s, err := session.Open(f.machine, line)
 	if err != nil {

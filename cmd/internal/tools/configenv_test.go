@@ -91,9 +91,9 @@ func TestUndeclared(t *testing.T) {
 		{story: "one of the user's", found: Undeclared{Package: "kern"}, nvcc: true, reads: "PATH"},
 		{story: "with an architecture", found: Undeclared{Package: "kern"}, arch: "89", nvcc: true},
 		{story: "named", named: true, found: Undeclared{Package: "kern", Named: true}, nvcc: true},
-		{story: "named, beside crates that link", needs: toolchain.Needs{Libraries: true}, named: true,
+		{story: "named, next to crates that link", needs: toolchain.Needs{Libraries: true}, named: true,
 			found: Undeclared{Package: "kern", Named: true}, nvcc: true},
-		{story: "not named, beside crates that link", needs: toolchain.Needs{Libraries: true}, named: true, found: Undeclared{Package: "kern"}},
+		{story: "not named, next to crates that link", needs: toolchain.Needs{Libraries: true}, named: true, found: Undeclared{Package: "kern"}},
 		{story: "nvcc is needed anyway", needs: toolchain.Needs{NVCC: true}, nvcc: true, asksNone: true},
 	} {
 		s := &session.Session{Machine: &session.Machine{Host: h}}
