@@ -18,76 +18,86 @@ var needWords = []needWord{
 	{"cxx", "a C++ compiler"},
 }
 
+// needs says what the build scripts need to run, and what the program needs to start, each with the crate that says so.
 func (j *judge) needs() {
 	n := &j.out.Needs
 	n.Run, n.Because, n.Floors = []NeedReason{}, []NeedReason{}, j.floors
-	because := func(need string, i int, why string) {
-		if r := (NeedReason{need, j.name(i), why}); !slices.Contains(n.Because, r) {
-			n.Because = append(n.Because, r)
-		}
-	}
 	all := map[string]bool{} // what any script needs
-	runs := func(i int, why string, needs ...string) {
-		for _, need := range needs {
-			if !slices.ContainsFunc(n.Run, func(r NeedReason) bool { return r.Need == need }) {
-				n.Run = append(n.Run, NeedReason{need, j.name(i), why})
-			}
-		}
-	}
 	for _, i := range j.linkedAnywhere() {
-		c := j.Crate(i)
-		feats := j.Nodes[i].Features
-		switch {
-		case c.CUDA() && c.On(feats):
-			if !n.CUDA || c.Role == catalog.Carrier {
-				because("cuda", i, "its CUDA code is linked")
-			}
-			n.CUDA, n.EmbedsPTX = true, n.EmbedsPTX || c.EmbedsPTX
-			how := ""
-			if c.Name == "cudarc" {
-				how = catalog.CudarcOf(feats).How()
-			}
-			runs(i, how, c.Opens(feats)...)
-		case c != nil && !c.CUDA() && c.Role == catalog.Carrier:
-			runs(i, "", c.RunNeeds...)
+		if c := j.Crate(i); c != nil {
+			j.needsOfCrate(c, i, all)
 		}
-		if c != nil {
-			for _, word := range c.Also(feats) {
-				all[word] = true
-				at := slices.IndexFunc(needWords, func(w needWord) bool { return w.word == word })
-				if at >= 0 {
-					because(needWords[at].shown, i, "")
-				}
-			}
-		}
-		if c != nil && !c.Ineffective(feats) && c.On(feats) {
-			for _, f := range c.Files {
-				if (f.OS == "" || f.OS == j.os) && !slices.Contains(feats, f.Unless) {
-					n.Files = manifest.Union(n.Files, f.Names)
-				}
-			}
-		}
-		s := j.scripts[i]
-		if s == nil {
-			continue
-		}
-		if why := s.needs[nvcc]; why != "" && !c.CUDA() {
-			n.CUDA = true
-			because("cuda", i, why)
-		}
-		for _, w := range needWords {
-			if why := s.needs[w.word]; why != "" && w.word != "cxx" {
-				all[w.word] = true
-				because(w.shown, i, why)
-			}
-		}
-		n.EmbedsPTX = n.EmbedsPTX || s.ptx && len(s.needs) > 0
-		if !s.max.IsZero() {
-			j.limit(s.max, i)
+		if s := j.scripts[i]; s != nil {
+			j.needsOfScript(s, i, all)
 		}
 	}
 	n.NVCC, n.HostCXX, n.CUDALibs, n.CUDNN = all[nvcc] || all[nvccVersion], all[nvcc], all[cudaLibs], all[cudnnLibs]
 	n.LibTorch, n.ROCm, n.NVCCVersion = all[libtorch], all[rocm], all[nvccVersion] && !all[nvcc]
+}
+
+func (n *Needs) because(r NeedReason) {
+	if !slices.Contains(n.Because, r) {
+		n.Because = append(n.Because, r)
+	}
+}
+
+// needsOfCrate adds what the catalog knows of a linked crate.
+func (j *judge) needsOfCrate(c *catalog.Crate, i int, all map[string]bool) {
+	n, name, feats := &j.out.Needs, j.name(i), j.Nodes[i].Features
+	runs := func(why string, needs ...string) {
+		for _, need := range needs {
+			if !slices.ContainsFunc(n.Run, func(r NeedReason) bool { return r.Need == need }) {
+				n.Run = append(n.Run, NeedReason{need, name, why})
+			}
+		}
+	}
+	switch {
+	case c.CUDA() && c.On(feats):
+		if !n.CUDA || c.Role == catalog.Carrier {
+			n.because(NeedReason{"cuda", name, "its CUDA code is linked"})
+		}
+		n.CUDA, n.EmbedsPTX = true, n.EmbedsPTX || c.EmbedsPTX
+		how := ""
+		if c.Name == "cudarc" {
+			how = catalog.CudarcOf(feats).How()
+		}
+		runs(how, c.Opens(feats)...)
+	case !c.CUDA() && c.Role == catalog.Carrier:
+		runs("", c.RunNeeds...)
+	}
+	for _, word := range c.Also(feats) {
+		all[word] = true
+		if at := slices.IndexFunc(needWords, func(w needWord) bool { return w.word == word }); at >= 0 {
+			n.because(NeedReason{needWords[at].shown, name, ""})
+		}
+	}
+	if c.Ineffective(feats) || !c.On(feats) {
+		return
+	}
+	for _, f := range c.Files {
+		if (f.OS == "" || f.OS == j.os) && !slices.Contains(feats, f.Unless) {
+			n.Files = manifest.Union(n.Files, f.Names)
+		}
+	}
+}
+
+// needsOfScript adds what a build script's text shows.
+func (j *judge) needsOfScript(s *scriptFacts, i int, all map[string]bool) {
+	n, name := &j.out.Needs, j.name(i)
+	if why := s.needs[nvcc]; why != "" && !j.Crate(i).CUDA() {
+		n.CUDA = true
+		n.because(NeedReason{"cuda", name, why})
+	}
+	for _, w := range needWords {
+		if why := s.needs[w.word]; why != "" && w.word != "cxx" {
+			all[w.word] = true
+			n.because(NeedReason{w.shown, name, why})
+		}
+	}
+	n.EmbedsPTX = n.EmbedsPTX || s.ptx && len(s.needs) > 0
+	if !s.max.IsZero() {
+		j.limit(s.max, i)
+	}
 }
 
 // units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.

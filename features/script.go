@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 	"gpubuild/gpu"
@@ -66,15 +67,15 @@ func cmakeReads() []string {
 	return []string{"CUDACXX", "CUDAHOSTCXX", "CUDAFLAGS", "CUDAARCHS", "CMAKE_*"}
 }
 
-// scriptOf says what the build script of a node needs.
+// scriptOf says what the build script of a node needs: what the catalog knows of it, else what its text shows.
 func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 	n, c := &f.Nodes[i], f.Crate(i)
 	var s scriptFacts
 	switch {
 	case n.Name == "cudarc":
 		return f.cudarcScript(n.Features)
-	case c != nil && (c.Role == catalog.Carrier || c.Role == catalog.Gated && c.On(n.Features) ||
-		c.Role == catalog.ByFile) && c.Script != nil:
+	case c == nil:
+	case c.Script != nil && (c.Role == catalog.Carrier || c.Role == catalog.ByFile || c.Role == catalog.Gated && c.On(n.Features)):
 		s.take(c, "known of "+c.Name)
 		if !slices.Contains(n.Features, "cudnn") {
 			delete(s.needs, cudnnLibs)
@@ -83,14 +84,9 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 			s.max = source.NewestKnown(text)
 		}
 		return s
-	case c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor ||
-		c.Role == catalog.Gated && !c.On(n.Features)):
+	case c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor || c.Role == catalog.Gated && !c.On(n.Features):
 		return s
 	}
-	// Whatever a package is called and wherever it comes from, a script that runs nvcc makes it a GPU package; one of another's that only
-	// mentions CUDA does not.
-	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda") ||
-		src.runsNvcc(from, n.Dir, f.Input.Once) || source.NamesLibDir(src.Text(from.Source))
 	for _, h := range from.Helpers {
 		if hc := catalog.Default().Crate(h); hc != nil && hc.Role == catalog.Helper && hc.Needs(nvcc) {
 			s.take(hc, "its build script uses "+h)
@@ -98,9 +94,17 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 			s.ptx = true
 		}
 	}
-	if !gpu {
-		return s
+	// Whatever a package is called and wherever it comes from, a script that runs nvcc makes it a GPU package; one of another's that only
+	// mentions CUDA does not.
+	if n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda") ||
+		src.runsNvcc(from, n.Dir, f.Input.Once) || source.NamesLibDir(src.Text(from.Source)) {
+		s.readText(src, from, n)
 	}
+	return s
+}
+
+// readText adds what the text of a node's build script shows.
+func (s *scriptFacts) readText(src *Sources, from source.Script, n *graph.Node) {
 	script := src.TextOf(from, n.Dir)
 	text := script.All
 	switch {
@@ -127,7 +131,6 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 			s.sources = manifest.Union(s.sources, []string{src.host.Dir(src.host.Dir(root))})
 		}
 	}
-	return s
 }
 
 func runsNvcc(text string) bool { return source.NamesNvcc(text) || source.CompilesByCC(text) }

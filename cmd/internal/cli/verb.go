@@ -230,21 +230,10 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 	}
 	n, behind := len(l.Positional), takesTrailing && !strings.HasSuffix(trailing, "]") // a command must stand behind --
 	fix := v.instead
-	switch {
-	case n > most && l.Positional[most] == "help":
-		fix = "gpubuild " + called + " --help"
-	case n > most && called == "env" && slices.Contains(buildenv.Shells(), l.Positional[most]):
-		fix = "gpubuild env --shell " + l.Positional[most]
-	case n > most && called == "doctor" && slices.Contains([]string{"build", "prove"}, l.Positional[most]):
-		fix = "gpubuild doctor --for " + l.Positional[most]
-	case n > most && called == "init" && strings.Contains(ci.ProviderNames, l.Positional[most]):
-		fix = "gpubuild ci init " + l.Positional[most]
-	case fix != "":
-	case v.Project && n > most && most == 0:
-		fix = "features are selected with --features, packages with -p: gpubuild " + called + " --features " + l.Positional[most]
-	case n > most && takesTrailing:
-		fix = "gpubuild " + called + " " + buildenv.PosixWords(slices.Insert(slices.Clone(l.Positional), most, "--")...)
-	case len(v.Examples) > 0:
+	if n > most {
+		fix = v.withoutArg(called, l.Positional, most, takesTrailing)
+	}
+	if fix == "" && len(v.Examples) > 0 {
 		fix = v.Examples[0]
 	}
 	switch {
@@ -258,6 +247,28 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 		return usage(fmt.Sprintf("unexpected argument `%s` after --", l.Trailing[0]), fix)
 	}
 	return nil
+}
+
+// withoutArg is what the user may have meant by an argument too many, args[at]; empty if nothing is likely.
+func (v verb) withoutArg(called string, args []string, at int, takesTrailing bool) string {
+	arg := args[at]
+	switch {
+	case arg == "help":
+		return "gpubuild " + called + " --help"
+	case called == "env" && slices.Contains(buildenv.Shells(), arg):
+		return "gpubuild env --shell " + arg
+	case called == "doctor" && slices.Contains([]string{"build", "prove"}, arg):
+		return "gpubuild doctor --for " + arg
+	case called == "init" && strings.Contains(ci.ProviderNames, arg):
+		return "gpubuild ci init " + arg
+	case v.instead != "":
+		return v.instead
+	case v.Project && at == 0:
+		return "features are selected with --features, packages with -p: gpubuild " + called + " --features " + arg
+	case takesTrailing:
+		return "gpubuild " + called + " " + buildenv.PosixWords(slices.Insert(slices.Clone(args), at, "--")...)
+	}
+	return ""
 }
 
 func asksHelp(words []string) bool {

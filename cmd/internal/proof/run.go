@@ -150,26 +150,9 @@ func (r Request) runtime(ctx context.Context, devices bool, path string) (Runtim
 // excused: the run's exit code is no failure of the program's.
 func (r Request) judge(dir string, state runnerState, ran error) (result Result, excused bool, err error) {
 	m, o := r.Session.Machine, r.Options
-	// notRun is the end of a run of which nothing can be proven.
-	notRun := func() error {
-		if ran == nil && o.Required {
-			return exit.Code(exit.Unproved)
-		}
-		return ran
-	}
 	if !state.Devices {
-		if m.Host.IsFile(m.Host.Join(dir, timedOutFile)) { // as on a machine with a GPU
-			m.Shell.Alert("Not proven:", "no GPU here, and the program was stopped after %s (--gpu-timeout)", o.Timeout)
-			return result, true, exit.Code(exit.Unproved)
-		}
-		m.Shell.Alert("Not proven:", "no GPU here")
-		if (ran == nil || r.ExpectedEnd(ran)) && r.Requires() {
-			if !o.Required {
-				m.Shell.Note(InCI)
-			}
-			return result, false, exit.Code(exit.Unproved)
-		}
-		return result, false, ran
+		excused, err := r.judgeWithoutGPU(dir, ran)
+		return result, excused, err
 	}
 	proofs, listed, err := readProofs(dir)
 	if err != nil {
@@ -179,7 +162,10 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	case len(proofs) > 0:
 	case state.Tests && asksForWords(r.Session.Line.Trailing):
 		m.Shell.Status("Not proven:", "no test was run, as was asked")
-		return result, false, notRun()
+		if ran == nil && o.Required {
+			return result, false, exit.Code(exit.Unproved)
+		}
+		return result, false, ran
 	case len(listed) > 0:
 		m.Shell.Alert("Not proven:", "no test ran")
 	default:
@@ -207,16 +193,10 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		m.Shell.Alert("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
 	if lost && (ran == nil || !slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding == "" && p.failed() })) {
-		return result, excused, exit.Code(exit.Unproved)
+		return result, false, exit.Code(exit.Unproved)
 	}
-	exited, failed := ran.(*buildenv.ExitError)
-	if failed && endedForTime(proofs, exited.Result.Code) || r.ExpectedEnd(ran) && !slices.ContainsFunc(proofs, func(p Proof) bool {
-		return p.Evidence.Exit.Code != state.Task.Asked.ExpectExit || p.Evidence.Exit.Signal != ""
-	}) {
-		ran, excused = nil, true
-	}
-	if ran != nil {
-		return result, excused, ran
+	if excused = r.excuses(proofs, state.Task.Asked.ExpectExit, ran); ran != nil && !excused {
+		return result, false, ran
 	}
 	end := outcome(worstOf(rows, wanted{
 		cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
@@ -226,6 +206,35 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		end = p.orNoReceipt(m, end)
 	}
 	return result, excused, end
+}
+
+// judgeWithoutGPU says that nothing is proven here, and answers as judge does.
+func (r Request) judgeWithoutGPU(dir string, ran error) (excused bool, err error) {
+	m, o := r.Session.Machine, r.Options
+	if m.Host.IsFile(m.Host.Join(dir, timedOutFile)) { // as on a machine with a GPU
+		m.Shell.Alert("Not proven:", "no GPU here, and the program was stopped after %s (--gpu-timeout)", o.Timeout)
+		return true, exit.Code(exit.Unproved)
+	}
+	m.Shell.Alert("Not proven:", "no GPU here")
+	if !r.Requires() || ran != nil && !r.ExpectedEnd(ran) {
+		return false, ran
+	}
+	if !o.Required {
+		m.Shell.Note(InCI)
+	}
+	return false, exit.Code(exit.Unproved)
+}
+
+// excuses reports whether a run's failure is none of the program's: we ended it when its time was over, or each program ended with the code
+// that was expected of it.
+func (r Request) excuses(proofs []Proof, expected int, ran error) bool {
+	exited, failed := errors.AsType[*buildenv.ExitError](ran)
+	if failed && endedForTime(proofs, exited.Result.Code) {
+		return true
+	}
+	return r.ExpectedEnd(ran) && !slices.ContainsFunc(proofs, func(p Proof) bool {
+		return p.Evidence.Exit.Code != expected || p.Evidence.Exit.Signal != ""
+	})
 }
 
 // endedForTime reports whether a run's exit code is that of a program whose time
