@@ -306,7 +306,7 @@ func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
 	}
 	for _, c := range f.Compilers {
 		if ok, _ := gate.Bounds.Fits(c.Kind, c.Major); ok && c.Kind == hostcc.GCC && c.Major > 0 && c.CXX == "" {
-			return why, fmt.Sprintf("install g++-%d, the C++ half of %s (Debian, Ubuntu: apt install g++)", c.Major, c.Path)
+			return why, fmt.Sprintf("install g++-%d, the C++ half of %s (%s)", c.Major, c.Path, fix)
 		}
 	}
 	return why, fmt.Sprintf(

@@ -88,7 +88,7 @@ func TestChoose(t *testing.T) {
 		{"libraries and C++ sources without a kernel need a host compiler", func(f *toolchain.Facts) {
 			f.Toolkits, f.Compilers[0].Problem = f.Toolkits[:1], "it does not start"
 		}, toolchain.Needs{CUDA: true, Libraries: true, HostCompiler: true}, toolchain.Wish{},
-			"there is no host compiler for nvcc | install g++ (Debian, Ubuntu: apt install g++)"},
+			"there is no host compiler for nvcc | install g++"},
 		{"a major that may have come since", nil, kernels, toolchain.Wish{CUDA: "14.0"}, "there is no CUDA toolkit 14.0 | " +
 			"use one of those listed above, or: `gpubuild toolchain install 13.5` installs the newest that is known; " +
 			"`gpubuild toolchain list --available` lists what there is now"},
@@ -184,7 +184,7 @@ func TestChoose(t *testing.T) {
 			f.Toolkits[0].Missing = []string{cuda.PartCRT, cuda.PartNVVM}
 		}, toolchain.Needs{NVCCVersion: true}, toolchain.Wish{}, "/cuda-12.6 unknown "},
 		{"no host compiler at all", func(f *toolchain.Facts) { f.Compilers = nil; f.Toolkits = f.Toolkits[:1] }, kernels, toolchain.Wish{},
-			"there is no host compiler for nvcc | install g++ (Debian, Ubuntu: apt install g++)"},
+			"there is no host compiler for nvcc | install g++"},
 		{"the compiler that is asked for does not fit", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[:1]
 			f.Compilers = append(f.Compilers, gcc(15, "/usr/bin/gcc-15", false))

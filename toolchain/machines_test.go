@@ -30,7 +30,7 @@ func machine(t *testing.T, name string) (buildenv.Host, toolchain.Facts) {
 func gather(h buildenv.Host, run interface {
 	Run(context.Context, buildenv.Cmd) (buildenv.Result, error)
 }) toolchain.Facts {
-	f := toolchain.Facts{Toolkits: cuda.Find(h, nil), LibCUDA: toolchain.DriverLibrary(h), Places: cuda.UsualPlaces(h)}
+	f := toolchain.Facts{Toolkits: cuda.Find(h, nil), LibCUDA: toolchain.DriverLibrary(h), Places: cuda.UsualPlaces(h), GXX: h.InstallCommand(buildenv.GXX)}
 	var roots []string
 	for _, t := range f.Toolkits {
 		if t.Problem == "" {

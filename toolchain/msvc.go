@@ -171,7 +171,7 @@ func CompilerFix(f Facts) string {
 		}
 		return vsFix
 	}
-	return "install g++ (Debian, Ubuntu: apt install g++)"
+	return cmp.Or(f.GXX, "install g++")
 }
 
 func compilerPlaces(f Facts) []string {

@@ -21,6 +21,7 @@ type Facts struct {
 	MSVC      *msvc.Found // Visual Studio and Windows SDKs; nil on a machine that is not Windows
 	LibCUDA   string      // a libcuda.so that the linker finds by itself or below /usr/lib/wsl; DriverLibrary finds it
 	Places    []string    // where toolkits were looked for, listed if there is none
+	GXX       string      // the command that installs g++
 }
 
 // Needs is what the crates that will be linked ask of the toolchain.

@@ -379,10 +379,7 @@ func checkHostCompiler(f Facts) Check {
 	}
 	switch {
 	case len(usable) == 0:
-		c.State, c.Says, c.Fix = Missing, "no C++ compiler", "apt install g++"
-		if f.Toolchain.MSVC != nil {
-			c.Fix = toolchain.CompilerFix(f.Toolchain)
-		}
+		c.State, c.Says, c.Fix = Missing, "no C++ compiler", toolchain.CompilerFix(f.Toolchain)
 	case f.blamed() == c.ID:
 	case f.ChooseErr != nil:
 		c = Check{ID: c.ID, State: Info, Says: strings.Join(usable, ", ") + "; " + f.notChosen()}

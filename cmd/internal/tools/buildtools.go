@@ -16,13 +16,15 @@ import (
 
 // buildTools are what build scripts need apart from compilers and the GPU's toolchain, by the name in features.Needs.
 var buildTools = []struct {
-	need, debian string
-	unless       []string // variables that name it, or make the scripts do without
-	here         func(buildenv.Host) bool
+	need   string
+	unless []string // variables that name it, or make the scripts do without
+	here   func(buildenv.Host) bool
+	pkg    buildenv.Package
 }{
-	{"CMake", "cmake", []string{"CMAKE", "HOST_CMAKE", "TARGET_CMAKE"}, onPath("cmake")},
-	{"libclang", "libclang-dev", []string{"LIBCLANG_PATH", "LLVM_CONFIG_PATH", "WHISPER_DONT_GENERATE_BINDINGS"}, hasLibclang},
-	{"Cap'n Proto compiler", "capnproto", nil, onPath("capnp")},
+	{"CMake", []string{"CMAKE", "HOST_CMAKE", "TARGET_CMAKE"}, onPath("cmake"), buildenv.Package{Debian: "cmake", Fedora: "cmake", Arch: "cmake"}},
+	{"libclang", []string{"LIBCLANG_PATH", "LLVM_CONFIG_PATH", "WHISPER_DONT_GENERATE_BINDINGS"}, hasLibclang,
+		buildenv.Package{Debian: "libclang-dev", Fedora: "clang-devel", Arch: "clang"}},
+	{"Cap'n Proto compiler", nil, onPath("capnp"), buildenv.Package{Debian: "capnproto", Fedora: "capnproto", Arch: "capnproto"}},
 }
 
 // AbsentTools is an error if build scripts of the linked crates need what is not there: cargo would compile other crates for minutes before
@@ -37,7 +39,8 @@ func AbsentTools(h buildenv.Host, graph session.Graph, reach *features.Reach, bu
 	if h.OS != buildenv.Linux {
 		return nil
 	}
-	var absent, packages []string
+	var absent []string
+	var packages []buildenv.Package
 	for _, tool := range buildTools {
 		needs := func(n features.NeedReason) bool {
 			name, _, _ := strings.Cut(n.Crate, " ")
@@ -48,12 +51,12 @@ func AbsentTools(h buildenv.Host, graph session.Graph, reach *features.Reach, bu
 			continue
 		}
 		absent = append(absent, tool.need+", which "+reach.Needs.Because[at].Crate+" is built with")
-		packages = append(packages, tool.debian)
+		packages = append(packages, tool.pkg)
 	}
 	if absent == nil {
 		return nil
 	}
-	return exit.Errorf(exit.Missing, "apt install "+strings.Join(packages, " "), "there is no %s", strings.Join(absent, ", and no "))
+	return exit.Errorf(exit.Missing, h.InstallCommand(packages...), "there is no %s", strings.Join(absent, ", and no "))
 }
 
 // loadsLibclang reports whether clang-sys, bindgen's way to libclang, is part of the build: cust_raw 0.11 brings its bindings along.

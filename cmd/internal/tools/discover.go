@@ -55,7 +55,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
 	compilersFound.Go(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) })
 	f.Toolkits = findToolkits(ctx, h, run, d.wish.extra)
-	f.Places = cuda.UsualPlaces(h)
+	f.Places, f.GXX = cuda.UsualPlaces(h), h.InstallCommand(buildenv.GXX)
 	compilersFound.Wait()
 	if d.needs.CUDNN {
 		var roots []string

@@ -58,7 +58,7 @@ func FindCompiler(h buildenv.Host, run buildenv.Runner) (Compiler, error) {
 			return Compiler{path, h.Env, run}, nil
 		}
 	}
-	return Compiler{}, exit.Errorf(exit.Missing, "install gcc (Debian and Ubuntu: apt install g++); nvcc needs it, too",
+	return Compiler{}, exit.Errorf(exit.Missing, "install g++, which nvcc needs, too: "+h.InstallCommand(buildenv.GXX),
 		"no C compiler to make libcuda's link stub with (tried %s)", strings.Join(names, ", "))
 }
 
