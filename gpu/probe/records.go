@@ -87,7 +87,7 @@ const (
 	Settling CallKind = "settle" // the probe's own last wait
 )
 
-// Refusal is a call that the driver answered with an error, after something was launched.
+// Refusal is a call that the driver answered with an error.
 type Refusal struct {
 	RC       int      `json:"rc"` // CUresult or VkResult
 	Function string   `json:"function"`
@@ -95,6 +95,7 @@ type Refusal struct {
 	Context  uint32   `json:"context,omitempty"` // 0: not known, or the thread had none
 	// greater than that of each launch before it; the greatest: later refusals are not listed
 	Correlation uint32 `json:"correlation,omitempty"`
+	Early       bool   `json:"early,omitempty"` // no launch was told of or recorded before it
 	// the program's own waits that had gone well before it, where it is one that may come of the end (Ends)
 	Before []Wait `json:"before,omitempty"`
 }
@@ -343,6 +344,7 @@ var events = map[string]func(*parser, []byte) bool{
 		return p.refused(e)
 	}),
 	"refused": on((*parser).refused),
+	"early":   on(func(p *parser, e Refusal) bool { e.Early = true; return p.refused(e) }),
 	"settled": on(func(p *parser, e Refusal) bool {
 		if e.RC == 0 {
 			p.waited(Wait{Context: e.Context, Function: e.Function, Correlation: e.Correlation, Probe: true})

@@ -608,7 +608,7 @@ func against(e Evidence, r Rules, i int, last map[uint32]uint32, where string) [
 	out := failures(e, p, last, where)
 	switch {
 	case p.Running && e.Exit.Stopped: // it had not failed yet, and ended with the program
-	case p.ByRecords && (p.End == nil || p.End.Flush != 0): // so come the driver's answers, too
+	case p.ByRecords && (p.End == nil || p.End.Flush != 0), p.End != nil && p.End.Flush == multipleSubscribers: // so come the driver's answers, too
 		out = append(out, "what the driver answered last in "+where+" is not known: it has brought CUPTI, and did not end in an "+
 			"orderly way ("+disorderly(e.OS)+"), or took the records for itself")
 	case e.isProgram(p) && e.becameAnother(i):
@@ -675,7 +675,9 @@ func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out 
 // speaksAgainst reports whether a refusal speaks against kernels that match.
 func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 	after, confirmed := last == nil, true // after a kernel that matches, in its context; all of these had been waited for before
+	early := f.Early                      // before all launches
 	for context, kernel := range last {
+		early = early && f.Correlation < kernel
 		if f.Context == 0 || f.Context == context || f.Kind == probe.Launches || f.Kind == probe.Memory || f.Kind == probe.Code {
 			after = after || f.Correlation > kernel
 		}
@@ -692,7 +694,7 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 	case f.Ends() && (f.Kind == probe.Settling || confirmed && (f.Kind == probe.Waits || f.Kind == probe.Copies)):
 		return false // what the probe's own wait was refused is missing as a wait
 	case f.Loses():
-		return true
+		return !early
 	}
 	if f.Correlation == math.MaxUint32 && f.Kind != probe.Settling {
 		return after // later ones are not listed

@@ -439,6 +439,11 @@ func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 	answer := func(kind probe.CallKind, rc int, context, correlation uint32) probe.Refusal {
 		return probe.Refusal{RC: rc, Function: "cuCall", Kind: kind, Context: context, Correlation: correlation}
 	}
+	early := func(kind probe.CallKind, rc int, context, correlation uint32) probe.Refusal {
+		r := answer(kind, rc, context, correlation)
+		r.Early = true
+		return r
+	}
 	tests := []struct {
 		story string
 		probe.Refusal
@@ -477,6 +482,11 @@ func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 		{"a lost context, seen by an allocation", answer(probe.Memory, 700, 1, 6), true, true},
 		{"another context was lost", answer(probe.Waits, 719, 2, 6), true, true},
 		{"one was lost before", answer(probe.Waits, 719, 1, 4), true, true},
+		{"one was lost before all launches", early(probe.Waits, 719, 1, 4), true, false},
+		{"one was lost, and the launch before it was not told", early(probe.Waits, 719, 1, 6), true, true},
+		{"one was lost in another context, and the launch before it was not told", early(probe.Waits, 719, 2, 6), true, true},
+		{"a copy after a launch that was not told", early(probe.Copies, 1, 1, 6), true, true},
+		{"a copy before all launches", early(probe.Copies, 1, 1, 4), true, false},
 		{"seen by another call", answer("other", 999, 1, 6), true, true},
 		{"another call is refused", answer("other", 1, 1, 6), true, false},
 		{"a launch after it", answer(probe.Launches, 701, 1, 6), true, true},

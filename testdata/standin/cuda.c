@@ -109,8 +109,12 @@ __attribute__((visibility("default"))) uint32_t standin_cuda_context_of(void *co
     int i = (int)((int *)context - contexts);
     return (uint32_t)(1 + i + DEVICES * lives[i]);
 }
-/* the correlation of a call, which grows like those of launches, and the context that it is made in */
-__attribute__((visibility("default"))) uint32_t standin_cuda_number(void **context) { *context = current; return __sync_add_and_fetch(&launches, 1); }
+/* the correlation of a call, which grows like those of launches and is the same before (site 0) and after it, and the context that it is made in */
+__attribute__((visibility("default"))) uint32_t standin_cuda_number(void **context, int site) {
+    static _Thread_local uint32_t of_call;
+    *context = current;
+    return site ? of_call : (of_call = __sync_add_and_fetch(&launches, 1));
+}
 
 /* ---- the kernels this device knows ---------------------------------------------------------------------------------------------------- */
 #define ARG(T, i) (*(T *)args[i])

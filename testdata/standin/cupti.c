@@ -112,7 +112,7 @@ struct call_data {                      /* as CUpti_CallbackData begins and ends
     uint32_t site; const char *function; const void *params; const void *answer; const char *symbol; void *context;
     uint32_t context_id; uint64_t *correlation_data; uint32_t correlation;
 };
-static uint32_t (*number)(void **context), (*context_number)(void), (*stream_number)(void *, uint8_t);
+static uint32_t (*number)(void **context, int site), (*context_number)(void), (*stream_number)(void *, uint8_t);
 static const void *(*params)(void);
 static int (*holds)(void *, void *);
 
@@ -120,7 +120,7 @@ static void on_call(int site, const char *function, const int *answer) {
     struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
     uint8_t *r; size_t i = 0; const char *mute = getenv("STANDIN_CUPTI_MUTE");
     if (mute && !strcmp(mute, function)) return;
-    d.correlation = number(&d.context);
+    d.correlation = number(&d.context, site);
     if (params) d.params = params();
     if (context_number) d.context_id = context_number();
     while (i < KNOWN_CALLS && strcmp(known_calls[i].function, function)) i++;

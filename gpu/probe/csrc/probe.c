@@ -106,13 +106,14 @@ static int (*successes_only)(uint8_t);  /* cuptiActivityEnableAllSyncRecords: wi
 static void *cuda;                  /* the driver's handle */
 static void *subscriber;
 static int one_of_many;             /* we subscribed by version 2, so that others can */
+static counter heard;               /* waits of our own, when the process ends, that CUPTI told of */
 static int by_records;              /* not subscribed: the program has a profiler of its own, which can be the only one; calls come as records */
 static counter answers;             /* records of calls that came */
 
 static uint64_t owner, owner_in;    /* the process that this state belongs to, and its PID namespace; a forked child is another */
 static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, refusals;
 static counter ended;               /* it has written its end */
-static flag devices_written, recording, settling, taken;     /* taken: by another profiler, the records */
+static flag devices_written, recording, settling, taken;     /* taken: by another profiler, the records, or CUPTI was taken down */
 static int flush_rc = -1;           /* of the last flush */
 
 /* A context in which kernels were launched. CUPTI's number of it is in a kernel's record, too, and is never given twice. */
@@ -270,7 +271,8 @@ static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", 
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
-enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600 };
+enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, DRIVER_ENDED = 4, SYNCHRONIZE = 17 };
+static int told;                    /* CUPTI is to tell of cuCtxSynchronize */
 static uint8_t kind_of[CALL_IDS];
 static volatile uint32_t failed[CALL_IDS];  /* by call, and below KINDS by kind: where it was refused last, until it succeeds there; 1: anywhere */
 
@@ -303,20 +305,21 @@ static void tell_wait(struct wait *w) {
 }
 static void tell_waits(void) { for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]); }
 
-/* Something was refused after something was launched: what that means is for the judge. A query that says "not yet", and the refusals of a stream that is
- * being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with no launch in between, one line is enough.
- * What was waited for before is written down first: the judge asks for the order. */
+/* Something was refused: what that means is for the judge, also where no launch was told of before, as the run-time library's are not. A query that says
+ * "not yet", and the refusals of a stream that is being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with
+ * no other call in between, one line is enough. What was waited for before is written down first: the judge asks for the order. */
 static volatile uint64_t last_refusal[3];
 static void refused(const struct call_data *d, int rc, uint32_t id, enum kind kind) {
-    volatile uint64_t *last = last_refusal; uint64_t n, at = GET(accepted), what = (uint64_t)id << 32 | (uint32_t)rc;
+    volatile uint64_t *last = last_refusal; uint64_t n, before = last[0], what = (uint64_t)id << 32 | (uint32_t)rc; int early = !worked();
     int waits = kind == WAIT || kind == STREAM || kind == EVENT;
     if (waits && ((rc == NOT_READY && d->function && strstr(d->function, "Query")) || (rc >= 900 && rc <= 907))) return;
     if (kind == MEMORY || kind == CODE) failed[kind] = 1; else failed[id] = d->context_id + 1;
-    if (last[0] == at && last[1] == what && last[2] == d->context_id) return;
-    last[0] = at; last[1] = what; last[2] = d->context_id;
-    if ((n = ADD(refusals, 1)) >= MOST_REFUSALS) return;
+    last[0] = d->correlation;
+    if (before + 1 == d->correlation && last[1] == what && last[2] == d->context_id) return;
+    last[1] = what; last[2] = d->context_id;
+    if ((early && GET(refusals) >= MOST_REFUSALS / 2) || (n = ADD(refusals, 1)) >= MOST_REFUSALS) return;
     tell_waits();
-    answer("refused", d, rc, kind, n + 1 < MOST_REFUSALS ? d->correlation : UINT32_MAX);        /* what comes after is not listed */
+    answer(early ? "early" : "refused", d, rc, kind, n + 1 < MOST_REFUSALS ? d->correlation : UINT32_MAX);      /* what comes after is not listed */
 }
 
 static void recovered(const struct call_data *d, uint32_t id, enum kind kind) {
@@ -368,13 +371,14 @@ static void waited_for(const struct call_data *d, enum kind kind) {
 /* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
  * a program may wait a hundred thousand times a second. */
 static void hand_over(void) {
-    static counter times, last; uint64_t now = GET(times) < 64 ? 0 : nanoseconds();
+    static counter times, last, asked; uint64_t now = GET(times) < 64 ? 0 : nanoseconds();
     if (now && now - GET(last) < 10000000u) return;
     last = now;
     p_flush(0);
     tell_waits();
+    ADD(times, 1);
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
-    if (!ADD(times, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
+    if (GET(seen) && !ADD(asked, 1)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
 }
 
 /* Launches that the driver accepted are counted on their own: CUPTI has lost records (12.4 update 1), and then silence is no evidence. */
@@ -392,8 +396,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
         if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
         if (GET(ended)) { begin("late"); finish(1); }
-    } else if (!worked()) {
-    } else if (settling && kind == WAIT) answer("settled", d, rc, kind, d->correlation);
+    } else if (settling && kind == WAIT) { ADD(heard, 1); answer("settled", d, rc, kind, d->correlation); }
     else if (rc != OK) refused(d, rc, id, kind);
     else {
         recovered(d, id, kind);
@@ -408,7 +411,6 @@ static void on_record(const struct api_record *r) {
     ADD(answers, 1);
     if (kind == NONE || kind == END) return;
     if (kind == LAUNCH && r->answer == OK) { ADD(accepted, 1); return; }
-    if (!worked()) return;
     memset(&d, 0, sizeof d);
     d.correlation = r->correlation;
     if (p_name && p_name(1, r->id, &name) == OK) d.function = name;
@@ -448,7 +450,7 @@ static int watch_calls(uint32_t version, int driver, int brought) {
         return OK;
     }
     if ((rc = p_callback(1, subscriber, 1, watched_calls[0].id)) != OK) return rc;
-    for (size_t i = 1; i < WATCHED_CALLS; i++) p_callback(1, subscriber, 1, watched_calls[i].id);
+    for (size_t i = 1; i < WATCHED_CALLS; i++) if (p_callback(1, subscriber, 1, watched_calls[i].id) == OK && watched_calls[i].id == SYNCHRONIZE) told = 1;
     return OK;
 }
 
@@ -465,12 +467,14 @@ static void bound_device_memory(void) {
     }
 }
 
-/* Where nobody calls on_call, it is written down here. */
+/* Where nobody calls on_call, it is written down here. Where somebody should and does not, the program has taken CUPTI down, and nobody heard what the driver
+ * refused since. */
 static void wait_for(void *context, int (*synchronize)(void)) {
-    struct call_data d; int rc = synchronize();
+    struct call_data d; uint64_t before = GET(heard); int rc = synchronize();
+    if (told && rc != DRIVER_ENDED && GET(heard) == before) taken = 1;
     memset(&d, 0, sizeof d);
     d.function = "cuCtxSynchronize";
-    if (by_records && p_context && p_context(context, &d.context_id) == OK) answer("settled", &d, rc, WAIT, UINT32_MAX - 1);
+    if (by_records && context && p_context && p_context(context, &d.context_id) == OK) answer("settled", &d, rc, WAIT, UINT32_MAX - 1);
 }
 
 /* A kernel that nobody waited for may still fail, and its error would be lost with the process. What the driver answers to a wait of ours on_call writes down;
@@ -497,7 +501,7 @@ static void settle(void) {
     if (!worked()) return;
     settling = 1;
     for (int i = 0; i < CONTEXTS && contexts[i].id; i++)
-        if ((context = contexts[i].handle) && set(context) == OK) synchronize();
+        if ((context = contexts[i].handle) && set(context) == OK) wait_for(NULL, synchronize);
     if (count && get && state && retain && leave && count(&n) == OK)
         for (int i = 0; i < n; i++) {
             if (get(&dev, i) != OK || state(dev, &flags, &active) != OK || !active || retain(&context, dev) != OK) continue;
