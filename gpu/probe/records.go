@@ -95,7 +95,7 @@ type Refusal struct {
 	Context  uint32   `json:"context,omitempty"` // 0: not known, or the thread had none
 	// greater than that of each launch before it; the greatest: later refusals are not listed
 	Correlation uint32 `json:"correlation,omitempty"`
-	Early       bool   `json:"early,omitempty"` // no launch was told of or recorded before it
+	Early       bool   `json:"early,omitempty"` // CUPTI had reported no launch before it
 	// the program's own waits that had gone well before it, where it is one that may come of the end (Ends)
 	Before []Wait `json:"before,omitempty"`
 }

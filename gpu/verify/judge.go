@@ -608,7 +608,7 @@ func against(e Evidence, r Rules, i int, last map[uint32]uint32, where string) [
 	out := failures(e, p, last, where)
 	switch {
 	case p.Running && e.Exit.Stopped: // it had not failed yet, and ended with the program
-	case p.ByRecords && (p.End == nil || p.End.Flush != 0), p.End != nil && p.End.Flush == multipleSubscribers: // so come the driver's answers, too
+	case p.ByRecords && (p.End == nil || p.End.Flush != 0), p.End != nil && p.End.Flush == multipleSubscribers: // the driver's answers, too
 		out = append(out, "what the driver answered last in "+where+" is not known: it has brought CUPTI, and did not end in an "+
 			"orderly way ("+disorderly(e.OS)+"), or took the records for itself")
 	case e.isProgram(p) && e.becameAnother(i):

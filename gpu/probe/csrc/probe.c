@@ -305,7 +305,7 @@ static void tell_wait(struct wait *w) {
 }
 static void tell_waits(void) { for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]); }
 
-/* Something was refused: what that means is for the judge, also where no launch was told of before, as the run-time library's are not. A query that says
+/* Something was refused: what that means is for the judge, also where CUPTI has reported no launch before, as it does not of the run-time library. A query that says
  * "not yet", and the refusals of a stream that is being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with
  * no other call in between, one line is enough. What was waited for before is written down first: the judge asks for the order. */
 static volatile uint64_t last_refusal[3];
