@@ -125,6 +125,25 @@ func TestThirdRound(t *testing.T) {
 	}
 }
 
+// TestOtherPrograms: errors of programs that have nothing to do with cargo, a toolkit or a GPU look like those that rules know.
+func TestOtherPrograms(t *testing.T) {
+	rs := table(t)
+	for _, text := range []string{
+		"error: failed to load model 'models/x.gguf'", "error: could not open file config.yaml", "error: unable to get device properties",
+		"error: checksum mismatch for weights.bin", "error: failed to open database: unable to open database file",
+		"error: failed to select device 3: only 2 devices", "error: failed to resolve host name db.local",
+		"error: failed to read shader file kernel.wgsl", "error: failed to parse config file settings.yaml: unknown key",
+		"error: failed to parse shader: unknown type: `f16`", "CUDA error: failed to load the cache",
+		"error: protocol version 3: unsupported version of protocol: 2", "error: this action requires feature flag `beta`",
+		"note: falls back to CPU when no GPU is found\nerror: the port is taken",
+		"error: WAYLAND_DISPLAY is set to wayland-1, cannot parse --size",
+	} {
+		if a := ask(t, rs, text); len(a.Found) > 0 {
+			t.Errorf("%s: %v", text, ids(a))
+		}
+	}
+}
+
 // TestWrongAnswers: texts that a rule once explained with another failure's cause.
 func TestWrongAnswers(t *testing.T) {
 	rs := table(t)
