@@ -125,7 +125,7 @@ func TestThirdRound(t *testing.T) {
 	}
 }
 
-// TestOtherPrograms: errors of programs that have nothing to do with cargo, a toolkit or a GPU look like those that rules know.
+// TestOtherPrograms: errors of programs that have nothing to do with cargo, a toolkit or a GPU, in words that rules know.
 func TestOtherPrograms(t *testing.T) {
 	rs := table(t)
 	for _, text := range []string{
@@ -269,8 +269,9 @@ func TestNoErrorIsSeen(t *testing.T) {
 // knew, of the next one at once, 16 of 30 rightly and 2 wrongly (12), 9 of 27 and none (13), 9 of 27 and 1 (14). For unseen-15.jsonl (its 45
 // that are not held were the ones to write for) and the later files the searches were fixed before any rule was read; "partly" is the right
 // class without the thread's own fix. The last 23 of unseen-18.jsonl are the ones that were not right at once and repaired, of another 117, whose collector had
-// not read the rules either: 91 were right, 8 partly, 3 wrong and 15 unknown. unseen-19.jsonl was collected before the rules were read,
-// and judged by the one who then changed them; its sources are threads that no rule or test named.
+// not read the rules either: 91 were right, 8 partly, 3 wrong and 15 unknown.
+// unseen-19.jsonl was collected from threads that no rule or test named, before the rules were read, and judged by the one who then changed
+// the rules for it.
 func TestUnseen(t *testing.T) {
 	for _, round := range []struct {
 		file               string
