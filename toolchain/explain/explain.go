@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv/exit"
 )
 
 //go:embed rules.toml
@@ -168,14 +170,19 @@ func (rs *Rules) Lookup(code string) []*Rule {
 	return byCode
 }
 
-// Near lists the ids that share a part with a word that Lookup did not find, at most ten.
-func (rs *Rules) Near(word string) []string {
-	word = strings.ToLower(word)
+// Near lists the ids that share a part with a word that Lookup did not find, at most ten; else the most similar id or code, those of others
+// included.
+func (rs *Rules) Near(word string, others []string) []string {
 	var ids []string
 	for _, r := range rs.All {
-		if len(word) >= 3 && strings.Contains(strings.ToLower(r.ID+" "+strings.Join(r.Codes, " ")), word) && len(ids) < 10 {
+		text := strings.ToLower(r.ID + " " + strings.Join(r.Codes, " "))
+		if len(word) >= 3 && strings.Contains(text, strings.ToLower(word)) && len(ids) < 10 {
 			ids = append(ids, r.ID)
 		}
+		others = append(append(others, r.ID), r.Codes...)
+	}
+	if len(ids) == 0 {
+		return strings.Fields(exit.Nearest(word, others))
 	}
 	return ids
 }

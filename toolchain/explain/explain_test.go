@@ -456,7 +456,13 @@ func TestTable(t *testing.T) {
 	if got := rs.Lookup("nonsense"); got != nil {
 		t.Errorf("%v", got)
 	}
-	if got := rs.Near("cudnn"); len(got) == 0 || got[0] != "cudnn-v9-header-subdir" {
+	for word, want := range map[string]string{"v9-header": "cudnn-v9-header-subdir", "ours.unreched": "ours.unreached",
+		"CUDA_ERROR_NO_DEVCE": "CUDA_ERROR_NO_DEVICE"} {
+		if got := rs.Near(word, []string{"ours.unreached"}); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %v", word, got)
+		}
+	}
+	if got := rs.Near("qqqqqqqq", nil); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 	for _, bad := range []string{

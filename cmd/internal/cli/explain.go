@@ -72,7 +72,11 @@ func runExplain(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 			"standard input")
 	}
 	fix := "give a log, - for standard input, an exit code of gpubuild, or a code such as LNK1181 or CUDA_ERROR_NO_DEVICE"
-	if near := rules.Near(name); len(near) > 0 {
+	var ours []string
+	for _, r := range finding.Rules() {
+		ours = append(ours, r.ID)
+	}
+	if near := rules.Near(name, ours); len(near) > 0 {
 		fix = "did you mean " + strings.Join(near, ", ") + "?"
 	}
 	return usage(fmt.Sprintf("`%s` is neither a file nor a known code", name), fix)
