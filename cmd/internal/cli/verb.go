@@ -169,11 +169,29 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 				"arguments follow --", flag, v.Name), buildenv.PosixWords(append([]string{"gpubuild", "run"}, line...)...))
 		}
 	}
-	if !behind {
+	name, value, joined := strings.Cut(words[at], "=")
+	end := at + 1
+	if !joined && end < len(words) {
+		value, end = words[end], end+1
+	}
+	own := findFlag(v.flags, prefix+strings.TrimPrefix(name, "--"), "--") // --device is --gpu-device there
+	rest, args := slices.Concat(words[:at], words[end:]), words[at:end]
+	if behind {
+		rest, args = slices.Clone(words[:at]), words[at:]
+	} else if own == nil || len(rest) == 0 {
 		return nil
 	}
-	return usage(fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name),
-		buildenv.PosixWords(slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])...))
+	if !slices.Contains(rest, "--") {
+		rest = append(rest, "--")
+	}
+	says := fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name)
+	fix := buildenv.PosixWords(slices.Concat([]string{"gpubuild", v.Name}, rest, args)...)
+	if own != nil && own.set(value) == nil && !behind {
+		says += ", and gpubuild's flag is --" + own.Name
+		flags := []string{"gpubuild", v.Name, "--" + own.Name + "=" + value}
+		fix += "\n      " + buildenv.PosixWords(slices.Concat(flags, words[:at], words[end:])...)
+	}
+	return usage(says, fix)
 }
 
 func unknownFlag(written, called string, known []string) error {
