@@ -31,10 +31,10 @@ func execVerb() verb {
 			case err != nil:
 				return err
 			case builds && len(l.Features) > 0 && len(c.Line.Features) == 0 && !c.Line.AllFeatures: // it would build without them, silently
-				at := len(a.words) - len(l.Trailing) + 1 + slices.IndexFunc(l.Trailing, func(w string) bool {
-					one, _, _ := cargo.Split([]string{w}, nil) // b is build
-					return w != "" && w[0] != '-' && w[0] != '+' && one.Verb == c.Line.Verb
-				})
+				at := len(a.words)
+				if i := slices.Index(l.Trailing, "--"); i >= 0 {
+					at += i - len(l.Trailing)
+				}
 				words := slices.Insert(slices.Clone(a.words), at, "--features="+strings.Join(l.Features, ","))
 				return usage(fmt.Sprintf("`cargo %s` does not get the features that stand before --", c.Line.Verb),
 					"gpubuild "+buildenv.PosixWords(words...))

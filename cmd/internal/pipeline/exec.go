@@ -27,8 +27,9 @@ func CargoOf(m *session.Machine, words []string, o tools.Options) (c Command, ok
 		return c, false, exit.Usagef("gpubuild "+buildenv.PosixWords(words[1:]...),
 			"`%s` is gpubuild's own flag, which cargo does not have", flag)
 	}
+	_, nextest := line.NextestBuild()
 	switch {
-	case name == "cargo" && wrong == nil && Judged(line.Verb) && !line.Has("--help", "--version", "--unit-graph"):
+	case name == "cargo" && wrong == nil && (nextest || Judged(line.Verb)) && !line.Has("--help", "--version", "--unit-graph"):
 		tool, err := cargo.Find(m.Host, line)
 		if strings.ContainsAny(words[0], `/\`) {
 			tool.Path, tool.Origin = m.Host.Abs(words[0]), "exec"
@@ -37,7 +38,7 @@ func CargoOf(m *session.Machine, words []string, o tools.Options) (c Command, ok
 	case name == "cargo" && wrong == nil && !line.Builds():
 		name = "cargo " + line.Verb
 	}
-	if slices.Contains([]string{"cargo install", "cargo make", "cargo nextest", "cargo tauri", "cargo xtask", "maturin", "tauri",
+	if slices.Contains([]string{"cargo install", "cargo make", "cargo tauri", "cargo xtask", "maturin", "tauri",
 		"cargo-tauri", "trunk", "cross", "wasm-pack", "just", "make", "sh", "bash", "dash", "zsh", "fish", "nu", "cmd", "pwsh",
 		"powershell", "env"}, name) {
 		m.Shell.Note("what %s builds is not checked for stale artifacts; `gpubuild stale --clean` with the same features does that", name)
