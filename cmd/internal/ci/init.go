@@ -62,7 +62,7 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 		w.Arch = cmp.Or(w.Arch, defaultArch)
 	}
 	if len(o.Programs) > 0 && !w.GPU() {
-		return Init{}, &exit.UsageError{What: "--prove needs a GPU", Fix: "add --gpu-runner LABEL,… or --on PLACE"}
+		return Init{}, &exit.UsageError{What: "--prove needs a GPU", Fix: "add --gpu-runner LABEL,... or --on PLACE"}
 	}
 	root := cmp.Or(h.Repository(s.Project.Root), s.Project.Root)
 	// The repository is above, and is named as the beginning of the same path.
@@ -74,6 +74,10 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 			Fix: "see gpubuild features; with wgpu, name a program: --prove='--bin app --gpu-backend vulkan'"}
 	}
 	for _, words := range o.Programs {
+		if w.Place != "" && strings.Contains(strings.ReplaceAll(words, "=", " "), "--gpu-backend vulkan") {
+			return Init{}, &exit.UsageError{What: "at a place of --on only CUDA is recorded, and `" + words + "` asks for Vulkan",
+				Fix: "prove it on a runner with a GPU: --gpu-runner LABEL,..."}
+		}
 		w.Programs = append(w.Programs, Row{Name: strings.Trim(rowName.ReplaceAllString(words, "-"), "-"), Args: words})
 	}
 	return Init{Text: provider.Workflow(w), provider: provider, root: root}, w.check()
