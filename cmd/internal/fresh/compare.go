@@ -15,6 +15,7 @@ import (
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/toolchain/nvcc"
 )
 
 // outDir is an OUT_DIR as it was when it was looked at, and what comes of comparing it.
@@ -295,7 +296,7 @@ func (s *State) builtNow(o *outDir, m cargo.Message) {
 	o.stamp = s.stampOf(*o)
 	o.stamp.Wrote, o.stamp.Read = manifest.Union(wrote, made), read
 	o.stamp.All, o.stamp.Unknown, o.stamped = all, unknown, true
-	if unknown {
+	if _, partly := nvcc.Read(s.b.Machine.Host, o.dir)[""]; unknown && (partly || len(o.content.Made) > 0) { // else it made no device code
 		s.noteUnknown(*o)
 	}
 	s.warnOfCode(*o)
