@@ -62,8 +62,10 @@ func (chosen Tools) launchers(ctx context.Context, m *session.Machine, h builden
 	}
 	own := []string{h.Real(t.NVCC)}
 	for _, other := range chosen.Facts.Toolkits {
-		if other.NVCC != "" && other.Problem == "" && !other.Version.IsZero() { // a directory with a script called nvcc alone is none
-			own = append(own, h.Real(other.NVCC))
+		real := h.Real(other.NVCC)
+		program := strings.TrimSuffix(h.Base(real), ".exe") == "nvcc" && machineCode(h, real) // of a toolkit that is not whole
+		if other.NVCC != "" && (program || other.Problem == "" && !other.Version.IsZero()) {  // a directory with a script alone is none
+			own = append(own, real)
 		}
 	}
 	type candidate struct{ from, path string }
