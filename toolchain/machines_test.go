@@ -60,6 +60,7 @@ func TestMachines(t *testing.T) {
 		{"linux-admin-link", kernels},
 		{"linux-dangling-link", kernels},
 		{"linux-nix-split", kernels},
+		{"linux-nix-list", kernels},
 		{"linux-variables-disagree", kernels},
 		{"linux-removed-toolkit", kernels},
 		{"linux-container-stubs", with(candle, func(n *toolchain.Needs) { n.CUDNN = false })},

@@ -123,11 +123,10 @@ func (l looker) places(extra []Candidate) []place {
 	h := l.h
 	var out []place
 	for _, name := range RootVariables() {
-		if v := h.Env.Get(name); v != "" {
-			if !h.IsAbs(v) {
-				v = h.Abs(v)
+		for v := range strings.SplitSeq(h.Env.Get(name), ";") { // a list of CMake's, as nixpkgs sets it
+			if v != "" {
+				out = append(out, place{h.Abs(v), Source{Variable, name}, "", true})
 			}
-			out = append(out, place{v, Source{Variable, name}, "", true})
 		}
 	}
 	for _, name := range h.Env.Names() {
