@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cuda"
@@ -247,14 +246,7 @@ func compilerRank(c hostcc.Compiler, w Wish, t *cuda.Toolkit) int {
 }
 
 func named(c hostcc.Compiler, path string) bool {
-	if c.Kind == hostcc.MSVC {
-		return namedMSVC(c, path)
-	}
-	p := strings.TrimRight(path, `/\`)
-	if !strings.ContainsAny(p, `/\`) {
-		return strings.HasSuffix(c.CXX, "/"+p) || strings.HasSuffix(c.Path, "/"+p)
-	}
-	return p == c.Path || p == c.CXX || p == c.Real
+	return c.Word == hostcc.Asked || c.Kind == hostcc.MSVC && namedMSVC(c, path)
 }
 
 // takes reports whether the toolkit's own nvcc prefers the compiler because both are in one directory: Debian's does.

@@ -87,7 +87,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if refused := found.Guard.Check(f.Chosen); refused != nil {
 		return f, refused
 	}
-	if err := tools.AbsentTools(m.Host, p.Graph, p.Reach, func(string) bool { return false }); err != nil {
+	if err := tools.AbsentTools(found.Host, p.Graph, p.Reach, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = reasonOf(err)
 	}
 	run, first := f.Chosen, f.Chosen.Toolkit

@@ -87,7 +87,7 @@ func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Tool
 
 // Toolkits lists the toolkits of this machine that can be used: the build's own first, else the one that builds take by default.
 func Toolkits(m *session.Machine, first *cuda.Toolkit) []cuda.Toolkit {
-	found, root, _, err := tools.Default(m)
+	found, root, _, err := tools.Default(m, func(extra []cuda.Candidate) []cuda.Toolkit { return cuda.Find(m.Host, extra) })
 	if err != nil {
 		m.Shell.Warning("%v", err)
 		found = tools.Installed(m)

@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -67,7 +68,7 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 		return listAvailable(ctx, m, o)
 	}
 	installed, leftovers := install.Toolkits(m.Host, m.CacheDir)
-	found, first, by, err := tools.Default(m)
+	found, first, by, err := tools.Default(m, tools.Started(ctx, m))
 	if err != nil {
 		return err
 	}
@@ -175,14 +176,14 @@ func Install(ctx context.Context, m *session.Machine, o Options, rest []string) 
 
 // Use sets, shows or drops the toolkit that this user's builds take when nobody says anything else.
 func Use(ctx context.Context, m *session.Machine, o Options, rest []string) error {
-	u, err := tools.User(m.Host)
+	u, err := config.User{}, error(nil)
+	if len(rest) == 1 {
+		u, err = tools.Use(ctx, m, rest[0])
+	} else {
+		u, err = tools.User(m.Host)
+	}
 	if err != nil {
 		return err
-	}
-	if len(rest) == 1 {
-		if u, err = tools.Use(ctx, m, rest[0]); err != nil {
-			return err
-		}
 	}
 	if o.JSON != nil {
 		return report.Answer(m, o.JSON, "toolchain-use", true, nil, Chosen{CUDA: u.CUDA, Path: u.Path})

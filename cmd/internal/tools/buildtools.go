@@ -19,13 +19,18 @@ var buildTools = []struct {
 	need   string
 	unless []string // variables that name it, or make the scripts do without
 	here   func(buildenv.Host) bool
-	pkg    buildenv.Package
+	pkg    buildenv.Package // empty: libtorchFix
 }{
 	{"CMake", []string{"CMAKE", "HOST_CMAKE", "TARGET_CMAKE"}, onPath("cmake"), buildenv.Package{Debian: "cmake", Fedora: "cmake", Arch: "cmake"}},
 	{"libclang", []string{"LIBCLANG_PATH", "LLVM_CONFIG_PATH", "WHISPER_DONT_GENERATE_BINDINGS"}, hasLibclang,
 		buildenv.Package{Debian: "libclang-dev", Fedora: "clang-devel", Arch: "clang"}},
 	{"Cap'n Proto compiler", nil, onPath("capnp"), buildenv.Package{Debian: "capnproto", Fedora: "capnproto", Arch: "capnproto"}},
+	{"libtorch", []string{"LIBTORCH", "LIBTORCH_USE_PYTORCH"}, // torch-sys 0.26 build.rs: prepare_libtorch_dir
+		func(h buildenv.Host) bool { return h.IsFile("/usr/lib/libtorch.so") }, buildenv.Package{}},
 }
+
+const libtorchFix = "set LIBTORCH to its directory, or LIBTORCH_USE_PYTORCH=1 for PyTorch's; --features tch/download-libtorch " +
+	"downloads one; for a type check: --features tch/doc-only"
 
 // AbsentTools is an error if build scripts of the linked crates need what is not there: cargo would compile other crates for minutes before
 // one of them says so. built says whose script has finished already. Only Linux is looked at: elsewhere there are too many places.
@@ -39,24 +44,32 @@ func AbsentTools(h buildenv.Host, graph session.Graph, reach *features.Reach, bu
 	if h.OS != buildenv.Linux {
 		return nil
 	}
-	var absent []string
+	var absent, fixes []string
 	var packages []buildenv.Package
 	for _, tool := range buildTools {
 		needs := func(n features.NeedReason) bool {
 			name, _, _ := strings.Cut(n.Crate, " ")
-			return n.Need == tool.need && !built(name) && (tool.need != "libclang" || loadsLibclang(graph))
+			return n.Need == tool.need && !built(name) && (tool.need != "libclang" || loadsLibclang(graph)) &&
+				(tool.need != "libtorch" || name == "torch-sys" && !slices.ContainsFunc(reach.Units, withoutLibtorch))
 		}
 		at := slices.IndexFunc(reach.Needs.Because, needs)
 		if at < 0 || slices.ContainsFunc(tool.unless, func(v string) bool { return h.Env.Get(v) != "" }) || tool.here(h) {
 			continue
 		}
 		absent = append(absent, tool.need+", which "+reach.Needs.Because[at].Crate+" is built with")
+		if tool.pkg.Debian == "" {
+			fixes = append(fixes, libtorchFix)
+			continue
+		}
 		packages = append(packages, tool.pkg)
 	}
 	if absent == nil {
 		return nil
 	}
-	return exit.Errorf(exit.Missing, h.InstallCommand(packages...), "there is no %s", strings.Join(absent, ", and no "))
+	if packages != nil {
+		fixes = append(fixes, h.InstallCommand(packages...))
+	}
+	return exit.Errorf(exit.Missing, strings.Join(fixes, "; "), "there is no %s", strings.Join(absent, ", and no "))
 }
 
 // loadsLibclang reports whether clang-sys, bindgen's way to libclang, is part of the build: cust_raw 0.11 brings its bindings along.
@@ -64,6 +77,11 @@ func loadsLibclang(graph session.Graph) bool {
 	return graph.Units == nil || slices.ContainsFunc(graph.Units.Units, func(u cargograph.Unit) bool {
 		return manifest.ParsePkgID(u.PkgID).Name == "clang-sys"
 	})
+}
+
+// withoutLibtorch reports whether a unit is torch-sys with a feature by which it downloads libtorch, or needs none.
+func withoutLibtorch(u features.ScriptUnit) bool {
+	return u.Name == "torch-sys" && (slices.Contains(u.Features, "download-libtorch") || slices.Contains(u.Features, "doc-only"))
 }
 
 func onPath(program string) func(buildenv.Host) bool {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
 )
 
 // What a build script cannot do without is missed before cargo compiles anything, and nothing is missed that it would find.
@@ -78,5 +80,37 @@ func TestAbsentTools(t *testing.T) {
 				t.Errorf("got %v with %q, want %s with %q", err, exit.Hint(err), tt.want, tt.fix)
 			}
 		})
+	}
+}
+
+// TestAbsentLibtorch: torch-sys needs a libtorch, unless it downloads one or is only type-checked.
+func TestAbsentLibtorch(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		story, host, table string
+		features           []string
+		want               bool
+	}{
+		{"nothing names one", "", "", nil, true},
+		{"a variable", "-- @env --\nLIBTORCH=/t\n", "", nil, false},
+		{"PyTorch's", "-- @env --\nLIBTORCH_USE_PYTORCH=1\n", "", nil, false},
+		{"an [env] table", "", "LIBTORCH", nil, false},
+		{"the system's", "-- @empty --\n/usr/lib/libtorch.so\n", "", nil, false},
+		{"it is downloaded", "", "", []string{"download-libtorch"}, false},
+		{"only for a type check", "", "", []string{"doc-only"}, false},
+	} {
+		h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /c\n" + tt.host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reach := &features.Reach{Units: []features.ScriptUnit{{Name: "torch-sys", Features: tt.features}}}
+		for _, crate := range []string{"tch 0.26.0", "torch-sys 0.26.0"} {
+			reach.Needs.Because = append(reach.Needs.Because, features.NeedReason{Need: "libtorch", Crate: crate})
+		}
+		h = scriptHost(h, []cargo.Given{{Name: cmp.Or(tt.table, "OTHER"), Value: "/t"}})
+		err = AbsentTools(h, session.Graph{}, reach, func(string) bool { return false })
+		if (err != nil) != tt.want || err != nil && err.Error() != "there is no libtorch, which torch-sys 0.26.0 is built with" {
+			t.Errorf("%s: %v", tt.story, err)
+		}
 	}
 }

@@ -75,7 +75,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	host, tables := configured(s, o)
 	t.RunEnv, t.Given = host.Env, tables
 	finished := finishedIn(s, graph)
-	if err := AbsentTools(host, graph, reach, finished); err != nil {
+	if err := AbsentTools(scriptHost(host, tables), graph, reach, finished); err != nil {
 		return t, err
 	}
 	wish, err := wishOf(s, host.Env, tables, o)

@@ -11,15 +11,12 @@ import (
 	"gpubuild/toolchain/msvc"
 )
 
-// Compilers lists the host compilers: Visual Studio's on Windows, where nvcc takes no other, else gcc and clang.
-func Compilers(ctx context.Context, m *session.Machine) ([]hostcc.Compiler, *msvc.Found) {
-	return compilers(ctx, m, m.Host, m.Runner)
-}
-
-func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run session.Runner, asked ...string,
+// compilers lists the host compilers: Visual Studio's on Windows, where nvcc takes no other, else gcc and clang, what was asked for first.
+// Without a runner it starts none.
+func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run session.Runner, asked string,
 ) ([]hostcc.Compiler, *msvc.Found) {
 	if h.OS != buildenv.Windows {
-		return hostcc.Find(ctx, h, run, asked...), nil
+		return hostcc.Find(ctx, h, run, asked), nil
 	}
 	found := msvc.Find(h, h.Arch)
 	for _, p := range found.Problems {

@@ -56,6 +56,12 @@ func (t Tools) ScriptEnv(h buildenv.Host) buildenv.Env {
 	return env
 }
 
+// scriptHost is a machine as build scripts see it.
+func scriptHost(h buildenv.Host, tables []cargo.Given) buildenv.Host {
+	h.Env = Tools{Env: h.Env, Given: tables}.ScriptEnv(h)
+	return h
+}
+
 // override is what keeps the [env] tables from taking the chosen tools away from build scripts.
 type override struct {
 	Delta    buildenv.Delta // what has to be set because cargo would set it otherwise

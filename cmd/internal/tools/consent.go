@@ -16,7 +16,6 @@ import (
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
-	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/rocm"
 )
 
@@ -102,13 +101,8 @@ func above(h buildenv.Host, dir, value string) string {
 // ownTools lists what the user's own environment and flags lead to. It starts nothing of it.
 func ownTools(ctx context.Context, m *session.Machine, extra []cuda.Candidate, ccbin string) (paths []string) {
 	h := m.Host
-	var compilers []hostcc.Compiler
-	if h.OS == buildenv.Windows {
-		compilers, _ = Compilers(ctx, m)
-	} else {
-		compilers = hostcc.Find(ctx, h, nil, ccbin)
-	}
-	for _, c := range compilers {
+	found, _ := compilers(ctx, m, h, nil, ccbin)
+	for _, c := range found {
 		paths = append(paths, c.Path, c.CXX)
 	}
 	var roots []string

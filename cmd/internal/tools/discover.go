@@ -47,13 +47,9 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	if !d.everything && !d.needs.Toolkit() && !d.needs.HostCompiler {
 		return f, driverNotes
 	}
-	var asked []string
-	if d.wish.CCBin != "" {
-		asked = []string{d.wish.CCBin}
-	}
 	run := d.guard.Over(m.Runner)
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
-	compilersFound.Go(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) })
+	compilersFound.Go(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, d.wish.CCBin) })
 	f.Toolkits = findToolkits(ctx, h, run, d.wish.extra)
 	f.Places, f.GXX = cuda.UsualPlaces(h), h.InstallCommand(buildenv.GXX)
 	compilersFound.Wait()
@@ -99,6 +95,7 @@ func findToolkits(ctx context.Context, h buildenv.Host, run session.Runner, extr
 
 // Machine is everything that a machine has for builds of a project, and what the user asks for.
 type Machine struct {
+	Host        buildenv.Host // as build scripts see it
 	Facts       toolchain.Facts
 	Wish        toolchain.Wish
 	DriverNotes []string // how the driver was asked
@@ -118,7 +115,7 @@ func Discover(ctx context.Context, s *session.Session, graph session.Graph, reac
 	}
 	w.previous(o.BuiltFor, archUnset(s.Machine, graph.Places.BuildDirectory))
 	d := discovery{machine: s.Machine, host: host, needs: NeedsOf(reach), wish: w, guard: g, everything: true}
-	found := Machine{Wish: w.Wish, Guard: g}
+	found := Machine{Host: scriptHost(host, tables), Wish: w.Wish, Guard: g}
 	found.Facts, found.DriverNotes = d.run(ctx)
 	for _, launcher := range []string{host.Env.Get("NVCC"), host.Env.Get("CUDACXX")} { // a build would ask it for its version
 		if host.IsAbs(launcher) && host.IsFile(launcher) {

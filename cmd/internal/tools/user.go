@@ -25,10 +25,14 @@ const (
 	inCache = "gpubuild's cache"
 )
 
-// User reads the user's own configuration; no file is an empty one.
+// User reads the user's own configuration; no file is an empty one, unless the user names it.
 func User(h buildenv.Host) (config.User, error) {
 	path := config.UserPath(h)
 	data, err := readUser(h, path)
+	if err == nil && data == nil && h.Env.Get(config.UserVariable) != "" {
+		err = &config.Error{Path: path, Problem: config.UserVariable + " names this file, and it does not exist",
+			Fix: "correct or unset the variable; `gpubuild toolchain use VERSION` writes such a file"}
+	}
 	if err != nil {
 		return config.User{}, err
 	}
@@ -54,7 +58,7 @@ func Installed(m *session.Machine) []cuda.Toolkit { return cuda.Find(m.Host, our
 
 // Default is what Installed lists, with the directory of the toolkit that builds try first where neither a flag nor the project names one,
 // and who chose it: GPUBUILD_CUDA, `use`, or nobody.
-func Default(m *session.Machine) (found []cuda.Toolkit, root, by string, err error) {
+func Default(m *session.Machine, find func([]cuda.Candidate) []cuda.Toolkit) (found []cuda.Toolkit, root, by string, err error) {
 	wish, by := m.Host.Env.Get("GPUBUILD_CUDA"), "GPUBUILD_CUDA"
 	if wish == "" {
 		u, err := User(m.Host)
@@ -71,12 +75,28 @@ func Default(m *session.Machine) (found []cuda.Toolkit, root, by string, err err
 		wish = m.Host.Abs(wish)
 		extra = append([]cuda.Candidate{{Root: wish, Origin: by}}, extra...)
 	}
-	found = cuda.Find(m.Host, extra)
+	found = find(extra)
 	first, err := toolchain.First(found, wish)
 	if err != nil && wish != "" && wish != "fetch" {
 		m.Shell.Warning("%s asks for CUDA toolkit %s, and no usable one here is that", by, wish)
 	}
 	return found, first.Root, by, nil
+}
+
+// Started finds toolkits as a build does: it starts each nvcc once.
+func Started(ctx context.Context, m *session.Machine) func([]cuda.Candidate) []cuda.Toolkit {
+	return func(extra []cuda.Candidate) []cuda.Toolkit {
+		found := findToolkits(ctx, m.Host, m.Runner, extra)
+		for i, t := range found {
+			if t.Problem != "" {
+				continue
+			}
+			if problem := startNVCC(ctx, m, m.Runner, t.NVCC); problem != "" {
+				found[i].Problem = toolchain.NVCCFails + problem
+			}
+		}
+		return found
+	}
 }
 
 // First is the toolkit that a build here would take, where somebody chose one: a flag, GPUBUILD_CUDA, the project or the user.

@@ -33,8 +33,14 @@ func wishOf(s *session.Session, env buildenv.Env, tables []cargo.Given, o Option
 			w.EnvFiles[g.Name] = g.Origin
 		}
 	}
-	if c := h.Abs(o.CCBin); strings.ContainsAny(o.CCBin, `/\`) && !h.IsFile(c) && !h.IsDir(c) {
-		return w, exit.Usagef("name a compiler that is there, or leave the flag out", "%sccbin %s: it does not exist", o.Prefix, o.CCBin)
+	problem, path := "", strings.ContainsAny(o.CCBin, `/\`)
+	if c := h.Abs(o.CCBin); path && !h.IsFile(c) && !h.IsDir(c) {
+		problem = "it does not exist"
+	} else if !path && o.CCBin != "" && h.OS != buildenv.Windows && len(h.LookPathAll(o.CCBin)) == 0 {
+		problem = "it is not on PATH"
+	}
+	if problem != "" {
+		return w, exit.Usagef("name a compiler that is there, or leave the flag out", "%sccbin %s: %s", o.Prefix, o.CCBin, problem)
 	}
 	if w.CUDA == None {
 		return w, &exit.UsageError{What: "toolkit=none is for check, clippy, doc and `gpubuild env --shell vscode`", Fix: "leave it out"}
