@@ -395,6 +395,9 @@ func (p *parser) launched(e launches) bool {
 	k, ok := e.kernel()
 	if ok {
 		p.kernel(k)
+		for i, r := range p.at.Refused {
+			p.at.Refused[i].Early = r.Early && r.Correlation < k.Last
+		}
 	}
 	return ok
 }
@@ -469,9 +472,19 @@ func (p *parser) waited(w Wait) {
 	i := slices.IndexFunc(p.at.Waits, func(of Wait) bool {
 		return of.Context == w.Context && (of.Stream == nil) == (w.Stream == nil) && (w.Stream == nil || *of.Stream == *w.Stream)
 	})
+	if i < 0 && len(p.at.Waits) >= maxContexts { // the stream that was waited for the longest time ago
+		oldest := -1
+		for j, of := range p.at.Waits {
+			if of.Stream != nil && (oldest < 0 || of.Correlation < p.at.Waits[oldest].Correlation) {
+				oldest = j
+			}
+		}
+		if oldest < 0 {
+			return
+		}
+		p.at.Waits = slices.Delete(p.at.Waits, oldest, oldest+1)
+	}
 	switch {
-	case i < 0 && len(p.at.Waits) >= maxContexts:
-		return
 	case i < 0:
 		p.at.Waits = append(p.at.Waits, w)
 	case p.at.Waits[i].Correlation < w.Correlation || w.Probe:

@@ -124,6 +124,23 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestEarly: a refusal is early where no launch was before it, whichever is written down first.
+func TestEarly(t *testing.T) {
+	const refused = `{"event":"early","context":1,"rc":719,"function":"cuMemcpyDtoH_v2","kind":"copy","correlation":7}` + "\n"
+	kernel := func(correlation int) string {
+		return strings.Replace(matmul, `"context":1`, fmt.Sprintf(`"context":2,"correlation":%d`, correlation), 1)
+	}
+	for lines, want := range map[string]bool{refused: true, refused + kernel(8): true, refused + kernel(8) + kernel(6): false, refused + kernel(6) + kernel(8): false} {
+		r, err := ParseRecords(strings.NewReader(injected + recording + lines))
+		if err != nil || r.Bad != 0 {
+			t.Fatal(err, r.Bad)
+		}
+		if got := r.Processes[0].Refused[0].Early; got != want {
+			t.Errorf("%v of %s", got, lines)
+		}
+	}
+}
+
 // TestWaited: a wait counts for what was launched before it in its own context, whichever of both is written down first.
 func TestWaited(t *testing.T) {
 	kernel := func(context, correlation int) string {
@@ -132,10 +149,16 @@ func TestWaited(t *testing.T) {
 	wait := func(event string, context, correlation int) string {
 		return fmt.Sprintf(`{"event":%q,"context":%d,"function":"cuCtxSynchronize","rc":0,"correlation":%d}`+"\n", event, context, correlation)
 	}
+	var streams strings.Builder
+	for i := range maxContexts + 1 {
+		fmt.Fprintf(&streams, `{"event":"waited","context":1,"function":"cuStreamSynchronize","correlation":3,"stream":%d}`+"\n", 100+i)
+	}
 	for story, tt := range map[string]struct {
 		lines string
 		want  uint64 // launches that were waited for
 	}{
+		"many streams, and then all":               {streams.String() + kernel(1, 5) + wait("waited", 1, 6) + kernel(1, 5), 2},
+		"all, and then many streams":               {wait("waited", 1, 6) + streams.String() + kernel(1, 5), 1},
 		"nothing waited":                           {kernel(1, 5), 0},
 		"a wait after it":                          {kernel(1, 5) + wait("waited", 1, 6), 1},
 		"a wait before it":                         {kernel(1, 5) + wait("waited", 1, 4), 0},

@@ -675,9 +675,7 @@ func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out 
 // speaksAgainst reports whether a refusal speaks against kernels that match.
 func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 	after, confirmed := last == nil, true // after a kernel that matches, in its context; all of these had been waited for before
-	early := f.Early                      // before all launches
 	for context, kernel := range last {
-		early = early && f.Correlation < kernel
 		if f.Context == 0 || f.Context == context || f.Kind == probe.Launches || f.Kind == probe.Memory || f.Kind == probe.Code {
 			after = after || f.Correlation > kernel
 		}
@@ -694,7 +692,7 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 	case f.Ends() && (f.Kind == probe.Settling || confirmed && (f.Kind == probe.Waits || f.Kind == probe.Copies)):
 		return false // what the probe's own wait was refused is missing as a wait
 	case f.Loses():
-		return !early
+		return !f.Early
 	}
 	if f.Correlation == math.MaxUint32 && f.Kind != probe.Settling {
 		return after // later ones are not listed

@@ -33,6 +33,7 @@
  *   small, smallexit   opens the driver and computes a product, in a thread with a stack of 32 KiB, which then ends, or ends the program
  *   twin … end      does that after an exec, in a PID namespace of its own, where it has this pid once more
  *   badload         loads code for a device that is not here (with STANDIN_CUDA_LOAD=sm_99)
+ *   streams=N       waits for N streams, one after the other
  *   ex, together    launches a product by cuLaunchKernelEx, cuLaunchCooperativeKernel, and waits for it */
 #define _GNU_SOURCE
 #include "zoo.h"
@@ -278,6 +279,7 @@ static void run(int i) {
         else if (!strcmp(what, "elsewhere") || !strcmp(what, "kept")) other_stream(what[0] == 'k');
         else if (!strcmp(what, "in")) new_stream((unsigned)atoi(with));
         else if (!strcmp(what, "joins")) joins();
+        else if (!strcmp(what, "streams")) for (int k = atoi(with); k; k--) { new_stream(1); (void)waits("own"); in = NULL; }
         else if (!strcmp(what, "delete")) must("unlink", unlink(v[0]));
         else if (!strcmp(what, "touch")) must("touch", utimensat(AT_FDCWD, v[0], NULL, 0));
         else if (!strcmp(what, "group")) for (size_t k = 0; k < 4; k++) { static const int s[] = { SIGTERM, SIGUSR1, SIGALRM, SIGTSTP }; signal(s[k], SIG_IGN); must("kill", kill(0, s[k])); }

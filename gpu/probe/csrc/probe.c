@@ -119,7 +119,7 @@ static int flush_rc = -1;           /* of the last flush */
 /* A context in which kernels were launched. CUPTI's number of it is in a kernel's record, too, and is never given twice. */
 struct context { volatile uint32_t id; void *volatile handle; };
 /* What was waited for with success: the kernels of one stream, or of all (WHOLE), that were launched before. */
-struct wait { volatile uint32_t context, stream, waited, told; const char *volatile function; };
+struct wait { uint32_t context, stream, waited, told; const char *function; };
 enum { WAITS = 256, WHOLE = -1, NOWHERE = -2 };
 static struct wait waits[WAITS];
 enum { CONTEXTS = 64 };             /* kernels of further ones are not waited for, and so prove nothing */
@@ -295,15 +295,19 @@ static void answer(const char *event, const struct call_data *d, int rc, enum ki
     field_s("kind", kind_names[kind]); field_n("correlation", correlation); finish(1);
 }
 
+/* under the lock */
 static void tell_wait(struct wait *w) {
-    uint32_t waited = w->waited;
-    if (waited <= w->told) return;
-    w->told = waited;
-    begin("waited"); field_n("context", w->context); field_s("function", w->function ? w->function : ""); field_n("correlation", waited);
+    if (w->waited <= w->told) return;
+    w->told = w->waited;
+    compose("waited"); field_n("context", w->context); field_s("function", w->function ? w->function : ""); field_n("correlation", w->waited);
     if (w->stream != (uint32_t)WHOLE) field_n("stream", w->stream);
-    finish(1);
+    close_line(1);
 }
-static void tell_waits(void) { for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]); }
+static void tell_waits(void) {
+    hold();
+    for (int i = 0; i < WAITS && waits[i].context; i++) tell_wait(&waits[i]);
+    release();
+}
 
 /* Something was refused: what that means is for the judge, also where CUPTI has reported no launch before, as it does not of the run-time library. A query that says
  * "not yet", and the refusals of a stream that is being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with
@@ -330,13 +334,16 @@ static void recovered(const struct call_data *d, uint32_t id, enum kind kind) {
     answer("recovered", d, OK, kind, d->correlation);
 }
 
+/* under the lock: its place, or that of the stream that was waited for the longest time ago, which is written down first; NULL: there is none */
 static struct wait *wait_of(uint32_t context, uint32_t stream) {
-    struct wait *w = NULL;
-    for (int i = 0; i < WAITS && waits[i].context; i++) if (waits[i].context == context && waits[i].stream == stream) return &waits[i];
-    hold();
-    for (int i = 0; i < WAITS && !w; i++) if (!waits[i].context || (waits[i].context == context && waits[i].stream == stream)) w = &waits[i];
-    if (w) { w->stream = stream; w->context = context; }
-    release();
+    struct wait *oldest = NULL, *w = waits;
+    for (; w < waits + WAITS && w->context; w++) {
+        if (w->context == context && w->stream == stream) return w;
+        if (w->stream != (uint32_t)WHOLE && (!oldest || w->waited < oldest->waited)) oldest = w;
+    }
+    if (w == waits + WAITS && !(w = oldest)) return NULL;
+    tell_wait(w);
+    w->stream = stream; w->context = context; w->waited = w->told = 0;
     return w;
 }
 
@@ -351,9 +358,11 @@ static uint32_t stream_of(const struct call_data *d, void *stream) {
 
 /* All in a stream that was launched before this call is done. What that stream itself waited for is not followed, and neither is an event. */
 static void confirm(const struct call_data *d, uint32_t context, uint32_t stream) {
-    struct wait *w = stream == (uint32_t)NOWHERE ? NULL : wait_of(context, stream);
-    if (!w || d->correlation <= w->waited) return;
-    w->function = d->function; w->waited = d->correlation;
+    struct wait *w;
+    if (stream == (uint32_t)NOWHERE) return;
+    hold();
+    if ((w = wait_of(context, stream)) && d->correlation > w->waited) { w->function = d->function; w->waited = d->correlation; }
+    release();
 }
 
 /* What a call that succeeded has waited for. A copy (READ) waits for the default stream. */
@@ -369,14 +378,14 @@ static void waited_for(const struct call_data *d, enum kind kind) {
 }
 
 /* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
- * a program may wait a hundred thousand times a second. */
+ * a program may launch and wait a hundred thousand times a second. */
 static void hand_over(void) {
-    static counter times, last, asked; uint64_t now = GET(times) < 64 ? 0 : nanoseconds();
-    if (now && now - GET(last) < 10000000u) return;
-    last = now;
+    static counter before, times, fresh, last, at, asked; uint64_t now = nanoseconds(), n = GET(accepted);
+    int early = (worked() ? ADD(times, 1) : ADD(before, 1)) < 64 || (n != GET(at) && ADD(fresh, 1) < 64);
+    if (!early && now - GET(last) < 10000000u) return;
+    last = now; at = n;
     p_flush(0);
     tell_waits();
-    ADD(times, 1);
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
     if (GET(seen) && !ADD(asked, 1)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
 }
