@@ -130,7 +130,9 @@ func TestEarly(t *testing.T) {
 	kernel := func(correlation int) string {
 		return strings.Replace(matmul, `"context":1`, fmt.Sprintf(`"context":2,"correlation":%d`, correlation), 1)
 	}
-	for lines, want := range map[string]bool{refused: true, refused + kernel(8): true, refused + kernel(8) + kernel(6): false, refused + kernel(6) + kernel(8): false} {
+	for lines, want := range map[string]bool{
+		refused: true, refused + kernel(8): true, refused + kernel(8) + kernel(6): false, refused + kernel(6) + kernel(8): false,
+	} {
 		r, err := ParseRecords(strings.NewReader(injected + recording + lines))
 		if err != nil || r.Bad != 0 {
 			t.Fatal(err, r.Bad)
