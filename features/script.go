@@ -84,7 +84,8 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 			s.max = source.NewestKnown(text)
 		}
 		return s
-	case c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor || c.Role == catalog.Gated && !c.On(n.Features):
+	case c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor ||
+		c.Role == catalog.Gated && !c.On(n.Features):
 		return s
 	}
 	for _, h := range from.Helpers {

@@ -21,7 +21,8 @@ var buildTools = []struct {
 	here   func(buildenv.Host) bool
 	pkg    buildenv.Package // empty: libtorchFix
 }{
-	{"CMake", []string{"CMAKE", "HOST_CMAKE", "TARGET_CMAKE"}, onPath("cmake"), buildenv.Package{Debian: "cmake", Fedora: "cmake", Arch: "cmake"}},
+	{"CMake", []string{"CMAKE", "HOST_CMAKE", "TARGET_CMAKE"}, onPath("cmake"),
+		buildenv.Package{Debian: "cmake", Fedora: "cmake", Arch: "cmake"}},
 	{"libclang", []string{"LIBCLANG_PATH", "LLVM_CONFIG_PATH", "WHISPER_DONT_GENERATE_BINDINGS"}, hasLibclang,
 		buildenv.Package{Debian: "libclang-dev", Fedora: "clang-devel", Arch: "clang"}},
 	{"Cap'n Proto compiler", nil, onPath("capnp"), buildenv.Package{Debian: "capnproto", Fedora: "capnproto", Arch: "capnproto"}},
