@@ -85,14 +85,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 		return nil, err
 	}
 	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
-	args := slices.Concat([]string{"--dryrun"}, r.dryrun)
-	if r.deps { // may add a pass
-		args = append(args, "-MD", "-MF", filepath.Join(r.tmp, "list.d"))
-	}
-	if r.unknown == "" {
-		args = append(args, "-o", p.out)
-	}
-	dry, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: args, Env: r.host.Env.Set("TMPDIR", r.tmp).Entries()})
+	dry, err := r.runner.Run(ctx, r.dryRun(p.out))
 	if err != nil {
 		return nil, errors.New("nvcc --dryrun failed")
 	}
@@ -102,37 +95,9 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 			fmt.Fprintf(p.sum, "%q\n", e)
 		}
 	}
-	host := r.host
-	passes := 0
-	for line := range strings.Lines(string(dry.Stderr)) {
-		step, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "#$ ")
-		switch {
-		case !ok:
-			p.refuse(errors.New("nvcc --dryrun says: " + line))
-			continue
-		case strings.HasPrefix(step, "-- Filter Dependencies"): // see writeDependencies
-			continue
-		case variableLine.MatchString(step):
-			name, value, _ := strings.Cut(step, "=")
-			host.Env = host.Env.Set(name, value)
-			if name != "PATH" && name != "LD_LIBRARY_PATH" {
-				fmt.Fprintf(p.sum, "%q\n", step)
-			}
-			continue
-		}
-		fmt.Fprintf(p.sum, "%q\n", temporary.ReplaceAllString(step, "T_"))
-		shell, file, err := r.step(ctx, step, host, p)
-		p.refuse(err)
-		if file == "" && !strings.HasPrefix(step, "rm ") { // of what may be left of another call
-			p.steps = append(p.steps, step)
-		}
-		if shell == "" {
-			continue
-		}
-		passes++
-		if err := r.pass(ctx, "exec "+shell+" -v", file, host, p); err != nil {
-			return p, err
-		}
+	host, passes, err := r.steps(ctx, string(dry.Stderr), p)
+	if err != nil {
+		return p, err
 	}
 	p.env = host.Env.Set("TMPDIR", r.tmp).Entries()
 	p.once(&p.tools, r.real)
@@ -160,6 +125,55 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 		fmt.Fprintf(p.sum, "%q %s\n", tool, content)
 	}
 	return p, nil
+}
+
+// dryRun is the command by which nvcc lists its steps.
+func (r *run) dryRun(out string) buildenv.Cmd {
+	args := slices.Concat([]string{"--dryrun"}, r.dryrun)
+	if r.deps { // may add a pass
+		args = append(args, "-MD", "-MF", filepath.Join(r.tmp, "list.d"))
+	}
+	if r.unknown == "" {
+		args = append(args, "-o", out)
+	}
+	return buildenv.Cmd{Path: r.real, Args: args, Env: r.host.Env.Set("TMPDIR", r.tmp).Entries()}
+}
+
+// steps reads what nvcc --dryrun listed: it adds each step to the key, and carries out those of the preprocessor. It returns the host with
+// the steps' variables, and how many steps were carried out.
+func (r *run) steps(ctx context.Context, list string, p *preprocessed) (host buildenv.Host, passes int, err error) {
+	host = r.host
+	for line := range strings.Lines(list) {
+		step, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "#$ ")
+		switch {
+		case !ok:
+			p.refuse(errors.New("nvcc --dryrun says: " + line))
+			continue
+		case strings.HasPrefix(step, "-- Filter Dependencies"): // see writeDependencies
+			continue
+		case variableLine.MatchString(step):
+			name, value, _ := strings.Cut(step, "=")
+			host.Env = host.Env.Set(name, value)
+			if name != "PATH" && name != "LD_LIBRARY_PATH" {
+				fmt.Fprintf(p.sum, "%q\n", step)
+			}
+			continue
+		}
+		fmt.Fprintf(p.sum, "%q\n", temporary.ReplaceAllString(step, "T_"))
+		shell, file, err := r.step(ctx, step, host, p)
+		p.refuse(err)
+		if file == "" && !strings.HasPrefix(step, "rm ") { // of what may be left of another call
+			p.steps = append(p.steps, step)
+		}
+		if shell == "" {
+			continue
+		}
+		passes++
+		if err := r.pass(ctx, "exec "+shell+" -v", file, host, p); err != nil {
+			return host, passes, err
+		}
+	}
+	return host, passes, nil
 }
 
 // times are those of all headers, where there is debug information: it names the working directory, and its table of source lines has them.

@@ -96,23 +96,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	}
 	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
 	t.Facts, _ = d.run(ctx)
-	t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish.Wish)
-	if refused := t.Guard.Check(t.Set); refused != nil {
-		return t, refused
-	}
-	if err != nil && t.Undeclared.Package != "" {
-		m.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v",
-			t.Undeclared.Package, t.Undeclared.Why, err)
-		t.Needs, t.Undeclared = declared, Undeclared{}
-		t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish.Wish)
-	}
-	if err != nil {
-		return t, err
-	}
-	if err := t.Guard.Check(t.Set); err != nil {
-		return t, err
-	}
-	if err := joinCUDNN(m, &t.Set); err != nil {
+	if t, err = t.withSet(ctx, m, declared, wish.Wish); err != nil {
 		return t, err
 	}
 	if err := toolchain.Planted(host, t.Set, compilesIn(host.Cwd, reach)); err != nil {
@@ -121,6 +105,42 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	for _, note := range toolchain.Unreadable(host, t.Needs, t.Set.Toolkit, graph.Places.TargetDirectory) {
 		m.Shell.Warning("%s", note)
 	}
+	if t, err = t.withEnvironment(ctx, s, host); err != nil {
+		return t, err
+	}
+	t.announce(m.Shell, host)
+	for _, w := range newerThanDriver(t.Facts.Driver.CUDA, reach.Cudarc) {
+		m.Shell.Warning("%s", w)
+	}
+	return t, nil
+}
+
+// withSet has the tools that work together. Where none do, and only an undeclared package would need them, those of the declared needs.
+func (t Tools) withSet(ctx context.Context, m *session.Machine, declared toolchain.Needs, wish toolchain.Wish) (Tools, error) {
+	var err error
+	t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish)
+	if refused := t.Guard.Check(t.Set); refused != nil {
+		return t, refused
+	}
+	if err != nil && t.Undeclared.Package != "" {
+		m.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v",
+			t.Undeclared.Package, t.Undeclared.Why, err)
+		t.Needs, t.Undeclared = declared, Undeclared{}
+		t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish)
+	}
+	if err != nil {
+		return t, err
+	}
+	if err := t.Guard.Check(t.Set); err != nil {
+		return t, err
+	}
+	err = joinCUDNN(m, &t.Set)
+	return t, err
+}
+
+// withEnvironment has what the chosen tools mean for the build: its environment, its cargo and command line, and what a shell is given.
+func (t Tools) withEnvironment(ctx context.Context, s *session.Session, host buildenv.Host) (Tools, error) {
+	m := s.Machine
 	t.Delta = toolchain.Environment(host, t.Set, t.Needs)
 	if t.Set.Launchers = t.launchers(ctx, m, host); len(t.Set.Launchers) > 0 {
 		t.Delta = toolchain.Environment(host, t.Set, t.Needs)
@@ -128,18 +148,14 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	if err := t.Guard.Check(t.Set); err != nil {
 		return t, err
 	}
-	over := overrideConfigEnv(host, host.Apply(host.Env, t.Delta), t.Set, tables, s.Line)
+	over := overrideConfigEnv(host, host.Apply(host.Env, t.Delta), t.Set, t.Given, s.Line)
 	t.Delta.Changes = append(t.Delta.Changes, over.Delta.Changes...)
 	t.Env = host.Apply(host.Env, t.Delta)
-	t.Cargo, t.Line = o.Cargo.With(t.Env), over.Line
+	t.Cargo, t.Line = t.Cargo.With(t.Env), over.Line
 	// A shell or a file is given what [env] tables hold, too: only cargo reads those, and the file may take their place.
 	t.ExportFrom, t.Exported = m.Host.Env, toolchain.Environment(m.Host, t.Set, t.Needs)
 	t.Exported.Changes = append(t.Exported.Changes, over.Delta.Changes...)
 	for _, w := range over.Warnings {
-		m.Shell.Warning("%s", w)
-	}
-	t.announce(m.Shell, host)
-	for _, w := range newerThanDriver(t.Facts.Driver.CUDA, reach.Cudarc) {
 		m.Shell.Warning("%s", w)
 	}
 	return t, nil
