@@ -210,9 +210,13 @@ func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	tooLarge := fmt.Errorf("%s: %w: larger than %d bytes", path, ErrUnbounded, limit)
 	var b bytes.Buffer
 	if fi, err := f.Stat(); err == nil { // a hint: it may grow, and a file of the kernel's has no size
-		b.Grow(int(max(0, min(fi.Size(), limit))) + bytes.MinRead)
+		if fi.Size() > limit {
+			return nil, tooLarge
+		}
+		b.Grow(int(max(0, fi.Size())) + bytes.MinRead)
 	}
 	_, err = b.ReadFrom(io.LimitReader(f, limit+1))
 	data := b.Bytes()
@@ -223,7 +227,7 @@ func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: %w: larger than %d bytes", path, ErrUnbounded, limit)
+		return nil, tooLarge
 	}
 	return data, nil
 }
