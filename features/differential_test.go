@@ -293,7 +293,7 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 
 func TestGPUWorkAgainstCargo(t *testing.T) {
 	cargo := need.Tool(t, "cargo")
-	count, first := need.Count(t, "random", 20), int64(need.Count(t, "seed", 1))
+	count, first := need.Count(t, "random", map[bool]int{true: 20, false: 10}[need.Has("long")]), int64(need.Count(t, "seed", 1))
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -181,7 +181,7 @@ func TestThisProgramHoldsNone(t *testing.T) {
 }
 
 func TestHostileFilesCostLittle(t *testing.T) {
-	repeat := func(s string) []byte { return bytes.Repeat([]byte(s), (4<<20)/len(s)) }
+	repeat := func(s string) []byte { return bytes.Repeat([]byte(s), (1<<20)/len(s)) }
 	bad := cubin(90, "", "k")
 	for name, data := range map[string][]byte{
 		"magic numbers":      repeat("\x50\xed\x55\xba"),

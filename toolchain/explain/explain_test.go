@@ -67,7 +67,7 @@ func TestEveryExampleIsRecognised(t *testing.T) {
 		},
 		"interleaved": func(s string) string { // two other compilers write between any two lines
 			noise := "\n   Compiling tokio v1.40.0\n[c 45/60] building kernel.o\n"
-			return good + strings.ReplaceAll(s, "\n", noise) + noise
+			return strings.ReplaceAll(s, "\n", noise) + noise
 		},
 		"no end": func(s string) string { return good + s },
 		"cargo -vv": func(s string) string {

@@ -480,7 +480,7 @@ func cc(t *testing.T, dir string, args ...string) {
 func TestRandomChanges(t *testing.T) {
 	t.Parallel()
 	benches(t, func(b *bench) {
-		seed, n := need.Count(b.t, "seed", 1), need.Count(b.t, "random", 12)
+		seed, n := need.Count(b.t, "seed", 1), need.Count(b.t, "random", map[bool]int{true: 12, false: 6}[need.Has("long")])
 		random := rand.New(rand.NewPCG(uint64(seed), 1))
 		tools := []string{"bin/cicc", "bin/ptxas"}
 		if b.real {

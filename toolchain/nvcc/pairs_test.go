@@ -26,7 +26,7 @@ type pair struct {
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	benches(t, func(b *bench) {
-		seed, n := need.Count(b.t, "seed", 1), need.Count(b.t, "random", map[bool]int{true: 6, false: 12}[b.real])
+		seed, n := need.Count(b.t, "seed", 1), need.Count(b.t, "random", map[bool]int{true: 12, false: 6}[need.Has("long") && !b.real])
 		random := rand.New(rand.NewPCG(uint64(seed), 2))
 		hits, clean := map[string]int{}, b.env
 		for i := range n {

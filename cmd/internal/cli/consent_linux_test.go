@@ -61,7 +61,11 @@ func plantings() []planted {
 		}},
 		{story: "a pre-commit hook", file: ".git/hooks/pre-commit", text: "#!/bin/sh\necho >>@TOP/ran\n"},
 	}
+	every := need.Has("long") // the same in more ways, and by more names
 	toolkit := []string{"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+	if !every {
+		toolkit = toolkit[:1]
+	}
 	for _, name := range toolkit {
 		list = append(list, planted{story: name, text: "[env]\n" + name + " = '@APP/cuda'\n", code: refused},
 			planted{story: name + " that is forced", text: "[env]\n" + name + " = { value = 'cuda', relative = true, force = true }\n",
@@ -72,7 +76,7 @@ func plantings() []planted {
 			code: refused})
 	}
 	spelled := []string{"./evil/g++"}
-	if need.Has("long") { // the same in more ways
+	if every {
 		spelled = append(spelled, "@APP/evil/g++", "evil/../evil/g++", "./my tools/g++", "@APP/ünï/g++", "@APP/dots./g++", "@APP/./evil//g++", "@APP/file",
 			"../app/evil/g++", "@APP/ev=il/g++ -O2", "\\f./evil/g++\\f-O2", "./e:v/g++ -m64", "/proc/self/root@APP/evil/g++",
 			"/dev/fd/../cwd/evil/g++", "@REPO/around/g++")
@@ -92,6 +96,9 @@ func plantings() []planted {
 		"--compiler-bindir=@APP/evil/g++",
 		"-ccbin \\\"@APP/evil/g++\\\"", "-O2 -ccbin '@APP/evil/g++'"} {
 		for _, name := range []string{"NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"} {
+			if !every && strings.Contains(flags, "--compiler") == strings.HasSuffix(name, "APPEND_FLAGS") {
+				continue // each form in one of the two
+			}
 			list = append(list, planted{story: name + " = " + flags, text: "[env]\n" + name + " = \"" + flags + "\"\n", code: refused})
 		}
 	}

@@ -142,6 +142,7 @@ func elsewhere(t *testing.T, places string) (dir string, command func(env []stri
 			t.Fatal(err)
 		}
 	}
+	withProbe(t, filepath.Join(dir, "cache"))
 	program := binary(t)
 	command = func(env []string, words ...string) *exec.Cmd {
 		c := exec.Command(program, words...)

@@ -71,6 +71,7 @@ func TestDamagedCache(t *testing.T) {
 	r, seed := lots(t)
 	dir, cache := t.TempDir(), filepath.Join(t.TempDir(), "cache")
 	writeFiles(t, dir, cached)
+	withProbe(t, cache)
 	env := append(os.Environ(), "GPUBUILD_CACHE="+cache, "CUDA_HOME="+smallToolkit(t), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never",
 		"CARGO_TERM_QUIET=true")
 	commands := [][]string{{"features", "--features", "cuda", "--json"}, {"env", "--features", "cuda"}, {"stale", "--features", "cuda"},
