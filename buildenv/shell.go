@@ -41,8 +41,8 @@ func each(check func(exporter, outcome) error, write func(exporter, outcome) (st
 	}
 }
 
-// Shells lists the forms that Export knows, sorted.
-func Shells() []string { return slices.Sorted(maps.Keys(writers())) }
+// Shells lists the forms that Export knows, sorted, and after them other names of some.
+func Shells() []string { return append(slices.Sorted(maps.Keys(writers())), "powershell", "sh") }
 
 // UsualShell is the shell that the user has, as far as the environment shows.
 func UsualShell(h Host) string {

@@ -102,11 +102,12 @@ var meant = map[string]string{
 // of cargo's is left to cargo, which says so.
 func (a *invocation) misspelled(tool cargo.Tool, l cargo.Line) error {
 	near := exit.Nearest(l.VerbWord, append(cargo.OwnCommands(), VerbNames()...))
+	command := meant[strings.TrimSuffix(l.VerbWord, "s")]
 	switch {
 	case l.Known() || cargo.Plugin(a.Host, tool, l.VerbWord):
 		return nil
-	case meant[l.VerbWord] != "":
-		return usage(fmt.Sprintf("unknown command `%s`", l.VerbWord), meant[l.VerbWord])
+	case command != "":
+		return usage(fmt.Sprintf("unknown command `%s`", l.VerbWord), command)
 	case !slices.Contains(VerbNames(), near):
 		return nil
 	}

@@ -46,7 +46,7 @@ type envOptions struct {
 }
 
 func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) error {
-	if o.Shell != "" && !slices.Contains(append(buildenv.Shells(), "powershell", "sh"), o.Shell) {
+	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
 		return unknownShell(fmt.Errorf("unknown shell %q", o.Shell))
 	}
 	standIn := o.Tools.Toolkit == tools.None

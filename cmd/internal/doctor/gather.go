@@ -80,7 +80,9 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if err != nil {
 		return f, err
 	}
-	f.Command = "gpubuild " + buildenv.PosixWords(l.As("build")...)
+	given := o.Tools
+	given.Arch = "" // a fix names another one
+	f.Command = "gpubuild " + buildenv.PosixWords(append(l.As("build"), given.Flags("--gpu-")...)...)
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
 	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
 	f.Chosen, f.ChooseErr = tools.Working(ctx, m, found.Guard.Over(m.Runner), f.Toolchain, f.Needs, found.Wish)

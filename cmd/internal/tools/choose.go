@@ -33,27 +33,25 @@ type Options struct {
 
 // Commands are those that remove what a line's `stale` found, with its flags, for the end of a hint; empty where there are no flags.
 func (o Options) Commands(l cargo.Line) string {
-	o.Prefix = "--gpu-"
-	build := append(l.Words(), o.flags()...)
+	build := append(l.Words(), o.Flags("--gpu-")...)
 	if len(build) == 1 {
 		return ""
 	}
-	o.Prefix = "--"
-	clean := append(l.Words(), o.flags()...)
+	clean := append(l.Words(), o.Flags("--")...)
 	at := slices.Index(clean, "build")
 	clean = slices.Replace(clean, at, at+1, "stale", "--clean")
 	return "; with the same flags:\n      gpubuild " + buildenv.PosixWords(build...) + "\n      gpubuild " + buildenv.PosixWords(clean...)
 }
 
-// flags are the options as they stand on a command line.
-func (o Options) flags() (out []string) {
+// Flags are the options as they stand on a command line whose flags begin so.
+func (o Options) Flags(prefix string) (out []string) {
 	for _, f := range [][2]string{{"toolkit", o.Toolkit}, {"arch", o.Arch}, {"ccbin", o.CCBin}, {"backend", o.Backend}} {
 		if f[1] != "" {
-			out = append(out, o.Prefix+f[0]+"="+f[1])
+			out = append(out, prefix+f[0]+"="+f[1])
 		}
 	}
 	if o.TrustProject {
-		out = append(out, o.Prefix+"trust-project")
+		out = append(out, prefix+"trust-project")
 	}
 	return out
 }
