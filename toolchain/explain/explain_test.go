@@ -230,6 +230,24 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// TestConsequenceOfACause: a consequence is left out only where the cause explains every line of it.
+func TestConsequenceOfACause(t *testing.T) {
+	rule := func(id, kind, confirm string) string {
+		return fmt.Sprintf("[[rule]]\nid='%s'\nkind='%s'\non=['cannot open']\nconfirm='%s'\ncause='c'\nfix='f'\nsource=['https://s']\n", id, kind, confirm)
+	}
+	rs, err := Parse(rule("one", "cause", "cannot open cudnn") + rule("any", "consequence", "cannot open"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"cannot open cudnn\n": "[one]", "cannot open cudnn\ncannot open nccl\n": "[one any]", "cannot open nccl\ncannot open cudnn\n": "[one any]",
+	} {
+		if got := fmt.Sprint(ids(ask(t, rs, text))); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestNeighbours: what a rule needs beside its line is found near it, and nowhere else.
 func TestNeighbours(t *testing.T) {
 	rs := table(t)

@@ -38,6 +38,15 @@ func TestFind(t *testing.T) {
 			[]string{"gcc 11 /usr/bin/gcc-11  /usr/bin: nvcc also needs g++-11, which is missing"},
 		},
 		{
+			"two names of one gcc, and only the second has a g++",
+			"os: linux\n-- @env --\nPATH=/a:/b\n-- @links --\n/a/gcc -> /o/gcc-13\n/b/gcc -> /o/gcc-13\n-- @empty --\n/o/gcc-13 +x\n/b/g++ +x\n" +
+				"-- $ /a/gcc --version --\ngcc (GCC) 13.1.0\n-- $ /b/gcc --version --\ngcc (GCC) 13.1.0\n",
+			[]string{
+				"gcc 13.1.0 /a/gcc  PATH default: nvcc also needs g++, which is missing",
+				"gcc 13.1.0 /b/gcc /b/g++ /b",
+			},
+		},
+		{
 			"gcc without a number, whose g++ has one",
 			"os: linux\n-- @env --\nPATH=/usr/bin\n-- @links --\n/usr/bin/gcc -> gcc-12\n-- @empty --\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n",
 			[]string{"gcc 12 /usr/bin/gcc /usr/bin/g++-12 PATH default"},

@@ -463,6 +463,9 @@ func TestSeveralPrograms(t *testing.T) {
 	if program, _, err := Open(m.Host, out); err != nil || program != filepath.Join(out, "bin", "app") {
 		t.Errorf("%s, %v", program, err)
 	}
+	if program, _, err := Open(m.Host, filepath.Join(out, manifestName)); program != "" || err != nil {
+		t.Errorf("the manifest was opened as the program %s: %v", program, err)
+	}
 	text, err := os.ReadFile(filepath.Join(out, manifestName))
 	if err != nil {
 		t.Fatal(err)

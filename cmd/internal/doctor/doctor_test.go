@@ -175,6 +175,9 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			"cache", doctor.Misfit, doctor.Misfit},
 		{"a cache that cannot be written to", func(f *doctor.Facts) { f.Unkept.Why = "cache /x cannot be written to: read-only file system" },
 			"cache", doctor.Info, doctor.OK},
+		{"one part is missing, which weighs more than another that does not fit", func(f *doctor.Facts) {
+			f.Needs.ROCm, f.Target = true, "x86_64-pc-windows-gnu"
+		}, "rust.target", doctor.Misfit, doctor.Missing},
 		{"no project", func(f *doctor.Facts) { f.Project = "" }, "project", doctor.Info, doctor.OK},
 		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit,
 			doctor.Misfit},

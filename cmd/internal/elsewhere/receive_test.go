@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/cmd/internal/receipt"
 )
 
 func sumOf(text string) string {
@@ -69,7 +72,10 @@ func TestPlacedFilesLeaveTheStoreAlone(t *testing.T) {
 // TestFramesAreBounded: a length that no frame has is not room for one.
 func TestFramesAreBounded(t *testing.T) {
 	t.Parallel()
-	if _, _, err := readFrame(bufio.NewReader(strings.NewReader("r\xff\xff\xff\xff"))); err == nil || errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Error(err)
+	for length, refused := range map[uint32]bool{receipt.Limit: false, receipt.Limit + 1: true} {
+		head := binary.BigEndian.AppendUint32([]byte{frameResult}, length)
+		if _, _, err := readFrame(bufio.NewReader(bytes.NewReader(head))); err == nil || errors.Is(err, io.EOF) == refused {
+			t.Errorf("%d bytes: %v", length, err)
+		}
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cuda"
 )
 
 // tree makes files below a new directory; a name that ends in a slash is a directory.
@@ -164,23 +166,50 @@ func TestRunByAnotherCargo(t *testing.T) {
 		later time.Duration
 		sum   string // of what is there
 		want  string
+		ended bool
 	}{
-		{"nothing ran", nil, true, 0, "1", agrees},
-		{"from an archive", nil, true, time.Second, "1", agrees},
-		{"the same device code", known, true, time.Hour, "1", agrees},
-		{"nothing to compare", nil, true, time.Hour, "1", unknown},
-		{"a script that compiles nothing", nil, false, time.Hour, "1", agrees},
-		{"other files", known, true, time.Hour, "2", unknown},
-		{"changed by hand", known, true, 0, "2", unknown},
+		{"a run that has not ended", known, true, time.Hour, "1", unknown, false},
+		{"an older run that has not ended", known, true, -time.Hour, "1", unknown, false},
+		{"nothing ran", nil, true, 0, "1", agrees, true},
+		{"from an archive", nil, true, time.Second, "1", agrees, true},
+		{"the same device code", known, true, time.Hour, "1", agrees, true},
+		{"nothing to compare", nil, true, time.Hour, "1", unknown, true},
+		{"a script that compiles nothing", nil, false, time.Hour, "1", agrees, true},
+		{"other files", known, true, time.Hour, "2", unknown, true},
+		{"changed by hand", known, true, 0, "2", unknown, true},
 	} {
 		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
 		p.Inputs.Arch = c.arch
 		now := b.s.inputsOf(p, false, false)
-		o := outDir{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, content: content{Sum: c.sum, Made: c.code}}
+		o := outDir{pkg: p, dir: filepath.Join(b.top, "out"), finished: c.ended, stamped: true, content: content{Sum: c.sum, Made: c.code}}
 		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Sum: "1", Ran: 1}
 		o.ran = 1 + int64(c.later)
 		if o := b.s.judge(o); o.state != c.want {
 			t.Errorf("%s: %s (%s)", c.story, o.state, o.why)
+		}
+	}
+}
+
+// TestOtherCode: code of another release or for another architecture than was chosen is warned of, unless some of it is as was chosen.
+func TestOtherCode(t *testing.T) {
+	t.Parallel()
+	of := func(major int, nvcc string) made {
+		return made{Arch: gpu.Arch{Capability: gpu.Capability{Major: major}}, NVCC: nvcc}
+	}
+	var o outDir
+	o.pkg.Name, o.pkg.Inputs.Arch = "k", true
+	for want, list := range map[string][][]made{
+		"":                                  {nil, {of(9, "13.4")}, {of(8, "13.4"), of(9, "13.3")}, {of(9, "")}, {of(0, "13.4")}},
+		"k did not use the chosen nvcc":     {{of(9, "13.3")}, {of(9, "12.4")}, {of(9, ""), of(9, "13.3")}},
+		"k holds sm_80 code from nvcc 13.4": {{of(8, "13.4")}, {of(8, "13.4"), of(8, "13.3")}},
+	} {
+		for _, code := range list {
+			s := &State{}
+			s.b.Tools.Set.Toolkit, s.b.Tools.Set.Capability = &cuda.Toolkit{Version: gpu.Version{Major: 13, Minor: 4}}, gpu.Capability{Major: 9}
+			o.content.Made = code
+			if got := s.otherCode(o); (got == "") != (want == "") || !strings.HasPrefix(got, want) {
+				t.Errorf("%v: %q, want %q", code, got, want)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -35,6 +36,56 @@ func TestCIVariablesComeFirst(t *testing.T) {
 	} {
 		if got, _ := origin.OfCI(buildenv.Host{Env: buildenv.NewEnv(buildenv.Linux, tt.env)}); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+// git answers as that program does: to `config` with the filters, to `status` with the state, unless they end it otherwise.
+type git struct {
+	filters, state string
+	code           int
+	asked          []string
+}
+
+func (g *git) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	if g.asked = append(g.asked, strings.Join(c.Args, " ")); c.Args[0] != "config" {
+		return buildenv.Result{Stdout: []byte(g.state)}, nil
+	}
+	r := buildenv.Result{Stdout: []byte(strings.ReplaceAll(g.filters, " ", "\x00")), Code: g.code}
+	if g.code != 0 {
+		return r, &buildenv.ExitError{Result: r}
+	}
+	return r, nil
+}
+
+// TestWhatGitAnswers: what its status means, and that none of the repository's own programs is run for it.
+func TestWhatGitAnswers(t *testing.T) {
+	t.Parallel()
+	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/git +x\n/x/.git/HEAD\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean := "# branch.oid abc\n# branch.head main\n"
+	for story, tt := range map[string]struct {
+		git    git
+		status string // how it is asked; empty: it is not
+		want   origin.Origin
+	}{
+		"a clean tree":             {git{state: clean, code: 1}, "status", origin.Origin{Commit: "abc", Branch: "main"}},
+		"a changed file":           {git{state: clean + "1 .M N... 1 2 3 4 5 a\n", code: 1}, "status", origin.Origin{Commit: "abc", Branch: "main", Modified: true}},
+		"before the first commit":  {git{state: "# branch.oid (initial)\n# branch.head main\n", code: 1}, "status", origin.Origin{Branch: "main"}},
+		"no branch":                {git{state: "# branch.oid abc\n# branch.head (detached)\n", code: 1}, "status", origin.Origin{Commit: "abc"}},
+		"a filter of the user's":   {git{state: clean, filters: "global filter.lfs.clean "}, "-c core.fsmonitor=false status", origin.Origin{Commit: "abc", Branch: "main"}},
+		"a filter of the project":  {git{state: clean, filters: "local filter.x.clean "}, "-c filter.x.clean= status", origin.Origin{Commit: "abc", Branch: "main"}},
+		"one that -c cannot name":  {git{state: clean, filters: "local filter.x=y.clean "}, "", origin.Origin{}},
+		"a configuration is wrong": {git{state: clean, code: 128}, "", origin.Origin{}},
+	} {
+		got := origin.Of(context.Background(), h, &tt.git, "/x")
+		if got != tt.want {
+			t.Errorf("%s: %+v, want %+v", story, got, tt.want)
+		}
+		if asked := tt.git.asked[1:]; (len(asked) > 0) != (tt.status != "") || len(asked) > 0 && !strings.Contains(asked[0], tt.status) {
+			t.Errorf("%s: git was asked %q", story, asked)
 		}
 	}
 }

@@ -130,6 +130,9 @@ func TestProcessesOfOneProgramAreJoined(t *testing.T) {
 			t.Errorf("got %s of %d, want %s of %d", got.kind, got.processes, tt.want, len(tt.proofs))
 		}
 	}
+	if got := SaidOf(of(verify.NotUsed, verify.Proved, verify.Unproved, verify.Proved)); got[""] != 1 {
+		t.Errorf("number %d speaks for the program, not the first that is proven", got[""])
+	}
 	got := join(of(verify.Proved, verify.Proved), true)
 	if got.device != "H200 (GPU-1)" || !slices.Equal(got.kernels, []launched{{"matmul", 4}, {"fill", 2}}) {
 		t.Errorf("got %+v", got)

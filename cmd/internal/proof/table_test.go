@@ -37,6 +37,25 @@ func TestProveTable(t *testing.T) {
 	}
 }
 
+// TestChosen: one program or example is that of the build, and a test is none.
+func TestChosen(t *testing.T) {
+	for kinds, want := range map[string]string{
+		"test bin": "bin", "test example": "example", "bin example": "", "test": "", "": "",
+	} {
+		var programs []cargorun.Program
+		for _, kind := range strings.Fields(kinds) {
+			programs = append(programs, cargorun.Program{Name: kind, Kind: kind})
+		}
+		name := ""
+		if p := Chosen(programs, nil); p != nil {
+			name = p.Name
+		}
+		if name != want {
+			t.Errorf("of %s: %q, want %q", kinds, name, want)
+		}
+	}
+}
+
 // TestFilteredMarks: marks that a filter or a choice of targets leaves out are no failure where something else was tested; nothing at all is none
 // either, unless what is marked was to run.
 func TestFilteredMarks(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/install"
 )
 
@@ -106,6 +107,37 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 				t.Errorf("got %s, %v, %q; want %s, %q", p.Release, err, said.String(), tt.release, tt.says)
 			}
 		})
+	}
+}
+
+// TestNothingIsFetched: cargo's own flags that forbid the network forbid a download, and what needs no toolkit gets none.
+func TestNothingIsFetched(t *testing.T) {
+	t.Parallel()
+	for words, says := range map[string]string{"build --offline": "--offline", "build --frozen": "--offline", "build": "need a driver only"} {
+		line, _, err := cargo.Split(strings.Fields(words), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		s := &session.Session{Machine: &session.Machine{Shell: &console.Shell{Err: &said}}, Line: line}
+		if root, err := fetch(context.Background(), s, toolchain.Needs{}); root != "" || err != nil || !strings.Contains(said.String(), says) {
+			t.Errorf("%s: %q, %v: %s", words, root, err, said.String())
+		}
+	}
+}
+
+// TestPreviousArch: of what is known of earlier builds the first that is known counts, alone.
+func TestPreviousArch(t *testing.T) {
+	t.Parallel()
+	arch := func(major int, suffix string) gpu.Arch {
+		return gpu.Arch{Capability: gpu.Capability{Major: major}, Suffix: suffix}
+	}
+	var w wish
+	w.previous(gpu.Arch{}, true)
+	w.previous(arch(8, ""), false)
+	w.previous(arch(9, "a"), true)
+	if w.Previous != (gpu.Capability{Major: 8}) || w.PreviousSuffix != "" || w.PreviousUnset {
+		t.Errorf("%+v", w.Wish)
 	}
 }
 
