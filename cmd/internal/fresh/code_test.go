@@ -1,6 +1,8 @@
 package fresh
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,12 +13,15 @@ import (
 	"time"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 )
 
@@ -210,6 +215,47 @@ func TestOtherCode(t *testing.T) {
 			if got := s.otherCode(o); (got == "") != (want == "") || !strings.HasPrefix(got, want) {
 				t.Errorf("%v: %q, want %q", code, got, want)
 			}
+		}
+	}
+}
+
+// TestFailedBuild: of a build that failed by itself the stamp is written, and what has none is cleaned and built once more; neither is done
+// where the user ended it, and no stamp is written where another cargo may have run the script.
+func TestFailedBuild(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("cargo failed")
+	for _, tt := range []struct {
+		story     string
+		built     cargorun.Built
+		kept      bool // the stamp of a script that failed
+		rebuilds  bool // what an earlier script left without a stamp
+		ofEarlier bool
+	}{
+		{"a script that failed", cargorun.Built{}, true, false, false},
+		{"it waited for another cargo", cargorun.Built{Waited: true}, false, false, false},
+		{"interrupted", cargorun.Built{Interrupted: true}, false, false, false},
+		{"no stamp of what an earlier script left", cargorun.Built{}, false, true, true},
+		{"the same, interrupted", cargorun.Built{Interrupted: true}, false, false, true},
+	} {
+		b := newBench(t)
+		b.s.b.Machine.Shell.Err = io.Discard
+		unit := filepath.Join(b.top, "target", "debug", "build", "k-1")
+		b.write(filepath.Join(unit, "invoked.timestamp"), "")
+		b.write(filepath.Join(unit, "out", "a.o"), "")
+		b.s.b.Options.NoClean = true // cleaning is an error then, which says that it was tried
+		b.s.b.Reach = &features.Reach{Units: []features.ScriptUnit{{PkgID: "path+file:///k#1.0.0", Name: "k",
+			Dir: filepath.Join(b.top, "package"), Inputs: features.Inputs{NVCC: true, Arch: true}}}}
+		b.s = find(b.s.b)
+		if tt.ofEarlier {
+			b.s.before = b.s.seen()
+			tt.built.Messages = []cargo.Message{{Reason: cargo.ScriptExecuted, PackageID: "path+file:///k#1.0.0", OutDir: filepath.Join(unit, "out")}}
+		}
+		_, _, err := b.s.RecordAndVerify(context.Background(), tt.built, failed, nil)
+		if rebuilds := exit.Of(err) == exit.Stale; rebuilds != tt.rebuilds || !rebuilds && !errors.Is(err, failed) {
+			t.Errorf("%s: %v", tt.story, err)
+		}
+		if _, kept := readStamp(b.s.b.Machine.Host, filepath.Join(unit, "out")); kept != tt.kept {
+			t.Errorf("%s: a stamp is there: %v", tt.story, kept)
 		}
 	}
 }
