@@ -80,6 +80,10 @@ func TestParsedProcess(t *testing.T) {
 	if !p.Recording || p.CUPTI != 130500 || p.Caller != "/x/libcuda.so.1" || p.End == nil || p.End.Accepted != 11 || p.End.Forks != 2 || !p.End.Ignores || p.Callbacks != 0 {
 		t.Errorf("got %+v", p)
 	}
+	silent := strings.Replace(recording, `,"callbacks":0`, "", 1) // a probe that does not say so does not count them
+	if r, err := ParseRecords(strings.NewReader(injected + silent)); err != nil || r.Processes[0].Callbacks == 0 {
+		t.Errorf("got %+v, %v", r.Processes, err)
+	}
 }
 
 // TestRefusals: what makes up for a call that was refused, and what does not.

@@ -63,6 +63,19 @@ func other() Evidence {
 	return e
 }
 
+// TestStatusOfAChild: a child of a launcher ended well with 0, or as the program is to end.
+func TestStatusOfAChild(t *testing.T) {
+	for status := range 4 {
+		for expected := range 4 {
+			e := fork(status)()
+			e.Exit.Code = expected
+			if v := Judge(e, Rules{ExpectExit: expected}); (v.Kind == Proved) != (status == 0 || status == expected) {
+				t.Errorf("it ended with %d, expected was %d: %s: %s", status, expected, v.Kind, v.Why)
+			}
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	rules := Rules{}
 	tests := []struct {

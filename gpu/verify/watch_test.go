@@ -55,3 +55,28 @@ func TestAnEnvironmentThatIsNotThereYet(t *testing.T) {
 		t.Error("one that has ended is looked at: " + fmt.Sprint(s.seen))
 	}
 }
+
+// TestReadWatch: only what the watcher says of the program itself counts, whose number the first line has.
+func TestReadWatch(t *testing.T) {
+	t.Parallel()
+	const launched = `{"event":"launched","pid":7,"started":99}` + "\n"
+	for _, tt := range []struct {
+		story, lines string
+		pid, errno   int
+		complete     bool
+	}{
+		{"nothing yet", "", 0, 0, false},
+		{"it runs", launched, 7, 0, false},
+		{"it ended", launched + `{"event":"ended","pid":7,"known":true}`, 7, 0, true},
+		{"another process ended", launched + `{"event":"ended","pid":8,"known":true}`, 7, 0, false},
+		{"it could not be started", launched + `{"event":"exec-failed","pid":7,"errno":13}`, 7, 13, false},
+		{"another process could not be started", launched + `{"event":"exec-failed","pid":8,"errno":13}`, 7, 0, false},
+		{"a second one says that it is the program", launched + `{"event":"launched","pid":8}` + "\n" + `{"event":"exec-failed","pid":8,"errno":13}`, 7, 0, false},
+		{"a line that is none", "{\n" + launched, 7, 0, false},
+	} {
+		w, errno, err := readWatch(hosttest.Memory(map[string]string{"/watch": tt.lines}), "/watch")
+		if err != nil || w.Pid != tt.pid || errno != tt.errno || w.Complete != tt.complete {
+			t.Errorf("%s: %+v, %d, %v", tt.story, w, errno, err)
+		}
+	}
+}
