@@ -777,3 +777,30 @@ type fixedInfo struct {
 
 func (f fixedInfo) ModTime() time.Time { return f.at }
 func (f fixedInfo) Sys() any           { return nil }
+
+// TestWhatCargoRebuilds: a declared file that changed since the script ran is cargo's matter; one that is not declared is ours, and so is the
+// architecture in a package that declares a file of that name.
+func TestWhatCargoRebuilds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir, unit := filepath.Join(b.top, "package"), filepath.Join(b.top, "target", "debug", "build", "k-1")
+	for _, name := range []string{"arch", "declared.cu", "old.cu", "other.cu"} {
+		b.write(filepath.Join(dir, name), "")
+	}
+	b.write(filepath.Join(unit, "output"), "cargo:rerun-if-changed=arch\ncargo:rerun-if-changed=declared.cu\ncargo:rerun-if-changed=old.cu\n")
+	ran := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(dir, "old.cu"), ran, ran.Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	o := outDir{pkg: Package{ScriptUnit: features.ScriptUnit{Name: "k", Dir: dir}}, dir: filepath.Join(unit, "out"), ran: ran.UnixNano()}
+	list := func(arch, hash string) (out []stale.Input) {
+		for _, name := range []string{"declared.cu", "old.cu", "other.cu"} {
+			out = append(out, stale.Input{Name: stale.Part(inputs.Sources, name), Value: name, Hash: hash})
+		}
+		return append(out, stale.Input{Name: "arch", Value: arch})
+	}
+	o.stamp.Inputs, o.inputs = list("sm_80", "1"), list("sm_90", "2")
+	if got := strings.Join(stale.Lines(b.s.differences(o)), "; "); got != "arch sm_80 → sm_90: k; old.cu changed: k; other.cu changed: k" {
+		t.Error(got)
+	}
+}
