@@ -271,7 +271,7 @@ static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", 
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
-enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, DRIVER_ENDED = 4, SYNCHRONIZE = 17 };
+enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, DRIVER_ENDED = 4, CTX_SYNCHRONIZE = 17 };
 static int told;                    /* CUPTI is to tell of cuCtxSynchronize */
 static uint8_t kind_of[CALL_IDS];
 static volatile uint32_t failed[CALL_IDS];  /* by call, and below KINDS by kind: where it was refused last, until it succeeds there; 1: anywhere */
@@ -459,7 +459,7 @@ static int watch_calls(uint32_t version, int driver, int brought) {
         return OK;
     }
     if ((rc = p_callback(1, subscriber, 1, watched_calls[0].id)) != OK) return rc;
-    for (size_t i = 1; i < WATCHED_CALLS; i++) if (p_callback(1, subscriber, 1, watched_calls[i].id) == OK && watched_calls[i].id == SYNCHRONIZE) told = 1;
+    for (size_t i = 1; i < WATCHED_CALLS; i++) if (p_callback(1, subscriber, 1, watched_calls[i].id) == OK && watched_calls[i].id == CTX_SYNCHRONIZE) told = 1;
     return OK;
 }
 
