@@ -169,10 +169,10 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 				"arguments follow --", flag, v.Name), buildenv.PosixWords(append([]string{"gpubuild", "run"}, line...)...))
 		}
 	}
-	name, value, joined := strings.Cut(words[at], "=")
-	end := at + 1
-	if !joined && end < len(words) {
-		value, end = words[end], end+1
+	name, _, joined := strings.Cut(words[at], "=")
+	end := min(at+2, len(words))
+	if joined {
+		end = at + 1
 	}
 	own := findFlag(v.flags, prefix+strings.TrimPrefix(name, "--"), "--") // --device is --gpu-device there
 	rest, args := slices.Concat(words[:at], words[end:]), words[at:end]
@@ -186,10 +186,10 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 	}
 	says := fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name)
 	fix := buildenv.PosixWords(slices.Concat([]string{"gpubuild", v.Name}, rest, args)...)
-	if own != nil && own.set(value) == nil && !behind {
+	if _, value, _ := strings.Cut(strings.Join(args, "="), "="); own != nil && own.set(value) == nil && !behind {
 		says += ", and gpubuild's flag is --" + own.Name
-		flags := []string{"gpubuild", v.Name, "--" + own.Name + "=" + value}
-		fix += "\n      " + buildenv.PosixWords(slices.Concat(flags, words[:at], words[end:])...)
+		line := slices.Replace(slices.Clone(words), at, end, "--"+own.Name+"="+value)
+		fix += "\n      " + buildenv.PosixWords(append([]string{"gpubuild", v.Name}, line...)...)
 	}
 	return usage(says, fix)
 }

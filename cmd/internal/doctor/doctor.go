@@ -335,20 +335,10 @@ func checkToolkit(f Facts) Check {
 	return c
 }
 
-// toolkitPlaces lists where was looked for a toolkit: what the environment could have named, then the usual places.
+// toolkitPlaces lists where was looked for a toolkit: what the environment could name, then the usual places.
 func toolkitPlaces(f Facts) []string {
-	named := slices.Concat(cuda.RootVariables(), []string{"NVCC", "CONDA_PREFIX", "VIRTUAL_ENV"})
-	var unset []string
-	for _, v := range named {
-		if f.Host.Env.Get(v) == "" {
-			unset = append(unset, v)
-		}
-	}
-	var out []string
-	if len(unset) > 0 {
-		out = append(out, strings.Join(unset, ", ")+" (not set)")
-	}
-	return slices.Concat(out, []string{"nvcc on PATH"}, f.Toolchain.Places)
+	named := append(cuda.RootVariables(), "NVCC", "CONDA_PREFIX", "VIRTUAL_ENV")
+	return append([]string{strings.Join(named, ", "), "nvcc on PATH"}, f.Toolchain.Places...)
 }
 
 func checkHostCompiler(f Facts) Check {
