@@ -145,6 +145,7 @@ func TestUnusual(t *testing.T) {
 		{"PATH=/usr/bin", "k.o", ""}, {"LD_PRELOAD=/p.so", "k.o", "LD_PRELOAD is set"}, {"LD_AUDIT=/p.so", "k.o", "LD_AUDIT is set"},
 		{"DEPENDENCIES_OUTPUT=d", "k.o", "DEPENDENCIES_OUTPUT is set"}, {"PATH=/usr/bin:bin", "k.o", "a relative directory on PATH"},
 		{"PATH=/usr/bin", "/dev/null", "an output that is no plain file"}, {"PATH=/usr/bin", dir, "an output that is no plain file"},
+		{"PATH=/usr/bin", "-", "an output that is no plain file"},
 		{"PATH=/usr/bin", "./k.cu", "an output that is another file of the call"},
 	} {
 		h.Env = buildenv.NewEnv(h.OS, []string{tt.env})

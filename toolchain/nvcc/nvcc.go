@@ -170,7 +170,7 @@ func (r *run) unusual() string {
 		}
 	}
 	for _, out := range []string{r.output(), r.dependencies()} {
-		if fi, err := os.Lstat(out); out != "" && err == nil && !fi.Mode().IsRegular() {
+		if fi, err := os.Lstat(out); out == "-" || out != "" && err == nil && !fi.Mode().IsRegular() {
 			return "an output that is no plain file"
 		}
 	}
