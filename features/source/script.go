@@ -174,7 +174,7 @@ func usedItems(text string, library []part) (out []part) {
 var (
 	// literal is a string of Rust text, fileName what may be a path in it or in a script.
 	literal  = lazyregexp.New(`"((?:[^"\\\n]|\\.){1,200})"`)
-	fileName = lazyregexp.New(`[\w.+-]+(?:/[\w.+-]+)*`)
+	fileName = lazyregexp.New(`/?[\w.+-]+(?:/[\w.+-]+)*`)
 	runsMake = lazyregexp.New(`\b(?:[cgn]?make|[CGN]?MAKE|CMake)\b`)
 	// namedVariable is a variable that is named as such, variable a word in capitals or what Rust and Python read as a variable.
 	namedVariable = lazyregexp.New(`["'](_?[A-Z][A-Z0-9_]+)["']|\$[({]?(_?[A-Z][A-Z0-9_]+)`)
@@ -189,7 +189,8 @@ func namesIn(text string, rust bool, ending string) map[string]bool {
 	out := map[string]bool{}
 	add := func(text string) {
 		for _, name := range fileName.FindAllString(text, -1) {
-			name = strings.TrimPrefix(strings.TrimPrefix(name, "-I"), "-isystem")
+			out[name] = true
+			name = WithoutFlag(strings.TrimPrefix(name, "/")) // {}/x
 			out[name] = true
 			if !strings.Contains(name, "/") {
 				out[strings.ReplaceAll(name, ".", "/")+ending] = true
@@ -208,6 +209,14 @@ func namesIn(text string, rust bool, ending string) map[string]bool {
 	}
 	delete(out, "")
 	return out
+}
+
+// WithoutFlag is a word without the compiler's flag for a directory in front of it.
+func WithoutFlag(word string) string {
+	for _, flag := range []string{"-isystem", "-iquote", "-I", "-L"} {
+		word = strings.TrimPrefix(word, flag)
+	}
+	return word
 }
 
 // list is what a directory holds, and what of it is a directory; each is read once.
@@ -237,7 +246,7 @@ func (r *Reader) find(dir, name string) (path string, isDir, ok bool) {
 
 // called lists what is named by what runs: a build script, helper crates, and the scripts, makefiles and modules that they name in turn. A
 // name is looked for in the package, in each directory that was named, where the file that names it is, and as a program of the user's own
-// on PATH. What can run itself has its text. dirs are the directories.
+// on PATH; a file by its whole path, too. What can run itself has its text. dirs are the directories.
 func (r *Reader) called(parts []part, dir string, helpers []string) (out []part, dirs []string) {
 	queue, seen, programs := slices.Clone(parts), map[string]bool{}, r.ownPath()
 	for _, p := range parts {
@@ -279,7 +288,13 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 			}
 		}
 		bases = append(bases, dirs...)
-		names := slices.Sorted(maps.Keys(named))
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(name string) bool {
+			below, whole := strings.CutPrefix(name, "/")
+			if path, isDir, found := r.find("/", below); whole && found && !isDir && !Unchanging(r.h, path) {
+				read(path)
+			}
+			return whole
+		})
 		for at := 0; at < len(bases); at++ { // a file may be in a directory that is named after it
 			for _, name := range names {
 				path, isDir, found := r.find(bases[at], name)
@@ -293,7 +308,7 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 			}
 		}
 		for _, base := range programs {
-			for name := range named {
+			for _, name := range names {
 				if path, isDir, found := r.find(base, r.h.Exe(name)); found && !isDir {
 					read(path)
 				}
@@ -303,11 +318,10 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 	return queue[len(parts):], dirs
 }
 
-// made are the endings of what scripts make, or what cargo watches; neverRuns those of files that scripts name to have them compiled or
-// read.
+// made are the endings of what scripts write and nobody reads, or what cargo watches; neverRuns those of files that scripts name to have
+// them compiled or read.
 var (
-	made = map[string]bool{".rs": true, ".o": true, ".obj": true, ".a": true, ".lib": true, ".so": true, ".dll": true, ".d": true,
-		".log": true}
+	made      = map[string]bool{".rs": true, ".d": true, ".log": true}
 	neverRuns = map[string]bool{".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true, ".hpp": true, ".s": true,
 		".asm": true, ".toml": true, ".lock": true, ".md": true, ".ptx": true, ".cubin": true, ".fatbin": true, ".json": true}
 )
@@ -316,7 +330,7 @@ var (
 // own copy of a package, which its version names.
 func Unchanging(h buildenv.Host, path string) bool {
 	places := []string{"/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include", "/usr/share",
-		"/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt/rh"} // not /usr/src, which images keep projects in
+		"/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt/rh", "/proc", "/sys", "/dev"} // not /usr/src, which images keep projects in
 	if h.OS == buildenv.Windows {
 		places = []string{h.Env.Get("SystemRoot"), h.Env.Get("ProgramFiles"), h.Env.Get("ProgramFiles(x86)")}
 	}

@@ -96,6 +96,10 @@ func TestSources(t *testing.T) {
 	files["/w/p/build.rs"] += `
 	fn more() { Command::new("kgen").arg("sub dir/a b.txt").current_dir("deep"); read(kb::NUMBERS); read_dir("params"); read(format!("{}/Cargo.toml", dir)) }
 	fn above() { read(root.join("..").join("shared").join("flags.txt")) }`
+	files["/w/p/build.rs"] += `fn whole() { read("/opt/four/p.txt"); arg("-Xptxas=/opt/four/x.opt"); read("/usr/lib/os-release"); read("/proc/cpuinfo") }
+	fn objects() { Command::new("ar").args(["crs", "libk.a", "pre/x.o"]); nvcc.args(["-dlink", "-Llibs", "-ldev"]) }`
+	files["/w/p/pre/x.o"], files["/w/p/libs/libdev.a"] = "", ""
+	files["/opt/four/p.txt"], files["/opt/four/x.opt"], files["/usr/lib/os-release"], files["/proc/cpuinfo"] = "", "", "", ""
 	files["/w/shared/flags.txt"], files["/w/flags.txt"], files["/w/shared/other.txt"] = "", "", ""
 	files["/w/kb/src/lib.rs"] = "pub const NUMBERS: &str = \"numbers\";\npub const OTHER: &str = \"other\";\n"
 	files["/w/p/tools/gen.py"] += "\nimport gen_common, os\nfrom lib.more import x\n"
@@ -114,7 +118,7 @@ func TestSources(t *testing.T) {
 	script := r.TextOf(Script{Source: "/w/p/build.rs", Locals: []string{"/w/kb/src/lib.rs"}}, "/w/p")
 	got := append(script.Files, script.Dirs...)
 	slices.Sort(got)
-	want := "/home/me/bin/kgen /w/flags.txt Cargo.toml count.txt deep deep/deep.txt flags.rsp inline.rsp k.ptx more.rsp numbers params sub dir/a b.txt " +
+	want := "/home/me/bin/kgen /opt/four/p.txt /opt/four/x.opt /w/flags.txt Cargo.toml count.txt deep deep/deep.txt flags.rsp inline.rsp k.ptx libs more.rsp numbers params pre/x.o sub dir/a b.txt " +
 		"tools/common.sh tools/gen.py tools/gen_common.py tools/lib/more.py tools/out.txt tools/params.json tools/run.sh tools/sub.py tools/tmpl.cu.in " +
 		"/w/shared /w/shared/flags.txt /w/two"
 	if text := strings.ReplaceAll(strings.Join(got, " "), "/w/p/", ""); text != want {

@@ -287,9 +287,7 @@ func (n *collector) named(value string) string {
 	}
 	fmt.Fprintln(sum, strings.TrimRight(shown, `/\`))
 	for _, p := range parts {
-		for _, flag := range []string{"-isystem", "-iquote", "-I", "-L"} {
-			p = strings.TrimPrefix(p, flag)
-		}
+		p = source.WithoutFlag(p)
 		path := n.host.From(n.u.Dir, p)
 		switch t := n.set.Toolkit; {
 		case p == "" || seen[path] || path == n.u.Dir:

@@ -81,7 +81,7 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 	}
 	files, dirs, _ := n.script(u)
 	for _, path := range files {
-		if h.IsFile(path) {
+		if h.IsFile(path) && !Below(h, path, built) {
 			add(path)
 		}
 	}
