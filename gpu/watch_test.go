@@ -14,7 +14,7 @@ func TestAlerts(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	well := Sample{Utilisation: new(90), MemoryUsed: new(uint64), ECC: new(uint64), MemoryTotal: 100, Slowdown: 87, Temperature: 60, PCIeWidth: 16, PCIeMax: 16}
 	with := func(change func(*Sample)) Sample { s := well; change(&s); return s }
-	hot := with(func(s *Sample) { s.Temperature = 85 })
+	hot := with(func(s *Sample) { s.Temperature = 84 })
 	narrow, asleep := with(func(s *Sample) { s.PCIeWidth = 8 }), with(func(s *Sample) { s.PCIeWidth, s.Utilisation = 8, new(int) })
 	for name, tt := range map[string]struct {
 		samples []Sample // one a second
@@ -23,6 +23,7 @@ func TestAlerts(t *testing.T) {
 	}{
 		"well":                 {samples: []Sample{well, well, well, well, well}},
 		"hot":                  {samples: []Sample{hot, hot, hot, hot, hot}, want: "temperature@3"},
+		"nearly hot":           {samples: repeat(with(func(s *Sample) { s.Temperature = 83 }), 5)},
 		"hot for a moment":     {samples: []Sample{hot, hot, well, hot, hot, well}},
 		"hot twice":            {samples: []Sample{hot, hot, hot, hot, well, hot, hot, hot, hot}, want: "temperature@3 temperature@8"},
 		"no limit reported":    {samples: repeat(with(func(s *Sample) { s.Slowdown, s.Temperature = 0, 99 }), 6)},

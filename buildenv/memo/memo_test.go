@@ -141,8 +141,10 @@ func TestADamagedEntryIsAMiss(t *testing.T) {
 
 func TestAPathThatNoLineCanHold(t *testing.T) {
 	s, _, _ := store(t)
-	if err := s.Put("kind", "key", s.Watch("a\nb"), nil); err == nil {
-		t.Error("an input with a line break was written")
+	for _, path := range []string{"a\nb", "a\tb"} {
+		if err := s.Put("kind", "key", s.Watch(path), nil); err == nil {
+			t.Errorf("an input %q was written", path)
+		}
 	}
 }
 

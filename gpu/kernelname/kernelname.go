@@ -53,7 +53,7 @@ func IsProduct(plain string) bool {
 		return in("word")(w) || slices.ContainsFunc(table()["part"], func(part string) bool { return strings.HasSuffix(w, part) })
 	})
 	if at < 0 || slices.ContainsFunc(all, in("never")) || slices.ContainsFunc(split(plain), in("scope")) ||
-		slices.ContainsFunc(all[:at], in("for")) || at > 0 && in("first")(all[0]) {
+		slices.ContainsFunc(all[:at], in("for")) || in("first")(all[0]) {
 		return false
 	}
 	end := len(all) - 1

@@ -38,6 +38,7 @@ func TestParse(t *testing.T) {
 		"-c k.cu -o k.o -odir out":                          "both an output file and an output directory",
 		"k.cu":                                              "not a compilation",
 		"-c k.cu -o k.o -MD -MT=":                           "the option -MT= without a value",
+		"-c k.cu -o k.o -MT x":                              "an option for a dependency list that is not asked for",
 		"-c k.cu -MD":                                       "a dependency list without a name",
 		"-c k.cu --split-compile=0":                         "the option --split-compile=0",
 		"-c k.cu -brand-new-option":                         "the option -brand-new-option",

@@ -146,7 +146,9 @@ func TestProcessesOfOneProgramAreJoined(t *testing.T) {
 	}
 	lost := of(verify.Proved, verify.Unproved)
 	lost[1].Finding = "elsewhere.incomplete"
-	for _, list := range [][]Proof{bad, lost} {
+	late := of(verify.Proved, verify.Proved) // it ended well, when its time was over
+	late[1].Evidence.Exit.TimedOut = true
+	for _, list := range [][]Proof{bad, lost, late} {
 		if now, again := join(list, true), join(list, false); now.kind != verify.Unproved || again.kind != verify.Proved {
 			t.Errorf("where the run failed %s, else %s", now.kind, again.kind)
 		}
