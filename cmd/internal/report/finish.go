@@ -235,7 +235,7 @@ func sourceRoot(h buildenv.Host, project string) string {
 	if project != "" {
 		start = h.Dir(h.Abs(project))
 	}
-	if root := h.Env.Get("GITHUB_WORKSPACE"); root != "" && (h.Below(start, root) || h.SamePath(start, root)) {
+	if root := h.Env.Get("GITHUB_WORKSPACE"); root != "" && h.Below(start, root) {
 		return root
 	}
 	return cmp.Or(h.Repository(start), h.Cwd)

@@ -100,6 +100,22 @@ func TestRowsAreJoined(t *testing.T) {
 			fails("build", "cargo ended with 101")(r)
 			r.Origin = &origin.Origin{Run: "1"}
 		}), at(s["compiled"], "r", day(2), func(r *report.Result) { r.Origin = &origin.Origin{Run: "1"} })), "compiled", day(2), 2},
+		{"another attempt of a run of CI is a run of its own", observed(at(s["compiled"], "r", day(1), func(r *report.Result) {
+			fails("build", "cargo ended with 101")(r)
+			r.Origin = &origin.Origin{Run: "1", Attempt: 1}
+		}), at(s["compiled"], "r", day(2), func(r *report.Result) {
+			r.Command, r.Origin = []string{"gpubuild", "check"}, &origin.Origin{Run: "1", Attempt: 2}
+		})), "compiled", day(2), 2},
+		{"of two failures of one run the graver one is named", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
+			cpu(r)
+			r.Command, r.Origin = []string{"gpubuild", "run"}, &origin.Origin{Run: "1"}
+		}), at(s["compiled"], "r", day(2), func(r *report.Result) {
+			fails("build", "cargo ended with 101")(r)
+			r.Origin = &origin.Origin{Run: "1"}
+		})), "failed", day(2), 2},
+		{"stale found what a build would clean", observed(at(s["compiled"], "r", day(1), func(r *report.Result) {
+			r.Verb, r.Code, r.Checks = "stale", 13, []report.Check{{ID: report.CheckStale, State: report.Failed}}
+		})), report.StatusNone, time.Time{}, 1},
 		{"of several tests one is proven, and all were to be", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
 			r.Code, r.Programs = 20, append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: verify.NotUsed.String()}})
 		})), "cpu", day(1), 1},
