@@ -102,7 +102,7 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 		}
 		line := fmt.Sprintf("%-8s %s (%s)", t.Version, t.Root, origin)
 		if t.Problem != "" {
-			line += ": " + t.Problem
+			line += ": " + strings.ReplaceAll(t.Problem, "\n", "\n         ")
 		} else if len(t.Missing) > 0 {
 			line += ": without " + strings.Join(t.Missing, ", ")
 		}
@@ -120,6 +120,8 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 	}
 	if len(found) == 0 {
 		m.Shell.Note("no CUDA toolkit in %s", strings.Join(cuda.UsualPlaces(m.Host), ", "))
+	}
+	if first == "" && by == "" { // none can be used
 		m.Shell.Hint("gpubuild toolchain install")
 	}
 	return nil
