@@ -53,9 +53,10 @@ func TestChosenToolkitComesFirst(t *testing.T) {
 	}
 	other := filepath.Join(dir, "other")
 	write("user.toml", "cuda = '"+other+"'\n", 0o644)
+	write("nothing.toml", "", 0o644)
 	write("elsewhere/none", "", 0o644)
 	write("project/gpubuild.toml", "[toolchain]\ncuda = '"+other+"'\n", 0o644)
-	h.Env = h.Env.Set("CUDA_HOME", filepath.Join(dir, "usual")).Unset("GPUBUILD_CUDA").Set(config.UserVariable, filepath.Join(dir, "no.toml"))
+	h.Env = h.Env.Set("CUDA_HOME", filepath.Join(dir, "usual")).Unset("GPUBUILD_CUDA").Set(config.UserVariable, filepath.Join(dir, "nothing.toml"))
 	for name, tt := range map[string]struct {
 		dir, variable, value, flag, want string
 	}{
