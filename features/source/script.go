@@ -252,14 +252,14 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 	for _, p := range parts {
 		seen[p.file] = true
 	}
-	read := func(path string) {
+	read := func(path string, follow bool) {
 		ending := strings.ToLower(r.h.Ext(path))
 		if seen[path] || made[ending] || len(queue) >= len(parts)+mostNamed {
 			return
 		}
 		seen[path] = true
 		p := part{file: path}
-		if text, ok := r.read(path); ok && !neverRuns[ending] && len(text) < mostCalled && !strings.Contains(text, "\x00") {
+		if text, ok := r.read(path); ok && follow && !neverRuns[ending] && len(text) < mostCalled && !strings.Contains(text, "\x00") {
 			p.text = withoutLines("#", text)
 		}
 		queue = append(queue, p)
@@ -291,7 +291,7 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 		names := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(name string) bool {
 			below, whole := strings.CutPrefix(name, "/")
 			if path, isDir, found := r.find("/", below); whole && found && !isDir && !Unchanging(r.h, path) {
-				read(path)
+				read(path, true)
 			}
 			return whole
 		})
@@ -301,7 +301,7 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 				switch {
 				case !found || r.h.Below(dir, path):
 				case !isDir:
-					read(path)
+					read(path, true)
 				case !slices.Contains(bases, path):
 					bases, dirs = append(bases, path), append(dirs, path)
 				}
@@ -310,7 +310,7 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 		for _, base := range programs {
 			for _, name := range names {
 				if path, isDir, found := r.find(base, r.h.Exe(name)); found && !isDir {
-					read(path)
+					read(path, false) // a launcher such as pyenv's names all that is its own
 				}
 			}
 		}

@@ -107,6 +107,8 @@ func TestSources(t *testing.T) {
 	for _, name := range []string{"/home/me/bin/kgen", "/home/me/bin/unused", "/usr/bin/kgen", "/opt/cuda/bin/nvcc", "/opt/cuda/bin/bash"} {
 		files[name] = ""
 	}
+	files["/home/me/bin/kgen"] = "exec $KGEN_ROOT/x /opt/four/of-kgen unused.rsp"
+	files["/opt/four/of-kgen"] = ""
 	for _, name := range []string{"numbers", "other", "Cargo.toml", "params/one", "params/lib.rs", "sub dir/a b.txt", "deep/deep.txt", "tools/lib/more.py",
 		"flags.rsp", "more.rsp", "inline.rsp", "unused.rsp", "count.txt", "k.ptx", "tools/tmpl.cu.in", "tools/params.json", "tools/out.txt",
 		"tools/sub.py", "tools/common.sh", "tools/other.py"} {
