@@ -62,6 +62,7 @@ type Rule struct {
 	Codes    []string `toml:"codes" json:"codes,omitempty"`
 	Cause    string   `toml:"cause" json:"cause"`
 	Fix      string   `toml:"fix" json:"fix"`
+	Windows  string   `toml:"windows" json:"-"`
 	Command  string   `toml:"command" json:"command,omitempty"`
 	Commands []string `toml:"commands" json:"-"`
 	Here     []string `toml:"here" json:"-"`
@@ -194,6 +195,8 @@ type Found struct {
 	Text   string            `json:"text"`             // that line, without colours and control characters, at most 400 letters
 	Count  int               `json:"count"`            // how many lines confirmed it; counting ends at 1000
 	Values map[string]string `json:"values,omitempty"` // what the line named: arch, library, version …
+
+	onWindows bool
 }
 
 // Place is a line of the text.
@@ -212,6 +215,8 @@ type Match struct {
 	Errors []Place `json:"errors"` // the first lines that look like errors, whether or not a rule knows them
 	Lines  int     `json:"lines"`
 	Bytes  int64   `json:"bytes"`
+
+	Succeeded bool `json:"succeeded"` // the text shows that something went well, or has nothing to judge
 }
 
 // Known reports whether anything found explains the failure: that a part failed, and notes, do not.
@@ -219,12 +224,19 @@ func (m Match) Known() bool {
 	return len(m.Found) > 0 && m.Found[0].Kind.order() <= General.order()
 }
 
+// sortFound puts causes first. What follows from something and what a tool says is missing are ordered by their lines: the first error
+// explains the later ones.
 func sortFound(found []Found) {
-	sort.SliceStable(found, func(i, j int) bool {
-		a, b := found[i], found[j]
-		if a.Kind != b.Kind {
-			return a.Kind.order() < b.Kind.order()
+	rank := func(f Found) int {
+		if f.Kind == General {
+			return Consequence.order()
 		}
-		return a.Line < b.Line
+		return f.Kind.order()
+	}
+	sort.SliceStable(found, func(i, j int) bool {
+		if a, b := rank(found[i]), rank(found[j]); a != b {
+			return a < b
+		}
+		return found[i].Line < found[j].Line
 	})
 }

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -51,7 +52,7 @@ func (r *Rule) checkNames() error {
 	if r.Of != "" {
 		known = append(slices.Clip(known), "is", "get")
 	}
-	for _, text := range slices.Concat([]string{r.Cause, r.Fix, r.Command}, r.Commands, r.Here) {
+	for _, text := range slices.Concat([]string{r.Cause, r.Fix, r.Windows, r.Command}, r.Commands, r.Here) {
 		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			if !slices.Contains(known, m[1]) {
 				return ruleError(r.ID, m[0]+" is neither a group of confirm nor a fact")
@@ -104,7 +105,14 @@ func (f Found) Words(facts Facts) Words {
 	}
 	var w Words
 	w.Cause, _ = fill(f.Cause)
-	w.Fix, _ = fill(f.Fix)
+	fix := f.Fix
+	switch {
+	case f.onWindows:
+		fix = cmp.Or(f.Windows, fix)
+	case facts == nil && f.Windows != "": // the rule alone, of no log
+		fix += " On Windows: " + f.Windows
+	}
+	w.Fix, _ = fill(fix)
 	if text, whole := fill(f.Command); whole || facts == nil {
 		w.Command = text
 	}

@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	keep      = 16 << 20 // how much of a text's end is read
-	headSize  = 256      // how much is looked at to know the encoding of a text without a byte-order mark
-	reach     = 8 << 10  // how far the lines around a line go at most, to each side
-	around    = 12       // how many lines that are
-	lineReach = 2 << 10  // how far a line goes at most, to each side of the literal
-	manyHit   = 1000     // where counting ends
-	manyLooks = 5000     // how many lines are matched with a rule's regular expression
-	maxText   = 400      // letters of a line that are shown
-	maxErrors = 3        // how many lines are shown that look like errors
+	keep        = 16 << 20 // how much of a text's end is read
+	headSize    = 256      // how much is looked at to know the encoding of a text without a byte-order mark
+	reach       = 8 << 10  // how far the lines around a line go at most, to each side
+	around      = 12       // how many lines that are
+	lineReach   = 2 << 10  // how far a line goes at most, to each side of the literal
+	manyHit     = 1000     // where counting ends
+	manyLooks   = 5000     // how many lines are matched with a rule's regular expression
+	maxText     = 400      // letters of a line that are shown
+	shortBroken = 40       // letters from which on a line may be one that was broken
+	maxErrors   = 3        // how many lines are shown that look like errors
 )
 
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
@@ -66,7 +67,10 @@ const (
 var (
 	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(` + failureWords + `)($|\W)`)
 	speaksOfCrash   = lazyregexp.New(`(?i)(^|[^-\w])(` + crashWords + `)($|\W)`)
-	succeeded       = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)|(?i:\\b(retrying|ok|passed|0 (failed|errors?))\\b)")
+	speaksOfLack    = lazyregexp.New(`(?i)\b(disabled|unavailable|missing|unsupported|incompatible|mismatch\w*|denied|refused|invalid|rejected|` +
+		`no (matching|such|valid|suitable)|not (available|supported|installed|enabled|compatible|detected))\b|[❌✗✘]`)
+	windowsPath = lazyregexp.New(`\b[A-Z]:\\+\w|\\[\w.-]+\.(rs|exe|dll|cu|lib)\b`)
+	succeeded   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)|(?i:\\b(retrying|ok|passed|0 (failed|errors?))\\b)")
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
@@ -220,6 +224,18 @@ func (t text) near(i int) []byte {
 	return plain(t.all[from:to])
 }
 
+// unwrapped is a line and the next as one, where it goes on there as a terminal or a mail program breaks it; else nil.
+func (t text) unwrapped(i int) []byte {
+	if i < 0 || i+1 >= len(t.lines) || t.lines[i+1].to-t.lines[i].from > lineReach {
+		return nil
+	}
+	first, next := bytes.TrimRight(t.of(t.lines[i]), " "), bytes.TrimLeft(t.of(t.lines[i+1]), " ")
+	if len(first) < shortBroken || len(next) == 0 || next[0] < 'a' || next[0] > 'z' || bytes.ContainsAny(first[len(first)-1:], ".;!?`})") {
+		return nil
+	}
+	return plain(bytes.Join([][]byte{first, next}, []byte(" ")))
+}
+
 // search asks every rule about the lines that hold one of its literals.
 func (rs *Rules) search(all []byte, before int) Match {
 	t := split(all, before)
@@ -233,6 +249,10 @@ func (rs *Rules) search(all []byte, before int) Match {
 			like = speaksOfCrash
 		}
 		a.Errors = t.errors(like, max(0, len(t.lines)-around))
+	}
+	a.Succeeded = len(t.lines) == 0 || succeeded.Match(all) || innocent.Match(all)
+	if len(a.Errors) == 0 && !a.Succeeded {
+		a.Errors = t.errors(speaksOfLack, 0)
 	}
 	for i := range a.Errors {
 		rs.attribute(&a.Errors[i])
@@ -254,6 +274,10 @@ func (rs *Rules) search(all []byte, before int) Match {
 	sortFound(a.Found)
 	// A general rule adds nothing where a special one knows the failure, or to a line that a special one explains.
 	known := len(a.Found) > 0 && a.Found[0].Kind.order() < General.order()
+	windows := windowsPath.Match(all)
+	for i := range a.Found {
+		a.Found[i].onWindows = windows
+	}
 	a.Found = slices.DeleteFunc(a.Found, func(f Found) bool {
 		return f.Kind == General && known || f.Kind == Consequence && slices.ContainsFunc(a.Found, func(o Found) bool {
 			return o.Kind == Cause && o.Line == f.Line && o.Count >= f.Count
@@ -289,6 +313,11 @@ func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 		seenTo = l.to
 		text := plain(t.of(l))
 		m := r.Confirm.FindSubmatch(text)
+		for first := i - 1; m == nil && first <= i; first++ {
+			if text = t.unwrapped(first); text != nil {
+				m = r.Confirm.FindSubmatch(text)
+			}
+		}
 		if m == nil || r.Not != nil && r.Not.Match(text) || innocent.Match(text) ||
 			r.Near != nil && !r.Near.Match(t.near(i)) || r.NotNear != nil && r.NotNear.Match(t.near(i)) {
 			continue

@@ -229,6 +229,9 @@ func TestDocsOfFailures(t *testing.T) {
 				fmt.Fprintf(&b, "\n```text\n%s\n```\n", strings.TrimSpace(r.Examples[0]))
 			}
 			fmt.Fprintf(&b, "\n%s\n\n**Fix:** %s\n", prose(r.Cause), prose(r.Fix))
+			if r.Windows != "" {
+				fmt.Fprintf(&b, "\n**On Windows:** %s\n", prose(r.Windows))
+			}
 			if r.Command != "" {
 				fmt.Fprintf(&b, "\n```console\n$ %s\n```\n", r.Command)
 			}
