@@ -67,8 +67,8 @@ const (
 var (
 	speaksOfFailure = lazyregexp.New(`(?i)(^|[^-\w])(` + failureWords + `)($|\W)`)
 	speaksOfCrash   = lazyregexp.New(`(?i)(^|[^-\w])(` + crashWords + `)($|\W)`)
-	speaksOfLack    = lazyregexp.New(`(?i)\b(disabled|unavailable|missing|unsupported|incompatible|mismatch\w*|denied|refused|invalid|rejected|` +
-		`no (matching|such|valid|suitable)|not (available|supported|installed|enabled|compatible|detected))\b|[❌✗✘]`)
+	speaksOfLack    = lazyregexp.New(`(?i)\b(disabled|unavailable|missing|unsupported|incompatible|mismatch\w*|denied|refused|invalid|` +
+		`rejected|no (matching|such|valid|suitable)|not (available|supported|installed|enabled|compatible|detected))\b|[❌✗✘]`)
 	windowsPath = lazyregexp.New(`\b[A-Z]:\\+\w|\\[\w.-]+\.(rs|exe|dll|cu|lib)\b`)
 	succeeded   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)|(?i:\\b(retrying|ok|passed|0 (failed|errors?))\\b)")
 )

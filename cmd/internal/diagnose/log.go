@@ -67,7 +67,8 @@ func (l Log) Text() string {
 	}
 	switch {
 	case len(match.Found) == 0 && len(match.Errors) == 0 && !match.Succeeded:
-		fmt.Fprintf(&b, "unknown: nothing in this log (%s) looks like an error, and nothing shows that the build or the run went well\n", size)
+		fmt.Fprintf(&b, "unknown: nothing in this log (%s) looks like an error, "+
+			"and nothing shows that the build or the run went well\n", size)
 	case len(match.Found) == 0 && len(match.Errors) == 0:
 		fmt.Fprintf(&b, "gpubuild recognises no failure in %s; that does not show that the build or the run went well\n", size)
 	case !match.Known():
