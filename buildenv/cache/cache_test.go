@@ -49,6 +49,8 @@ func TestWhereTheCacheIs(t *testing.T) {
 		{"our own variable, empty", buildenv.Linux, "/home/u", []string{"GPUBUILD_CACHE="}, "/home/u/.cache/gpubuild"},
 		{"our own variable, relative", buildenv.Linux, "/home/u", []string{"GPUBUILD_CACHE=x"}, "no place for the cache: GPUBUILD_CACHE=x is not an absolute path"},
 		{"no home", buildenv.Linux, "", nil, "no place for the cache: there is no home directory"},
+		{"macOS, no home", buildenv.Darwin, "", nil, "no place for the cache: there is no home directory"},
+		{"windows, no home", buildenv.Windows, "", nil, "no place for the cache: there is no home directory"},
 		{"macOS", buildenv.Darwin, "/Users/u", nil, "/Users/u/Library/Caches/gpubuild"},
 		{"windows", buildenv.Windows, `C:\Users\u`, []string{`LocalAppData=D:\Local`}, `D:\Local\gpubuild`},
 		{"windows, a service without the variable", buildenv.Windows, `C:\Users\u`, nil, `C:\Users\u\AppData\Local\gpubuild`},
@@ -193,7 +195,8 @@ func TestAFullDiskLeavesTheOldFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := save(broken{f, at, syscall.ENOSPC}, path, []byte("new content"), 0o600, nil); !errors.Is(err, syscall.ENOSPC) {
+			unchanged := func() error { return nil }
+			if err := save(broken{f, at, syscall.ENOSPC}, path, []byte("new content"), 0o600, unchanged); !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("got %v", err)
 			}
 			if got, _ := os.ReadFile(path); string(got) != "old" {
@@ -249,6 +252,9 @@ func TestHash(t *testing.T) {
 	}
 	if _, err := Hash(filepath.Dir(path)); err == nil {
 		t.Error("a directory has a hash")
+	}
+	if sum, err := Hash(filepath.Join(path, "none")); err == nil || sum != "" {
+		t.Errorf("of what is not there: %q", sum)
 	}
 }
 

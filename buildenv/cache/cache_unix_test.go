@@ -3,8 +3,10 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +49,83 @@ func TestHashWaitsForNothing(t *testing.T) {
 	}
 	if _, err := Hash(link); !errors.Is(err, buildenv.ErrUnbounded) {
 		t.Error(err)
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := Hash(socket); !errors.Is(err, buildenv.ErrUnbounded) {
+		t.Errorf("a socket: %v", err)
+	}
+}
+
+// TestEveryEntryIsLookedAt: programs and libraries are run from a directory, each of them; data directly in the cache is not.
+func TestEveryEntryIsLookedAt(t *testing.T) {
+	make := func(dirMode os.FileMode, modes ...os.FileMode) string {
+		dir := t.TempDir()
+		for i, mode := range modes {
+			name := filepath.Join(dir, fmt.Sprint(i))
+			if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Chmod(name, mode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(dir, dirMode); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	for story, tt := range map[string]struct {
+		dir      string
+		all, own bool // whether all of it is trusted, and the directory as a cache
+	}{
+		"nobody else may write":   {make(0o700, 0o600, 0o644), true, true},
+		"the last file":           {make(0o700, 0o600, 0o666), false, true},
+		"the first file":          {make(0o700, 0o666, 0o600), false, true},
+		"the directory, as empty": {make(0o777), false, false},
+		"a file":                  {filepath.Join(make(0o700, 0o600), "0"), false, false},
+		"below a file":            {filepath.Join(make(0o700, 0o600), "0", "x"), false, false},
+	} {
+		if err := TrustedDir(tt.dir); (err == nil) != tt.all {
+			t.Errorf("%s: %v", story, err)
+		}
+		if used, err := Private(tt.dir); (err == nil) != tt.own || used != tt.dir {
+			t.Errorf("%s, as a cache: %s, %v", story, used, err)
+		}
+	}
+	cache := make(0o700)
+	for name, mode := range map[string]os.FileMode{"a": 0o700, "b": 0o777} {
+		if err := errors.Join(os.Mkdir(filepath.Join(cache, name), mode), os.Chmod(filepath.Join(cache, name), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var open *OpenError
+	if _, err := Private(cache); !errors.As(err, &open) || open.Path != filepath.Join(cache, "b") {
+		t.Errorf("the second directory: %v", err)
+	}
+}
+
+// TestHolder: who holds a lock is only said where it is known, and nobody needs to know it for its end.
+func TestHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	release, err := Lock(context.Background(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{"pid 7\n": "pid 7", "\n": "another process"} {
+		if err := os.WriteFile(holderFile(path), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := holder(path); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	if err := errors.Join(os.Remove(holderFile(path)), release()); err != nil {
+		t.Error(err)
+	}
+	if got := holder(path); got != "another process" {
+		t.Errorf("nobody: %q", got)
 	}
 }
 
@@ -147,6 +226,10 @@ func TestHintsByTheCause(t *testing.T) {
 		{&WriteError{Path: "/d/f", Err: syscall.ENOSPC}, "free some space on the disk that holds /d"},
 		{&WriteError{Path: "/d/f", Err: syscall.EDQUOT}, "free some space on the disk that holds /d"},
 		{&WriteError{Path: "/d/f", Err: syscall.EROFS}, "/d is on a file system that is mounted read-only: use a directory on another one"},
+		{&WriteError{Path: "/d/f", Err: syscall.EFBIG}, "the limit on the size of a file (`ulimit -f`), or that of the file system of /d, is too low for it"},
+		{&WriteError{Path: "/d/f", Err: syscall.ENOENT}, "make the directory /d"},
+		{&WriteError{Path: "/f", Err: syscall.ENOENT}, "no file can be made in /: name another directory"},
+		{&WriteError{Path: "/dev/null", Err: syscall.EIO}, "see that /dev is a directory that you may write to"},
 		{&WriteError{Path: "/d/f", Err: syscall.EACCES}, "make /d one that you may write to"},
 		{&ReadOnlyError{Dir: "/d", Err: syscall.EROFS}, "set GPUBUILD_CACHE to a directory that can be written to"},
 		{&ReadOnlyError{Dir: "/d", Err: syscall.ENOSPC}, "free some space there, or set GPUBUILD_CACHE to a directory with more"},
@@ -171,6 +254,9 @@ func TestDirectoriesWithoutWriting(t *testing.T) {
 	var ro *ReadOnlyError
 	if err := Make(dir); !errors.As(err, &ro) {
 		t.Errorf("got %v", err)
+	}
+	if err := Trusted("/"); err != nil {
+		t.Errorf("root's directory: %v", err)
 	}
 	var w *WriteError
 	if err := WriteFile(filepath.Join(dir, "f"), nil, 0o600); !errors.As(err, &w) || !strings.HasPrefix(w.Hint(), "make ") {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,11 +45,15 @@ func TestCIVariablesComeFirst(t *testing.T) {
 type git struct {
 	filters, state string
 	code           int
+	slow           string // the subcommand that takes too long
 	asked          []string
 }
 
 func (g *git) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
-	if g.asked = append(g.asked, strings.Join(c.Args, " ")); c.Args[0] != "config" {
+	if g.asked = append(g.asked, strings.Join(c.Args, " ")); g.slow != "" && slices.Contains(c.Args, g.slow) {
+		return buildenv.Result{Stdout: []byte(g.state)}, context.DeadlineExceeded
+	}
+	if c.Args[0] != "config" {
 		return buildenv.Result{Stdout: []byte(g.state)}, nil
 	}
 	r := buildenv.Result{Stdout: []byte(strings.ReplaceAll(g.filters, " ", "\x00")), Code: g.code}
@@ -71,14 +76,17 @@ func TestWhatGitAnswers(t *testing.T) {
 		status string // how it is asked; empty: it is not
 		want   origin.Origin
 	}{
-		"a clean tree":             {git{state: clean, code: 1}, "status", origin.Origin{Commit: "abc", Branch: "main"}},
-		"a changed file":           {git{state: clean + "1 .M N... 1 2 3 4 5 a\n", code: 1}, "status", origin.Origin{Commit: "abc", Branch: "main", Modified: true}},
-		"before the first commit":  {git{state: "# branch.oid (initial)\n# branch.head main\n", code: 1}, "status", origin.Origin{Branch: "main"}},
-		"no branch":                {git{state: "# branch.oid abc\n# branch.head (detached)\n", code: 1}, "status", origin.Origin{Commit: "abc"}},
-		"a filter of the user's":   {git{state: clean, filters: "global filter.lfs.clean "}, "-c core.fsmonitor=false status", origin.Origin{Commit: "abc", Branch: "main"}},
-		"a filter of the project":  {git{state: clean, filters: "local filter.x.clean "}, "-c filter.x.clean= status", origin.Origin{Commit: "abc", Branch: "main"}},
-		"one that -c cannot name":  {git{state: clean, filters: "local filter.x=y.clean "}, "", origin.Origin{}},
-		"a configuration is wrong": {git{state: clean, code: 128}, "", origin.Origin{}},
+		"a clean tree":                   {git{state: clean, code: 1}, "status", origin.Origin{Commit: "abc", Branch: "main"}},
+		"a changed file":                 {git{state: clean + "1 .M N... 1 2 3 4 5 a\n", code: 1}, "status", origin.Origin{Commit: "abc", Branch: "main", Modified: true}},
+		"before the first commit":        {git{state: "# branch.oid (initial)\n# branch.head main\n", code: 1}, "status", origin.Origin{Branch: "main"}},
+		"no branch":                      {git{state: "# branch.oid abc\n# branch.head (detached)\n", code: 1}, "status", origin.Origin{Commit: "abc"}},
+		"a filter of the user's":         {git{state: clean, filters: "global filter.lfs.clean "}, "-c core.fsmonitor=false status", origin.Origin{Commit: "abc", Branch: "main"}},
+		"a filter of the project":        {git{state: clean, filters: "local filter.x.clean "}, "-c filter.x.clean= status", origin.Origin{Commit: "abc", Branch: "main"}},
+		"a filter of the system's":       {git{state: clean, filters: "system filter.lfs.clean "}, "-c core.fsmonitor=false status", origin.Origin{Commit: "abc", Branch: "main"}},
+		"a configuration on a slow disk": {git{state: clean, slow: "config"}, "", origin.Origin{}},
+		"a tree on a slow disk":          {git{state: clean, slow: "status", code: 1}, "status", origin.Origin{}},
+		"one that -c cannot name":        {git{state: clean, filters: "local filter.x=y.clean "}, "", origin.Origin{}},
+		"a configuration is wrong":       {git{state: clean, code: 128}, "", origin.Origin{}},
 	} {
 		got := origin.Of(context.Background(), h, &tt.git, "/x")
 		if got != tt.want {
@@ -86,6 +94,32 @@ func TestWhatGitAnswers(t *testing.T) {
 		}
 		if asked := tt.git.asked[1:]; (len(asked) > 0) != (tt.status != "") || len(asked) > 0 && !strings.Contains(asked[0], tt.status) {
 			t.Errorf("%s: git was asked %q", story, asked)
+		}
+	}
+}
+
+// TestGitIsNotAsked: CI's variables are enough, and git answers of no directory above which there is no repository. The machine is named
+// as its scheduler or CI service names it.
+func TestGitIsNotAsked(t *testing.T) {
+	t.Parallel()
+	for story, tt := range map[string]struct {
+		env, files, dir string
+		asked           bool
+		machine         string
+	}{
+		"a repository":               {"", "/usr/bin/git +x\n/x/.git/HEAD\n", "/x", true, "own"},
+		"no repository":              {"", "/usr/bin/git +x\n/x/.git/HEAD\n", "/y", false, "own"},
+		"no git":                     {"", "/x/.git/HEAD\n", "/x", false, "own"},
+		"GitHub":                     {"GITHUB_ACTIONS=true\nRUNNER_NAME=gpu-1\n", "/usr/bin/git +x\n/x/.git/HEAD\n", "/x", false, "gpu-1"},
+		"a node of Slurm, by GitLab": {"CI_RUNNER_DESCRIPTION=slurm\nSLURMD_NODENAME=n7\n", "/usr/bin/git +x\n", "/x", false, "n7"},
+	} {
+		h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n" + tt.env + "-- /etc/hostname --\nown\n-- @empty --\n" + tt.files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g git
+		if got := origin.Of(context.Background(), h, &g, tt.dir); got.Machine != tt.machine || (len(g.asked) > 0) != tt.asked {
+			t.Errorf("%s: on %q, git was asked %q", story, got.Machine, g.asked)
 		}
 	}
 }

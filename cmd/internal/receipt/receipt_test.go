@@ -87,8 +87,9 @@ func TestVerifyFiles(t *testing.T) {
 	if err := os.Remove(gone.Path); err != nil {
 		t.Fatal(err)
 	}
-	sent, there, other := gone, gone, child
+	sent, there, other, dir2 := gone, gone, child, child
 	sent.Sent, there.Host, other.SHA256 = true, "node1", app.SHA256
+	dir2.Sent, dir2.Path = true, dir
 	for _, tt := range []struct {
 		story, binary, also string
 		with                []Binary
@@ -99,6 +100,7 @@ func TestVerifyFiles(t *testing.T) {
 		{"a child that is another one", app.Path, "is another one", []Binary{other}},
 		{"a child that is gone", app.Path, "used with it, could not be looked at", []Binary{gone}},
 		{"data that was sent and is gone", app.Path, "", []Binary{sent}},
+		{"what was sent is a directory now", app.Path, "could not be looked at", []Binary{dir2}},
 		{"a file of another machine", app.Path, "", []Binary{there}},
 	} {
 		r := proven(t)
@@ -108,6 +110,42 @@ func TestVerifyFiles(t *testing.T) {
 		wrong, _ := Verify(r, tt.binary, true, all)
 		if text := strings.Join(wrong, "\n"); (text != "") != (tt.also != "") || !strings.Contains(text, tt.also) {
 			t.Errorf("%s: %q", tt.story, wrong)
+		}
+		if own, _ := Verify(r, tt.binary, false, all); len(own) > len(wrong) != (tt.binary == gone.Path) {
+			t.Errorf("%s, the receipt's own path: %q", tt.story, own)
+		}
+	}
+	none := Unproven("devel", Binary{}, buildenv.Env{})
+	seal(t, &none)
+	if wrong, _ := Verify(none, app.Path, true, func(verify.Evidence) func(verify.Loaded) (bool, string) { return real }); len(wrong) != 1 {
+		t.Errorf("of no program: %q", wrong)
+	}
+}
+
+// TestAsked: what is asked of a run is the same when it is read back.
+func TestAsked(t *testing.T) {
+	for _, a := range []Asked{{Expect: "gpu"}, {Expect: "cpu", Kernel: "^mm", Device: "1", Child: "worker", ExpectExit: 3}} {
+		if r, err := a.Rules(); err != nil || (r.Kernel != nil) != (a.Kernel != "") || Ask(r, a.Expect == "cpu") != a {
+			t.Errorf("%+v: %+v, %v", a, r, err)
+		}
+	}
+	if Hidden(nil) != nil {
+		t.Error("no arguments have a hash")
+	}
+	r := New("devel", Binary{}, buildenv.Env{}.Set("LD_PRELOAD", ""), "", Asked{}, verify.Evidence{}, verify.Verdict{})
+	if value, is := r.Environment["LD_PRELOAD"]; !is || value != "" {
+		t.Errorf("an empty variable: %q, %v", value, is)
+	}
+}
+
+// TestOf: a binary's receipt in a file of several is its own, and the first where there are two, or none.
+func TestOf(t *testing.T) {
+	of := func(sum, device string) Receipt { return Receipt{Binary: Binary{SHA256: sum}, Device: device} }
+	whole := of("a", "first")
+	whole.More = []Receipt{of("a", "again"), of("b", "second"), of("c", "third")}
+	for sum, want := range map[string]string{"a": "first", "b": "second", "c": "third", "x": "first"} {
+		if got := whole.Of(sum).Device; got != want {
+			t.Errorf("%s: the %s", sum, got)
 		}
 	}
 }
@@ -142,6 +180,7 @@ func TestTampering(t *testing.T) {
 		{"a failure was expected afterwards", func(r *Receipt) { r.Asked.ExpectExit = 1 }, "abc", 10, real, true, "status 0, expected was 1"},
 		{"more launches", func(r *Receipt) { r.Verdict.Launches = 30 }, "abc", 10, real, true, "launches that match: 3, of 3000 ns together; the receipt says 30"},
 		{"more time", func(r *Receipt) { r.Verdict.Total++ }, "abc", 10, real, true, "of 3000 ns together; the receipt says 3, of 3001 ns"},
+		{"another device's name", func(r *Receipt) { r.Verdict.Device = "B200" }, "abc", 10, real, true, "the device is " + uuid + " H200; the receipt says " + uuid + " B200"},
 		{"another device", func(r *Receipt) { r.Verdict.UUID = "GPU-x" }, "abc", 10, real, true, "the device is " + uuid},
 		{"other kernels", func(r *Receipt) { r.Verdict.Kernels[0].Name = "gemm" }, "abc", 10, real, true, "the kernels are others"},
 		{"a conflict was left out", func(r *Receipt) { r.Evidence.Conflicts = []verify.Conflict{{What: "NSYS_X is set"}} }, "abc", 10, real, true, "the conflicts are others"},
@@ -192,6 +231,7 @@ func TestWhatIsNoReceipt(t *testing.T) {
 		{"a verdict that is none", strings.Replace(good, `"kind": "proved"`, `"kind": "certain"`, 1), "is not a verdict", false},
 		{"the next schema", strings.Replace(good, Schema, "gpubuild/receipt/2", 1), "has the schema \"gpubuild/receipt/2\"; this gpubuild reads " + Schema, true},
 		{"another answer of gpubuild", `{"schema":"gpubuild/prove/1"}`, "no receipt", true},
+		{"a schema that is no text", `{"schema": 3}`, "damaged", true},
 		{"no schema", `{}`, "it has no schema", true},
 	}
 	for _, tt := range tests {
