@@ -1,0 +1,115 @@
+package features
+
+import (
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
+)
+
+// TestRefusedEdges: which edges cargo refuses, and what each is likely to have meant.
+func TestRefusedEdges(t *testing.T) {
+	t.Parallel()
+	const deps = "\n[dependencies]\nnn = { path = \"nn\" }\nopt = { path = \"opt\", optional = true }\ncandle-core = { version = \"0.9\", optional = true }\nother = \"1\"\n"
+	for _, tt := range []struct{ edge, want string }{
+		{"nn/cuda", ""},
+		{"opt?/cuda", ""},
+		{"opt", ""},
+		{"dep:opt", ""},
+		{"nn", "none | `cuda` of app enables `nn`, which cargo refuses"},
+		{"nn/cuad", "nn/cuda"},
+		{"nn/cda", "nn/cuda"},
+		{"nn/accelerate", "none"},
+		{"nn/use-gpu", "nn/cuda"}, // the one feature of nn for a GPU
+		{"nn?/gpu-code", "none"},
+		{"nn?/cuda", "nn/cuda"},
+		{"dep:nn", "nn/cuda"},
+		{"dep:op", "none"}, // two letters of two
+		{"dep:optt", "opt"},
+		{"cud", "none"}, // the feature itself is none
+		{"cuda3", "cuda2"},
+		{"opt/gpus", "opt/gpu"},
+		{"opt?/gpus", "opt?/gpu"},
+		{"opt/cudax", "opt/cuda"},
+		{"opt/vulkan", "opt/gpu"},
+		{"both/cuda", "none"},
+		{"candle-core/cuda", ""},
+		{"candle-core/cudda", "candle-core/cuda"},
+		{"candle-core/unheard-of", ""}, // of what is not here nothing is known
+		{"other/cuda", ""},
+		{"other/defaul", "other/default"},
+		{"member/cuda", "declare cuda of member"},
+		{"member/fast", "none"},
+	} {
+		p, err := manifest.Load(hosttest.Memory(map[string]string{
+			"/w/Cargo.toml": pkg("app", "[workspace]\nmembers = [\"member\"]\n[features]\ncuda = [\""+tt.edge+"\"]\ncuda2 = []\nzz = []"+deps+
+				"member = { path = \"member\" }\nboth = { path = \"both\" }\n"),
+			"/w/nn/Cargo.toml":     pkg("nn", "[features]\ncuda = []\n"),
+			"/w/opt/Cargo.toml":    pkg("opt", "[features]\ncuda = []\ngpu = []\n"),
+			"/w/both/Cargo.toml":   pkg("both", "[features]\ncuda-dynamic = []\ncuda-static = []\n"),
+			"/w/member/Cargo.toml": pkg("member", "[features]\nslow = []\n"),
+		}), "/w/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, message := "", ""
+		for _, f := range RefusedEdges(p, p.Selected) {
+			if got = "none"; len(f.Edits) == 1 {
+				if e := f.Edits[0]; e.Instead == tt.edge && len(e.Add) == 1 && e.Manifest == "/w/Cargo.toml" && strings.Contains(f.Fix, e.Add[0]) {
+					got = e.Add[0]
+				} else if e.Instead == "" && e.Manifest == "/w/member/Cargo.toml" {
+					got = "declare " + e.Feature + " of member"
+				}
+			}
+			message = f.Message
+			if f.ID != IDRefused || f.Path != "/w/Cargo.toml" || f.Line == 0 || f.Root != "app" {
+				t.Errorf("%s: %+v", tt.edge, f)
+			}
+		}
+		want, words, worded := strings.Cut(tt.want, " | ")
+		if got != want || worded && message != words {
+			t.Errorf("%s: %q (%s), want %q", tt.edge, got, message, tt.want)
+		}
+	}
+}
+
+// TestOneOfACause: what another finding repeats, or whose edits another one has that is as grave, is left out.
+func TestOneOfACause(t *testing.T) {
+	t.Parallel()
+	of := func(severity string, message string, edits ...edit.Edit) Finding {
+		return Finding{Finding: finding.Finding{ID: "x", Severity: severity, Message: message}, Edits: edits}
+	}
+	one := edit.Edit{Manifest: "a", Feature: "cuda", Add: []string{"x/cuda"}}
+	two := edit.Edit{Manifest: "a", Feature: "cuda", Add: []string{"x/cuda", "y/cuda"}}
+	other := edit.Edit{Manifest: "b", Feature: "cuda", Add: []string{"x/cuda"}}
+	named := edit.Edit{Manifest: "a", Feature: "gpu", Add: []string{"x/cuda"}}
+	for _, tt := range []struct {
+		story string
+		list  []Finding
+		want  string
+	}{
+		{"nothing in common", []Finding{of(Error, "1", one), of(Error, "2", other)}, "1 2"},
+		{"the same twice", []Finding{of(Error, "1"), of(Error, "1")}, "1"},
+		{"the same words, another severity", []Finding{of(Error, "1"), of(Warning, "1")}, "1 1"},
+		{"the edits of a larger one", []Finding{of(Error, "1", one), of(Error, "2", two)}, "2"},
+		{"before it", []Finding{of(Error, "2", two), of(Error, "1", one)}, "2"},
+		{"edits of two", []Finding{of(Error, "1", one, other), of(Error, "2", two)}, "1 2"},
+		{"an error is not left out for a warning", []Finding{of(Error, "1", one), of(Warning, "2", two)}, "1 2"},
+		{"a warning is for an error", []Finding{of(Warning, "1", one), of(Error, "2", two)}, "2"},
+		{"a note is for a warning", []Finding{of(Note, "1", one), of(Warning, "2", two)}, "2"},
+		{"the same edits, of which the first stands", []Finding{of(Error, "1", one), of(Error, "2", one)}, "1"},
+		{"of another feature", []Finding{of(Error, "1", one), of(Error, "2", named)}, "1 2"},
+		{"no edits are not those of another", []Finding{of(Error, "1"), of(Error, "2", two)}, "1 2"},
+	} {
+		var got []string
+		for _, f := range OneOfACause(tt.list) {
+			got = append(got, f.Message)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
+		}
+	}
+}
