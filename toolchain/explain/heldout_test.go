@@ -272,7 +272,8 @@ func TestNoErrorIsSeen(t *testing.T) {
 // not read the rules either: 91 were right, 8 partly, 3 wrong and 15 unknown.
 // unseen-19.jsonl was collected from threads that no rule or test named, before the rules were read, and judged by the one who then changed
 // the rules for it; unseen-20.jsonl after them. unseen-21.jsonl has the 23 that were not right of 75 whose examiner had not read the rules
-// either, and judged: 52 right, 9 partly, 3 wrong, 11 unknown.
+// either, and judged: 52 right, 9 partly, 3 wrong, 11 unknown. unseen-22.jsonl was collected and judged by the one who had then repaired the
+// rules for it: 11 of 26 right, 4 partly, none wrong.
 func TestUnseen(t *testing.T) {
 	for _, round := range []struct {
 		file               string
@@ -299,6 +300,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-19.jsonl", 112, 57, 3},
 		{"unseen-20.jsonl", 15, 9, 0},
 		{"unseen-21.jsonl", 23, 0, 3},
+		{"unseen-22.jsonl", 26, 11, 0},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			rs := table(t)
