@@ -25,32 +25,28 @@ const refused = exit.Config
 
 // plantings are the ways in which files of a repository lead gpubuild to a program. The toolkit and the compilers of the user are there, too.
 func plantings() []planted {
+	every := need.Has("long") // the same in more ways, and by more names
 	list := []planted{
 		{story: "nothing", text: "[env]\nX = '1'\n"},
-		{story: "a compiler's flags", text: "[env]\nCXXFLAGS = '-BAPP/evil -wrapper @APP/evil/x'\n"},
+		{story: "flags of the compiler, and variables of pip, CMake, rustc, shells and gpubuild", text: "[env]\n" +
+			"CXXFLAGS = '-BAPP/evil -wrapper @APP/evil/x'\nPIP_PYTHON = '@APP/evil/python'\nCMAKE = '@APP/evil/cmake'\n" +
+			"RUSTC = '@APP/evil/rustc'\nCARGO = '@APP/evil/cargo'\nLLVM_CONFIG_PATH = '@APP/evil/llvm-config'\n" +
+			"ENV = '@APP/evil/x'\nBASH_ENV = '@APP/evil/x'\nGPUBUILD_CONFIG = '@APP/user.toml'\nGPUBUILD_CUDA = '@APP/cuda'\n" +
+			"GPUBUILD_CACHE = '@APP/cache'\nGPUBUILD_CCBIN = '@APP/evil/g++'\nNVCC_APPEND_FLAGS = '-optf @APP/flags'\n",
+			more: map[string]string{"app/user.toml": "trust = ['@APP']\ncuda = '@APP/cuda'\n", "app/flags": "-ccbin @APP/evil/g++\n"}},
 		{story: "a wrapper in the flags of CXX", text: "[env]\nCXX = 'g++ -wrapper @APP/evil/x -BAPP/evil -specs=@APP/evil/specs'\n"},
 		{story: "a launcher in front of the user's own compiler", text: "[env]\nCXX = '@APP/evil/ccache g++'\n"},
-		{story: "options of nvcc in a file", text: "[env]\nNVCC_APPEND_FLAGS = '-optf @APP/flags'\n",
-			more: map[string]string{"app/flags": "-ccbin @APP/evil/g++\n"}},
 		{story: "PATH", text: "[env]\nPATH = { value = '@APP/evil', force = true }\n"},
 		{story: "PATH that is relative", text: "[env]\nPATH = { value = 'evil', relative = true, force = true }\n"},
 		{story: "libraries to load", text: "[env]\nLD_PRELOAD = '@APP/evil/x.so'\nGCC_EXEC_PREFIX = '@APP/evil/'\nCOMPILER_PATH = '@APP/evil'\n"},
-		{story: "a shell's start-up files", text: "[env]\nENV = '@APP/evil/x'\nBASH_ENV = '@APP/evil/x'\nGPUBUILD_CONFIG = '@APP/user.toml'\n",
-			more: map[string]string{"app/user.toml": "trust = ['@APP']\ncuda = '@APP/cuda'\n"}},
-		{story: "gpubuild's own variables", text: "[env]\nGPUBUILD_CUDA = '@APP/cuda'\nGPUBUILD_CACHE = '@APP/cache'\nGPUBUILD_CCBIN = '@APP/evil/g++'\n"},
-		{story: "variables of pip, CMake and rustc", text: "[env]\nPIP_PYTHON = '@APP/evil/python'\nCMAKE = '@APP/evil/cmake'\n" +
-			"RUSTC = '@APP/evil/rustc'\nCARGO = '@APP/evil/cargo'\nLLVM_CONFIG_PATH = '@APP/evil/llvm-config'\n"},
-		{story: "linker and runner", text: "[target.x86_64-unknown-linux-gnu]\nlinker = '@APP/evil/cc'\nrunner = '@APP/evil/x'\n"},
-		{story: "a runner for every target", text: "[target.'cfg(all())']\nrunner = ['@APP/evil/x', '-x']\n"},
-		{story: "rustdoc", text: "[build]\nrustdoc = '@APP/evil/rustdoc'\n"},
-		{story: "an alias of a verb", text: "[alias]\nenv = 'run'\nfeatures = ['run']\nstale = 'run'\ndoctor = 'run'\nb = 'run'\nbuild = 'run'\n"},
-		{story: "a credential provider", text: "[registry]\nglobal-credential-providers = ['@APP/evil/x']\n[registries.e]\nindex = " +
-			"'sparse+https://localhost:1/'\ncredential-provider = ['@APP/evil/x']\n"},
-		{story: "cargo's way to git", text: "[net]\ngit-fetch-with-cli = true\n"},
-		{story: "a place to run", file: "gpubuild.toml", text: "[on.slurm]\nargs = ['--prolog=@APP/evil/x']\n[on.a]\ncommand = '@APP/evil/x'\n"},
-		{story: "commands of a workflow", file: "gpubuild.toml", text: "[ci]\ninstall = '@APP/evil/x'\nsetup = '@APP/evil/x'\n"},
-		{story: "a program to prove", file: "gpubuild.toml", text: "[prove]\nargs = ['$(@APP/evil/x)']\nbin = '../../evil/x'\n"},
-		{story: "a version for a toolkit", file: "gpubuild.toml", text: "[toolchain]\ncuda = '13.4'\n"},
+		{story: "linkers, runners, rustdoc, aliases of verbs, credential providers and cargo's way to git", text: "[target.'cfg(all())']\n" +
+			"linker = '@APP/evil/cc'\nrunner = ['@APP/evil/x', '-x']\n[target.x86_64-unknown-linux-gnu]\nrunner = '@APP/evil/x'\n" +
+			"[build]\nrustdoc = '@APP/evil/rustdoc'\n[alias]\nenv = 'run'\nfeatures = ['run']\nstale = 'run'\ndoctor = 'run'\nb = 'run'\n" +
+			"build = 'run'\n[registry]\nglobal-credential-providers = ['@APP/evil/x']\n[registries.e]\nindex = " +
+			"'sparse+https://localhost:1/'\ncredential-provider = ['@APP/evil/x']\n[net]\ngit-fetch-with-cli = true\n"},
+		{story: "places, commands of a workflow, a program to prove and a version for a toolkit", file: "gpubuild.toml", text: "[on.slurm]\n" +
+			"args = ['--prolog=@APP/evil/x']\n[on.a]\ncommand = '@APP/evil/x'\n[ci]\ninstall = '@APP/evil/x'\nsetup = '@APP/evil/x'\n" +
+			"[prove]\nargs = ['$(@APP/evil/x)']\nbin = '../../evil/x'\n[toolchain]\ncuda = '13.4'\n"},
 		{story: "a CMake project", file: "CMakeLists.txt", text: "execute_process(COMMAND @APP/evil/x)\n"},
 		{story: "programs in the working directory", file: "nvcc", text: "#!/bin/sh\necho >>@TOP/ran\n",
 			env: []string{"PATH=.:bin::evil:PATH"}},
@@ -61,29 +57,30 @@ func plantings() []planted {
 		}},
 		{story: "a pre-commit hook", file: ".git/hooks/pre-commit", text: "#!/bin/sh\necho >>@TOP/ran\n"},
 	}
-	every := need.Has("long") // the same in more ways, and by more names
-	toolkit := []string{"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
-	if !every {
-		toolkit = toolkit[:1]
+	ways := func(first int, all ...string) []string {
+		if every {
+			return all
+		}
+		return all[:first]
 	}
-	for _, name := range toolkit {
-		list = append(list, planted{story: name, text: "[env]\n" + name + " = '@APP/cuda'\n", code: refused},
-			planted{story: name + " that is forced", text: "[env]\n" + name + " = { value = 'cuda', relative = true, force = true }\n",
-				code: refused})
+	for n, name := range ways(2, "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR") {
+		if every || n == 0 {
+			list = append(list, planted{story: name, text: "[env]\n" + name + " = '@APP/cuda'\n", code: refused})
+		}
+		if every || n == 1 {
+			list = append(list, planted{story: name + " that is forced", text: "[env]\n" + name + " = { value = 'cuda', relative = true, force = " +
+				"true }\n", code: refused})
+		}
 	}
 	for _, name := range []string{"NVCC", "CUDACXX"} {
 		list = append(list, planted{story: name, text: "[env]\n" + name + " = { value = 'cuda/bin/nvcc', relative = true }\n",
 			code: refused})
 	}
-	spelled := []string{"./evil/g++"}
-	if every {
-		spelled = append(spelled, "@APP/evil/g++", "evil/../evil/g++", "./my tools/g++", "@APP/ünï/g++", "@APP/dots./g++", "@APP/./evil//g++", "@APP/file",
-			"../app/evil/g++", "@APP/ev=il/g++ -O2", "\\f./evil/g++\\f-O2", "./e:v/g++ -m64", "/proc/self/root@APP/evil/g++",
-			"/dev/fd/../cwd/evil/g++", "@REPO/around/g++")
-	}
 	for n, name := range []string{"CC", "CXX", "NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER"} {
-		for _, value := range [][]string{append(spelled, "@APP/my tools/g++", "@APP/linked/g++", "/proc/self/cwd/evil/g++", "ccache @APP/evil/g++",
-			"../around/g++", "@APP/hard", "\\u0040APP/evil/g++"), {"./evil/g++"}}[min(n, 1)] {
+		for _, value := range [][]string{ways(4, "@APP/linked/g++", "@APP/hard", "ccache @APP/evil/g++", "../around/g++", "./evil/g++",
+			"@APP/my tools/g++", "/proc/self/cwd/evil/g++", "\\u0040APP/evil/g++", "@APP/evil/g++", "evil/../evil/g++", "./my tools/g++",
+			"@APP/ünï/g++", "@APP/dots./g++", "@APP/./evil//g++", "@APP/file", "../app/evil/g++", "@APP/ev=il/g++ -O2", "\\f./evil/g++\\f-O2",
+			"./e:v/g++ -m64", "/proc/self/root@APP/evil/g++", "/dev/fd/../cwd/evil/g++", "@REPO/around/g++"), {"./evil/g++"}}[min(n, 1)] {
 			code := refused
 			switch { // a path with a space is one only if it is absolute and there
 			case strings.HasPrefix(value, "./my"), strings.HasPrefix(value, "/dev"):
@@ -92,32 +89,23 @@ func plantings() []planted {
 			list = append(list, planted{story: name + " = " + value, text: "[env]\n" + name + " = \"" + value + "\"\n", code: code})
 		}
 	}
-	for _, flags := range []string{"-ccbin @APP/evil/g++", "-ccbin=@APP/evil/g++", "--compiler-bindir @APP/evil",
-		"--compiler-bindir=@APP/evil/g++",
-		"-ccbin \\\"@APP/evil/g++\\\"", "-O2 -ccbin '@APP/evil/g++'"} {
-		for _, name := range []string{"NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"} {
-			if !every && strings.Contains(flags, "--compiler") == strings.HasSuffix(name, "APPEND_FLAGS") {
-				continue // each form in one of the two
+	for n, flags := range []string{"-ccbin @APP/evil/g++", "--compiler-bindir=@APP/evil", "-O2 -ccbin='@APP/evil/g++'",
+		"-ccbin \\\"@APP/evil/g++\\\"", "--compiler-bindir @APP/evil/g++"} {
+		for m, name := range []string{"NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"} {
+			if every || n == m {
+				list = append(list, planted{story: name + " = " + flags, text: "[env]\n" + name + " = \"" + flags + "\"\n", code: refused})
 			}
-			list = append(list, planted{story: name + " = " + flags, text: "[env]\n" + name + " = \"" + flags + "\"\n", code: refused})
 		}
 	}
 	cc := "[env]\nCC = '@APP/evil/gcc'\n"
 	list = append(list,
 		planted{story: "cargo's older file", file: ".cargo/config", text: cc, code: refused},
 		planted{story: "a file around the project", file: "../.cargo/config.toml", text: cc, code: refused},
-		planted{story: "a file that is included", text: "include = ['more.toml']\n",
-			more: map[string]string{"app/.cargo/more.toml": cc}, code: refused},
 		planted{story: "a file outside that is included", text: "include = ['../../around/more.toml']\n",
 			more: map[string]string{"around/more.toml": cc}, code: refused},
 		planted{story: "a file behind a link", file: "real.toml", text: cc,
 			more: map[string]string{"app/.cargo/config.toml": "-> ../real.toml"}, code: refused},
-		planted{story: "a directory behind a link", file: "real/config.toml", text: cc,
-			more: map[string]string{"app/.cargo": "-> real"}, code: refused},
 		planted{story: "a crate that cargo unpacked", text: "[env]\nCC = '@HOME/registry/src/i/evil-1.0.0/gcc'\n", code: refused},
-		planted{story: "a checkout of cargo's", text: "[env]\nCC = '@HOME/git/checkouts/evil/gcc'\n", code: refused},
-		planted{story: "toolchain.cuda", file: "gpubuild.toml", text: "[toolchain]\ncuda = '@APP/cuda'\n", code: refused},
-		planted{story: "toolchain.cuda that is relative", file: "gpubuild.toml", text: "[toolchain]\ncuda = './cuda'\n", code: refused},
 		planted{story: "toolchain.cuda behind a link", file: "gpubuild.toml", text: "[toolchain]\ncuda = './tk'\n",
 			more: map[string]string{"app/tk": "-> cuda"}, code: refused},
 		planted{story: "toolchain.cuda in Cargo.toml", file: "Cargo.toml",
@@ -126,6 +114,17 @@ func plantings() []planted {
 		planted{story: "a link that leads in", text: "[env]\nCC = '@TOP/outside/gcc'\n",
 			more: map[string]string{"../outside/gcc": "-> @APP/evil/gcc"}, code: refused},
 	)
+	if every {
+		list = append(list,
+			planted{story: "a file that is included", text: "include = ['more.toml']\n",
+				more: map[string]string{"app/.cargo/more.toml": cc}, code: refused},
+			planted{story: "a directory behind a link", file: "real/config.toml", text: cc,
+				more: map[string]string{"app/.cargo": "-> real"}, code: refused},
+			planted{story: "a checkout of cargo's", text: "[env]\nCC = '@HOME/git/checkouts/evil/gcc'\n", code: refused},
+			planted{story: "toolchain.cuda", file: "gpubuild.toml", text: "[toolchain]\ncuda = '@APP/cuda'\n", code: refused},
+			planted{story: "toolchain.cuda that is relative", file: "gpubuild.toml", text: "[toolchain]\ncuda = './cuda'\n", code: refused},
+		)
+	}
 	return list
 }
 

@@ -142,8 +142,12 @@ func TestAPanic(t *testing.T) {
 	}
 }
 
-// binary is the real program: an interrupt needs a process of its own, not a function.
+// binary is this test binary as gpubuild (see TestMain): an interrupt needs a process of its own, not a function.
 func binary(t testing.TB) string {
 	t.Helper()
-	return built(t, "linux", "./cmd/gpubuild", "build")
+	path, err := exec.LookPath("gpubuild")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
