@@ -2,9 +2,11 @@ package memo_test
 
 import (
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,6 +138,66 @@ func TestADamagedEntryIsAMiss(t *testing.T) {
 		if data, ok := s.Get("kind", "key"); ok && string(data) != "some bytes" {
 			t.Fatalf("an entry with byte %d changed was taken: %q", cut, data)
 		}
+	}
+}
+
+// TestAnEntryOfAnother: the checksum fits, and yet it is none of ours, or of a file that was other bytes.
+func TestAnEntryOfAnother(t *testing.T) {
+	s, cache, dir := store(t)
+	file := filepath.Join(dir, "file")
+	write(t, file, "a")
+	state := s.State(file)
+	if !strings.Contains(state, " = ") || !strings.Contains(s.State(dir), " = ") {
+		t.Fatalf("young, and known by %s and %s", state, s.State(dir))
+	}
+	line := state + "\t" + file + "\n"
+	other := strings.Replace(line, " = ", " = 0", 1)
+	for story, tt := range map[string]struct {
+		schema, inputs int
+		rest           string
+		holds          bool
+	}{
+		"ours":               {1, 1, line + "bytes", true},
+		"the next schema":    {2, 1, line + "bytes", false},
+		"fewer than none":    {1, -1, line + "bytes", false},
+		"more than there is": {1, 1000, line + "bytes", false},
+		"one more":           {1, 2, line + "bytes", false},
+		"a line without tab": {1, 2, line + "bytes\n", false},
+		"other bytes":        {1, 1, other + "bytes", false},
+	} {
+		write(t, filepath.Join(cache, "memo", "kind", "key"),
+			fmt.Sprintf(`{"schema":%d,"inputs":%d,"sum":%d}`+"\n%s", tt.schema, tt.inputs, crc32.ChecksumIEEE([]byte(tt.rest)), tt.rest))
+		if data, ok := s.Get("kind", "key"); ok != tt.holds || ok && string(data) != "bytes" {
+			t.Errorf("%s: %q, %v", story, data, ok)
+		}
+	}
+}
+
+// TestPutAndRemove: what is written is counted, and what cannot be is an error; what is removed is gone.
+func TestPutAndRemove(t *testing.T) {
+	s, cache, _ := store(t)
+	var puts atomic.Int64
+	s = s.Counting(&puts)
+	write(t, filepath.Join(cache, "memo", "file"), "")
+	write(t, filepath.Join(cache, "memo", "kind", "dir", "x"), "")
+	for _, at := range [][2]string{{"file", "key"}, {"kind", "dir"}} {
+		if err := s.Put(at[0], at[1], nil, nil); err == nil {
+			t.Errorf("%s was written", at)
+		}
+	}
+	if err := s.Remove("kind", "dir"); err == nil {
+		t.Error("a directory that is not empty was removed")
+	}
+	if err := s.Put("kind", "key", nil, []byte("x")); err != nil || puts.Load() != 1 {
+		t.Errorf("%v, %d were written", err, puts.Load())
+	}
+	for range 2 { // the second finds none
+		if err := s.Remove("kind", "key"); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, ok := s.Get("kind", "key"); ok {
+		t.Error("a removed entry is there")
 	}
 }
 

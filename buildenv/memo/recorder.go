@@ -14,6 +14,7 @@ import (
 type Recorder struct {
 	files buildenv.Files
 	store Store
+	usr   string // below which only packages change a directory
 
 	mu   sync.Mutex
 	seen map[string]string
@@ -21,7 +22,7 @@ type Recorder struct {
 
 // Record returns the store's host with files that are recorded.
 func (s Store) Record() (buildenv.Host, *Recorder) {
-	r := &Recorder{files: s.host.Files, store: s, seen: map[string]string{}}
+	r := &Recorder{files: s.host.Files, store: s, usr: "/usr/", seen: map[string]string{}}
 	h := s.host
 	h.Files = r
 	return h, r
@@ -36,7 +37,7 @@ func (r *Recorder) Inputs(without ...string) ([]Input, bool) {
 	system := map[string]string{}
 	for path, state := range r.seen {
 		dir := filepath.Dir(path)
-		if state == "" && strings.HasPrefix(dir, "/usr/") { // hundreds of places where a compiler looked for headers
+		if state == "" && strings.HasPrefix(dir, r.usr) { // hundreds of places where a compiler looked for headers
 			is, known := system[dir]
 			if !known {
 				is = r.store.State(dir)

@@ -59,6 +59,8 @@ func TestRecorder(t *testing.T) {
 		{"what is in a file of which it was asked whether it is there", func() { write("exists", "2") }, false},
 		{"a name in a directory that was listed", func() { write("listed/new", "") }, true},
 		{"a name in a directory that was not", func() { write("there/new", "") }, false},
+		{"another file in place of one of which it was asked whether it is there", func() { write("moved", "1"); _ = os.Rename(path("moved"), path("exists")) }, false},
+		{"another directory", func() { _ = os.Rename(path("there"), path("away")); _ = os.Mkdir(path("there"), 0o755) }, true},
 		{"a file that was not there", func() { write("absent", "") }, true},
 		{"a file that was there", func() { _ = os.Remove(path("exists")) }, true},
 		{"a file with its old time", func() {

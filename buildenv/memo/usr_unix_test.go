@@ -1,0 +1,57 @@
+//go:build unix
+
+package memo
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/local"
+)
+
+// TestRecorderBelowUsr: in place of what is not there counts its directory, which says nothing of where a dangling link leads.
+func TestRecorderBelowUsr(t *testing.T) {
+	t.Parallel()
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := t.TempDir()
+	dir, target := filepath.Join(top, "dir"), filepath.Join(top, "target")
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(target, link)); err != nil {
+		t.Fatal(err)
+	}
+	later := Open(host, filepath.Join(top, "cache"), time.Now().Add(time.Minute))
+	look := func() []Input {
+		h, r := later.Record()
+		r.usr = top
+		_, _ = h.Files.Stat(link)
+		for _, name := range []string{"a", "b", "c"} {
+			_ = h.IsFile(filepath.Join(dir, name))
+		}
+		list, ok := r.Inputs()
+		if !ok || len(list) != 2 { // the link, and the directory in place of the others
+			t.Fatalf("%v %v", list, ok)
+		}
+		return list
+	}
+	for _, name := range []string{target, filepath.Join(dir, "b")} {
+		list := look()
+		if !later.Unchanged(list) {
+			t.Errorf("before %s is there, it has changed", name)
+		}
+		if err := os.WriteFile(name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if later.Unchanged(list) {
+			t.Errorf("%s is there, and nothing has changed", name)
+		}
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
