@@ -67,6 +67,7 @@ func TestJudgedHere(t *testing.T) {
 		{"no control", func(k *proof.Proof) { k.Evidence.Control = verify.Control{} }, verify.Unproved, ""},
 		{"a driver that says itself that it is real", func(k *proof.Proof) { k.Evidence.Processes[0].Loaded.Module = "999.1" }, verify.Unproved, ""},
 		{"another program", func(k *proof.Proof) { k.Evidence.Binary = "/usr/bin/other" }, verify.Unproved, "another command"},
+		{"a launcher of another program", func(k *proof.Proof) { k.Evidence.Launcher = true }, verify.Unproved, "another command"},
 		{"other arguments", func(k *proof.Proof) { k.Evidence.Args = nil }, verify.Unproved, "another command"},
 		{"no receipt", func(k *proof.Proof) { k.Receipt, k.NoReceipt = nil, "no receipt: x changed" }, verify.Proved, ""},
 		{"another script", func(k *proof.Proof) { k.Receipt.Also[0].SHA256 = sumOf("y") }, verify.Unproved, "was changed there"},
@@ -125,5 +126,18 @@ func TestJudgedHere(t *testing.T) {
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 1 {
 			t.Errorf("what was sent is not here: %q", wrong)
 		}
+	}
+	m := &session.Machine{Host: h, Real: verify.RealDriver, CacheDir: t.TempDir()}
+	came, open, strange := proven(), req, req
+	open.Task.WithArgs, strange.Task.Asked.Expect = true, "luck"
+	if _, err := judged(m, open, "node1", came); err == nil {
+		t.Error("arguments that are stored were compared with their hash")
+	}
+	came.Evidence.Args = open.Task.Args
+	if _, err := judged(m, open, "node1", came); err != nil {
+		t.Error(err)
+	}
+	if _, err := judged(m, strange, "node1", proven()); err == nil || !strings.Contains(err.Error(), "luck") {
+		t.Errorf("rules that are none: %v", err)
 	}
 }

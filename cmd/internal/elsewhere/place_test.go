@@ -17,6 +17,8 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features/manifest"
+	"gpubuild/gpu/probe"
 )
 
 func TestParse(t *testing.T) {
@@ -108,7 +110,12 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 		os.Chtimes(program, time.Time{}, time.Now().Add(-9*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
-	users := []string{filepath.Join(s.dir, "files", "data.bin"), filepath.Join(s.dir, "project", "gpubuild"), filepath.Join(s.dir, used, "notes")}
+	users := []string{filepath.Join(s.dir, "files", "data.bin"), filepath.Join(s.dir, "project", "gpubuild"), filepath.Join(s.dir, used, "notes"),
+		filepath.Join(s.dir, "project", used), filepath.Join(s.dir, "files", "abcd"), filepath.Join(s.dir, used, "receiving-1"), filepath.Join(s.dir, "files", used, "x")}
+	torn := filepath.Join(s.dir, "files", "receiving-1")
+	if err := errors.Join(os.WriteFile(torn, make([]byte, 1000), 0o600), os.Chtimes(torn, time.Time{}, time.Now().Add(-9*time.Hour))); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range users { // `cache` may name a directory that has other things in it
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, make([]byte, 1000), 0o600),
 			os.Chtimes(name, time.Time{}, time.Now().Add(-99*time.Hour))); err != nil {
@@ -118,8 +125,10 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 	if err := s.prune(1500, "here", time.Now()); err != nil || s.has(sumOf(later[0])) || !s.has(sumOf(later[1])) {
 		t.Errorf("what was not used for longest goes, and no more than that: %v", err)
 	}
-	if _, err := os.Stat(program); err == nil {
-		t.Error("a gpubuild of long ago is kept beyond the limit")
+	for _, name := range []string{program, torn} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s of long ago is kept beyond the limit", filepath.Base(name))
+		}
 	}
 	for _, name := range users {
 		if _, err := os.Stat(name); err != nil {
@@ -198,6 +207,14 @@ func TestSent(t *testing.T) {
 		files[1].From == files[0].From {
 		t.Errorf("%+v, %v", files, err)
 	}
+	for _, name := range []string{root, filepath.Dir(root), filepath.Join(root, "data", "away"), filepath.Join(root, "data", "none")} {
+		if files, err := sent(m, filepath.Join(root, "data"), name, nil); exit.Of(err) != exit.Usage {
+			t.Errorf("%s: %+v, %v", name, files, err)
+		}
+	}
+	if files, err := sent(m, root, filepath.Join(root, "outside"), files); err != nil || len(files) != 3 {
+		t.Errorf("a file, behind others: %+v, %v", files, err)
+	}
 }
 
 // TestResolveConsent: a repository's place needs consent, unless the user's own configuration defines one of that name, which then counts.
@@ -223,6 +240,37 @@ func TestResolveConsent(t *testing.T) {
 		p, err := Resolve(s, proof.Options{On: proof.Place{Name: "lab"}}, tt.trusted, "--")
 		if tt.command == "" && exit.Of(err) != exit.Config || tt.command != "" && (err != nil || p.Command[0] != tt.command) {
 			t.Errorf("%s: %v, %v", tt.story, p.Command, err)
+		}
+	}
+	for _, tt := range []struct {
+		story, os, refused string // why it is refused; empty: it is found
+		o                  proof.Options
+	}{
+		{"here", buildenv.Windows, "", proof.Options{}},
+		{"files, and nowhere to send them to", buildenv.Linux, "runs on another machine", proof.Options{On: proof.Place{Send: []string{"x"}}}},
+		{"variables", buildenv.Linux, "runs on another machine", proof.Options{On: proof.Place{SendEnv: []string{"X"}}}},
+		{"a queue", buildenv.Linux, "runs on another machine", proof.Options{On: proof.Place{Queue: 1}}},
+		{"another try", buildenv.Linux, "runs on another machine", proof.Options{On: proof.Place{Retry: 1}}},
+		{"Vulkan", buildenv.Linux, "only CUDA is recorded", proof.Options{On: proof.Place{Name: "slurm"}, Backend: probe.Vulkan}},
+		{"from Windows", buildenv.Windows, "from Linux only", proof.Options{On: proof.Place{Name: "slurm"}}},
+		{"a host that no repository defines", buildenv.Linux, "", proof.Options{On: proof.Place{Name: "ssh:box", Send: []string{"x"}}}},
+		{"a place that is neither", buildenv.Linux, "[on.odd] place = \"moon\" is neither slurm", proof.Options{On: proof.Place{Name: "odd"}}},
+		{"a command without an end", buildenv.Linux, "quot", proof.Options{On: proof.Place{Name: "open"}}},
+		{"nobody's", buildenv.Linux, "no place is called", proof.Options{On: proof.Place{Name: "lab2"}}},
+	} {
+		h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /r/sub\n-- @env --\nGPUBUILD_CONFIG=/home/u/c.toml\n-- /home/u/c.toml --\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.OS = tt.os
+		s := &session.Session{Machine: &session.Machine{Host: h}, Project: &manifest.Project{Root: "/r"}}
+		s.Config.On.Value = map[string]config.On{"odd": {Place: "moon"}, "open": {Command: "sh -c 'x"}}
+		p, err := Resolve(s, tt.o, tt.o.On.Name == "odd" || tt.o.On.Name == "open", "--gpu-")
+		if (err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
+			t.Errorf("%s: %v", tt.story, err)
+		}
+		if err == nil && p.Name != "" && (p.Root != "/r" || p.Send[0] != "/r/sub/x") {
+			t.Errorf("%s: %+v", tt.story, p)
 		}
 	}
 }
