@@ -216,7 +216,7 @@ type Match struct {
 	Lines  int     `json:"lines"`
 	Bytes  int64   `json:"bytes"`
 
-	Succeeded bool `json:"succeeded"` // the text shows that something went well, or has nothing to judge
+	Succeeded bool `json:"succeeded"` // nothing in the text looks like an error, and it shows that something went well, or is empty
 }
 
 // Known reports whether anything found explains the failure: that a part failed, and notes, do not.

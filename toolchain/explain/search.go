@@ -244,13 +244,13 @@ func (rs *Rules) search(all []byte, before int) Match {
 		a.Lines = t.lines[len(t.lines)-1].number
 	}
 	if len(a.Errors) == 0 {
-		like := speaksOfFailure
-		if succeeded.Match(all) {
+		like, good := speaksOfFailure, succeeded.Match(all)
+		if good {
 			like = speaksOfCrash
 		}
 		a.Errors = t.errors(like, max(0, len(t.lines)-around))
+		a.Succeeded = len(a.Errors) == 0 && (good || len(t.lines) == 0 || t.harmless())
 	}
-	a.Succeeded = len(t.lines) == 0 || succeeded.Match(all) || innocent.Match(all)
 	if len(a.Errors) == 0 && !a.Succeeded {
 		a.Errors = t.errors(speaksOfLack, 0)
 	}
@@ -359,6 +359,18 @@ func (r *Rule) owned(groups [][]byte) map[string]string {
 	return nil
 }
 
+func hasErrorWord(line []byte) bool {
+	return slices.ContainsFunc(errorWords, func(w []byte) bool { return bytes.Contains(line, w) })
+}
+
+// harmless reports whether a line names a failure and reports none.
+func (t text) harmless() bool {
+	return slices.ContainsFunc(t.lines, func(l line) bool {
+		l.to = min(l.to, l.from+2*lineReach)
+		return hasErrorWord(t.of(l)) && innocent.Match(t.of(l))
+	})
+}
+
 // errors are the first lines, from one on, that look like errors, with the lines that complete each.
 func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 	out := []Place{}
@@ -366,7 +378,7 @@ func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 		l := t.lines[i]
 		l.to = min(l.to, l.from+2*lineReach)
 		line := t.of(l)
-		if like == looksLikeError && !slices.ContainsFunc(errorWords, func(w []byte) bool { return bytes.Contains(line, w) }) {
+		if like == looksLikeError && !hasErrorWord(line) {
 			continue
 		}
 		place := Place{Line: l.number, Text: words(line), Status: statusIn(line)}
