@@ -190,6 +190,16 @@ func TestWaited(t *testing.T) {
 	}
 }
 
+// TestLastWait: of a context's own waits the latest call's, wherever it is written down.
+func TestLastWait(t *testing.T) {
+	p := Process{Waits: []Wait{{Context: 1, Correlation: 4}, {Context: 1, Correlation: 9}, {Context: 2, Correlation: 12}, {Context: 1, Correlation: 6}}}
+	for context, want := range map[uint32]uint32{1: 9, 2: 12, 3: 0} {
+		if last, ok := p.LastWait(context); last.Correlation != want || ok != (want > 0) {
+			t.Errorf("context %d: %+v, %v", context, last, ok)
+		}
+	}
+}
+
 // TestBefore: what was waited for before a refusal stays with it, where the answer is one that the end brings.
 func TestBefore(t *testing.T) {
 	const lines = `{"event":"waited","context":1,"function":"cuCtxSynchronize","correlation":6}

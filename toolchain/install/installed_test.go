@@ -10,6 +10,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -159,6 +160,38 @@ func TestAVanishedProgram(t *testing.T) {
 		}
 		if in := rest(h, dir); len(in) != 1 || !strings.Contains(in[0].Unusable(), want) || len(Installed(h, dir)) != 0 {
 			t.Errorf("%s: %+v", want, in)
+		}
+	}
+}
+
+// TestAToolkitThatWasDamagedMeanwhile: what was to be added to it alone makes no toolkit, and what is there is the user's to remove.
+func TestAToolkitThatWasDamagedMeanwhile(t *testing.T) {
+	linuxOnly(t)
+	c, s := small(t)
+	for name, damage := range map[string]func(string) error{
+		"no nvcc":   func(root string) error { return os.Remove(filepath.Join(root, "bin", "nvcc")) },
+		"no marker": func(root string) error { return os.Remove(filepath.Join(root, tree.MarkerFile)) },
+	} {
+		h, dir := testHost(t), t.TempDir()
+		root, err := plan(t, c, h, dir, Want{Parts: []string{"build"}}).Run(context.Background(), &fakeWorld{shelf: s}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		more := plan(t, c, h, dir, Want{Parts: []string{"build", "cupti"}})
+		if err := damage(root); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := more.Run(context.Background(), &fakeWorld{shelf: s}, nil); exit.Of(err) != exit.Missing {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(root, "include", "cuda.h")); err != nil {
+			t.Errorf("%s: what was there is gone: %v", name, err)
+		}
+		if _, err := plan(t, c, h, dir, Want{Parts: []string{"build", "cupti"}}).Run(context.Background(), &fakeWorld{shelf: s}, nil); err != nil {
+			t.Errorf("%s, planned again: %v", name, err)
+		}
+		if in := Installed(h, dir); len(in) != 1 || !in[0].Has("cupti") || len(partial(t, in[0])) > 0 {
+			t.Errorf("%s, installed again: %+v", name, in)
 		}
 	}
 }

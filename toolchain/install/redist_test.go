@@ -28,6 +28,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/install/redist"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -304,6 +305,14 @@ func TestRedistPlansThatCannotBe(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.err)
 			}
 		})
+	}
+	s.release("12.9.0") // which is not what the user means by 12.9, only because the index of 12.9.1 is wrong
+	s.release("12.9.1")
+	delete(s.indexes[index], "cuda_cccl")
+	s.write(index)
+	var wrong *redist.IndexError
+	if p, err := redistPlanFor(t, testHost(t), t.TempDir(), Want{Exact: gpu.Version{Major: 12, Minor: 9}}, s.serve(nil).URL); !errors.As(err, &wrong) {
+		t.Errorf("by version, and its newest release cannot be: %+v, %v", p, err)
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, index), []byte("<html>"), 0o644); err != nil {
 		t.Fatal(err)

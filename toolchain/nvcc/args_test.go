@@ -61,4 +61,30 @@ func TestParse(t *testing.T) {
 	if c := parse([]string{"-c", "k.cu"}, "", "-o x.o"); c.unknown == "" {
 		t.Error("an output in NVCC_APPEND_FLAGS")
 	}
+	for words, debug := range map[string]bool{"-G": true, "-g": true, "--device-debug": true, "-lineinfo": true, "-Xcompiler -g": true, "-Xcompiler -ggdb3": true, "-Xcompiler=-O2,-gdwarf-4": true,
+		"-Xcompiler -O2": false, "-Xcompiler -Wall": false, "-O3": false} {
+		if got := parse(append([]string{"-c", "k.cu"}, strings.Fields(words)...), "", ""); got.debug != debug || got.unknown != "" {
+			t.Errorf("%s: debug information %v, %q", words, got.debug, got.unknown)
+		}
+	}
+	for words, want := range map[string]string{"-c a/k.cu": "k.o", "-ptx -odir x a/k.cu": "x/k.ptx", "-dc k.cu -o y": "y"} {
+		if got := parse(strings.Fields(words), "", ""); filepath.ToSlash(got.output()) != want {
+			t.Errorf("%s writes %s", words, got.output())
+		}
+	}
+	for words, want := range map[string]string{"-c k.cu -o a.b/k.o -MD": "a.b/k.d", "-c k.cu -o k.o -MD -MF x": "x", "-c k.cu -o k.o": ""} {
+		if got := parse(strings.Fields(words), "", ""); got.dependencies() != want {
+			t.Errorf("%s lists dependencies in %q", words, got.dependencies())
+		}
+	}
+	for _, value := range []string{"-1", "x", ""} {
+		if got := parse([]string{"-c", "k.cu", "-t=" + value}, "", ""); got.unknown == "" {
+			t.Errorf("%q threads", value)
+		}
+	}
+	for _, before := range []string{"-DX='a'", "-DX=\"a\"", "-DX=$Y", "-DX=`y`"} {
+		if parse([]string{"-c", "k.cu"}, before, "").unknown == "" || parse([]string{"-c", "k.cu"}, "", before).unknown == "" {
+			t.Errorf("a variable with %s", before)
+		}
+	}
 }

@@ -1,7 +1,9 @@
 package nvcc
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/memo"
 )
 
 // cudaMajor is in CUDA's own header.
@@ -582,6 +585,69 @@ func TestPruning(t *testing.T) {
 	}
 	if u := Totals(dir); u.Hits != 4 || u.Misses != 2 || u.Saved != 2*time.Second || u.Size == 0 {
 		t.Errorf("got %+v", u)
+	}
+}
+
+// TestReadOnly: of a build that may not write to the cache nothing is kept, not even what it costs time to know.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, readOnly := range []bool{true, false} {
+		dir := t.TempDir()
+		tool, cacheDir := filepath.Join(dir, "tool"), filepath.Join(dir, "cache")
+		write(t, tool, strings.Repeat("x", 200_000))
+		r := run{host: host, cacheDir: cacheDir, readOnly: readOnly, memo: memo.Open(host, cacheDir, time.Now())}
+		key := hashOf([]byte("key"))
+		for range 2 { // the second time it is remembered
+			if sum, err := r.content(tool); err != nil || sum != hashOf([]byte(strings.Repeat("x", 200_000))) {
+				t.Errorf("read-only %v: %s, %v", readOnly, sum, err)
+			}
+		}
+		if err := r.keep(key, result{Output: []byte("o")}); err != nil {
+			t.Error(err)
+		}
+		_, err := r.kept(key)
+		if _, gone := os.Stat(cacheDir); (gone != nil) != readOnly || (err != nil) != readOnly {
+			t.Errorf("read-only %v: %v, %v", readOnly, gone, err)
+		}
+	}
+}
+
+// TestLogs: what calls noted is counted, whatever else stands there; an entry of another key is none.
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "log")
+	write(t, file, "hit 400\nuncached b\nmiss\nodd\nuncached a\nhit 100\nuncached c\nuncached c\n")
+	u := ReadLog(file)
+	if got := strings.Join(u.MostFrequent(), " "); u.Hits != 2 || u.Misses != 1 || u.Uncached != 4 || u.Saved != 500*time.Millisecond || got != "c a b" {
+		t.Errorf("%+v, %s", u, got)
+	}
+	if err := End(dir, filepath.Join(dir, "none"), Limit); err == nil {
+		t.Error("a log that is not there was added")
+	}
+	write(t, filepath.Join(dir, "empty"), "")
+	if err := End(dir, filepath.Join(dir, "empty"), Limit); err != nil || Totals(dir).Size != 0 {
+		t.Errorf("an empty log: %v, %+v", err, Totals(dir))
+	}
+	r := run{host: host, cacheDir: dir}
+	one, other := hashOf([]byte("a")), hashOf([]byte("b"))
+	if err := r.keep(one, result{}); err != nil {
+		t.Fatal(err)
+	}
+	at := func(key string) string { return filepath.Join(dir, Kernels, "memo", key[:2], key) }
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at(other)), 0o700), os.Rename(at(one), at(other))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.kept(other); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("another key's entry: %v", err)
 	}
 }
 

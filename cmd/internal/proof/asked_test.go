@@ -1,0 +1,258 @@
+package proof
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
+)
+
+// TestWhatIsAsked: of a command line and a configuration, which proof is asked for: of which kernel, with which exit code, until it is proven;
+// whether other kernels are an error, and whether none is one, here and in CI.
+func TestWhatIsAsked(t *testing.T) {
+	t.Parallel()
+	table := &config.Prove{Bin: "server", Kernel: config.Kernels{"gemm"}, ExpectExit: 3, UntilProved: true}
+	open := &config.Prove{Kernel: config.Kernels{"gemm"}, ExpectExit: 3, UntilProved: true}
+	marks := &config.Marked{GPU: []string{"gpu"}, Kernel: config.Kernels{"relu"}}
+	server := []cargorun.Program{{Name: "server", Kind: "bin"}}
+	own := regexp.MustCompile("mine")
+	gpu := cargorun.Target{Package: "app", Kind: "test", Name: "gpu"}
+	for story, tt := range map[string]struct {
+		words    string
+		prove    *config.Prove
+		marks    *config.Marked
+		programs []cargorun.Program
+		o        Options
+		targets  []cargorun.Target
+		kernel   string
+		exit     int
+		until    bool
+		match    bool // other kernels are an error
+		requires bool // in CI none is one
+	}{
+		"a plain run":                   {words: "run"},
+		"a required proof":              {words: "run", o: Options{Required: true}, match: true, requires: true},
+		"the CPU":                       {words: "run", o: Options{ExpectCPU: true}, match: true},
+		"a device":                      {words: "run", o: Options{Rules: verify.Rules{Device: "1"}}, match: true},
+		"a child":                       {words: "run", o: Options{Rules: verify.Rules{Child: "x"}}, match: true},
+		"a kernel":                      {words: "run", o: Options{Rules: verify.Rules{Kernel: own}}, kernel: "mine", match: true},
+		"until it is proven":            {words: "run", o: Options{UntilProved: true}, until: true},
+		"a table without a program":     {words: "run", prove: open, kernel: "gemm", exit: 3, until: true, match: true, requires: true},
+		"a table, and a flag":           {words: "run", prove: open, o: Options{Rules: verify.Rules{Kernel: own, ExpectExit: 2}, ExitGiven: true}, kernel: "mine", exit: 2, until: true, match: true, requires: true},
+		"a table, on the CPU":           {words: "run", prove: open, o: Options{ExpectCPU: true}, kernel: "gemm", exit: 3, match: true},
+		"a table, and no GPU is well":   {words: "run", prove: open, o: Options{AllowNoDevice: true}, kernel: "gemm", exit: 3, until: true, match: true},
+		"the table's program":           {words: "run", prove: table, programs: server, kernel: "gemm", exit: 3, until: true, match: true, requires: true},
+		"another program":               {words: "run", prove: table, programs: []cargorun.Program{{Name: "tool", Kind: "bin"}}},
+		"the table's program, unbuilt":  {words: "run --bin server", prove: table, kernel: "gemm", exit: 3, until: true, match: true, requires: true},
+		"another program, unbuilt":      {words: "run --bin tool", prove: table},
+		"an example, unbuilt":           {words: "run --example tool", prove: table},
+		"the program of a build":        {words: "build", prove: table, programs: []cargorun.Program{{Name: "tool", Kind: "bin"}}, kernel: "gemm", exit: 3, until: true},
+		"a test, of the run's table":    {words: "test", prove: open},
+		"a benchmark, of the run's":     {words: "bench", prove: open},
+		"marked tests":                  {words: "test", marks: marks, kernel: "relu", requires: true},
+		"marked tests, and a flag":      {words: "test", marks: marks, o: Options{Rules: verify.Rules{Kernel: own}}, kernel: "mine", match: true, requires: true},
+		"marked benchmarks":             {words: "bench", marks: marks, kernel: "relu", requires: true},
+		"marked tests are of no build":  {words: "build", marks: marks},
+		"a list of marked tests":        {words: "test -- --list", marks: marks, kernel: "relu"},
+		"the help of marked tests":      {words: "test -- --help", marks: marks, kernel: "relu"},
+		"marked tests, by choice":       {words: "test --lib", marks: marks, targets: []cargorun.Target{gpu}, programs: []cargorun.Program{{Name: "app", Package: "app", Kind: "test", Target: "lib"}}, kernel: "relu"},
+		"marked tests that are not run": {words: "test", marks: marks, targets: []cargorun.Target{gpu}, programs: []cargorun.Program{{Name: "app", Package: "app", Kind: "test", Target: "lib"}}, kernel: "relu", requires: true},
+		"marked tests of another":       {words: "test", marks: marks, targets: []cargorun.Target{gpu}, programs: []cargorun.Program{{Name: "b", Package: "b", Kind: "test", Target: "lib"}}, kernel: "relu"},
+	} {
+		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ci := range []string{"", "true"} {
+			m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{"CI=" + ci})}, Shell: &console.Shell{Err: new(bytes.Buffer)}}
+			s := &session.Session{Machine: m, Line: line}
+			s.Config.Prove.Value, s.Config.Test.Value, s.Config.Bench.Value = tt.prove, tt.marks, tt.marks
+			r := Request{Session: s, Options: tt.o, Programs: tt.programs, Targets: tt.targets}
+			task := r.task("app")
+			if (task.Asked.Kernel != "") != (tt.kernel != "") || !strings.Contains(task.Asked.Kernel, tt.kernel) || task.Asked.ExpectExit != tt.exit || task.Until != tt.until {
+				t.Errorf("%s: %+v", story, task)
+			}
+			if r.asksForMatch() != tt.match || r.Requires() != (tt.requires && (ci != "" || tt.o.Required)) {
+				t.Errorf("%s, CI=%s: other kernels %v, none %v", story, ci, r.asksForMatch(), r.Requires())
+			}
+		}
+	}
+}
+
+// TestTestedPrograms: what was built for tests to call is none of the tested, unless it was started; what cargo does not name is.
+func TestTestedPrograms(t *testing.T) {
+	t.Parallel()
+	programs := []cargorun.Program{{Package: "a", Name: "a", Kind: "test", Target: "lib", Path: "/t/a"}, {Package: "a", Name: "tool", Kind: "bin", Target: "bin", Path: "/t/tool"},
+		{Package: "a", Name: "speed", Kind: "bench", Target: "bench", Path: "/t/speed"}}
+	proofs := func(paths ...string) (out []Proof) {
+		for _, p := range paths {
+			out = append(out, Proof{Program: p, Verdict: verify.Verdict{Kind: verify.NotUsed}})
+		}
+		return out
+	}
+	for story, tt := range map[string]struct {
+		verb   string
+		proofs []Proof
+		want   string
+	}{
+		"nothing was started":    {"test", nil, "a×0 speed×0"},
+		"tests":                  {"test", proofs("/t/a", "/t/a"), "a×2 speed×0"},
+		"a test's own program":   {"test", proofs("/t/a", "/t/tool"), "a×1 tool×1 speed×0"},
+		"a doctest":              {"test", proofs("/tmp/x/rust_out", "/tmp/y/rust_out", "/t/a"), "a×1 speed×0 rust_out×2"},
+		"a run":                  {"run", proofs("/t/tool"), "tool×1"},
+		"a run that did nothing": {"run", nil, ""},
+	} {
+		m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux}}
+		var got []string
+		for _, row := range (Request{Session: &session.Session{Machine: m, Line: cargo.Line{Verb: tt.verb}}, Programs: programs}).tested(tt.proofs, []string{"/t/a"}, false) {
+			got = append(got, row.name+"×"+string(rune('0'+row.processes)))
+			if row.listed != (row.name == "a") {
+				t.Errorf("%s: %s listed %v", story, row.name, row.listed)
+			}
+		}
+		if text := strings.Join(got, " "); text != tt.want {
+			t.Errorf("%s: %q, want %q", story, text, tt.want)
+		}
+	}
+	if got := SaidOf([]Proof{{Program: "a", Verdict: verify.Verdict{Kind: verify.Unproved}}, {Program: "b", Verdict: verify.Verdict{Kind: verify.NotUsed}}}); got["a"] != 0 || got["b"] != 1 || len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestPrintedVerdict: a reason is given once, every other conflict is, and a proof without a receipt ends with an error if nothing else did.
+func TestPrintedVerdict(t *testing.T) {
+	t.Parallel()
+	var said bytes.Buffer
+	m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Shell: &console.Shell{Err: &said}}
+	printVerdict(m, Proof{Program: "/w/app", Test: "a::b", Verdict: verify.Verdict{Kind: verify.Unproved, Why: "why it is", Lines: []string{"a line"},
+		Conflicts: []string{"why it is", "other conflict"}, Notes: []string{"a note"}}})
+	text := said.String()
+	if strings.Count(text, "why it is") != 1 || strings.Count(text, "other conflict") != 1 || !strings.Contains(text, "a line") || !strings.Contains(text, "a note") ||
+		!strings.Contains(text, "app a::b") {
+		t.Errorf("%s", text)
+	}
+	said.Reset()
+	printVerdict(m, Proof{Program: "/w/app", Verdict: verify.Verdict{Kind: verify.Proved, Device: "H200", UUID: "GPU-1"}})
+	if text := said.String(); !strings.Contains(text, "ran its kernel on H200 (GPU-1)") {
+		t.Errorf("%s", text)
+	}
+	other := exit.Code(3)
+	for _, tt := range []struct {
+		missing   string
+		end, want error
+		warned    bool
+	}{{"", nil, nil, false}, {"", other, other, false}, {"no receipt", other, other, true}} {
+		said.Reset()
+		if got := (Proof{NoReceipt: tt.missing}).orNoReceipt(m, tt.end); got != tt.want || (said.Len() > 0) != tt.warned {
+			t.Errorf("%q after %v: %v, %s", tt.missing, tt.end, got, said.String())
+		}
+	}
+	if got := (Proof{NoReceipt: "no receipt"}).orNoReceipt(m, nil); got == nil || got.Error() != "no receipt" {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestEndsOfAProgram: which end is the program's own failure.
+func TestEndsOfAProgram(t *testing.T) {
+	t.Parallel()
+	for story, tt := range map[string]struct {
+		ran      bool
+		end      verify.Exit
+		expected int
+		bad      bool
+		code     int
+	}{
+		"well":                {true, verify.Exit{}, 0, false, 0},
+		"badly":               {true, verify.Exit{Code: 3}, 0, true, 3},
+		"as expected":         {true, verify.Exit{Code: 3}, 3, true, 0},
+		"by a signal":         {true, verify.Exit{Code: 0, Signal: "SIGKILL"}, 0, true, 0},
+		"its time was over":   {true, verify.Exit{TimedOut: true}, 0, true, 0},
+		"gpubuild stopped it": {true, verify.Exit{Code: 143, Stopped: true}, 0, false, 0},
+		"it did not run":      {false, verify.Exit{Code: 3}, 0, true, 0},
+	} {
+		p := Proof{Evidence: verify.Evidence{Ran: tt.ran, Exit: tt.end}}
+		if p.failed() != tt.bad || failed(p, tt.expected) != tt.code {
+			t.Errorf("%s: %v, %d", story, p.failed(), failed(p, tt.expected))
+		}
+		if end := Outcome(Proof{Verdict: verify.Verdict{Kind: verify.Proved}, Evidence: p.Evidence}, tt.expected, false); !tt.ran && end != nil {
+			t.Errorf("%s: its status is the outcome: %v", story, end)
+		}
+	}
+}
+
+// TestListen: what is read of a program, and how. A file is left to it, a pipe is not; stdout is read of tests, and where it is stderr.
+func TestListen(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(name string) *os.File {
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	const fell = "CUDA is not available, falling back to CPU\n"
+	for _, verb := range []string{"run", "test", "bench"} {
+		var out, shown bytes.Buffer
+		l := Listen(&session.Machine{Host: h, Shell: &console.Shell{Err: &shown}}, &out, verb)
+		if of := len(l.ears); of != map[string]int{"run": 1, "test": 2, "bench": 2}[verb] || l.Stderr == any(&shown) || (l.Stdout == any(&out)) != (verb == "run") {
+			t.Errorf("%s: %d streams are read", verb, of)
+		}
+		_, err := l.Stderr.Write([]byte(fell))
+		if l.End(h); err != nil || shown.String() != fell {
+			t.Errorf("%s: %v, %q", verb, err, shown.String())
+		}
+		for k, noted := range map[verify.Kind]bool{verify.Proved: true, verify.Unproved: true, verify.NotUsed: false, verify.NoDevice: false} {
+			var said bytes.Buffer
+			if l.NoteWords(&session.Machine{Shell: &console.Shell{Err: &said}}, k); (said.Len() > 0) != noted {
+				t.Errorf("%s, %s: %q", verb, k, said.String())
+			}
+		}
+		both := Listen(&session.Machine{Host: h, Shell: &console.Shell{Err: &shown}}, &shown, verb)
+		if len(both.ears) != 1 || both.Stdout != both.Stderr {
+			t.Errorf("%s: one stream is read as %d", verb, len(both.ears))
+		}
+	}
+	log, null := filepath.Join(t.TempDir(), "log"), open(os.DevNull)
+	first, second := open(log), open(log)
+	if _, err := first.WriteString("earlier: " + fell); err != nil {
+		t.Fatal(err)
+	}
+	l := Listen(&session.Machine{Host: h, Shell: &console.Shell{Err: first}}, second, "test")
+	if l.Stderr != any(first) || l.Stdout != any(first) || len(l.ears) != 1 {
+		t.Errorf("one file by two names: %d are read", len(l.ears))
+	}
+	if l.End(h); verify.FellBack(l.ears[0].Text()) != "" || l.ears[0].unread {
+		t.Errorf("what stood in the file before is read: %q", l.ears[0].Text())
+	}
+	if err := errors.Join(os.Truncate(log, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if l.End(h); !l.ears[0].unread {
+		t.Error("a file that was cut is read")
+	}
+	if _, heard := l.Match(nil); heard {
+		t.Error("a file that was cut was heard")
+	}
+	quiet := Listen(&session.Machine{Host: h, Shell: &console.Shell{Err: null}}, first, "run")
+	if quiet.Stderr != any(null) || len(quiet.ears) != 0 {
+		t.Errorf("/dev/null is read: %d", len(quiet.ears))
+	}
+}
