@@ -1,6 +1,9 @@
 package config_test
 
 import (
+	"gpubuild/gpu"
+	"time"
+
 	"errors"
 	"strings"
 	"testing"
@@ -50,6 +53,28 @@ func TestReadRefuses(t *testing.T) {
 		{"a key in another case beside the right one", "", "[prove]\nkernel = \"gemm\"\nKERNEL = \"relu\"\n", 3, `unknown key "prove.KERNEL"`},
 		{"an architecture that is none", "", "[toolchain]\narch = \"foo\"\n", 2, `toolchain.arch: "foo" is not an architecture`},
 		{"a version without quotes", "", "[toolchain]\ncuda = 13.4\n", 2, "toolchain.cuda has a value of the wrong type"},
+		{"a hold that is no time", "", "[watch]\nhold = \"3\"\n", 2, "is not a duration"},
+		{"a hold of nothing", "", "[watch]\nhold = \"0s\"\n", 2, "is not a duration"},
+		{"an idle of two days", "", "[watch]\nidle = \"48h\"\n", 2, "is not a duration"},
+		{"no memory", "", "[watch]\nmemory = 0\n", 2, "percentage from 1 to 100"},
+		{"more memory than there is", "", "[watch]\nmemory = 101\n", 2, "percentage from 1 to 100"},
+		{"degrees below the limit", "", "[watch]\ntemperature = -1\n", 2, "degrees from 0 to 100"},
+		{"more degrees than boil water", "", "[watch]\ntemperature = 101\n", 2, "degrees from 0 to 100"},
+		{"kernels that match gpubuild's own", "", "[test]\ngpu = [\"a\"]\nkernel = [\"gemm\", \".+\"]\n", 3, "matches gpubuild's own kernel"},
+		{"an expression that is none", "", "[prove]\nkernel = \"(\"\n", 2, "prove.kernel"},
+		{"kernels that are no texts", "", "[prove]\nkernel = [\"a\", 1]\n", 2, ""},
+		{"a kernel that is a number", "", "[prove]\nkernel = 1\n", 2, ""},
+		{"a download", "", "[toolchain]\ncuda = \"fetch\"\n", 2, "would let a cloned repository start a download"},
+		{"a place with a name that is none", "", "[on.\"a b\"]\nplace = \"slurm\"\n", 1, "make a name"},
+		{"a place that leads nowhere", "", "[on.a]\nargs = []\n", 1, "either a command or a place"},
+		{"a place and a command", "", "[on.a]\nplace = \"slurm\"\ncommand = \"srun\"\n", 3, "either a command or a place"},
+		{"a cache without a root", "", "[on.slurm]\ncache = \"x\"\n", 2, "is not an absolute path"},
+		{"a line break in a command", "", "[on.a]\ncommand = \"srun\\n\"\n", 2, "control characters"},
+		{"an open quote", "", "[on.a]\ncommand = \"srun '\"\n", 2, "open quote or no word"},
+		{"a command without a word", "", "[on.a]\ncommand = \" \"\n", 2, "open quote or no word"},
+		{"a limit that is no size", "", "[on.slurm]\nlimit = \"20K\"\n", 2, "is not a size"},
+		{"a fault of the second table", "", "[on.slurm]\n[on.b]\n", 2, "either a command or a place"},
+		{"a key of [on] that is none", "", "[on.slurm]\nfoo = 1\n", 2, `unknown key "on.slurm.foo"`},
 		{"a table in another case", "", "[Prove]\nkernel = \"gemm\"\n", 1, `unknown key "Prove"`},
 	}
 	for _, tt := range tests {
@@ -104,5 +129,49 @@ func TestSyntaxErrorsHaveTheirLine(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Line != want || bad.ExitCode() != 30 {
 			t.Errorf("%q: got %v, want line %d", text, err, want)
 		}
+	}
+}
+
+// TestParseSize: M, G and T are powers of ten, and nothing else is a unit.
+func TestParseSize(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"": 0, "7": 7, "500M": 5e8, "20G": 2e10, "3T": 3e12, "0": -1, "0G": -1, "-1G": -1, "20K": -1, "G": -1, "1.5G": -1} {
+		if got, err := config.ParseSize(text); (err != nil) != (want < 0) || err == nil && got != want {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+}
+
+// TestThresholds: what the table does not say stays.
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	five, none := 5, 0
+	usual := gpu.DefaultThresholds()
+	for _, tt := range []struct {
+		w    *config.Watch
+		want func(*gpu.Thresholds)
+	}{
+		{nil, func(*gpu.Thresholds) {}}, {&config.Watch{}, func(*gpu.Thresholds) {}},
+		{&config.Watch{Temperature: &none}, func(w *gpu.Thresholds) { w.TemperatureMargin = 0 }}, {&config.Watch{Memory: &five}, func(w *gpu.Thresholds) { w.MemoryPercent = 5 }},
+		{&config.Watch{Hold: "9s"}, func(w *gpu.Thresholds) { w.Hold = 9 * time.Second }}, {&config.Watch{Idle: "9m"}, func(w *gpu.Thresholds) { w.Idle = 9 * time.Minute }},
+	} {
+		want := usual
+		if tt.want(&want); tt.w.Thresholds() != want {
+			t.Errorf("%+v: %+v", tt.w, tt.w.Thresholds())
+		}
+	}
+}
+
+// TestKernelsAreOneExpression: of several any may match.
+func TestKernelsAreOneExpression(t *testing.T) {
+	t.Parallel()
+	for want, k := range map[string]config.Kernels{"": nil, "a|b": {"a|b"}, "(?:a|b)|(?:c)": {"a|b", "c"}} {
+		if got := k.Expression(); got != want {
+			t.Errorf("%q: %q", k, got)
+		}
+	}
+	c, err := config.Read([]config.Source{{Path: "f.toml", Data: []byte("[prove]\nkernel = [\"gemm\", \"matmul\"]\n")}})
+	if err != nil || c.Prove.Value.Kernel.Expression() != "(?:gemm)|(?:matmul)" {
+		t.Errorf("%+v %v", c.Prove.Value, err)
 	}
 }
