@@ -1,0 +1,198 @@
+package session
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/features/manifest"
+	"gpubuild/toolchain/cargo"
+)
+
+// place is a machine with some files, of which w is the current directory.
+func newPlace(t *testing.T, files map[string]string) (*Machine, string) {
+	t.Helper()
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(top, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	host.Cwd, host.Env = filepath.Join(top, "w"), buildenv.NewEnv(host.OS, []string{"CARGO_HOME=" + filepath.Join(top, "home")})
+	return &Machine{Host: host, CacheDir: filepath.Join(top, "cache"), Began: time.Now(), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}, top
+}
+
+// TestSpeakLike: cargo's flags and its variable say how loud and in what colour gpubuild speaks.
+func TestSpeakLike(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		words, env             string
+		quiet, verbose, colour bool
+		before                 bool // coloured
+	}{
+		{words: "build"}, {words: "build", before: true, colour: true}, {words: "build -q", quiet: true}, {words: "build --quiet", quiet: true}, {words: "build -v", verbose: true},
+		{words: "build", env: "true", quiet: true}, {words: "build", env: "false"}, {words: "build --color always", colour: true},
+		{words: "build --color never", before: true}, {words: "build --color auto", before: true, colour: true},
+	} {
+		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &Machine{Shell: &console.Shell{Colour: tt.before, OutColour: tt.before}}
+		if tt.env != "" {
+			m.Host.Env = m.Host.Env.Set("CARGO_TERM_QUIET", tt.env)
+		}
+		m.SpeakLike(line)
+		if s := m.Shell; s.Quiet != tt.quiet || s.Verbose != tt.verbose || s.Colour != tt.colour || s.OutColour != tt.colour {
+			t.Errorf("%+v: %+v", tt, s)
+		}
+	}
+}
+
+// TestKeepLock: what cargo did to Cargo.lock is undone, whatever came of it.
+func TestKeepLock(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("it failed")
+	for _, tt := range []struct {
+		story, before, after string // empty: it is not there
+		err                  error
+	}{
+		{"nothing changed", "1", "1", nil}, {"it changed", "1", "2", nil}, {"it came", "", "2", nil}, {"it went", "1", "", nil},
+		{"none was there", "", "", nil}, {"it changed, and cargo failed", "1", "2", failed}, {"it came, and cargo failed", "", "2", failed},
+	} {
+		m, top := newPlace(t, nil)
+		path := filepath.Join(top, "Cargo.lock")
+		put := func(text string) error {
+			if text == "" {
+				return errors.Join(os.RemoveAll(path))
+			}
+			return os.WriteFile(path, []byte(text), 0o600)
+		}
+		if err := put(tt.before); err != nil {
+			t.Fatal(err)
+		}
+		s := &Session{Machine: m, Project: &manifest.Project{LockPath: path}}
+		err := s.KeepLock(func() error { return errors.Join(put(tt.after), tt.err) })
+		if !errors.Is(err, tt.err) || tt.err == nil && err != nil {
+			t.Errorf("%s: %v", tt.story, err)
+		}
+		data, _ := os.ReadFile(path)
+		if string(data) != tt.before {
+			t.Errorf("%s: it holds %q", tt.story, data)
+		}
+		if fi, err := os.Stat(path); (err == nil) != (tt.before != "") || err == nil && fi.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v %v", tt.story, fi, err)
+		}
+	}
+	m, top := newPlace(t, map[string]string{"lock/x": ""})
+	s := &Session{Machine: m, Project: &manifest.Project{LockPath: filepath.Join(top, "lock")}}
+	if err := s.KeepLock(func() error { t.Error("cargo ran"); return nil }); err == nil {
+		t.Error("a Cargo.lock that cannot be read is put back as nothing")
+	}
+}
+
+// TestWhereConfigurationComesFrom: gpubuild.toml of the workspace, then the manifests' tables; outside of a project the file of the current directory.
+func TestWhereConfigurationComesFrom(t *testing.T) {
+	t.Parallel()
+	const pkg = "[package]\nname = \"app\"\nversion = \"1.0.0\"\n"
+	for _, tt := range []struct {
+		story string
+		files map[string]string
+		arch  string
+		bad   bool
+	}{
+		{"none", map[string]string{"w/Cargo.toml": pkg}, "", false},
+		{"the file", map[string]string{"w/Cargo.toml": pkg + "[package.metadata.gpubuild.toolchain]\narch = \"80\"\n", "w/gpubuild.toml": "toolchain.arch = \"90\"\n"}, "90", false},
+		{"the workspace's table", map[string]string{"w/Cargo.toml": pkg + "[workspace]\n[workspace.metadata.gpubuild.toolchain]\narch = \"75\"\n[package.metadata.gpubuild.toolchain]\narch = \"80\"\n"}, "75", false},
+		{"the package's table", map[string]string{"w/Cargo.toml": pkg + "[package.metadata.gpubuild.toolchain]\narch = \"80\"\n"}, "80", false},
+		{"no project", map[string]string{"w/gpubuild.toml": "toolchain.arch = \"90\"\n"}, "90", false},
+		{"a fault of it", map[string]string{"w/gpubuild.toml": "arch = 90\n"}, "", true},
+		{"a fault of the project's", map[string]string{"w/Cargo.toml": pkg, "w/gpubuild.toml": "arch = 90\n"}, "", true},
+	} {
+		m, _ := newPlace(t, tt.files)
+		s, err := Anywhere(m, cargo.Line{})
+		var wrong *config.Error
+		if errors.As(err, &wrong) != tt.bad || err != nil != tt.bad {
+			t.Errorf("%s: %v", tt.story, err)
+		} else if s == nil || s.Config.Arch.Value != tt.arch {
+			t.Errorf("%s: %+v", tt.story, s)
+		}
+	}
+}
+
+// TestGPUWorkByConfiguration: packages that the configuration names, and macros that run nvcc, are GPU work whatever the crates are.
+func TestGPUWorkByConfiguration(t *testing.T) {
+	t.Parallel()
+	const pkg = "[package]\nname = \"app\"\nversion = \"1.0.0\"\n"
+	for _, tt := range []struct {
+		story, manifest, lib, config string
+		why                          string // empty: there is none
+	}{
+		{"nothing", pkg, "", "", ""},
+		{"named", pkg, "", "gpu-packages = [\"x\"]\n", "names GPU packages"},
+		{"a macro", pkg + "[lib]\nproc-macro = true\n", "Command::new(\"nvcc\")", "", "the procedural macro app runs nvcc"},
+		{"a macro without it", pkg + "[lib]\nproc-macro = true\n", "Command::new(\"gcc\")", "", ""},
+		{"a library that names it", pkg, "Command::new(\"nvcc\")", "", ""},
+	} {
+		files := map[string]string{"w/Cargo.toml": tt.manifest, "w/src/lib.rs": tt.lib}
+		if tt.config != "" {
+			files["w/gpubuild.toml"] = tt.config
+		}
+		m, _ := newPlace(t, files)
+		s, err := Open(m, cargo.Line{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if work, why := s.GPUWork(); work != (tt.why != "") || work && !strings.Contains(why, tt.why) {
+			t.Errorf("%s: %v %q", tt.story, work, why)
+		}
+	}
+}
+
+// TestWhatCargoLooksAt: the paths whose change makes cargo's answer another, and those of which only the presence counts.
+func TestWhatCargoLooksAt(t *testing.T) {
+	t.Parallel()
+	m, top := newPlace(t, map[string]string{"w/a/Cargo.toml": "", "w/a/src/bin/tool/main.rs": "", "w/a/src/bin/one.rs": "", "w/a/tests/t.rs": ""})
+	w := watchList{host: m.Host, seen: map[string]bool{}}
+	in := func(name string) string { return filepath.Join(top, filepath.FromSlash(name)) }
+	w.local(in("w/a/Cargo.toml"))
+	w.local(in("w/a/Cargo.toml"))
+	w.add(in("w/x"), in("w/./x"))
+	list := strings.Join(w.paths, "\n") + "\n"
+	for name, want := range map[string]int{"w/a/Cargo.toml": 1, "w/Cargo.toml": 1, "Cargo.toml": 1, "w/a/src/bin": 1, "w/a/src/bin/tool": 1, "w/a/src/bin/one.rs": 0, "w/a/examples": 1,
+		"w/a/tests": 1, "w/a/benches": 1, "w/a/build.rs": 0, "w/a/src/lib.rs": 0, "w/x": 1} {
+		if got := strings.Count(list, in(name)+"\n"); got != want {
+			t.Errorf("%s is looked at %d times, want %d", name, got, want)
+		}
+	}
+	if got := strings.Join(w.there, " "); got != in("w/a/build.rs")+" "+in("w/a/src/main.rs")+" "+in("w/a/src/lib.rs") {
+		t.Errorf("of which the presence counts: %s", got)
+	}
+}
+
+// TestQuiet: the session's own shell stays as loud as it was.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	m, _ := newPlace(t, nil)
+	s := &Session{Machine: m, Line: cargo.Line{Verb: "build"}, Project: &manifest.Project{Root: "/a"}}
+	if q := s.Quiet(); !q.Machine.Shell.Quiet || m.Shell.Quiet || q.Project != s.Project || q.Machine == m {
+		t.Errorf("%+v", q)
+	}
+	other := &manifest.Project{}
+	if s.Knowing(nil).Project != s.Project || s.Knowing(other).Project != other || s.Project == other {
+		t.Error("a project that is not known replaces one that is")
+	}
+}
