@@ -63,6 +63,8 @@ func TestSignal(t *testing.T) {
 		{"a status as a shell's of a signal", Code(134), 0, 134},
 		{"its time was over: the signal was ours", &buildenv.ExitError{Result: buildenv.Result{Code: 130, Signal: "SIGINT", TimedOut: true}}, 0, 130},
 		{"interrupted", errors.Join(child, context.Canceled), 0, Interrupted},
+		{"a program that was interrupted with us", errors.Join(Killed{130}, context.Canceled), 0, 130},
+		{"cargo's status of a program that a signal ended", &buildenv.ExitError{Result: buildenv.Result{Code: 134}}, 0, 134},
 	} {
 		if got := Signal(tt.err); got != tt.want || Of(tt.err) != tt.status {
 			t.Errorf("%s: signal %d, code %d, want %d, %d", tt.story, got, Of(tt.err), tt.want, tt.status)

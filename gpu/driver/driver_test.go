@@ -182,6 +182,41 @@ func TestKernelAndLibraryOfTwoVersions(t *testing.T) {
 	}
 }
 
+// TestTracesOfADriver: where nvidia-smi is not found, a module or a library still shows that there is a driver; the kernel's version counts where
+// nvidia-smi has none, and is spoken of only where both differ.
+func TestTracesOfADriver(t *testing.T) {
+	const ask = "compute_cap"
+	module := map[string]string{"/sys/module/nvidia/version": "580.65.06\n"}
+	both := map[string]string{"/usr/bin/nvidia-smi": "", "/sys/module/nvidia/version": "550.54.15\n"}
+	for story, tt := range map[string]struct {
+		os    string
+		env   string
+		files map[string]string
+		says  string // nvidia-smi; empty: it is not asked
+		want  string // driver, and the notes
+	}{
+		"a module":              {"linux", "PATH=/usr/bin", module, "", "580.65.06: nvidia-smi: not on PATH, no GPU could be asked"},
+		"a file of the module":  {"linux", "PATH=/usr/bin", map[string]string{"/proc/driver/nvidia": ""}, "", ": nvidia-smi: not on PATH, no GPU could be asked"},
+		"another's files":       {"linux", "PATH=/usr/bin", map[string]string{`C:\Windows\System32\nvml.dll`: ""}, "", ": no NVIDIA driver here: no kernel module, no nvidia-smi"},
+		"a library on Windows":  {"windows", `SystemRoot=C:\Windows`, map[string]string{`C:\Windows\System32\nvml.dll`: ""}, "", ": nvidia-smi: not on PATH, no GPU could be asked"},
+		"Windows in D":          {"windows", `SystemRoot=D:\Win`, map[string]string{`D:\Win\System32\nvml.dll`: ""}, "", ": nvidia-smi: not on PATH, no GPU could be asked"},
+		"not of that Windows":   {"windows", `SystemRoot=D:\Win`, map[string]string{`C:\Windows\System32\nvml.dll`: ""}, "", ": no NVIDIA driver here: neither nvml.dll nor nvidia-smi.exe in System32"},
+		"a root that is none":   {"windows", `SystemRoot=.`, map[string]string{`C:\Windows\System32\nvml.dll`: ""}, "", ": nvidia-smi: not on PATH, no GPU could be asked"},
+		"macOS":                 {"darwin", "PATH=/usr/bin", both, "", ": no NVIDIA driver here: no kernel module, no nvidia-smi"},
+		"the same driver twice": {"linux", "PATH=/usr/bin", both, l4, "550.54.15: nvidia-smi: driver 550.54.15, 1 GPU(s)"},
+		"only the kernel's":     {"linux", "PATH=/usr/bin", both, "No devices were found\n", "550.54.15: nvidia-smi: driver 550.54.15, 0 GPU(s)"},
+	} {
+		s := &script{t: t, answers: map[string]reply{}}
+		if tt.says != "" {
+			s.answers[ask] = reply{out: tt.says}
+		}
+		d, _, notes := driver.Inventory(context.Background(), machine(tt.os, []string{tt.env}, tt.files), s)
+		if got := d.Version + ": " + strings.Join(notes, ", "); got != tt.want {
+			t.Errorf("%s: got %q, want %q", story, got, tt.want)
+		}
+	}
+}
+
 func TestWindowsAsksNvidiaSMIInSystem32(t *testing.T) {
 	h := machine("windows", []string{`PATH=C:\x`, `SystemRoot=C:\Windows`}, map[string]string{`C:\Windows\System32\nvidia-smi.exe`: ""})
 	s := &script{t: t, answers: map[string]reply{`C:\Windows\System32\nvidia-smi.exe --query-gpu`: {out: "0, GPU-a, NVIDIA GeForce RTX 4090, 8.9, 24564, 576.02\r\n"}}}
