@@ -1,0 +1,199 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
+)
+
+// TestJudgedRun: what a run comes to by what its programs showed, by how cargo ended and by what was asked.
+func TestJudgedRun(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(k verify.Kind, end verify.Exit) []Proof {
+		return []Proof{{Program: "/t/app", Verdict: verify.Verdict{Kind: k, Why: "why"}, Evidence: verify.Evidence{Ran: true, Exit: end}}}
+	}
+	well := verify.Exit{}
+	ended := func(code int) error { return &buildenv.ExitError{Result: buildenv.Result{Code: code}} }
+	lost := []Proof{{Program: "/t/app", Finding: "elsewhere.incomplete", Verdict: verify.Verdict{Kind: verify.Unproved, Why: "lost"}}}
+	proven, noReceipt := of(verify.Proved, well), of(verify.Proved, well)
+	noReceipt[0].NoReceipt = "no receipt: it changed"
+	three := Options{Rules: verify.Rules{ExpectExit: 3}, ExitGiven: true}
+	required := Options{Required: true}
+	for story, tt := range map[string]struct {
+		words   string
+		o       Options
+		proofs  []Proof
+		listed  string
+		ran     error
+		here    bool // a device
+		ci      bool
+		prove   *config.Prove
+		code    int
+		excused bool
+		says    string
+	}{
+		"proven":                           {words: "run", proofs: proven, here: true},
+		"on the CPU":                       {words: "run", proofs: of(verify.NotUsed, well), here: true, code: exit.NotUsed, says: "why"},
+		"on the CPU, as asked":             {words: "run", o: Options{ExpectCPU: true}, proofs: of(verify.NotUsed, well), here: true},
+		"other kernels of a plain run":     {words: "run", proofs: of(verify.OtherKernels, well), here: true},
+		"other kernels of one asked for":   {words: "run", o: required, proofs: of(verify.OtherKernels, well), here: true, code: exit.OtherKernels},
+		"the program failed":               {words: "run", proofs: of(verify.Proved, verify.Exit{Code: 3}), ran: ended(3), here: true, code: 3},
+		"it failed as expected":            {words: "run", o: three, proofs: of(verify.Proved, verify.Exit{Code: 3}), ran: ended(3), here: true, excused: true},
+		"it failed as expected, unproved":  {words: "run", o: three, proofs: of(verify.Unproved, verify.Exit{Code: 3}), ran: ended(3), here: true, excused: true, code: exit.Unproved},
+		"it failed otherwise":              {words: "run", o: three, proofs: of(verify.Proved, verify.Exit{Code: 4}), ran: ended(4), here: true, code: 4},
+		"cargo failed as expected of it":   {words: "run", o: three, proofs: of(verify.Proved, well), ran: ended(3), here: true, code: 3},
+		"a test never fails as expected":   {words: "test", o: three, proofs: of(verify.Proved, verify.Exit{Code: 3}), ran: ended(3), here: true, code: 3},
+		"by a signal of that number":       {words: "run", o: three, proofs: of(verify.Proved, verify.Exit{Code: 3, Signal: "SIGQUIT"}), ran: ended(3), here: true, code: 3},
+		"its time was over":                {words: "run", proofs: of(verify.Proved, verify.Exit{Code: 130, TimedOut: true}), ran: ended(130), here: true, excused: true, code: exit.Unproved},
+		"its time was over, and another":   {words: "run", proofs: append(of(verify.Proved, verify.Exit{Code: 130, TimedOut: true}), of(verify.Proved, verify.Exit{Code: 1})...), ran: ended(130), here: true, code: 130},
+		"a list of tests":                  {words: "test -- --list", here: true, says: "as was asked"},
+		"a list where a proof was wanted":  {words: "test -- --list", o: required, here: true, code: exit.Unproved, says: "as was asked"},
+		"a list that failed":               {words: "test -- --list", o: required, ran: ended(4), here: true, code: 4, says: "as was asked"},
+		"no test ran":                      {words: "test x", listed: "/t/app", here: true, code: exit.Unproved, says: "no test ran"},
+		"nothing was started":              {words: "test", here: true, code: exit.Unproved, says: "no program was started"},
+		"the result was lost":              {words: "run", proofs: lost, here: true, code: exit.Unproved},
+		"the result was lost, by exit":     {words: "run", proofs: lost, ran: ended(21), here: true, code: exit.Unproved},
+		"lost, and another failed":         {words: "test", proofs: append(of(verify.Proved, verify.Exit{Code: 101}), lost...), ran: ended(101), here: true, code: 101},
+		"proven, and no receipt":           {words: "run", proofs: noReceipt, here: true, code: exit.Other},
+		"tests: one of two":                {words: "test", proofs: append(of(verify.NotUsed, well), proven...), here: true, says: "1 of 1 program ran a kernel"},
+		"tests, on the CPU":                {words: "test", o: Options{ExpectCPU: true}, proofs: of(verify.NotUsed, well), here: true},
+		"no GPU":                           {words: "run", says: "no GPU here"},
+		"no GPU, and a proof was wanted":   {words: "run", o: required, code: exit.Unproved, says: "no GPU here"},
+		"no GPU, and it failed":            {words: "run", o: required, ran: ended(3), code: 3, says: "no GPU here"},
+		"no GPU, and it failed as asked":   {words: "run", o: Options{Required: true, Rules: verify.Rules{ExpectExit: 3}, ExitGiven: true}, ran: ended(3), code: exit.Unproved, says: "no GPU here"},
+		"no GPU in CI":                     {words: "run", ci: true, says: "no GPU here"},
+		"no GPU in CI, and a table":        {words: "run", ci: true, prove: &config.Prove{}, code: exit.Unproved, says: InCI},
+		"no GPU, and a table":              {words: "run", prove: &config.Prove{}, says: "no GPU here"},
+		"no GPU in CI, by table and flags": {words: "run", ci: true, o: required, prove: &config.Prove{}, code: exit.Unproved, says: "no GPU here"},
+	} {
+		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := h
+		if h.Env = h.Env.Unset("CI"); tt.ci {
+			h.Env = h.Env.Set("CI", "true")
+		}
+		var said bytes.Buffer
+		s := &session.Session{Machine: &session.Machine{Host: h, Shell: &console.Shell{Err: &said}}, Line: line}
+		s.Config.Prove.Value = tt.prove
+		r := Request{Session: s, Options: tt.o, Programs: []cargorun.Program{{Name: "app", Kind: map[bool]string{true: "bin", false: "test"}[line.Verb == "run"], Path: "/t/app"}}}
+		dir := t.TempDir()
+		state := r.runnerState(dir, nil, runtimes{devices: tt.here})
+		for _, p := range tt.proofs {
+			if err := state.keep(processReport{Proof: p}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tt.listed != "" {
+			if err := state.keep(processReport{Proof: Proof{Program: tt.listed}, Listed: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		result, excused, end := r.judge(dir, state, tt.ran)
+		if exit.Of(end) != tt.code || excused != tt.excused || !strings.Contains(said.String(), tt.says) || tt.here && len(result.Proofs) != len(tt.proofs) {
+			t.Errorf("%s: %v, excused %v\n%s", story, end, excused, said.String())
+		}
+		if strings.Contains(said.String(), InCI) != (tt.says == InCI) {
+			t.Errorf("%s: CI is spoken of:\n%s", story, said.String())
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"proof-1.json": "{", "state.json": "{"} {
+		if _, _, err := readProofs(dir); err != nil {
+			t.Errorf("before %s: %v", name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := readProofs(dir); (err != nil) != strings.HasPrefix(name, "proof-") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := readProofs(filepath.Join(dir, "none")); err == nil {
+		t.Error("no directory")
+	}
+}
+
+// TestBuilt: the end of a build says how to prove it, or why nothing is proven; only a proof that was asked for is an error.
+func TestBuilt(t *testing.T) {
+	t.Parallel()
+	app := cargorun.Program{Name: "app", Kind: "bin", Path: "/w/target/app"}
+	tool := cargorun.Program{Name: "tool", Kind: "bin", Path: "/w/target/tool"}
+	for story, tt := range map[string]struct {
+		programs []cargorun.Program
+		o        Options
+		prove    *config.Prove
+		code     int
+		why      string // of the result
+		says     string
+	}{
+		"a library":                       {nil, Options{}, nil, 0, "", ""},
+		"a library, to be proven":         {nil, Options{Required: true}, nil, exit.Unproved, "the build made no program; choose one with --bin", "the build made no program"},
+		"a library, to be run":            {nil, Options{Wanted: true}, nil, exit.Unproved, "the build made no program; choose one with --bin", "the build made no program"},
+		"a program":                       {[]cargorun.Program{app}, Options{}, nil, 0, "", "To prove it, run: gpubuild prove target/app\n"},
+		"a program and its arguments":     {[]cargorun.Program{app}, Options{Args: []string{"-n", "a b"}}, nil, 0, "", "run: gpubuild prove target/app -- -n 'a b'\n"},
+		"two programs":                    {[]cargorun.Program{app, tool}, Options{}, nil, 0, "", "prove a program with `gpubuild prove BIN -- ARGS`"},
+		"two programs, to be proven":      {[]cargorun.Program{app, tool}, Options{Required: true}, nil, exit.Unproved, "the build made several programs; choose one with --bin, or with bin in the [prove] table", "several programs"},
+		"two programs and a table":        {[]cargorun.Program{app, tool}, Options{}, &config.Prove{}, exit.Unproved, "the build made several programs; choose one with --bin, or with bin in the [prove] table", "several programs"},
+		"the table's program is not made": {[]cargorun.Program{app}, Options{Wanted: true}, &config.Prove{Bin: "x"}, exit.Unproved, "the build made no program x, which the [prove] table names", "no program x"},
+		"no GPU":                          {[]cargorun.Program{app}, Options{Wanted: true}, nil, 0, "no GPU here", "no GPU here. On a GPU machine, run: gpubuild prove target/app\n"},
+		"no GPU, and a proof was wanted":  {[]cargorun.Program{app}, Options{Required: true}, nil, exit.Unproved, "no GPU here", "no GPU here"},
+		"no GPU, and a table":             {[]cargorun.Program{app, tool}, Options{}, &config.Prove{Bin: "tool", Args: []string{"-x"}}, 0, "no GPU here", "run: gpubuild prove target/tool -- -x\n"},
+		"no GPU, a table and arguments":   {[]cargorun.Program{app}, Options{Args: []string{"-y"}}, &config.Prove{Args: []string{"-x"}}, 0, "no GPU here", "run: gpubuild prove target/app -- -y\n"},
+	} {
+		var said bytes.Buffer
+		h := hosttest.Memory(map[string]string{})
+		h.Cwd = "/w"
+		s := &session.Session{Machine: &session.Machine{Host: h, Shell: &console.Shell{Err: &said}}, Line: cargo.Line{Verb: "build"}}
+		s.Config.Prove.Value = tt.prove
+		got, err := Built(context.Background(), Request{Session: s, Options: tt.o, Programs: tt.programs})
+		if exit.Of(err) != tt.code || got.NotProven != tt.why || !strings.Contains(said.String(), tt.says) || (said.Len() > 0) != (tt.says != "") {
+			t.Errorf("%s: %v, %q\n%s", story, err, got.NotProven, said.String())
+		}
+	}
+}
+
+// place is an error of a place.
+type place struct{ hint string }
+
+func (place) Error() string     { return "no answer" }
+func (place) FindingID() string { return "elsewhere.unreachable" }
+func (p place) Hint() string    { return p.hint }
+
+// TestUnreached: that a place did not answer is a proof without a result; any other error stays one.
+func TestUnreached(t *testing.T) {
+	for _, hint := range []string{"", "ask again"} {
+		p, is := unreached("/x", place{hint})
+		if !is || p.Finding != "elsewhere.unreachable" || p.Verdict.Kind != verify.Unproved || p.Verdict.Why != "no answer" || (len(p.Verdict.Lines) > 0) != (hint != "") {
+			t.Errorf("%q: %+v, %v", hint, p, is)
+		}
+	}
+	for _, err := range []error{nil, errors.New("disk full")} {
+		if _, is := unreached("/x", err); is {
+			t.Errorf("%v is of a place", err)
+		}
+	}
+}
