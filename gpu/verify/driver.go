@@ -37,7 +37,7 @@ func complete(h buildenv.Host, l Loaded) Loaded {
 }
 
 // embedded finds driver versions among a library's texts. libcuda holds its own, which the kernel module compares with its version.
-var embedded = lazyregexp.New(`\x00(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)\x00`)
+var embedded = lazyregexp.New(`^\d{3,4}\.\d{1,3}(?:\.\d{1,3})?$`)
 
 // libraryVersion reads a driver library's version in the library itself, because containers and packages call it as they like. Where the
 // module's is in it, it is that; else that of the file's name, or the newest that is in it.
@@ -56,8 +56,13 @@ func libraryVersion(h buildenv.Host, path, module string) string {
 	err = buildenv.Pieces(f, 64, func(text []byte) bool {
 		pieces++
 		ofModule = module != "" && bytes.Contains(text, []byte(module))
-		for _, m := range embedded.FindAllSubmatch(text, -1) {
-			if v := string(m[1]); !named && slices.Compare(gpu.Numbers(v), gpu.Numbers(newest)) > 0 {
+		_, text, _ = bytes.Cut(text, []byte{0}) // a version has a zero byte on both sides
+		text = text[:bytes.LastIndexByte(text, 0)+1]
+		for part := range bytes.SplitSeq(text, []byte{0}) {
+			if named || len(part) < 5 || part[0] < '0' || part[0] > '9' || !embedded.Match(part) {
+				continue // most are no text, and a regular expression is slow
+			}
+			if v := string(part); slices.Compare(gpu.Numbers(v), gpu.Numbers(newest)) > 0 {
 				newest = v
 			}
 		}
