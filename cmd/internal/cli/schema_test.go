@@ -459,7 +459,7 @@ func TestTheConfigurationKeepsToItsSchema(t *testing.T) {
 // checked runs gpubuild as a script's program, and ends with 99 where what it answers on stdout is not what its schema says.
 func checked(run func(stdout io.Writer) int) int {
 	asks := slices.ContainsFunc(os.Args, func(w string) bool { return w == "--json" || w == "--gpu-json" })
-	if !asks || slices.Contains(os.Args, "exec") {
+	if !asks || slices.Contains(os.Args, "exec") || os.Getenv("REPO") == "" { // outside of a script the schemas are not at hand
 		return run(os.Stdout)
 	}
 	var out bytes.Buffer
