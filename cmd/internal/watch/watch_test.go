@@ -88,3 +88,66 @@ func TestRowFits(t *testing.T) {
 		}
 	}
 }
+
+// TestLines: a GPU has a line every five seconds, as JSON each sample has one, and who is quiet has none.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	for story, tt := range map[string]struct {
+		json, quiet bool
+		want        int
+	}{"for people": {false, false, 3}, "as JSON": {true, false, 5}, "JSON of who is quiet": {true, true, 5}, "quiet": {false, true, 0}} {
+		var printed strings.Builder
+		lines := &Lines{Shell: &console.Shell{Out: &printed}, JSON: tt.json, Quiet: tt.quiet}
+		for _, s := range []gpu.Sample{{Time: time.Unix(10, 0)}, {Time: time.Unix(10, 0), Index: 1}, {Time: time.Unix(14, 0)}, {Time: time.Unix(15, 0)}, {Time: time.Unix(19, 0)}} {
+			lines.Write(s)
+		}
+		if got := strings.Count(printed.String(), "\n"); got != tt.want || strings.Contains(printed.String(), "{") != tt.json {
+			t.Errorf("%s: %d lines:\n%s", story, got, printed.String())
+		}
+	}
+	heat, busy := uint64(0x20), 7
+	for want, s := range map[string]gpu.Sample{
+		"GPU 2  A                     does not answer":                                      {Index: 2, Name: "A", Lost: true},
+		"GPU 0  A                       -  -       -         -      -":                      {Name: "A"},
+		"GPU 0  A                      7%  -   50 °C  1000 MHz    9 W":                      {Name: "A", Utilisation: &busy, Temperature: 50, ClockMHz: 1000, PowerMW: 9900},
+		"GPU 0  A                       -  -       -         -      -  slowed down by heat": {Name: "A", Throttle: &heat},
+	} {
+		if got := Row(s, 0); got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+	long := strings.Repeat("n", 60)
+	if got := Row(gpu.Sample{Name: long}, 0); !strings.Contains(got, long) {
+		t.Errorf("of any length: %q", got)
+	}
+}
+
+// TestWhyNotWatched: the note names the GPU that was silent only where the driver answered, and says what the driver said of itself.
+func TestWhyNotWatched(t *testing.T) {
+	t.Parallel()
+	for story, tt := range map[string]struct {
+		second, answering bool // samples of the second GPU to the end, and of any
+		notes             []string
+		want              string
+	}{
+		"all of them":            {true, true, []string{"a note"}, "a note"},
+		"the driver":             {true, false, nil, "watched only 3.0 of 20.0 s: the driver did not answer any more"},
+		"the driver, and why":    {true, false, []string{"a", "b"}, "watched only 3.0 of 20.0 s: a; b"},
+		"one of two":             {false, true, nil, "GPU 1: watched only 0.0 of 3.0 s: it did not answer"},
+		"one of two, and a note": {false, true, []string{"a"}, "GPU 1: watched only 0.0 of 3.0 s: a"},
+	} {
+		w := gpu.NewWatch(gpu.DefaultThresholds(), nil, time.Unix(0, 0))
+		for i := range int64(4) {
+			w.Add(gpu.Sample{Time: time.Unix(i, 0), Temperature: 40})
+			w.Add(gpu.Sample{Time: time.Unix(i, 0), Index: 1, Temperature: map[bool]int{true: 40}[tt.second]})
+		}
+		until := time.Unix(2, 0)
+		if !tt.answering {
+			until = time.Unix(20, 0)
+		}
+		s := summarize(w, until, tt.answering, tt.notes, nil, nil)
+		if len(s.Notes) != 1 || s.Notes[0] != tt.want {
+			t.Errorf("%s: %q", story, s.Notes)
+		}
+	}
+}
