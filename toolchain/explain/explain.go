@@ -224,6 +224,11 @@ func (m Match) Known() bool {
 	return len(m.Found) > 0 && m.Found[0].Kind.order() <= General.order()
 }
 
+// Own reports whether the first error is gpubuild's own, which says itself what to do.
+func (m Match) Own() bool {
+	return len(m.Errors) > 0 && m.Errors[0].Said == "gpubuild itself"
+}
+
 // sortFound puts causes first. What follows from something and what a tool says is missing are ordered by their lines: the first error
 // explains the later ones.
 func sortFound(found []Found) {

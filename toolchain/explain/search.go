@@ -391,8 +391,8 @@ func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 	return out
 }
 
-// addBody adds the lines that complete an error: what CMake indents below its heading, cargo's chain of causes, a panic's message. It
-// answers how many lines these are.
+// addBody adds the lines that complete an error: what CMake indents below its heading, cargo's chain of causes, a panic's message, the hint
+// behind a blank line that gpubuild ends an error with. It answers how many lines these are.
 func (t text) addBody(place *Place, at int) (used int) {
 	head := t.of(t.lines[at])
 	prefix := len(logPrefix.FindString(string(head)))
@@ -401,18 +401,25 @@ func (t text) addBody(place *Place, at int) (used int) {
 	if !panics && !chain && !bytes.HasPrefix(head[min(len(head), prefix):], []byte("CMake Error")) {
 		return 0
 	}
+	blank := false
 	for n := 1; n <= around && at+n < len(t.lines); n++ {
 		line := t.of(t.lines[at+n])
 		line = bytes.TrimRight(line[min(len(line), prefix):], " \r")
-		text := bytes.TrimSpace(line)
+		text, behind := bytes.TrimSpace(line), blank
+		blank = len(text) == 0
 		switch {
-		case len(text) == 0, chain && bytes.HasPrefix(text, []byte("note: ")):
+		case blank, chain && bytes.HasPrefix(text, []byte("note: ")):
 			continue
+		case chain && behind && bytes.HasPrefix(line, []byte("hint: ")):
+			place.More = append(place.More, words(line))
+			return n
 		case chain && bytes.HasPrefix(text, []byte("--> ")): // rustc's place
 			place.More = append(place.More, words(line))
 			return n
 		case string(text) == "Caused by:":
 			chain = false
+			continue
+		case chain && !behind && len(text) < len(line): // of an error of several lines
 			continue
 		case chain, len(text) == len(line) && !(panics && len(place.More) == 0), bytes.HasPrefix(text, []byte("--- ")):
 			return used

@@ -37,7 +37,7 @@ func ReadLog(rules *explain.Rules, name string, r io.Reader) (Log, error) {
 			What: fmt.Sprintf("reading the log %s: %v", name, err), Fix: "name a file that you may read, or - for standard input",
 		}
 	}
-	l := Log{Name: name, Known: match.Known(), Match: match, Found: []Cause{}}
+	l := Log{Name: name, Known: match.Known() || match.Own(), Match: match, Found: []Cause{}}
 	for _, f := range match.Found {
 		l.Found = append(l.Found, Cause{f, f.Words(explain.Facts{explain.Again: "gpubuild --features cuda"})})
 	}
@@ -72,12 +72,17 @@ func (l Log) Text() string {
 	case len(match.Found) == 0 && len(match.Errors) == 0:
 		fmt.Fprintf(&b, "gpubuild recognises no failure in %s; that does not show that the build or the run went well\n", size)
 	case !match.Known():
-		fmt.Fprintf(&b, "unknown: gpubuild does not know the cause of the failure in this log (%s). "+
-			"The first lines that look like errors:\n", size)
+		head := "unknown: gpubuild does not know the cause of the failure in this log (%s). The first lines that look like errors:\n"
+		if match.Own() {
+			head = "gpubuild itself ended with an error (%s):\n"
+		}
+		fmt.Fprintf(&b, head, size)
 		for i, e := range match.Errors {
 			fmt.Fprintf(&b, "%8d  %s\n", e.Line, e.Text)
 			for _, l := range e.More {
-				fmt.Fprintf(&b, "            %s\n", l)
+				if l != "hint: "+e.Next {
+					fmt.Fprintf(&b, "            %s\n", l)
+				}
 			}
 			if e.Status != nil {
 				fmt.Fprintf(&b, "          %s\n", statusSentence(*e.Status))
