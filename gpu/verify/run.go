@@ -100,8 +100,7 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if !o.Keep {
 		defer os.RemoveAll(dir)
 	}
-	controlDir, targetDir, watchFile := h.Join(dir, "control"), h.Join(dir, "target"), h.Join(dir, "watch.jsonl")
-	afterDir := h.Join(dir, "after")
+	controlDir, targetDir, afterDir := h.Join(dir, "control"), h.Join(dir, "target"), h.Join(dir, "after")
 	for _, d := range []string{controlDir, targetDir, afterDir} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			return e, probe.CacheError(dir, err)
@@ -121,47 +120,8 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 		e.Hidden = "CUDA_VISIBLE_DEVICES=" + devices
 	}
 
-	cmd := watching(command(e.Binary, targetDir, o), o, watchFile)
-	s := newSampler(h, o.Probe.Backend, targetDir)
-	stop := make(chan struct{})
-	var looking sync.WaitGroup
-	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
-		looking.Go(func() { s.follow(watchFile, stop) })
-	}
-	var running []processID
-	proved := make(chan struct{})
-	if cmd.Stop = proved; o.UntilProved { // so that a timeout asks by SIGTERM, too
-		looking.Go(func() { running = e.whenProved(h, o, targetDir, watchFile, original, stop, proved) })
-	}
-	result, err := run.Run(ctx, cmd)
-	close(stop)
-	looking.Wait()
-	var exited *buildenv.ExitError
-	if err != nil && !errors.As(err, &exited) {
+	if err := e.runProgram(ctx, h, run, o, targetDir, h.Join(dir, "watch.jsonl"), original); err != nil {
 		return e, err
-	}
-	if exited != nil && result.Code == 0 && result.Signal == "" {
-		result = exited.Result
-	}
-	seen, refused, err := readWatch(h, watchFile)
-	if err != nil {
-		return e, err
-	}
-	if refused != 0 {
-		return e, original.refused(syscall.Errno(refused))
-	}
-	e.Ran = true
-	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Stopped: result.Stopped, Elapsed: result.Elapsed}
-	e.Watch = seen.with(s)
-	e.Changed = original.changed()
-
-	err = e.read(h, o, targetDir, original)
-	for i := range e.Processes {
-		p := &e.Processes[i]
-		p.Running = slices.Contains(running, processID{p.Pid, p.Started})
-	}
-	if err != nil {
-		e.Removed = err.Error()
 	}
 	if err := e.otherCUPTIs(ctx, h, run, o, dir); err != nil {
 		return e, err
@@ -172,6 +132,55 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 		return e, err
 	}
 	return e, nil
+}
+
+// runProgram runs the program, looks at its tree of processes meanwhile, and reads what the probe has recorded.
+func (e *Evidence) runProgram(
+	ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options, targetDir, watchFile string, binary original,
+) error {
+	cmd := watching(command(e.Binary, targetDir, o), o, watchFile)
+	s := newSampler(h, o.Probe.Backend, targetDir)
+	stop := make(chan struct{})
+	var looking sync.WaitGroup
+	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
+		looking.Go(func() { s.follow(watchFile, stop) })
+	}
+	var running []processID
+	proved := make(chan struct{})
+	if cmd.Stop = proved; o.UntilProved { // so that a timeout asks by SIGTERM, too
+		looking.Go(func() { running = e.whenProved(h, o, targetDir, watchFile, binary, stop, proved) })
+	}
+	result, err := run.Run(ctx, cmd)
+	close(stop)
+	looking.Wait()
+	var exited *buildenv.ExitError
+	if err != nil && !errors.As(err, &exited) {
+		return err
+	}
+	if exited != nil && result.Code == 0 && result.Signal == "" {
+		result = exited.Result
+	}
+	seen, refused, err := readWatch(h, watchFile)
+	if err != nil {
+		return err
+	}
+	if refused != 0 {
+		return binary.refused(syscall.Errno(refused))
+	}
+	e.Ran = true
+	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Stopped: result.Stopped, Elapsed: result.Elapsed}
+	e.Watch = seen.with(s)
+	e.Changed = binary.changed()
+
+	err = e.read(h, o, targetDir, binary)
+	for i := range e.Processes {
+		p := &e.Processes[i]
+		p.Running = slices.Contains(running, processID{p.Pid, p.Started})
+	}
+	if err != nil {
+		e.Removed = err.Error()
+	}
+	return nil
 }
 
 // executable is what is wrong with a file that is to be started.
