@@ -638,11 +638,28 @@ func TestEveryReportedFailure(t *testing.T) {
 func TestOwners(t *testing.T) {
 	rs := table(t)
 	for text, want := range map[string]string{
-		"/usr/bin/ld: cannot find -lssl: No such file or directory":                                              "library-to-link-not-found: part of OpenSSL",
-		"a.c:1:10: fatal error: mpi.h: No such file or directory":                                                "header-not-found: part of MPI",
-		"undefined reference to `vkCreateInstance'":                                                              "function-not-linked: of the Vulkan SDK",
-		"undefined reference to `my_own_function'":                                                               "function-not-linked: which is of no library",
-		"a.c:1: fatal error: mpi.h: No such file\nx: /libc.so.6: version `GLIBC_2.38' not found (required by x)": "glibc-too-old: ",
+		"/usr/bin/ld: cannot find -lssl: No such file or directory":                                                          "library-to-link-not-found: part of OpenSSL",
+		"a.c:1:10: fatal error: mpi.h: No such file or directory":                                                            "header-not-found: part of MPI",
+		"undefined reference to `vkCreateInstance'":                                                                          "function-not-linked: of the Vulkan SDK",
+		"undefined reference to `my_own_function'":                                                                           "function-not-linked: which is of no library",
+		"a.c:1: fatal error: mpi.h: No such file\nx: /libc.so.6: version `GLIBC_2.38' not found (required by x)":             "glibc-too-old: ",
+		"docker: Error response from daemon: Conflict. The container name \"/gpu\" is already in use by container \"5c2a\".": "container-refuses: A container of that name exists",
+		"docker: Error response from daemon: No such container: nvidia-gpu":                                                  "container-refuses: A container, network",
+		"docker: Error response from daemon: network nvidia-net not found.":                                                  "container-refuses: A container, network",
+		"ERROR: failed to solve: failed to compute cache key: \"/gpu-kernels\": not found":                                   "container-refuses: A file that the Dockerfile",
+		"docker: Error response from daemon: Bind for 0.0.0.0:80 failed: port is already allocated.":                         "container-refuses: The port",
+		"docker: Error response from daemon: Get \"https://nvcr.io/v2/nvidia/cuda\": dial tcp: lookup nvcr.io: no such host": "container-refuses: The network",
+		"ERROR: failed to solve: nvidia/cuda:99.0-devel: not found":                                                          "container-refuses: The registry has no such",
+		"Error response from daemon: timeout waiting for gpu container to stop":                                              "",
+		"curl: (22) The requested URL returned error: 502":                                                                   "network-failed: The server has a fault",
+		"wgpu error: operation timed out while waiting for a fence":                                                          "",
+		"Error: GPU worker request timed out after 30s":                                                                      "",
+		"NCCL WARN error: socketProgress: Connection reset by peer":                                                          "",
+		"fatal: could not open '/src/halfs.h' for reading":                                                                   "",
+		"Error: https://huggingface.co/x/config.json: status code 503":                                                       "download-refused: ",
+		"error: listening on http://0.0.0.0:3000\nGET /favicon.ico 404 Not Found":                                            "",
+		"error: UnsupportedFeature(\"let chains\")":                                                                          "",
+		"error: TLS 1.3 is not supported by the client":                                                                      "",
 	} {
 		a := ask(t, rs, text)
 		if want == "" {
