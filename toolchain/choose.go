@@ -228,6 +228,9 @@ func disagreements(f Facts) (notes []string) {
 		if t.Root == cuda.AdminLink && t.Problem != "" || len(names) == 0 && strings.HasPrefix(t.Problem, NVCCFails) {
 			notes = append(notes, t.Root+" is not used: "+t.Problem)
 		}
+		if t.NVCC == "" && slices.Contains(t.From(cuda.OnPath), "NVCC") {
+			notes = append(notes, "NVCC is "+t.Root+": "+t.Problem)
+		}
 		if len(names) == 0 {
 			continue
 		}
@@ -246,7 +249,7 @@ func disagreements(f Facts) (notes []string) {
 // overruled reports that a variable's toolkit was not chosen.
 func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 	for _, t := range f.Toolkits {
-		launcher := (t.Problem != "" || t.Version.IsZero()) && t.NVCC != "" // which is judged by the version that it answers
+		launcher := t.Problem != "" || t.Version.IsZero() // which is judged by the version that it answers, if it is a program
 		if slices.Contains(t.From(cuda.OnPath), "NVCC") && !launcher && t.Real != won.Real && !asked(w) {
 			notes = append(notes, fmt.Sprintf("NVCC names %s, which is not used: %s is (%s)", cmp.Or(t.NVCC, t.Root), won.Root, won.Origin))
 		}
@@ -254,10 +257,12 @@ func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 	if agree := agreed(f); agree != "" && agree != won.Real {
 		for _, t := range f.Toolkits {
 			if t.Real == agree {
-				notes = append(notes, fmt.Sprintf(
-					"%s names %s, which does not fit; %s is used",
-					strings.Join(t.From(cuda.Variable), ", "), t.Root, won.Root,
-				))
+				why := "does not fit"
+				if asked(w) && !wished(t, w.CUDA) {
+					why = "is not the one asked for" + w.by()
+				}
+				notes = append(notes, fmt.Sprintf("%s names %s, which %s; %s is used",
+					strings.Join(t.From(cuda.Variable), ", "), t.Root, why, won.Root))
 			}
 		}
 	}

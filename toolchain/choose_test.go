@@ -93,7 +93,7 @@ func TestChoose(t *testing.T) {
 			"use one of those listed above, or: `gpubuild toolchain install 13.5` installs the newest that is known; " +
 			"`gpubuild toolchain list --available` lists what there is now"},
 		{"a major that cannot have", nil, kernels, toolchain.Wish{CUDA: "15.0"}, "there is no CUDA toolkit 15.0 | use one of those " +
-			"listed above, or: no CUDA 15.0 can be installed; `gpubuild toolchain list --available` lists what can"},
+			"listed above: no CUDA 15.0 can be installed; `gpubuild toolchain list --available` lists what can"},
 		{"PTX of the next minor release is too new, too", func(f *toolchain.Facts) {
 			f.Driver = gpu.Driver{Version: "595.1", CUDA: version("13.4")}
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},

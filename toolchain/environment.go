@@ -183,7 +183,8 @@ func (e *writer) nvcc() {
 	h, t := e.h, e.s.Toolkit
 	for _, name := range []string{"NVCC", "CUDACXX"} {
 		old := h.Env.Get(name)
-		if t.NVCC == "" || !h.IsAbs(old) || e.isNVCC(old) || name != "NVCC" && !e.reads(name) {
+		broken := name == "NVCC" && old != "" && cuda.Unusable(h, old) != ""
+		if t.NVCC == "" || !h.IsAbs(old) && !broken || e.isNVCC(old) || name != "NVCC" && !e.reads(name) {
 			continue
 		}
 		e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, which is not of %s", old, t.Named()))

@@ -95,6 +95,8 @@ func TestEnvironment(t *testing.T) {
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "CUDA_PATH"} }), ""},
 		{"NVCC of another toolkit", []string{"NVCC=/opt/cuda-12.6/bin/nvcc"},
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "unset NVCC="},
+		{"NVCC with a launcher before it names no program", []string{"NVCC=ccache /usr/local/cuda/bin/nvcc"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "unset NVCC="},
 		{"NVCC by its bare name means PATH", []string{"NVCC=nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }),
 			""},
 		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=75"},

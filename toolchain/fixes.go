@@ -14,7 +14,7 @@ import (
 	"gpubuild/toolchain/hostcc"
 )
 
-const oneOfThose = "use one of those listed above, or: "
+const oneOfThose = "use one of those listed above"
 
 // getHint is how the user gets the toolkit that they named, or any.
 func getHint(w Wish) string {
@@ -56,7 +56,11 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 	if asked(w) {
 		fix = getHint(w)
 		if slices.ContainsFunc(lost, func(l Loser) bool { return strings.HasPrefix(l.Why, notAsked) }) {
-			fix = oneOfThose + fix
+			or := ", or: "
+			if unknownRelease(w.CUDA) {
+				or = ": "
+			}
+			fix = oneOfThose + or + fix
 		}
 	}
 	if w.CUDAOrigin == ByUse {
@@ -64,10 +68,12 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 	}
 	for _, t := range f.Toolkits {
 		name, _, _ := strings.Cut(t.Origin, ",")
-		switch base := strings.ToLower(path.Base(strings.ReplaceAll(t.Root, `\`, "/"))); {
+		root := strings.ReplaceAll(t.Root, `\`, "/")
+		switch base := strings.TrimSuffix(strings.ToLower(path.Base(root)), ".exe"); {
 		case name == "" || strings.ToUpper(name) != name || name == "PATH": // no variable of the user's
-		case base == "bin" && !asked(w):
-			fix = fmt.Sprintf("set %s to the toolkit's root, the directory above %s; or %s", name, t.Root, fix)
+		case (base == "bin" || base == "nvcc") && !asked(w):
+			root, _, _ = strings.Cut(root, "/bin/nvcc")
+			fix = fmt.Sprintf("set %s=%s, the toolkit's root; or %s", name, strings.TrimSuffix(root, "/bin"), fix)
 		case !asked(w):
 			if file := w.EnvFiles[name]; file != "" {
 				name += " in the [env] table of " + file

@@ -62,12 +62,12 @@ func Find(h buildenv.Host, extra []Candidate) []Toolkit {
 // at reads the toolkit at a place, by the rules of the layout that it belongs to.
 func (l looker) at(p place) (Toolkit, bool) {
 	h := l.h
+	if why := Unusable(h, p.nvcc); p.nvcc != "" && why != "" {
+		return Toolkit{Root: p.nvcc, Real: p.nvcc, Problem: why}, false
+	}
 	if real := h.Real(p.nvcc); p.nvcc != "" && !isNVCC(h, real) {
 		t := Toolkit{Root: p.nvcc, Real: p.nvcc, NVCC: p.nvcc, Problem: "it only calls another nvcc"}
-		switch {
-		case !h.IsFile(real):
-			t.NVCC, t.Problem = "", "it does not exist"
-		case !h.SamePath(real, p.nvcc):
+		if !h.SamePath(real, p.nvcc) {
 			t.Problem = "it is a link to " + real + ", which only calls another nvcc"
 		}
 		return t, false
@@ -90,6 +90,24 @@ func (l looker) at(p place) (Toolkit, bool) {
 		t.Problem = "no toolkit lies around it: include/cuda.h is not in " + t.Root
 	}
 	return t, ok
+}
+
+// Unusable says what a variable names that should name a program, where it is none; empty: it can be started, or is a name for PATH.
+func Unusable(h buildenv.Host, program string) string {
+	words := strings.Fields(program)
+	_, err := h.LookPath(program)
+	switch {
+	case h.IsFile(program), !h.IsAbs(program) && err == nil:
+		return ""
+	case h.IsDir(program):
+		return "it is a directory; name the program: " + h.Join(strings.TrimSuffix(h.Clean(program), "/bin"), "bin", h.Exe("nvcc"))
+	case len(words) > 1 && Unusable(h, words[len(words)-1]) == "":
+		return "it is taken for the name of one program; name " + words[len(words)-1] +
+			" alone: a launcher such as ccache is put first on PATH by a link to it that is called nvcc"
+	case h.IsAbs(program):
+		return "it does not exist"
+	}
+	return "it is not on PATH"
 }
 
 func isNVCC(h buildenv.Host, path string) bool {
@@ -125,7 +143,11 @@ func (l looker) places(extra []Candidate) []place {
 	for _, name := range RootVariables() {
 		for v := range strings.SplitSeq(h.Env.Get(name), ";") { // a list of CMake's, as nixpkgs sets it
 			if v != "" {
-				out = append(out, place{h.Abs(v), Source{Variable, name}, "", true})
+				root := h.Abs(v)
+				if misspelt(v) != "" && !h.IsDir(root) {
+					root = v
+				}
+				out = append(out, place{root, Source{Variable, name}, "", true})
 			}
 		}
 	}
@@ -153,7 +175,7 @@ func (l looker) places(extra []Candidate) []place {
 			}
 		}
 	}
-	if v := h.Env.Get("NVCC"); h.IsAbs(v) {
+	if v := h.Env.Get("NVCC"); h.IsAbs(v) || Unusable(h, v) != "" && v != "" {
 		out = append(out, l.around(v, Source{OnPath, "NVCC"}, true))
 	}
 	for _, p := range h.LookPathAll("nvcc") {

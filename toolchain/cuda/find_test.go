@@ -27,7 +27,8 @@ func TestFind(t *testing.T) {
 		},
 		{
 			"linux-removed-toolkit",
-			[]string{"/usr/local/cuda-11.8  [CUDA_PATH, NVCC] it does not exist", "/usr/local/cuda-12.6 12.6.3 [a usual place]"},
+			[]string{"/usr/local/cuda-11.8  [CUDA_PATH] it does not exist", "/usr/local/cuda-11.8/bin/nvcc  [NVCC] it does not exist",
+				"/usr/local/cuda-12.6 12.6.3 [a usual place]"},
 		},
 		{"linux-debian", []string{"/usr 11.8.89 [PATH, a usual place]"}},
 		{"linux-conda", []string{"/home/u/conda/envs/gpu 12.6 [CONDA_PREFIX, PATH]", "/usr/local/cuda 12.8.1 [a usual place]"}},
@@ -51,6 +52,25 @@ func TestFind(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 			}
 		})
+	}
+}
+
+// TestMisspelt: what a user typed is named as it is, and not below the current directory.
+func TestMisspelt(t *testing.T) {
+	for value, want := range map[string]string{
+		`"/opt/cuda"`: `"/opt/cuda" it does not exist: the quotes are part of its name`,
+		"/opt/cuda ":  "/opt/cuda  it does not exist: its name begins or ends with a space",
+		"~/cuda":      "~/cuda it does not exist: no shell has expanded ~",
+		"~":           "/w/~ it holds no CUDA toolkit: neither bin/nvcc nor include/cuda.h leads to a file",
+	} {
+		h, err := hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @dirs --\n/w/~\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Env = h.Env.Set("CUDA_HOME", value)
+		if k := Find(h, nil)[0]; k.Root+" "+k.Problem != want {
+			t.Errorf("got %q, want %q", k.Root+" "+k.Problem, want)
+		}
 	}
 }
 

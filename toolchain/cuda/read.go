@@ -63,7 +63,7 @@ func (l looker) read(root string) (t Toolkit, ok bool) {
 		t.Problem = "it cannot be read: permission denied"
 		return t, false
 	case err != nil:
-		t.Problem = "it does not exist"
+		t.Problem = "it does not exist" + misspelt(root)
 		if slices.Contains(h.Names(h.Dir(root)), h.Base(root)) {
 			t.Problem = "it is a link to a directory that does not exist"
 		}
@@ -104,6 +104,19 @@ func (l looker) read(root string) (t Toolkit, ok bool) {
 		t.Problem = "its nvcc is a program for " + arch + ", which this machine does not run"
 	}
 	return t, true
+}
+
+// misspelt says what of a directory's name a user did not mean; empty: nothing.
+func misspelt(dir string) string {
+	switch {
+	case strings.Trim(dir, `"'`) != dir:
+		return ": the quotes are part of its name"
+	case strings.TrimSpace(dir) != dir:
+		return ": its name begins or ends with a space"
+	case strings.HasPrefix(dir, "~"):
+		return ": no shell has expanded ~"
+	}
+	return ""
 }
 
 // foreign is the processor that a program of Linux is for, by its ELF header (e_machine of elf.h), where it is another one than this

@@ -14,6 +14,7 @@ import (
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -279,6 +280,10 @@ func (v verb) withoutArg(called string, args []string, at int, takesTrailing boo
 		return "gpubuild doctor --for " + arg
 	case called == "init" && strings.Contains(ci.ProviderNames, arg):
 		return "gpubuild ci init " + arg
+	case called == "cache clean" && toolchain.IsVersion(arg):
+		return "gpubuild toolchain remove " + arg
+	case called == "cache clean":
+		return "`gpubuild toolchain remove NAME` removes a toolkit, and `gpubuild toolchain list` has the names"
 	case v.instead != "":
 		return v.instead
 	case v.Project && at == 0:

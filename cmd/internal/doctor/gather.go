@@ -30,14 +30,20 @@ type Options struct {
 	Prove bool          // proofs, too
 }
 
-// Gather finds out what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
-func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (Facts, error) {
-	f := Facts{Prove: o.Prove, WSL: m.Host.IsWSL(), Host: m.Host, Cache: m.CacheDir}
-	if m.NoCache != nil {
-		f.NoCache = reasonOf(m.NoCache)
+// OfProject is what the crates of the project need, where there is one and what it needs can be found out.
+func OfProject(ctx context.Context, m *session.Machine) (Facts, error) {
+	f := Facts{}
+	l, _, err := cargo.Split([]string{"build"}, nil)
+	if err == nil {
+		_, _, _, err = f.lookAtProject(ctx, m, l)
 	}
+	return f, err
+}
+
+// lookAtProject fills in what cargo and the project's files say, and answers with the cargo, the line, which may have got a feature, and
+// the project.
+func (f *Facts) lookAtProject(ctx context.Context, m *session.Machine, l cargo.Line) (cargo.Tool, cargo.Line, reach.Judged, error) {
 	tool := f.findCargo(ctx, m, l)
-	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
 	p := reach.Judged{
 		Session: session.WithoutProject(m),
 		Reach:   &features.Reach{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}},
@@ -47,13 +53,13 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		opened, err := f.open(ctx, m, l)
 		if own := ownFeature(m, l); own != "" && (err != nil || !opened.Reach.Needs.CUDA) {
 			if l, err = l.Change(cargo.Change{Features: []string{own}}); err != nil {
-				return f, err
+				return tool, l, p, err
 			}
 			f.Assumed = own
 			opened, err = f.open(ctx, m, l)
 		}
 		if errors.Is(err, context.Canceled) {
-			return f, err
+			return tool, l, p, err
 		}
 		if err == nil {
 			p = opened
@@ -69,6 +75,20 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		} else {
 			f.notOpened(err)
 		}
+	}
+	return tool, l, p, nil
+}
+
+// Gather finds out what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
+func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (Facts, error) {
+	f := Facts{Prove: o.Prove, WSL: m.Host.IsWSL(), Host: m.Host, Cache: m.CacheDir}
+	if m.NoCache != nil {
+		f.NoCache = reasonOf(m.NoCache)
+	}
+	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
+	tool, l, p, err := f.lookAtProject(ctx, m, l)
+	if err != nil {
+		return f, err
 	}
 	if t := o.Tools.Toolkit; t == "fetch" || t == "" && m.Host.Env.Get("GPUBUILD_CUDA") == "fetch" {
 		return f, &exit.UsageError{What: "doctor fetches nothing", Fix: "gpubuild toolchain install"}

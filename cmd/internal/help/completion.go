@@ -14,6 +14,7 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
+	"gpubuild/toolchain/install"
 )
 
 // Each shell gets a script that asks `gpubuild completion words -- WORD…` what may stand where the cursor is; one answer serves them all.
@@ -58,6 +59,13 @@ func (c *candidates) add(word, about string) { c.list = append(c.list, candidate
 func (c *candidates) words(about string, words ...string) {
 	for _, w := range words {
 		c.add(w, about)
+	}
+}
+
+// toolkits adds the versions in the cache.
+func (c *candidates) toolkits(m *session.Machine) {
+	for _, in := range install.Installed(m.Host, m.CacheDir) {
+		c.add(in.CUDA.String(), in.Root)
 	}
 }
 
@@ -197,7 +205,11 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 		return out.starting(typed)
 	}
 	if len(own) > 0 {
-		return p.positional(own).starting(typed)
+		out = p.positional(own)
+		if slices.Contains([]string{"use", "remove"}, own[len(own)-1]) && own[0] == "toolchain" {
+			out.toolkits(m)
+		}
+		return out.starting(typed)
 	}
 	if !ofCargo {
 		for _, v := range p.Verbs {
@@ -293,8 +305,11 @@ func values(m *session.Machine, f Flag, typed string, before []string) candidate
 		c.words("", buildenv.Shells()...)
 	case "gpu-arch", "arch":
 		c.words("", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121")
+	case "on", "gpu-on":
+		c.words("", "ssh:", "slurm")
 	case "gpu-toolkit", "toolkit":
 		c.add("fetch", "get one into your cache, without admin rights")
+		c.toolkits(m)
 		c.files = true
 	case "manifest-path", "target-dir", "artifact-dir", "config", "C":
 		c.files = true

@@ -30,7 +30,7 @@ func Prepare(ctx context.Context, m *session.Machine, line cargo.Line, strict bo
 	}
 	s := p.Features.Session
 	if !m.Shell.Verbose { // what was chosen is no part of the verb's answer
-		s = s.Quiet()
+		s, o.Fetching = s.Quiet(), m.Shell
 	}
 	p.Tools, err = choose(ctx, s, p.Features, o)
 	return p, err

@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -72,6 +73,10 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 	if err != nil {
 		return err
 	}
+	project, err := doctor.OfProject(ctx, m)
+	if err != nil {
+		return err
+	}
 	if o.JSON != nil {
 		mine := []Entry{}
 		for _, in := range installed {
@@ -92,10 +97,15 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 		return report.Answer(m, o.JSON, "toolchain-list", true, findings,
 			Listed{Installed: mine, Toolkits: found, Default: first})
 	}
+	usable := first != "" || by != ""
 	for _, t := range found {
 		origin := t.Origin
 		if t.Root == first {
 			origin += "; default"
+			if why := project.Needs.Refuses(t); why != "" {
+				origin += " outside of this project: " + why
+				usable = slices.ContainsFunc(found, func(t cuda.Toolkit) bool { return t.Problem == "" && project.Needs.Refuses(t) == "" })
+			}
 			if by != "" && by != t.Origin {
 				origin += " by " + by
 			}
@@ -121,7 +131,7 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 	if len(found) == 0 {
 		m.Shell.Note("no CUDA toolkit in %s", strings.Join(cuda.UsualPlaces(m.Host), ", "))
 	}
-	if first == "" && by == "" { // none can be used
+	if !usable {
 		m.Shell.Hint("gpubuild toolchain install")
 	}
 	return nil
@@ -147,9 +157,8 @@ func listAvailable(ctx context.Context, m *session.Machine, o Options) error {
 // Install downloads a toolkit, and prints its root.
 func Install(ctx context.Context, m *session.Machine, o Options, rest []string) error {
 	var want install.Want
-	if len(o.Parts) > 0 {
-		want.Parts = append(install.Default(), o.Parts...)
-	}
+	var project doctor.Facts
+	d := driver.Version(m.Host)
 	if len(rest) > 0 {
 		v, err := gpu.ParseVersion(rest[0])
 		if err != nil {
@@ -158,9 +167,20 @@ func Install(ctx context.Context, m *session.Machine, o Options, rest []string) 
 		if want.Exact = v; strings.Count(rest[0], ".") != 1 {
 			want.Release = rest[0]
 		}
+	} else {
+		var err error
+		if project, err = doctor.OfProject(ctx, m); err != nil {
+			return err
+		}
 	}
-	if d := driver.Version(m.Host); d.Version != "" {
+	if project.Needs.Toolkit() { // as a build of it would fetch it
+		want = tools.ToFetch(project.Needs, d, m.Host.OS)
+		m.Shell.Note("without a VERSION this installs what builds of %s fetch", project.Project)
+	} else if d.Version != "" {
 		want.MaxVersion, want.MaxBecause = d.CUDA, "the newest that driver "+d.Version+" supports"
+	}
+	if len(o.Parts) > 0 {
+		want.Parts = slices.Concat(install.Default(), want.Parts, o.Parts)
 	}
 	plan, err := tools.Plan(ctx, m, want, o.Redist)
 	if err != nil {

@@ -1,10 +1,12 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu"
@@ -25,7 +27,8 @@ type Options struct {
 	TrustProject bool
 	// Cargo is the cargo that will build. With none another program runs, and cargo's [env] tables do not count.
 	Cargo    cargo.Tool
-	BuiltFor gpu.Arch // what this target directory's GPU packages were last built for; zero: not known
+	Fetching *console.Shell // says what is downloaded; nil: the machine's, which is quiet where the choice is no part of the answer
+	BuiltFor gpu.Arch       // what this target directory's GPU packages were last built for; zero: not known
 	// Undeclared looks for a package whose build script compiles kernels although its sources do not show it. It is called where no other
 	// package needs a toolkit, with the flag or the variable that asked for one.
 	Undeclared func(asked string) (Undeclared, error)
@@ -86,7 +89,9 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	wish.previous(o.BuiltFor, archUnset(m, graph.Places.BuildDirectory))
 	wish.previous(t.Undeclared.Arch, true) // not in our record
 	if wish.CUDA == "fetch" {
-		root, err := fetch(ctx, s, t.Needs)
+		loud := *m
+		loud.Shell = cmp.Or(o.Fetching, m.Shell)
+		root, err := fetch(ctx, &loud, s.Line, t.Needs)
 		if err != nil {
 			return t, err
 		}

@@ -82,7 +82,8 @@ func findToolkits(ctx context.Context, h buildenv.Host, run session.Runner, extr
 			res, err := run.Run(ctx, buildenv.Cmd{Path: t.NVCC, Args: args, Env: h.Env.Entries(), Timeout: 10 * time.Second})
 			if m := topLine.FindSubmatch(res.Stderr); err == nil && m != nil {
 				origin := "the script " + t.NVCC
-				return cuda.Find(h, append(slices.Clip(extra), cuda.Candidate{Root: string(m[1]), Origin: origin, Kind: cuda.OnPath}))
+				whole := cuda.Find(h, append(slices.Clip(extra), cuda.Candidate{Root: string(m[1]), Origin: origin, Kind: cuda.OnPath}))
+				return slices.DeleteFunc(whole, func(f cuda.Toolkit) bool { return f.NVCC == t.NVCC && f.Root == t.Root })
 			}
 			found[i].Problem = "nvcc is a script there, and `nvcc --dryrun` of it names no toolkit"
 			if err != nil {

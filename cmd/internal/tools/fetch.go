@@ -14,6 +14,7 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/install"
 	"gpubuild/toolchain/install/tree"
 )
@@ -105,8 +106,8 @@ func Available(ctx context.Context, m *session.Machine) (list []string, err erro
 	return list, err
 }
 
-// toFetch is what toolchain.Choose would take of all that can be fetched.
-func toFetch(n toolchain.Needs, d gpu.Driver, os string) install.Want {
+// ToFetch is what toolchain.Choose would take of all that can be fetched.
+func ToFetch(n toolchain.Needs, d gpu.Driver, os string) install.Want {
 	var want install.Want
 	if parts := partsFor(n, os); len(parts) > 0 {
 		want.Parts = append(install.Default(), parts...)
@@ -144,7 +145,7 @@ func partsFor(n toolchain.Needs, os string) (parts []string) {
 
 // InstallCommand installs a toolkit that the crates and the driver accept, with the parts that they need; empty: no command does.
 func InstallCommand(m *session.Machine, n toolchain.Needs, d gpu.Driver) string {
-	want := toFetch(n, d, m.Host.OS)
+	want := ToFetch(n, d, m.Host.OS)
 	catalog, err := install.DefaultCatalog()
 	if err != nil {
 		return ""
@@ -162,9 +163,8 @@ func InstallCommand(m *session.Machine, n toolchain.Needs, d gpu.Driver) string 
 }
 
 // fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent, unless another forbids it.
-func fetch(ctx context.Context, s *session.Session, n toolchain.Needs) (string, error) {
-	m := s.Machine
-	if s.Line.Has("--offline", "--frozen") {
+func fetch(ctx context.Context, m *session.Machine, l cargo.Line, n toolchain.Needs) (string, error) {
+	if l.Has("--offline", "--frozen") {
 		m.Shell.Note("nothing is fetched (--offline): a toolkit must be installed")
 		return "", nil
 	}
@@ -172,7 +172,7 @@ func fetch(ctx context.Context, s *session.Session, n toolchain.Needs) (string, 
 		m.Shell.Note("nothing is fetched: these crates need a driver only")
 		return "", nil
 	}
-	plan, err := Plan(ctx, m, toFetch(n, driver.Version(m.Host), m.Host.OS), "")
+	plan, err := Plan(ctx, m, ToFetch(n, driver.Version(m.Host), m.Host.OS), "")
 	if err != nil {
 		return "", err
 	}

@@ -120,7 +120,7 @@ func TestNothingIsFetched(t *testing.T) {
 		}
 		var said strings.Builder
 		s := &session.Session{Machine: &session.Machine{Shell: &console.Shell{Err: &said}}, Line: line}
-		if root, err := fetch(context.Background(), s, toolchain.Needs{}); root != "" || err != nil || !strings.Contains(said.String(), says) {
+		if root, err := fetch(context.Background(), s.Machine, s.Line, toolchain.Needs{}); root != "" || err != nil || !strings.Contains(said.String(), says) {
 			t.Errorf("%s: %q, %v: %s", words, root, err, said.String())
 		}
 	}
@@ -161,13 +161,13 @@ func TestToFetch(t *testing.T) {
 		"a pin, libraries, PTX, an old driver": {toolchain.Needs{Pin: v(12, 3), Libraries: true, EmbedsPTX: true}, old, v(12, 4), v(12, 3)},
 	}
 	for name, tt := range tests {
-		if w := toFetch(tt.needs, tt.driver, "linux"); w.MaxVersion != tt.max || w.Pin != tt.pin {
+		if w := ToFetch(tt.needs, tt.driver, "linux"); w.MaxVersion != tt.max || w.Pin != tt.pin {
 			t.Errorf("%s: %+v", name, w)
 		}
 	}
 	whisper := toolchain.Needs{Libraries: true, Parts: toolchain.Parts([]string{"cublas_v2.h", "libcublas", "libcudart", "libculibos.a"})}
 	for os, want := range map[string]string{"linux": "build cupti cublas culibos", "windows": "build cupti run"} {
-		if got := strings.Join(toFetch(whisper, gpu.Driver{}, os).Parts, " "); got != want {
+		if got := strings.Join(ToFetch(whisper, gpu.Driver{}, os).Parts, " "); got != want {
 			t.Errorf("for a crate that compiles with cuBLAS's header, %s: %s, want %s", os, got, want)
 		}
 	}
