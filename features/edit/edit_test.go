@@ -24,6 +24,7 @@ func TestAddEdges(t *testing.T) {
 		add         []string
 		want        string // empty: as before
 	}{
+		{"an empty file", "", one, "[features]\ncuda = [\"candle-nn/cuda\"]\n"},
 		{"nothing is missing", "[features]\ncuda=[ 'candle-nn/cuda' ,] # x\n", one, ""},
 		{"an empty list", "[features]\ncuda = []\n[dependencies]\n", one, "[features]\ncuda = [\"candle-nn/cuda\"]\n[dependencies]\n"},
 		{"an empty list with a blank", "[features]\ncuda = [ ]\n", one, "[features]\ncuda = [ \"candle-nn/cuda\" ]\n"},

@@ -16,6 +16,7 @@ func TestDiagnostics(t *testing.T) {
 		"error: could not compile `app` (bin \"app\") due to 2 previous errors\n" +
 		"\x1b[0m\x1b[1m\x1b[38;5;9merror[E0425]\x1b[0m\x1b[0m\x1b[1m: cannot find value\x1b[0m\n\x1b[0m \x1b[0m\x1b[0m\x1b[1m--> \x1b[0m\x1b[0mC:\\p\\a.rs:3:4\x1b[0m\n" +
 		"    Building [====> ] 3/4: app\rerror[E0001]: after a bar\n --> b.rs:5:6\n" +
+		"error[E0003]: a line beyond all numbers\n --> d.rs:99999999999999999999:1\n" +
 		"error[E0002]: its place is not right below\nsomething else\n --> c.rs:7:8\n"
 	want := []Diagnostic{
 		{

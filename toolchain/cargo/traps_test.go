@@ -161,6 +161,7 @@ gpu = ["run", "--bin", "app", "-F", "cuda"]
 twice = "gpu -q"
 build = "check"
 round = "round --release"
+only = "--locked"
 `)
 	tests := []struct{ typed, want, own string }{
 		{"b -p app --gpu-strict", "build --release --features cuda -p app", "--gpu-strict"},
@@ -182,6 +183,9 @@ round = "round --release"
 		if err != nil || strings.Join(l.Words(), " ") != tt.want || got != tt.own {
 			t.Errorf("%s: %q, own %q, %v", tt.typed, l.Words(), got, err)
 		}
+	}
+	if l, _, err := Alias(p.h, p.tool, p.line("only", "-r"), testOwn); err != nil || strings.Join(l.Words(), " ") != "only -r" {
+		t.Errorf("an alias of flags alone: %q %v", l.Words(), err)
 	}
 	if l, _, err := Alias(p.h, p.tool, p.line("round"), testOwn); err != nil || l.VerbWord != "round" {
 		t.Errorf("a circle: %q %v", l.Words(), err)

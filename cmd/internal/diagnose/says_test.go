@@ -149,6 +149,9 @@ func TestMeanings(t *testing.T) {
 		}
 	}
 	one := foundIn(t, wrongArch, "")
+	if text := (Meaning{Rules: []*explain.Rule{one.Rule, one.Rule}}).Text(); strings.Count(text, "\n\n"+one.ID+" (") != 1 {
+		t.Errorf("two rules: %q", text)
+	}
 	if m, known := MeaningOf(rulesOf(t), one.ID); !known || !strings.HasPrefix(m.Text(), fmt.Sprintf("%s (%s)\n", one.ID, explain.Stages[one.Stage])) || !strings.Contains(m.Text(), "    cause: ") {
 		t.Errorf("%s: %v %q", one.ID, known, m.Text())
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -452,4 +453,40 @@ func TestStampCannotBeWritten(t *testing.T) {
 	if n := strings.Count(s.said.String(), "cannot write down what k was built with"); n != 1 {
 		t.Errorf("said %d times", n)
 	}
+}
+
+// TestNotAll: an OUT_DIR with more files than are looked at, and a lock that others could take, are errors; without any place for a lock
+// there is none, and that is said.
+func TestNotAll(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.script(90)
+	out := filepath.Join(s.unit, "out")
+	host := s.s.b.Machine.Host
+	if _, _, _, err := below(host, out); err != nil {
+		t.Error(err)
+	}
+	host.Files = crowded{host.Files, out}
+	if _, _, _, err := below(host, out); err == nil {
+		t.Error("what was not looked at is known")
+	}
+	m := *s.s.b.Machine
+	if free, err := Lock(t.Context(), &m, s.s.b.Graph.Places); err != nil {
+		t.Error(err)
+	} else {
+		free()
+		free()
+	}
+	if err := os.Chmod(filepath.Join(m.CacheDir, "locks"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(t.Context(), &m, s.s.b.Graph.Places); err == nil && runtime.GOOS != "windows" {
+		t.Error("a directory that others may write to is taken for locks")
+	}
+	m.CacheDir = filepath.Join(out, "note", "cache") // below a file: nothing can be kept there
+	free, err := Lock(t.Context(), &m, s.s.b.Graph.Places)
+	if err != nil || !strings.Contains(s.said.String(), "a second gpubuild is not kept out") {
+		t.Fatalf("%v: %s", err, s.said.String())
+	}
+	free()
 }
