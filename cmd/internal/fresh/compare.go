@@ -296,7 +296,9 @@ func (s *State) builtNow(o *outDir, m cargo.Message) {
 	o.stamp = s.stampOf(*o)
 	o.stamp.Wrote, o.stamp.Read = manifest.Union(wrote, made), read
 	o.stamp.All, o.stamp.Unknown, o.stamped = all, unknown, true
-	if _, partly := nvcc.Read(s.b.Machine.Host, o.dir)[""]; unknown && (partly || len(o.content.Made) > 0) { // else it made no device code
+	_, partly := nvcc.Read(s.b.Machine.Host, o.dir)[""]
+	macro := o.dir == nvcc.MacroOut(s.Macros(), o.pkg.Name)      // it is there because nvcc ran
+	if unknown && (partly || macro || len(o.content.Made) > 0) { // else no device code was made
 		s.noteUnknown(*o)
 	}
 	s.warnOfCode(*o)
