@@ -660,6 +660,8 @@ func TestOwners(t *testing.T) {
 		"error: listening on http://0.0.0.0:3000\nGET /favicon.ico 404 Not Found":                                            "",
 		"error: UnsupportedFeature(\"let chains\")":                                                                          "",
 		"error: TLS 1.3 is not supported by the client":                                                                      "",
+		"Error: Lock acquisition failed: /tmp/x.lock":                                                                        "",
+		"Error: tcp connect: connection refused (os error 111)":                                                              "os-error: nothing listens there",
 	} {
 		a := ask(t, rs, text)
 		if want == "" {
