@@ -223,7 +223,7 @@ func (s *splitter) unknown(name string) error {
 		slices.ContainsFunc(Names("build"), func(n Name) bool { return "--"+n.Long == bare }) {
 		return exit.Usagef("", "unknown flag `%s`; did you mean `%s`?", name, bare)
 	}
-	return exit.Unknown("flag", name, all, "`gpubuild build --help` lists the flags that begin with "+ownPrefix)
+	return exit.Unknown("flag", name, all, "`gpubuild build --help` lists the flags")
 }
 
 // parse understands the flag at the front of args; it answers false for one that it does not know.

@@ -62,7 +62,7 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 		w.Arch = cmp.Or(w.Arch, defaultArch)
 	}
 	if len(o.Programs) > 0 && !w.GPU() {
-		return Init{}, &exit.UsageError{What: "--prove needs a GPU", Fix: "add --gpu-runner LABEL,... or --on PLACE"}
+		return Init{}, &exit.UsageError{What: "--prove needs a GPU", Fix: "add --gpu-runner LABEL,..., or for CUDA --on PLACE"}
 	}
 	root := cmp.Or(h.Repository(s.Project.Root), s.Project.Root)
 	// The repository is above, and is named as the beginning of the same path.
@@ -71,7 +71,8 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 		w.Rows = []Row{{Name: "default", Args: "--workspace"}}
 	} else if len(w.Rows) == 0 {
 		return Init{}, &exit.UsageError{What: "no feature of this workspace leads to a CUDA crate, so there is nothing to build for a GPU",
-			Fix: "see gpubuild features; with wgpu, name a program: --prove='--bin app --gpu-backend vulkan'"}
+			Fix: "see gpubuild features; with wgpu, name a runner and a program: " +
+				"--gpu-runner LABEL,... --prove='--bin app --gpu-backend vulkan'"}
 	}
 	for _, words := range o.Programs {
 		if w.Place != "" && strings.Contains(strings.ReplaceAll(words, "=", " "), "--gpu-backend vulkan") {

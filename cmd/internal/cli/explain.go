@@ -28,8 +28,9 @@ func explainVerb() verb {
 			Text: "Names the first known cause, what to do, and where that is documented. Exits with 1 if the log has errors and none " +
 				"of them is known.",
 		},
-		flags: []*flag{jsonFlag(&json)},
-		run:   with(&json, runExplain),
+		instead: "name one log or code at a time: gpubuild explain build.log",
+		flags:   []*flag{jsonFlag(&json)},
+		run:     with(&json, runExplain),
 	}
 }
 

@@ -123,7 +123,8 @@ func (a *invocation) printWhy(o featuresOptions, j reach.Judged) error {
 	}
 	reasons := j.Facts.Explain(j.Facts.Input.Request, crate, feature)
 	if len(reasons) == 0 {
-		return usage(fmt.Sprintf("no crate that this command line links is called `%s`", crate), "`cargo tree` shows the crates of a build")
+		return usage(fmt.Sprintf("this command line links no crate called `%s`", crate),
+			"`cargo tree --all-features -i "+crate+"` shows which features bring it")
 	}
 	if o.Results.JSON != nil {
 		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Reasons: reasons})

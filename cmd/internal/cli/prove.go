@@ -113,7 +113,7 @@ func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted b
 	o.Args = l.Trailing
 	words := l.Positional
 	if len(words) == 0 {
-		if len(l.Trailing) == 0 {
+		if len(l.Trailing) == 0 || strings.HasPrefix(l.Trailing[0], "-") {
 			return proof.FileResult{}, usage("`gpubuild prove` needs a program", "gpubuild prove target/release/app")
 		}
 		words, o.Args = l.Trailing[:1], l.Trailing[1:]

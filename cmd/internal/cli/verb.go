@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,6 +122,9 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 		line[0], line[1] = words[0], "build"
 	}
 	l, given, err := cargo.Split(line, own)
+	if wrong, ok := errors.AsType[*exit.UsageError](err); ok {
+		wrong.Fix = strings.Replace(wrong.Fix, "gpubuild build --help", "gpubuild "+v.Name+" --help", 1)
+	}
 	if err != nil {
 		return cargo.Line{}, nil, err
 	}

@@ -201,13 +201,20 @@ func syntax(s Source, err error) error {
 	}
 	if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 		line, _ := strconv.Atoi(m[1])
-		return &Error{Path: s.Path, Line: line, Problem: m[2] + " has a value of the wrong type", Fix: correctIt}
+		return &Error{Path: s.Path, Line: line, Problem: m[2] + " has a value of the wrong type",
+			Fix: cmp.Or(typeFix[m[3]], correctIt)}
 	}
 	return &Error{Path: s.Path, Problem: err.Error(), Fix: correctIt}
 }
 
 // wrongType is the library's error for a value of another type, which speaks of Go's types: it has no error type for it.
-var wrongType = lazyregexp.New(`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types|type mismatch)`)
+var wrongType = lazyregexp.New(`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types|type mismatch)(?:.*type (\S+)$)?`)
+
+// typeFix says what to write for such a type.
+var typeFix = map[string]string{
+	"slice": `write a list of strings: ["a", "b"]`, "boolean": "write true or false", "string": "write a string, in quotes",
+	"integer": "write a number",
+}
 
 const correctIt = "correct the value (a version is a string, in quotes), or see `gpubuild help config`"
 
@@ -232,7 +239,7 @@ func check(s Source, f File, md toml.MetaData) error {
 			key = key[len(below):]
 		}
 		fix := "known keys: " + strings.Join(known, ", ") + ", and the tables [ci] and [on.NAME]"
-		if near := exit.Nearest(key.String(), known); near != "" {
+		if near := exit.Nearest(key.String(), append(strings.Fields("toolchain prove test bench watch ci on"), known...)); near != "" {
 			fix = "did you mean `" + near + "`? " + fix
 		}
 		switch key[0] {

@@ -75,6 +75,9 @@ func TestReadRefuses(t *testing.T) {
 		{"a limit that is no size", "", "[on.slurm]\nlimit = \"20K\"\n", 2, "is not a size"},
 		{"a fault of the second table", "", "[on.slurm]\n[on.b]\n", 2, "either a command or a place"},
 		{"a key of [on] that is none", "", "[on.slurm]\nfoo = 1\n", 2, `unknown key "on.slurm.foo"`},
+		{"a list without brackets", "", "[prove]\nargs = \"--steps\"\n", 2, `write a list of strings: ["a", "b"]`},
+		{"yes for true", "", "strict = \"yes\"\n", 1, "write true or false"},
+		{"a table that is misspelled", "", "[toolchian]\ncuda = \"13.4\"\n", 1, "did you mean `toolchain`?"},
 		{"a table in another case", "", "[Prove]\nkernel = \"gemm\"\n", 1, `unknown key "Prove"`},
 	}
 	for _, tt := range tests {
@@ -84,8 +87,8 @@ func TestReadRefuses(t *testing.T) {
 			if !errors.As(err, &e) {
 				t.Fatalf("got %v", err)
 			}
-			if !strings.Contains(e.Error(), tt.says) || e.Hint() == "" || e.Line != tt.line {
-				t.Errorf("got line %d, %q, want line %d, %q and a hint", e.Line, e.Error(), tt.line, tt.says)
+			if !strings.Contains(e.Error()+"\n"+e.Hint(), tt.says) || e.Hint() == "" || e.Line != tt.line {
+				t.Errorf("got line %d, %v, want line %d, %q and a hint", e.Line, e.Error(), tt.line, tt.says)
 			}
 		})
 	}

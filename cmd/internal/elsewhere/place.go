@@ -41,6 +41,10 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 	if s.Project != nil {
 		root = s.Project.Root
 	}
+	found, err := Parse(h, p.Name, s.Config.On.Value, user.On)
+	if err != nil {
+		return p, err
+	}
 	if _, theirs := s.Config.On.Value[p.Name]; theirs && user.On[p.Name] == nil && !trusted {
 		top := h.Real(cmp.Or(h.Repository(h.Real(root)), root))
 		if !slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(top, h.Real(dir)) }) {
@@ -49,10 +53,6 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 				"[on.%s] in %s names a command, and gpubuild runs no command of a repository without your consent", p.Name,
 				s.Config.On.Origin)
 		}
-	}
-	found, err := Parse(h, p.Name, s.Config.On.Value, user.On)
-	if err != nil {
-		return p, err
 	}
 	found.Send, found.SendEnv, found.Queue, found.Retry, found.Root, found.Prefix = p.Send, p.SendEnv, p.Queue, p.Retry, root, prefix
 	for i, name := range found.Send { // the program may be started in another directory

@@ -91,7 +91,13 @@ func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
 		return none, exit.Usagef("use build, run, test, bench or nextest run, without --no-run",
 			"--gpu-require-proof needs a program to run, and `%s` runs none", strings.Join(c.Line.Words(), " "))
 	case o.Proof.On.Name != "" && (!c.runs() || o.Watch):
-		return none, exit.Usagef("gpubuild run --gpu-on "+o.Proof.On.Name,
+		words := slices.DeleteFunc(slices.Clone(c.Typed), func(w string) bool { return w == "--no-run" || w == "--gpu-watch" })
+		if at := slices.Index(words, c.Line.VerbWord); at < 0 {
+			words = slices.Insert(words, 0, "run")
+		} else if !slices.Contains([]string{"run", "test", "bench", "nextest"}, c.Line.Verb) {
+			words[at] = "run"
+		}
+		return none, exit.Usagef(buildenv.PosixWords(append([]string{"gpubuild"}, words...)...),
 			"--gpu-on is for run, test, bench and nextest run, without --gpu-watch")
 	}
 	trace := finding.NewTrace(time.Now)
