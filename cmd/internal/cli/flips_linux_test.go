@@ -180,3 +180,18 @@ func TestCacheCleanFollowsNoLink(t *testing.T) {
 		}
 	}
 }
+
+// withProbe puts the compiled probe into a cache that a test is about to use, for whom its compilation is not the matter.
+func withProbe(t testing.TB, cache string) {
+	t.Helper()
+	if !need.Has("cc") {
+		return // nothing compiles it later either
+	}
+	built, err := builtProbe()
+	if err == nil {
+		err = os.CopyFS(cache, os.DirFS(built))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

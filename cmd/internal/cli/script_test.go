@@ -426,21 +426,6 @@ var builtProbe = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
-// withProbe puts the compiled probe into a cache that a test is about to use, for whom its compilation is not the matter.
-func withProbe(t testing.TB, cache string) {
-	t.Helper()
-	if !need.Has("cc") {
-		return // nothing compiles it later either
-	}
-	built, err := builtProbe()
-	if err == nil {
-		err = os.CopyFS(cache, os.DirFS(built))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // buildStandin puts the stand-in driver and CUPTI into ./standin, the stand-in nvidia-smi into ./standin-smi, and the probe into the cache: a
 // script that has another compiler, or another cache, compiles it.
 func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {

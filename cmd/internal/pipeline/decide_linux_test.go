@@ -293,8 +293,7 @@ func TestRepeat(t *testing.T) {
 		tt.repeat.Cargo, tt.repeat.Set, tt.repeat.Unset = filepath.Join(b.top, "bin", "cargo"), map[string]string{"NEW": "1"}, []string{"CARGO_HOME"}
 		c := b.command("build")
 		c.record = &recording{key: "k"}
-		var kept Command
-		kept = c.recorded("k")
+		kept := c.recorded("k")
 		if _, err := kept.Machine.Host.ReadFile(filepath.Join(b.top, "seen"), 99); err != nil {
 			t.Fatal(err)
 		}
