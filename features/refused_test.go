@@ -100,7 +100,7 @@ func TestOneOfACause(t *testing.T) {
 		{"an error is not left out for a warning", []Finding{of(Error, "1", one), of(Warning, "2", two)}, "1 2"},
 		{"a warning is for an error", []Finding{of(Warning, "1", one), of(Error, "2", two)}, "2"},
 		{"a note is for a warning", []Finding{of(Note, "1", one), of(Warning, "2", two)}, "2"},
-		{"the same edits, of which the first stands", []Finding{of(Error, "1", one), of(Error, "2", one)}, "1"},
+		{"the same edits: the first is kept", []Finding{of(Error, "1", one), of(Error, "2", one)}, "1"},
 		{"of another feature", []Finding{of(Error, "1", one), of(Error, "2", named)}, "1 2"},
 		{"no edits are not those of another", []Finding{of(Error, "1"), of(Error, "2", two)}, "1 2"},
 	} {

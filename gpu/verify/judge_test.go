@@ -496,7 +496,7 @@ func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 		{"another context was lost", answer(probe.Waits, 719, 2, 6), true, true},
 		{"one was lost before", answer(probe.Waits, 719, 1, 4), true, true},
 		{"one was lost before all launches", early(probe.Waits, 719, 1, 4), true, false},
-		{"a copy after a launch that was not told", early(probe.Copies, 1, 1, 6), true, true},
+		{"a copy after a launch that CUPTI did not report", early(probe.Copies, 1, 1, 6), true, true},
 		{"a copy before all launches", early(probe.Copies, 1, 1, 4), true, false},
 		{"seen by another call", answer("other", 999, 1, 6), true, true},
 		{"another call is refused", answer("other", 1, 1, 6), true, false},

@@ -392,7 +392,7 @@ func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 }
 
 // addBody adds the lines that complete an error: what CMake indents below its heading, cargo's chain of causes, a panic's message, the hint
-// behind a blank line that gpubuild ends an error with. It answers how many lines these are.
+// behind a blank line that gpubuild ends an error with. It returns how many lines these are.
 func (t text) addBody(place *Place, at int) (used int) {
 	head := t.of(t.lines[at])
 	prefix := len(logPrefix.FindString(string(head)))

@@ -616,7 +616,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestLogs: what calls noted is counted, whatever else stands there; an entry of another key is none.
+// TestLogs: the notes of calls are counted, whatever else is in the directory; an entry of another key is none.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	host, err := local.Host()

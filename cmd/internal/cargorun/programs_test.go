@@ -107,7 +107,7 @@ func TestWhichProgramIsRun(t *testing.T) {
 	}
 }
 
-// fake is a cargo that prints and ends as it is told.
+// fake is a cargo that prints what a row says and exits with its code.
 type fake struct {
 	stdout, stderr, signal string
 	code                   int
@@ -205,7 +205,7 @@ func TestCompilerMessages(t *testing.T) {
 	}
 }
 
-// TestClean: what stands in the way of cargo's cleaning is said with what to do.
+// TestClean: an error of cargo's cleaning names the reason and what to do.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

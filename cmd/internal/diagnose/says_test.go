@@ -111,7 +111,7 @@ func TestLogText(t *testing.T) {
 	}
 }
 
-// TestCauses: three are written in full, and what only came along in a line, wherever it stands.
+// TestCauses: three are written in full; a consequence is one line, wherever it is in the list.
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	one := foundIn(t, wrongArch, "")

@@ -66,7 +66,7 @@ func TestWhatAChecksSays(t *testing.T) {
 		{"an SDK that is not needed", "windows.sdk", doctor.Facts{Toolchain: toolchain.Facts{MSVC: &msvc.Found{}}}, "none is needed", doctor.Info},
 		{"no Vulkan device", "vulkan", doctor.Facts{Vulkan: &doctor.Vulkan{Why: "no loader"}}, "no Vulkan device: no loader", doctor.Missing},
 		{"a software device", "vulkan", doctor.Facts{Vulkan: &doctor.Vulkan{Devices: []probe.Device{{Name: "llvmpipe", Type: "cpu"}}}}, "only software devices; llvmpipe (software)", doctor.Warning},
-		{"a GPU beside it", "vulkan", doctor.Facts{Vulkan: &doctor.Vulkan{Devices: []probe.Device{{Name: "llvmpipe", Type: "cpu"}, {Name: "RTX", Type: "discrete"}}}}, "RTX (discrete)", doctor.OK},
+		{"a GPU and a software renderer", "vulkan", doctor.Facts{Vulkan: &doctor.Vulkan{Devices: []probe.Device{{Name: "llvmpipe", Type: "cpu"}, {Name: "RTX", Type: "discrete"}}}}, "RTX (discrete)", doctor.OK},
 		{"no lock", "project", doctor.Facts{Project: "Cargo.toml", NoLock: true, Assumed: "cuda"}, "checked as with `--features cuda`; it has no Cargo.lock yet", doctor.Info},
 	} {
 		c := find(t, doctor.Run(tt.f), tt.id)

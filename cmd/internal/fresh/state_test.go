@@ -216,7 +216,7 @@ func TestKeptOfAFailedBuild(t *testing.T) {
 		listed bool   // cargo says that the script ended well
 		kept   bool
 	}{
-		{"it ran where nothing lay", Before{}, false, true},
+		{"it ran where there was nothing", Before{}, false, true},
 		{"it did not run", Before{Ran: 0, Agreed: true}, false, false},
 		{"it ran where all agreed", Before{Ran: -1, Agreed: true}, false, true},
 		{"it ran where something was stale", Before{Ran: -1}, false, false},
@@ -360,7 +360,7 @@ func TestUndeclared(t *testing.T) {
 	s.s.b.Reach.Units[0].Inputs = features.Inputs{}
 	look("a package that uses nothing of the toolkit's compilers", "")
 	s.script(90)
-	look("it is declared, whatever lies there", "")
+	look("it is declared, whatever is there", "")
 	s.s.b.Named = []string{"k"}
 	look("named", "k ")
 	if got := Undeclared(s.s.b, ""); !got.Named {
@@ -368,7 +368,7 @@ func TestUndeclared(t *testing.T) {
 	}
 }
 
-// TestPrintFresh: what is up to date and what is not built yet are told apart, by the features of this build.
+// TestPrintFresh: what is up to date and what is not built yet are distinguished by the features of this build.
 func TestPrintFresh(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*scene){

@@ -73,10 +73,6 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 	if err != nil {
 		return err
 	}
-	project, err := doctor.OfProject(ctx, m)
-	if err != nil {
-		return err
-	}
 	if o.JSON != nil {
 		mine := []Entry{}
 		for _, in := range installed {
@@ -96,6 +92,10 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 		}
 		return report.Answer(m, o.JSON, "toolchain-list", true, findings,
 			Listed{Installed: mine, Toolkits: found, Default: first})
+	}
+	project, err := doctor.OfProject(ctx, m)
+	if err != nil {
+		return err
 	}
 	usable := first != "" || by != ""
 	for _, t := range found {

@@ -46,7 +46,7 @@ func (o Options) Commands(l cargo.Line) string {
 	return "; with the same flags:\n      gpubuild " + buildenv.PosixWords(build...) + "\n      gpubuild " + buildenv.PosixWords(clean...)
 }
 
-// Flags are the options as they stand on a command line whose flags begin so.
+// Flags are the options as a command line has them, each flag with that prefix.
 func (o Options) Flags(prefix string) (out []string) {
 	for _, f := range [][2]string{{"toolkit", o.Toolkit}, {"arch", o.Arch}, {"ccbin", o.CCBin}, {"backend", o.Backend}} {
 		if f[1] != "" {

@@ -106,7 +106,7 @@ static int (*successes_only)(uint8_t);  /* cuptiActivityEnableAllSyncRecords: wi
 static void *cuda;                  /* the driver's handle */
 static void *subscriber;
 static int one_of_many;             /* we subscribed by version 2, so that others can */
-static counter heard;               /* waits of our own, when the process ends, that CUPTI told of */
+static counter reported;            /* waits of our own, when the process ends, that CUPTI reported */
 static int by_records;              /* not subscribed: the program has a profiler of its own, which can be the only one; calls come as records */
 static counter answers;             /* records of calls that came */
 
@@ -272,11 +272,11 @@ static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
 enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, DRIVER_ENDED = 4, CTX_SYNCHRONIZE = 17 };
-static int told;                    /* CUPTI is to tell of cuCtxSynchronize */
+static int reports_waits;           /* CUPTI reports calls of cuCtxSynchronize */
 static uint8_t kind_of[CALL_IDS];
 static volatile uint32_t failed[CALL_IDS];  /* by call, and below KINDS by kind: where it was refused last, until it succeeds there; 1: anywhere */
 
-/* Was anything launched? Where the run-time library calls the driver by tables of its own, the launch may not be told, and only its record is. */
+/* Was anything launched? Where the run-time library calls the driver by tables of its own, CUPTI may not report the launch, and there is only its record. */
 static int worked(void) { return GET(accepted) || GET(seen); }
 
 static struct context *context_of(uint32_t id) {
@@ -405,7 +405,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
         if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
         if (GET(ended)) { begin("late"); finish(1); }
-    } else if (settling && kind == WAIT) { ADD(heard, 1); answer("settled", d, rc, kind, d->correlation); }
+    } else if (settling && kind == WAIT) { ADD(reported, 1); answer("settled", d, rc, kind, d->correlation); }
     else if (rc != OK) refused(d, rc, id, kind);
     else {
         recovered(d, id, kind);
@@ -459,7 +459,7 @@ static int watch_calls(uint32_t version, int driver, int brought) {
         return OK;
     }
     if ((rc = p_callback(1, subscriber, 1, watched_calls[0].id)) != OK) return rc;
-    for (size_t i = 1; i < WATCHED_CALLS; i++) if (p_callback(1, subscriber, 1, watched_calls[i].id) == OK && watched_calls[i].id == CTX_SYNCHRONIZE) told = 1;
+    for (size_t i = 1; i < WATCHED_CALLS; i++) if (p_callback(1, subscriber, 1, watched_calls[i].id) == OK && watched_calls[i].id == CTX_SYNCHRONIZE) reports_waits = 1;
     return OK;
 }
 
@@ -476,11 +476,11 @@ static void bound_device_memory(void) {
     }
 }
 
-/* Where nobody calls on_call, it is written down here. Where somebody should and does not, the program has taken CUPTI down, and nobody heard what the driver
- * refused since. */
+/* Where nobody calls on_call, it is written down here. Where somebody should and does not, the program has taken CUPTI down, and what the driver
+ * refused since was not reported. */
 static void wait_for(void *context, int (*synchronize)(void)) {
-    struct call_data d; uint64_t before = GET(heard); int rc = synchronize();
-    if (told && rc != DRIVER_ENDED && GET(heard) == before) taken = 1;
+    struct call_data d; uint64_t before = GET(reported); int rc = synchronize();
+    if (reports_waits && rc != DRIVER_ENDED && GET(reported) == before) taken = 1;
     memset(&d, 0, sizeof d);
     d.function = "cuCtxSynchronize";
     if (by_records && context && p_context && p_context(context, &d.context_id) == OK) answer("settled", &d, rc, WAIT, UINT32_MAX - 1);

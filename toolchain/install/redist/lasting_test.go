@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLasting: what a second attempt within seconds may mend is tried again, and nothing else.
+// TestLasting: a download is tried again where a second attempt within seconds may succeed, and nowhere else.
 func TestLasting(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
