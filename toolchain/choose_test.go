@@ -391,3 +391,23 @@ func TestFirstIsComplete(t *testing.T) {
 		t.Errorf("asked for: %s, %v", got.Root, err)
 	}
 }
+
+// TestHintOfTheRoot: a variable that names a toolkit's bin, or the nvcc in it, should name its root; NVCC names a program.
+func TestHintOfTheRoot(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ origin, root, want string }{
+		{"CUDA_HOME", "/t/bin", "set CUDA_HOME=/t, the toolkit's root; or "},
+		{"CUDA_HOME", "/t/bin/nvcc", "set CUDA_HOME=/t, the toolkit's root; or "},
+		{"CUDA_PATH", `C:\t\bin\nvcc.exe`, "set CUDA_PATH=C:/t, the toolkit's root; or "},
+		{"CUDA_HOME", "/t", ""},
+		{"NVCC", "/t/bin/nvcc", ""},
+		{"a usual place", "/t/bin", ""},
+	} {
+		broken := cuda.Toolkit{Root: tt.root, Origin: tt.origin, Problem: "it does not exist"}
+		_, err := toolchain.Choose(toolchain.Facts{Toolkits: []cuda.Toolkit{broken}}, kernels, toolchain.Wish{})
+		hint := exit.Hint(err)
+		if got, _, ok := strings.Cut(hint, "`gpubuild "); !ok || tt.want != "" && got != tt.want || tt.want == "" && strings.Contains(hint, "root;") {
+			t.Errorf("%s=%s: %q", tt.origin, tt.root, hint)
+		}
+	}
+}

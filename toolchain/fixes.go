@@ -2,7 +2,6 @@ package toolchain
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -68,12 +67,16 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 	}
 	for _, t := range f.Toolkits {
 		name, _, _ := strings.Cut(t.Origin, ",")
-		root := strings.ReplaceAll(t.Root, `\`, "/")
-		switch base := strings.TrimSuffix(strings.ToLower(path.Base(root)), ".exe"); {
+		above, below := strings.ReplaceAll(t.Root, `\`, "/"), false // the root, where its bin or the nvcc in it was named
+		for _, end := range []string{".exe", "/nvcc", "/bin"} {
+			if below = strings.HasSuffix(strings.ToLower(above), end); below {
+				above = above[:len(above)-len(end)]
+			}
+		}
+		switch {
 		case name == "" || strings.ToUpper(name) != name || name == "PATH": // no variable of the user's
-		case (base == "bin" || base == "nvcc") && !asked(w):
-			root, _, _ = strings.Cut(root, "/bin/nvcc")
-			fix = fmt.Sprintf("set %s=%s, the toolkit's root; or %s", name, strings.TrimSuffix(root, "/bin"), fix)
+		case below && name != "NVCC" && !asked(w):
+			fix = fmt.Sprintf("set %s=%s, the toolkit's root; or %s", name, above, fix)
 		case !asked(w):
 			if file := w.EnvFiles[name]; file != "" {
 				name += " in the [env] table of " + file

@@ -100,7 +100,11 @@ func Unusable(h buildenv.Host, program string) string {
 	case h.IsFile(program), !h.IsAbs(program) && err == nil:
 		return ""
 	case h.IsDir(program):
-		return "it is a directory; name the program: " + h.Join(strings.TrimSuffix(h.Clean(program), "/bin"), "bin", h.Exe("nvcc"))
+		bin := h.Clean(program)
+		if h.Base(bin) != "bin" {
+			bin = h.Join(bin, "bin")
+		}
+		return "it is a directory; name the program: " + h.Join(bin, h.Exe("nvcc"))
 	case len(words) > 1 && Unusable(h, words[len(words)-1]) == "":
 		return "it is taken for the name of one program; name " + words[len(words)-1] +
 			" alone: a launcher such as ccache is put first on PATH by a link to it that is called nvcc"

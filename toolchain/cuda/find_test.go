@@ -299,3 +299,30 @@ func TestDistPackages(t *testing.T) {
 		t.Errorf("got %+v", found)
 	}
 }
+
+// TestUnusable: what NVCC names is a program, or it is said what it is and what to name.
+func TestUnusable(t *testing.T) {
+	t.Parallel()
+	const linux, windows = "os: linux\ncwd: /w\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/ccache +x\n/t/bin/nvcc +x\n",
+		"os: windows\ncwd: C:\\w\n-- @env --\nPATH=C:\\x\n-- @empty --\nC:\\t\\bin\\nvcc.exe +x\n"
+	for _, tt := range []struct{ host, program, want string }{
+		{linux, "/t/bin/nvcc", ""},
+		{linux, "ccache", ""},
+		{linux, "/t", "it is a directory; name the program: /t/bin/nvcc"},
+		{linux, "/t/bin/", "it is a directory; name the program: /t/bin/nvcc"},
+		{windows, `C:\t`, `it is a directory; name the program: C:\t\bin\nvcc.exe`},
+		{windows, `C:\t\bin`, `it is a directory; name the program: C:\t\bin\nvcc.exe`},
+		{linux, "ccache /t/bin/nvcc", "it is taken for the name of one program; name /t/bin/nvcc alone: a launcher such as ccache is put first on " +
+			"PATH by a link to it that is called nvcc"},
+		{linux, "/t/nvcc", "it does not exist"},
+		{linux, "nvcc-77", "it is not on PATH"},
+	} {
+		h, err := hosttest.Parse([]byte(tt.host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Unusable(h, tt.program); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.program, got, tt.want)
+		}
+	}
+}

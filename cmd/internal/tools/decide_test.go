@@ -165,3 +165,19 @@ func TestAnnounce(t *testing.T) {
 		t.Error("nobody compiles kernels, and an architecture is said")
 	}
 }
+
+// TestUserFile: without a file of the user's nothing is set; one that GPUBUILD_CONFIG names must be there.
+func TestUserFile(t *testing.T) {
+	t.Parallel()
+	for env, want := range map[string]string{"": "", "GPUBUILD_CONFIG=/x/mine.toml\n": "/x/mine.toml: GPUBUILD_CONFIG names this file, and it does not exist",
+		"GPUBUILD_CONFIG=/x/here.toml\n": ""} {
+		h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /w\n-- @env --\n" + env + "-- /x/here.toml --\ncuda = \"13.4\"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := User(h)
+		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.Contains(got, want) || (u.CUDA == "13.4") != strings.Contains(env, "here") {
+			t.Errorf("%q: %+v, %v", env, u, err)
+		}
+	}
+}
