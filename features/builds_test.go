@@ -1,0 +1,494 @@
+package features
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+)
+
+// unitsOf reads a unit graph, whose first unit is its root, from lines NAME[@VERSION][:KIND] [FEATURE,…] [-> NAME[=CALLED] …]. A package
+// with a version is a registry's, any other is below /w. KIND run is a build script's run; :test a test of the package.
+func unitsOf(t *testing.T, platform, text string) *graph.Graph {
+	t.Helper()
+	g, at := &graph.Graph{Version: 1, Roots: []int{0}}, map[string]int{}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		head, _, _ := strings.Cut(line, " ->")
+		what, feats, _ := strings.Cut(strings.TrimSpace(head), " ")
+		id, kind, _ := strings.Cut(what, ":")
+		name, version, foreign := strings.Cut(id, "@")
+		u := graph.Unit{Mode: "build", Platform: platform, PkgID: "path+file:///w/" + name + "#0.1.0", Features: strings.FieldsFunc(feats, func(c rune) bool { return c == ',' }),
+			Target: graph.Target{Kind: []string{kind}, Name: "x", SrcPath: "/w/" + name + "/src/lib.rs"}}
+		if foreign {
+			u.PkgID = "registry+https://registry.example/index#" + name + "@" + version
+			u.Target.SrcPath = registryRoot + name + "-" + version + "/src/lib.rs"
+		}
+		switch kind {
+		case "":
+			u.Target.Kind = []string{map[bool]string{true: "bin", false: "lib"}[i == 0]}
+		case "run":
+			u.Mode, u.Target.Kind, u.Target.SrcPath = "run-custom-build", []string{"custom-build"}, strings.Replace(u.Target.SrcPath, "src/lib.rs", "build.rs", 1)
+		case "test":
+			u.Mode, u.Target.Kind = "test", []string{"lib"}
+		}
+		g.Units = append(g.Units, u)
+		at[what] = i
+	}
+	for i, line := range lines {
+		_, deps, _ := strings.Cut(line, "->")
+		for _, d := range strings.Fields(deps) {
+			to, called, renamed := strings.Cut(d, "=")
+			index, known := at[to]
+			if name, _, _ := strings.Cut(to, "@"); !renamed {
+				called, _, _ = strings.Cut(name, ":")
+			}
+			if !known {
+				t.Fatalf("%s: no unit %s", line, to)
+			}
+			g.Units[i].Dependencies = append(g.Units[i].Dependencies, graph.UnitDep{Index: index, Name: strings.ReplaceAll(called, "-", "_")})
+		}
+	}
+	return g
+}
+
+// filesOf takes a text apart that has a line "=== PATH" before each file. PATH is below /w; of a registry's package it is NAME@VERSION and
+// what comes below. A Cargo.toml begins with what is not said of its package.
+func filesOf(text string) map[string]string {
+	files := map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"app\"]\n"}
+	for _, one := range strings.Split("\n"+text, "\n=== ")[1:] {
+		path, body, _ := strings.Cut(one, "\n")
+		dir, file, _ := strings.Cut(path, "/")
+		name, version, foreign := strings.Cut(dir, "@")
+		if file == "" {
+			file = "Cargo.toml"
+		}
+		if file == "Cargo.toml" && !strings.Contains(body, "[package]") {
+			body = "[package]\nname = \"" + name + "\"\nversion = \"" + map[bool]string{true: version, false: "0.1.0"}[foreign] + "\"\nedition = \"2021\"\n" + body
+		}
+		if dir = "/w/" + dir; foreign {
+			dir = registryRoot + name + "-" + version
+		}
+		files[dir+"/"+file] = body + "\n"
+	}
+	return files
+}
+
+// build is one build that is judged, and what is to be said of it.
+type build struct {
+	story   string
+	files   string
+	units   string // the unit graph; empty: by manifests, app alone
+	ask     string
+	env     []string
+	target  string
+	lint    bool
+	named   []string
+	missing []string
+	want    []string // SEVERITY ID: FIX, or "ask FEATURES"; * for any; then " ~ PIECE" of the message
+	on      string   // the crates that are on in the root, unless it is "-"
+	needs   string   // see needsOf; unless it is empty
+	scripts string   // see inputsOf; unless it is empty
+}
+
+func (b build) input(t *testing.T) (buildenv.Host, Input) {
+	t.Helper()
+	h := hosttest.Memory(filesOf(b.files))
+	h.Env = buildenv.NewEnv(buildenv.Linux, b.env)
+	p, err := manifest.Load(h, "/w/app/Cargo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Project: p, Request: ask(b.ask), Lint: b.lint, Named: b.named, Missing: b.missing}
+	if b.ask == "" {
+		in.Request = manifest.Request{}
+	}
+	if in.Alone = p.Selected; b.units != "" {
+		in.Alone, in.Graph = nil, unitsOf(t, b.target, b.units)
+	}
+	return h, in
+}
+
+func (b build) check(t *testing.T) *Reach {
+	t.Helper()
+	h, in := b.input(t)
+	a := judgeIn(h, in)
+	var got, on []string
+	for _, f := range a.Findings {
+		fix := f.Fix
+		if len(f.Ask) > 0 {
+			fix = "ask " + strings.Join(f.Ask, ",")
+		}
+		if f.Choice() != strings.Contains(f.Fix, "# or: ") || f.Choice() && len(f.Edits) > 0 {
+			t.Errorf("%s: a choice %v with edits %+v: %s", b.story, f.Choice(), f.Edits, f.Fix)
+		}
+		got = append(got, fmt.Sprintf("%s %s: %s ~ %s", f.Severity, strings.TrimPrefix(f.ID, "features."), strings.ReplaceAll(fix, "\n", "; "), f.Message))
+	}
+	bad := len(got) != len(b.want)
+	for i := 0; i < len(got) && !bad; i++ {
+		want, piece, _ := strings.Cut(b.want[i], " ~ ")
+		any, prefix := strings.CutSuffix(want, "*")
+		bad = !strings.HasPrefix(got[i], any) || !prefix && !strings.HasPrefix(got[i], want+" ~ ") || !strings.Contains(got[i], piece)
+	}
+	if bad {
+		t.Errorf("%s:\n\t%s\nwant\n\t%s", b.story, strings.Join(got, "\n\t"), strings.Join(b.want, "\n\t"))
+	}
+	if b.on != "-" && len(a.Roots) > 0 {
+		for _, c := range a.Roots[0].Crates {
+			if c.On && c.Backend != "own" && c.Backend != "unknown" {
+				on = append(on, c.Name)
+			}
+		}
+		if text := strings.Join(on, " "); text != b.on {
+			t.Errorf("%s: on: %q, want %q", b.story, text, b.on)
+		}
+	}
+	if got := needsOf(a.Needs); b.needs != "" && got != b.needs {
+		t.Errorf("%s: needs %q, want %q", b.story, got, b.needs)
+	}
+	var scripts []string
+	for _, u := range a.Units {
+		scripts = append(scripts, u.Name+": "+inputsOf(u.Inputs))
+	}
+	if got := strings.Join(scripts, "; "); b.scripts != "" && got != b.scripts {
+		t.Errorf("%s: scripts %q, want %q", b.story, got, b.scripts)
+	}
+	return a
+}
+
+// words are the names of what is set.
+func words(is map[string]bool) string {
+	var out []string
+	for name, set := range is {
+		if set {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func needsOf(n Needs) string {
+	return words(map[string]bool{"cuda": n.CUDA, "nvcc": n.NVCC, "host": n.HostCXX, "libs": n.CUDALibs, "cudnn": n.CUDNN, "torch": n.LibTorch,
+		"rocm": n.ROCm, "ptx": n.EmbedsPTX, "version": n.NVCCVersion})
+}
+
+func inputsOf(in Inputs) string {
+	text := words(map[string]bool{"nvcc": in.NVCC, "version": in.Version, "host": in.Host, "arch": in.Arch, "root": in.Root, "binds": in.Binds,
+		"cudnn": in.CUDNN, "cxx": in.CXX, "torch": in.Torch})
+	return text + " " + strings.Join(in.Env, " ") + " " + strings.Join(in.Sources, " ")
+}
+
+const (
+	appOf  = "=== app\n"
+	core   = "\n=== candle-core@0.11.1\n[features]\ncuda = []\ncudnn = [\"cuda\"]\nmetal = []\n"
+	nn     = "\n=== candle-nn@0.11.1\n[features]\ncuda = []\nmetal = []\n"
+	whisp  = "\n=== whisper-rs-sys@0.15.0\n[features]\ncuda = []\nvulkan = []\nhipblas = []\n"
+	burnWg = "\n=== wgpu@26.0.0\n[features]\nvulkan = []\nmetal = []\n"
+)
+
+// TestFixesOfBuilds: what is missing in a build, and which lines of which manifests would bring it.
+func TestFixesOfBuilds(t *testing.T) {
+	t.Parallel()
+	for _, b := range []build{
+		{story: "a bare gpu may mean CUDA or Vulkan: both are offered, none is written", files: appOf + "[features]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"\nwhisper-rs-sys = \"0.15\"" + core + whisp,
+			units: "app gpu -> candle-core@0.11.1 whisper-rs-sys@0.15.0\ncandle-core@0.11.1\nwhisper-rs-sys@0.15.0", ask: "gpu",
+			want: []string{`error unreached: gpu = ["candle-core/cuda", "whisper-rs-sys/cuda"] # or: gpu = ["whisper-rs-sys/vulkan"]`}},
+		{story: "a bare gpu for Apple is Metal", files: appOf + "[features]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app gpu -> candle-core@0.11.1\ncandle-core@0.11.1", target: "aarch64-apple-darwin", ask: "gpu",
+			want: []string{`error unreached: gpu = ["candle-core/metal"]`}},
+		{story: "a bare gpu that turned one backend on lacks nothing of the others", files: appOf + "[features]\ngpu = [\"whisper-rs-sys/vulkan\"]\n[dependencies]\ncandle-core = \"0.11\"\nwhisper-rs-sys = \"0.15\"" + core + whisp,
+			units: "app gpu -> candle-core@0.11.1 whisper-rs-sys@0.15.0\ncandle-core@0.11.1\nwhisper-rs-sys@0.15.0 vulkan", ask: "gpu", on: "whisper-rs-sys"},
+		{story: "cudnn alone gets the program's own cuda, too", files: appOf + "[features]\ncuda = []\ncudnn = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cudnn -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cudnn",
+			want: []string{`error unreached: cuda = ["candle-core/cuda"]; cudnn = ["cuda", "candle-core/cudnn"]`}},
+		{story: "a cudnn that has cuda gets its own edge alone", files: appOf + "[features]\ncuda = []\ncudnn = [\"cuda\"]\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cuda,cudnn -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cudnn",
+			want: []string{`error unreached: cudnn = ["cuda", "candle-core/cudnn"]; cuda = ["candle-core/cuda"]`}},
+		{story: "a registry's package on the way has no such feature", files: appOf + "[features]\ncuda = []\n[dependencies]\nengine = \"1\"" + core + "\n=== engine@1.0.0\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> engine@1.0.0\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{"error unreached:  ~ it ends in engine 1.0.0, whose maintainer would add cuda = [\"candle-core/cuda\"] to [features]"}},
+		{story: "its manifest is not here", files: appOf + "[features]\ncuda = []\n[dependencies]\nengine = \"1\"" + core,
+			units: "app cuda -> engine@1.0.0\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{"error unreached:  ~ the manifest of engine 1.0.0 is not on this machine"}},
+		{story: "its manifest does not have the dependency", files: appOf + "[features]\ncuda = []\n[dependencies]\nengine = \"1\"" + core + "\n=== engine@1.0.0\n",
+			units: "app cuda -> engine@1.0.0\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{"error unreached:  ~ candle-core 0.11.1 is no dependency in the manifest of engine"}},
+		{story: "its feature of another name leads on", files: appOf + "[features]\ncuda = []\n[dependencies]\nengine = \"1\"" + core + "\n=== engine@1.0.0\n[features]\nnvidia = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> engine@1.0.0\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{`error unreached: cuda = ["engine/nvidia"]`}},
+		{story: "of several features the one that turns least on", files: appOf + "[features]\ncuda = []\n[dependencies]\nengine = \"1\"" + core + "\n=== engine@1.0.0\n[features]\nall = [\"nvidia\", \"x\"]\nnvidia = [\"candle-core/cuda\"]\nx = []\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> engine@1.0.0\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{`error unreached: cuda = ["engine/nvidia"]`}},
+		{story: "not one that turns another GPU on", files: appOf + "[features]\ncuda = []\n[dependencies]\nengine = \"1\"" + core + "\n=== engine@1.0.0\n[features]\na = [\"candle-core/cuda\", \"candle-core/metal\"]\nwith = [\"candle-core/cuda\", \"x\", \"y\"]\nx = []\ny = []\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> engine@1.0.0\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{`error unreached: cuda = ["engine/with"]`}},
+		{story: "the feature of the asked name before a smaller one", files: appOf + "[features]\ncuda = []\n[dependencies]\nengine = \"1\"" + core + "\n=== engine@1.0.0\n[features]\ncuda = [\"candle-core/cuda\", \"x\"]\na = [\"candle-core/cuda\"]\nx = []\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> engine@1.0.0\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{`error unreached: cuda = ["engine/cuda"]`}},
+		{story: "its default is not what is asked for", files: appOf + "[features]\ncuda = []\n[dependencies]\nengine = { version = \"1\", default-features = false }" + core + "\n=== engine@1.0.0\n[features]\ndefault = [\"candle-core/cuda\"]\ngo = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> engine@1.0.0\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{`error unreached: cuda = ["engine/go"]`}},
+		{story: "a member on the way gets a line of its own", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = []\n[dependencies]\nengine = { path = \"../engine\" }" + core + "\n=== engine\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> engine\nengine -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{"error unreached: cuda = [\"engine/cuda\"] # app; [features]; cuda = [\"candle-core/cuda\"] # engine"}},
+		{story: "a renamed dependency", files: appOf + "[features]\ncuda = []\n[dependencies]\nc = { package = \"candle-core\", version = \"0.11\" }" + core,
+			units: "app cuda -> candle-core@0.11.1=c\ncandle-core@0.11.1", ask: "cuda", want: []string{`error unreached: cuda = ["c/cuda"]`}},
+		{story: "an optional one that something else turned on gets a weak edge", files: appOf + "[features]\ncuda = []\ninfer = [\"dep:candle-core\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }" + core,
+			units: "app cuda,infer -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda,infer", want: []string{`error unreached: cuda = ["candle-core?/cuda"]`}},
+		{story: "the feature of a dependency, asked for by its name, that leaves another crate off", files: appOf + "[dependencies]\nengine = \"1\"" + core + "\n=== engine@1.0.0\n[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app -> engine@1.0.0\nengine@1.0.0 cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "engine/cuda", on: "",
+			want: []string{"error unreached:  ~ it ends in engine 1.0.0"}},
+		{story: "asked of a dependency, the crate next to it is asked for, too", files: appOf + "[dependencies]\ncandle-core = \"0.11\"\nengine = \"1\"" + core + "\n=== engine@1.0.0\n[features]\ncuda = []",
+			units: "app -> candle-core@0.11.1 engine@1.0.0\nengine@1.0.0 cuda\ncandle-core@0.11.1", ask: "engine/cuda", on: "",
+			want: []string{"error unreached: ask candle-core/cuda"}},
+		{story: "one of two crates that are off cannot be led to", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-nn = \"0.11\"\nengine = \"1\"" + core + nn,
+			units: "app cuda -> candle-nn@0.11.1 engine@1.0.0\ncandle-nn@0.11.1\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
+			want: []string{`error unreached: cuda = ["candle-nn/cuda"] ~ the manifest of engine`}},
+	} {
+		b.check(t)
+	}
+}
+
+// TestRulesOfBuilds: what is said of features that turn something else on, or nothing.
+func TestRulesOfBuilds(t *testing.T) {
+	t.Parallel()
+	const whisper = "[features]\nvulkan = [\"whisper-rs-sys/vulkan\"]\ncuda = []\n"
+	for _, b := range []build{
+		{story: "a bare gpu next to cuda asks for nothing more", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"\nwhisper-rs-sys = \"0.15\"" + core + whisp,
+			units: "app cuda,gpu -> candle-core@0.11.1 whisper-rs-sys@0.15.0\ncandle-core@0.11.1 cuda\nwhisper-rs-sys@0.15.0 vulkan", ask: "cuda,gpu", on: "candle-core whisper-rs-sys", want: []string{`warning partial: cuda = ["candle-core/cuda", "whisper-rs-sys/cuda"]`}},
+		{story: "nobody asked for the gpu of the defaults", files: appOf + "[features]\ndefault = [\"gpu\"]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app default,gpu -> candle-core@0.11.1\ncandle-core@0.11.1", ask: ""},
+		{story: "cuda of the defaults is asked for", files: appOf + "[features]\ndefault = [\"cuda\"]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app default,cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
+		{story: "metal for Linux is no fault of this build", files: appOf + "[features]\nmetal = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app metal -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "metal", want: []string{`note undecided: metal = ["candle-core/metal"]`}},
+		{story: "metal for Apple is", files: appOf + "[features]\nmetal = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app metal -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "metal", target: "aarch64-apple-darwin", want: []string{`error unreached: metal = ["candle-core/metal"]`}},
+		{story: "metal that enables nothing on Linux", files: appOf + "[features]\nmetal = []\n[dependencies]\nserde = \"1\"",
+			units: "app metal -> serde@1.0.0\nserde@1.0.0", ask: "metal", want: []string{"note undecided: *"}},
+		{story: "a name that may mean anything", files: appOf + "[features]\ngpu-stats = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app gpu-stats -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "gpu-stats", want: []string{"note undecided:  ~ gpu-stats"}},
+		{story: "one next to cuda says nothing", files: appOf + "[features]\ngpu-stats = []\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app gpu-stats,cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "gpu-stats,cuda", on: "candle-core"},
+		{story: "one that turns a crate on", files: appOf + "[features]\ngpu-stats = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app gpu-stats -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "gpu-stats", on: "candle-core"},
+		{story: "on, but by the dependency's entry", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = { version = \"0.11\", features = [\"cuda\"] }" + core,
+			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core", want: []string{"note forced:  ~ app turns on candle-core"}},
+		{story: "on, and nobody asked", files: appOf + "[dependencies]\ncandle-core = { version = \"0.11\", features = [\"cuda\"] }" + core,
+			units: "app -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "", on: "candle-core", want: []string{"note forced:  ~ app turns on candle-core"}},
+		{story: "on by the defaults that nobody turned off", files: appOf + "[features]\ndefault = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { version = \"0.11\" }" + core,
+			units: "app default -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "", on: "candle-core"},
+		{story: "on by another part of the build", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = { version = \"0.11\" }" + core,
+			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core", want: []string{"note forced:  ~ another part of this build enables candle-core"}},
+		{story: "a dev-dependency of a program", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dev-dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cuda", ask: "cuda", want: []string{"note undecided:  ~ candle-core is a dev-dependency"}},
+		{story: "of its test", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dev-dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app:test cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core"},
+		{story: "both kinds of dependency", files: appOf + "[features]\ncuda = [\"candle-core?/cuda\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }\n[dev-dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cuda", ask: "cuda", want: []string{"error unreached: *"}},
+		{story: "a build-dependency", files: appOf + "[features]\ncuda = [\"gen/cuda\"]\n[build-dependencies]\ngen = \"1\"",
+			units: "app cuda", ask: "cuda", want: []string{"note undecided:  ~ gen, which runs while this is built"}},
+		{story: "a weak edge to one", files: appOf + "[features]\ncuda = [\"gen?/cuda\"]\n[build-dependencies]\ngen = { version = \"1\", optional = true }",
+			units: "app cuda", ask: "cuda", want: []string{"error unreached: *"}},
+		{story: "a procedural macro's", files: appOf + "[features]\ncuda = [\"gen/cuda\"]\n[dependencies]\ngen = \"1\"",
+			units: "app cuda -> gen@1.0.0:proc-macro\ngen@1.0.0:proc-macro cuda", ask: "cuda", want: []string{"note undecided:  ~ gen, which runs while this is built"}},
+		{story: "an optional one", files: appOf + "[features]\ncuda = [\"dep:gen\"]\n[dependencies]\ngen = { version = \"1\", optional = true }",
+			units: "app cuda -> gen@1.0.0:proc-macro\ngen@1.0.0:proc-macro", ask: "cuda", want: []string{"note undecided:  ~ gen, which runs while this is built"}},
+		{story: "another procedural macro", files: appOf + "[features]\ncuda = [\"gen/cuda\"]\n[dependencies]\ngen = \"1\"",
+			units: "app cuda -> other@1.0.0:proc-macro\nother@1.0.0:proc-macro cuda", ask: "cuda", want: []string{"error unreached: *"}},
+		{story: "one without the feature", files: appOf + "[features]\ncuda = [\"gen/cuda\"]\n[dependencies]\ngen = \"1\"",
+			units: "app cuda -> gen@1.0.0:proc-macro\ngen@1.0.0:proc-macro", ask: "cuda", want: []string{"error unreached: *"}},
+		{story: "the root is a procedural macro", files: appOf + "[features]\ncuda = []\n[lib]\nproc-macro = true",
+			units: "app:proc-macro cuda", ask: "cuda", want: []string{"note undecided:  ~ procedural macro"}},
+		{story: "another backend's crate", files: appOf + "[features]\ncuda = [\"whisper-rs-sys/vulkan\"]\n[dependencies]\nwhisper-rs-sys = \"0.15\"" + strings.Replace(whisp, "cuda = []\n", "", 1),
+			units: "app cuda -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0 vulkan", ask: "cuda", on: "whisper-rs-sys", want: []string{"note undecided:  ~ vulkan in whisper-rs-sys 0.15.0"}},
+		{story: "a feature of what is not here", files: appOf + "[features]\ncuda = [\"far/cuda\"]\n[dependencies]\nfar = \"1\"",
+			units: "app cuda -> far@1.0.0\nfar@1.0.0 cuda", ask: "cuda", want: []string{"note undecided:  ~ `cuda` of far 1.0.0, of which nothing is known"}},
+		{story: "one of what is here and does nothing", files: appOf + "[features]\ncuda = [\"far/cuda\"]\n[dependencies]\nfar = \"1\"\n=== far@1.0.0\n[features]\ncuda = []",
+			units: "app cuda -> far@1.0.0\nfar@1.0.0 cuda", ask: "cuda", want: []string{"error unreached: *"}},
+		{story: "one that gates code of what is here", files: appOf + "[features]\ncuda = [\"far/cuda\"]\n[dependencies]\nfar = { path = \"../far\" }\n=== far\n[features]\ncuda = []\n=== far/src/lib.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}",
+			units: "app cuda -> far\nfar cuda", ask: "cuda", want: []string{"note undecided:  ~ code of its own (far: src/lib.rs:1)"}},
+		{story: "one that only tests test", files: appOf + "[features]\ncuda = []\n=== app/tests/t.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}",
+			units: "app cuda", ask: "cuda", want: []string{"note undecided:  ~ counts in tests, benchmarks and examples only"}},
+		{story: "one that a program and a test test", files: appOf + "[features]\ncuda = []\n=== app/tests/t.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}\n=== app/src/main.rs\nfn main() {\n    if cfg!(feature = \"cuda\") {}\n}",
+			units: "app cuda", ask: "cuda", want: []string{"note undecided:  ~ code of its own (app: src/main.rs:2)"}},
+		{story: "code of a member that the request turned on, while candle is off", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = [\"engine/cuda\"]\n[dependencies]\nengine = { path = \"../engine\" }" + core +
+			"\n=== engine\n[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\n=== engine/src/lib.rs\n\n#[cfg(feature = \"cuda\")]\nfn f() {}",
+			units: "app cuda -> engine\nengine cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{"error unreached: cuda = [\"candle-core/cuda\"] ~ (although it compiles engine/src/lib.rs:2)"}},
+		{story: "cudnn that leaves the program's own code off", files: appOf + "[features]\ncuda = []\ncudnn = [\"candle-core/cudnn\"]\n[dependencies]\ncandle-core = \"0.11\"\n=== app/src/main.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}" + core,
+			units: "app cudnn -> candle-core@0.11.1\ncandle-core@0.11.1 cuda,cudnn", ask: "cudnn", on: "candle-core", want: []string{"error cudnn-without-cuda: cudnn = [\"candle-core/cudnn\", \"cuda\"]"}},
+		{story: "the same that nobody asked for", files: appOf + "[features]\ncuda = []\ncudnn = [\"candle-core/cudnn\"]\n[dependencies]\ncandle-core = \"0.11\"\n=== app/src/main.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}" + core, lint: true,
+			units: "app cudnn -> candle-core@0.11.1\ncandle-core@0.11.1 cuda,cudnn", ask: "cudnn", on: "candle-core", want: []string{"warning partial: cudnn = [\"candle-core/cudnn\", \"cuda\"]"}},
+		{story: "cudnn asked of the dependency", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\n=== app/src/main.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}" + core,
+			units: "app -> candle-core@0.11.1\ncandle-core@0.11.1 cuda,cudnn", ask: "candle-core/cudnn", on: "candle-core", want: []string{"error cudnn-without-cuda: ask cuda"}},
+		{story: "a program without code for cuda does not need it for cudnn", files: appOf + "[features]\ncuda = []\ncudnn = [\"candle-core/cudnn\"]\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cudnn -> candle-core@0.11.1\ncandle-core@0.11.1 cuda,cudnn", ask: "cudnn", on: "candle-core"},
+		{story: "more crates than are named", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\ncandle-nn = \"0.11\"\nwhisper-rs-sys = \"0.15\"\nllama-cpp-sys-2 = \"0.1\"" + core + nn + whisp,
+			units: "app cuda -> candle-core@0.11.1 candle-nn@0.11.1 whisper-rs-sys@0.15.0 llama-cpp-sys-2@0.1.0\ncandle-core@0.11.1\ncandle-nn@0.11.1\nwhisper-rs-sys@0.15.0\nllama-cpp-sys-2@0.1.0", ask: "cuda",
+			want: []string{"error unreached: cuda = [\"candle-core/cuda\", \"candle-nn/cuda\", \"whisper-rs-sys/cuda\", \"llama-cpp-sys-2/cuda\"] ~ and 1 more"}},
+		{story: "a member's feature that a second feature completes, which nobody asked for", lint: true, files: appOf + "[features]\ncuda = [\"candle-core?/cuda\"]\ninfer = [\"dep:candle-core\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }\ncandle-nn = \"0.11\"" + core + nn,
+			units: "app cuda -> candle-nn@0.11.1\ncandle-nn@0.11.1", ask: "cuda", want: []string{"error unreached: cuda = [\"candle-core?/cuda\", \"candle-nn/cuda\"]"}},
+		{story: "the feature waits for an optional dependency", lint: true, files: appOf + "[features]\ncuda = [\"candle-nn?/cuda\"]\n[dependencies]\ncandle-nn = { version = \"0.11\", optional = true }" + nn,
+			units: "app cuda", ask: "cuda", want: []string{"warning conditional: *"}},
+		{story: "the same that was asked for", files: appOf + "[features]\ncuda = [\"candle-nn?/cuda\"]\n[dependencies]\ncandle-nn = { version = \"0.11\", optional = true }" + nn,
+			units: "app cuda", ask: "cuda", want: []string{"error unreached: *"}},
+		{story: "a feature that waits for nothing", lint: true, files: appOf + "[features]\ncuda = []\n[dependencies]\nserde = \"1\"",
+			units: "app cuda", ask: "cuda", want: []string{"error unreached: if a dependency compiles kernels*"}},
+		{story: "a member is to get nothing that it does not know", files: appOf + whisper + "[dependencies]\nwhisper-rs-sys = \"0.15\"" + whisp,
+			units: "app vulkan -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0 vulkan", ask: "vulkan", on: "whisper-rs-sys"},
+		{story: "CUDA where the request is for Vulkan", files: appOf + whisper + "[dependencies]\nwhisper-rs-sys = \"0.15\"" + whisp,
+			units: "app cuda -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0 vulkan", ask: "cuda", on: "whisper-rs-sys", want: []string{`error unreached: cuda = ["whisper-rs-sys/cuda"]`}},
+	} {
+		b.check(t)
+	}
+}
+
+// TestCudarcOfBuilds: which CUDA versions several cudarcs, their features and a variable can have together.
+func TestCudarcOfBuilds(t *testing.T) {
+	t.Parallel()
+	const app = appOf + "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"0.19\", optional = true }\nold = { package = \"cudarc\", version = \"0.17\" }"
+	const now = "\n=== cudarc@0.19.10\n[features]\ncuda-11040 = []\ncuda-12080 = []\ncuda-13040 = []\ncuda-version-from-build-system = []"
+	const old = "\n=== cudarc@0.17.8\n[features]\ncuda-11040 = []\ncuda-12080 = []\ncuda-version-from-build-system = []"
+	two := func(a, b string) string {
+		return "app cuda -> cudarc@0.19.10 cudarc@0.17.8=old\ncudarc@0.19.10 " + a + "\ncudarc@0.17.8 " + b
+	}
+	for _, tt := range []struct {
+		build
+		max, pin string // of CUDA
+	}{
+		{build{story: "one version in both", units: two("cuda-12080", "cuda-12080")}, "unknown", "unknown"},
+		{build{story: "two versions, each in one", units: two("cuda-12080", "cuda-11040"),
+			want: []string{"note cudarc-mixed: give both the same feature cuda-*, where they are depended on ~ cudarc 0.17.8 for CUDA 11.4 and cudarc 0.19.10 for CUDA 12.8"}}, "unknown", "unknown"},
+		{build{story: "the newer one is none that the other knows", units: two("cuda-13040", "cuda-12080"),
+			want: []string{"note cudarc-mixed: give both the same feature cuda-*, where they are depended on; cudarc 0.17.8 has none newer than cuda-12080: for that, update it"}}, "unknown", "unknown"},
+		{build{story: "one is set, the other asks nvcc", units: two("cuda-13040", "cuda-version-from-build-system")}, "12.8", "unknown"},
+		{build{story: "both ask: the lower limit counts", units: two("cuda-version-from-build-system", "cuda-version-from-build-system")}, "12.8", "unknown"},
+		{build{story: "one that only a build script links does not make two versions", units: "app cuda -> cudarc@0.19.10 app:run\ncudarc@0.19.10 cuda-13040\napp:run -> cudarc@0.17.8\ncudarc@0.17.8 cuda-12080"}, "unknown", "unknown"},
+		{build{story: "it asks all the same, and knows a lower one", units: "app cuda -> cudarc@0.19.10 app:run\ncudarc@0.19.10 cuda-13040\napp:run -> cudarc@0.17.8\ncudarc@0.17.8 cuda-version-from-build-system"}, "12.8", "unknown"},
+		{build{story: "two versions in one", units: two("cuda-12080,cuda-11040", "cuda-12080"), want: []string{"error cudarc-pins: * ~ cuda-12080, cuda-11040"}}, "unknown", "unknown"},
+		{build{story: "a variable next to another feature", env: []string{"CUDARC_CUDA_VERSION=11040"}, units: two("cuda-12080", "driver"), want: []string{"warning cudarc-variable: * ~ CUDARC_CUDA_VERSION=11040"}}, "unknown", "unknown"},
+		{build{story: "a variable that says the same", env: []string{"CUDARC_CUDA_VERSION=12080"}, units: two("cuda-12080", "driver")}, "unknown", "unknown"},
+		{build{story: "a variable for one that would ask", env: []string{"CUDARC_CUDA_VERSION=12080"}, units: two("cuda-version-from-build-system", "driver")}, "unknown", "unknown"},
+		{build{story: "linked libraries hold the version", units: two("cuda-12080,dynamic-linking", "cuda-12080")}, "unknown", "12.8"},
+		{build{story: "linked statically", units: two("cuda-12080,static-linking", "cuda-12080")}, "unknown", "12.8"},
+		{build{story: "without a version", units: two("driver", "cuda-12080"), want: []string{"error cudarc-version: ask cudarc/cuda-13040"}}, "unknown", "unknown"},
+		{build{story: "the older one is without", units: two("cuda-12080", "driver"), want: []string{"error cudarc-version: ask old/cuda-12080"}}, "unknown", "unknown"},
+		{build{story: "one of another's is without", units: "app cuda -> cudarc@0.19.10 far@1.0.0\ncudarc@0.19.10 cuda-12080\nfar@1.0.0 -> cudarc@0.17.8\ncudarc@0.17.8 driver",
+			want: []string{"error cudarc-version: export CUDARC_CUDA_VERSION=12080"}}, "unknown", "unknown"},
+	} {
+		tt.files, tt.ask, tt.on = app+now+old, "cuda", "-"
+		a := tt.check(t)
+		if a.CudarcMax.String() != tt.max || a.Pin.String() != tt.pin {
+			t.Errorf("%s: at most %s by %s, pinned to %s; want %s and %s", tt.story, a.CudarcMax, a.MaxBy, a.Pin, tt.max, tt.pin)
+		}
+	}
+}
+
+// TestScriptsOfBuilds: what the build scripts of a build need, and what of the machine their output depends on.
+func TestScriptsOfBuilds(t *testing.T) {
+	t.Parallel()
+	own := func(script, deps, extra string) build {
+		return build{files: appOf + "[features]\ncuda = []\n" + deps + "\n=== app/build.rs\n" + script + extra, units: "app cuda -> app:run\napp:run cuda", ask: "cuda", on: "-"}
+	}
+	of := func(story string, b build, needs, scripts string) build {
+		b.story, b.needs, b.scripts = story, needs, scripts
+		return b
+	}
+	const cmake = "[build-dependencies]\ncmake = \"0.1\"\n"
+	const reads = " CMAKE_* CUDAARCHS CUDACXX CUDAFLAGS CUDAHOSTCXX"
+	for _, b := range []build{
+		of("nvcc to PTX", own(`fn main() { Command::new("nvcc").arg("--ptx") }`, "", ""), "cuda host nvcc ptx", "app: arch host nvcc root  "),
+		of("nvcc to an object", own(`fn main() { Command::new("nvcc").arg("-c") }`, "", ""), "cuda host nvcc", "app: arch host nvcc root  "),
+		of("nvcc, and it links the runtime", own(`fn main() { Command::new("nvcc"); println!("cargo:rustc-link-lib=cudart") }`, "", ""), "cuda host libs nvcc", "app: arch host nvcc root  "),
+		of("variables that it names", own(`fn main() { Command::new(env::var("NVCC")).env("MY_FLAGS", "1") }`, "", ""), "cuda host nvcc", "app: arch host nvcc root MY_FLAGS NVCC "),
+		of("cc with CUDA", own(`fn main() { cc::Build::new().cuda(true) }`, "", ""), "cuda host libs nvcc", "app: arch cxx host nvcc root NVCC "),
+		of("it links only", own(`fn main() { println!("cargo:rustc-link-lib=cublas") }`, "", ""), "cuda libs", "app: root  "),
+		of("it links something else", own(`fn main() { println!("cargo:rustc-link-lib=z") }`, "", ""), "", ""),
+		of("CMake with CUDA", own(`fn main() { cmake::Config::new(".").define("GGML_CUDA", "1") }`, cmake, ""), "cuda host libs nvcc ptx", "app: arch cxx host nvcc root"+reads+" GGML_CUDA "),
+		of("CMake with CUDA off, the package's cuda on", own(`fn main() { cmake::Config::new(".").define("GGML_CUDA", "0") }`, cmake, ""), "cuda host libs nvcc ptx", "app: arch cxx host nvcc root"+reads+" GGML_CUDA "),
+		of("no crate cmake", own(`fn main() { cmake::Config::new(".").define("GGML_CUDA", "1") }`, "", ""), "", ""),
+		of("a helper that runs nvcc", own(`fn main() { bindgen_cuda::Builder::default() }`, "[build-dependencies]\nbindgen_cuda = \"0.1\"\n", ""), "cuda host nvcc ptx", ""),
+		of("an optional helper that no feature turns on", own(`fn main() { }`, "[build-dependencies]\nbindgen_cuda = { version = \"0.1\", optional = true }\n", ""), "", ""),
+		of("one of the user's own", own(`fn main() { help::run() }`, "[build-dependencies]\nhelp = { path = \"../help\" }", "\n=== help\n\n=== help/src/lib.rs\npub fn run() { Command::new(\"nvcc\") }\n"),
+			"cuda host nvcc", "app: arch host nvcc root  /w/help"),
+	} {
+		h, in := b.input(t)
+		a := judgeIn(h, in)
+		if got := needsOf(a.Needs); got != b.needs {
+			t.Errorf("%s: needs %q, want %q", b.story, got, b.needs)
+		}
+		var got []string
+		for _, u := range a.Units {
+			got = append(got, u.Name+": "+inputsOf(u.Inputs))
+		}
+		if text := strings.Join(got, "; "); text != b.scripts && (b.scripts != "" || b.needs == "") {
+			t.Errorf("%s: %q, want %q", b.story, text, b.scripts)
+		}
+	}
+}
+
+// TestOwnPackages: which packages of the user's count as GPU crates, by their build scripts or by their names in gpubuild.toml.
+func TestOwnPackages(t *testing.T) {
+	t.Parallel()
+	const app = "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"kern\"]\n" + appOf + "[features]\ncuda = []\nrocm = []\n[dependencies]\nkern = { path = \"../kern\" }\n=== kern\n"
+	const nvcc, hipcc, both, links = "fn main() { Command::new(\"nvcc\") }", "fn main() { Command::new(\"hipcc\") }", "fn main() { Command::new(\"nvcc\"); Command::new(\"hipcc\") }",
+		"fn main() { println!(\"cargo:rustc-link-lib=cudart\") }"
+	const gated = "fn main() { if env::var(\"CARGO_FEATURE_CUDA\").is_ok() { Command::new(\"nvcc\") } }"
+	kern := func(features, script string) string {
+		return app + features + "\n=== kern/build.rs\n" + script
+	}
+	for _, b := range []build{
+		{story: "a script that always compiles", files: kern("", nvcc), units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}},
+		{story: "one for a feature that is off", files: kern("[features]\ncuda = []", gated), units: "app cuda -> kern\nkern", ask: "cuda", want: []string{`error unreached: cuda = ["kern/cuda"]`}},
+		{story: "one for a feature that is on", files: kern("[features]\ncuda = []", gated), units: "app cuda -> kern\nkern cuda", ask: "kern/cuda", on: "kern"},
+		{story: "its feature is no condition", files: kern("[features]\ncuda = []", nvcc), units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}},
+		{story: "a default that is no condition", files: kern("[features]\ndefault = []", nvcc), units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}},
+		{story: "it only links", files: kern("", links), units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}},
+		{story: "ROCm's compiler is for rocm", files: kern("", hipcc), units: "app rocm -> kern\nkern", ask: "rocm", on: "kern", want: []string{"note forced: *"}},
+		{story: "both compilers", files: kern("", both), units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}},
+		{story: "kernels for another GPU's feature only", files: kern("[features]\nrocm = []", strings.ReplaceAll(strings.ReplaceAll(gated, "CUDA", "ROCM"), "nvcc", "hipcc")), units: "app rocm -> kern\nkern", ask: "rocm",
+			want: []string{`error unreached: rocm = ["kern/rocm"]`}},
+		{story: "an optional helper makes any feature that has it a condition", files: kern("[features]\nfast = [\"dep:bindgen_cuda\"]\n[build-dependencies]\nbindgen_cuda = { version = \"0.1\", optional = true }", "fn main() {}"), units: "app cuda -> kern\nkern", ask: "cuda",
+			want: []string{`error unreached: cuda = ["kern/fast"]`}},
+		{story: "a helper that is always there", files: kern("[build-dependencies]\nbindgen_cuda = \"0.1\"", "fn main() {}"), units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}},
+		{story: "a helper's other kind of dependency", files: kern("[dependencies]\nbindgen_cuda = \"0.1\"", "fn main() {}"), units: "app cuda -> kern\nkern", ask: "cuda", want: []string{"error unreached: if a dep*"}},
+		{story: "a script that does nothing", files: kern("", "fn main() {}"), units: "app cuda -> kern\nkern", ask: "cuda", want: []string{"error unreached: if a dep*"}},
+		{story: "it is named", files: kern("", "fn main() {}"), named: []string{"kern"}, units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}},
+		{story: "it is named, and has a feature cuda", files: kern("[features]\ncuda = []", "fn main() {}"), named: []string{"kern"}, units: "app cuda -> kern\nkern", ask: "cuda", want: []string{`error unreached: cuda = ["kern/cuda"]`}},
+		{story: "another's with a GPU feature on that compiles", files: appOf + "[features]\ncuda = [\"far/cuda\"]\n[dependencies]\nfar = \"1\"\n=== far@1.0.0\n[features]\ncuda = []\n=== far@1.0.0/build.rs\n" + gated,
+			units: "app cuda -> far@1.0.0\nfar@1.0.0 cuda", ask: "cuda", on: "far"},
+		{story: "another's that only links", files: appOf + "[features]\ncuda = [\"far/cuda\"]\n[dependencies]\nfar = \"1\"\n=== far@1.0.0\n[features]\ncuda = []\n=== far@1.0.0/build.rs\n" + links,
+			units: "app cuda -> far@1.0.0\nfar@1.0.0 cuda", ask: "cuda", want: []string{"error unreached: if a dep*"}},
+		{story: "another's that is named, for another feature than the one that is on", files: appOf + "[features]\ncuda = [\"far/fast\"]\n[dependencies]\nfar = \"1\"\n=== far@1.0.0\n[features]\ncuda = []\nfast = []\n=== far@1.0.0/build.rs\n" + gated,
+			units: "app cuda -> far@1.0.0\nfar@1.0.0 fast", named: []string{"far"}, ask: "cuda", want: []string{`error unreached: cuda = ["far/fast", "far/cuda"]`}},
+	} {
+		b.check(t)
+	}
+}
+
+// TestLeads: whether a member brings CUDA with features, by manifests alone.
+func TestLeads(t *testing.T) {
+	t.Parallel()
+	files := filesOf(appOf + "[features]\ndefault = [\"on\"]\non = [\"candle-core/cuda\"]\ncuda = []\nfast = [\"candle-core/cuda\"]\nslow = []\ntorch = [\"dep:tch\"]\n" +
+		"[dependencies]\ncandle-core = \"0.11\"\ntch = { version = \"0.1\", optional = true }")
+	h := hosttest.Memory(files)
+	p, err := manifest.Load(h, "/w/app/Cargo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		feature   string
+		noDefault bool
+		want      bool
+	}{{"slow", false, true}, {"slow", true, false}, {"fast", true, true}, {"cuda", true, true}, {"torch", true, true}} {
+		if got := Leads(h, p, p.Selected, tt.noDefault, tt.feature); got != tt.want {
+			t.Errorf("%s, no defaults %v: %v", tt.feature, tt.noDefault, got)
+		}
+	}
+}
