@@ -8,6 +8,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
 )
 
 // Severities of findings.
@@ -52,6 +53,12 @@ type MissingFeature struct {
 	Feature string `json:"feature"`
 
 	others []string // features that do the same
+	wanted bool     // Version is only what a manifest asks for
+}
+
+// Of reports whether it is a package's.
+func (l MissingFeature) Of(id manifest.PkgID) bool {
+	return id.Name == l.Crate && (l.wanted || id.Version == l.Version)
 }
 
 func (l MissingFeature) String() string {

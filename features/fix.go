@@ -23,7 +23,8 @@ type edge struct {
 // Vulkan, only the user knows which.
 func (g *group) fix(f *Finding, off []gpuCrate) {
 	for _, c := range off {
-		f.Lacks = append(f.Lacks, MissingFeature{g.Nodes[c.node].Name, g.Nodes[c.node].Version, c.gate[0], c.gate[1:]})
+		n := &g.Nodes[c.node]
+		f.Lacks = append(f.Lacks, MissingFeature{n.Name, n.Version, c.gate[0], c.gate[1:], n.ID == ""})
 	}
 	options := [][]gpuCrate{off}
 	if g.backend == manifest.AnyGPU && !g.on() {

@@ -279,8 +279,7 @@ func replace(h buildenv.Host, path string, old, text []byte) error {
 func unhelpful(now Judged, f features.Finding) string {
 	for _, l := range f.Lacks {
 		on := now.Graph.Units != nil && slices.ContainsFunc(now.Graph.Units.Units, func(u graph.Unit) bool {
-			id := manifest.ParsePkgID(u.PkgID)
-			return !u.Host() && id.Name == l.Crate && id.Version == l.Version && l.On(u.Features)
+			return !u.Host() && l.Of(manifest.ParsePkgID(u.PkgID)) && l.On(u.Features)
 		})
 		if !on {
 			return fmt.Sprintf("cargo was asked again, and %s is still off", l)
