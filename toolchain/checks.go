@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cuda"
@@ -40,10 +41,13 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			}
 		}
 		fix := fmt.Sprintf("install the missing part of %s, or another toolkit: %s", t.Named(), fetchHint)
-		if t.Packaged == cuda.Wheels {
+		switch {
+		case t.Packaged == cuda.Wheels:
 			fix = fmt.Sprintf("pip install %s of the same release, or: %s", p.pip, fetchHint)
-		} else if t.Packaged == cuda.Conda {
+		case t.Packaged == cuda.Conda:
 			fix = "conda install cuda-nvcc cuda-cudart-dev, or: " + fetchHint
+		case p.part == cuda.PartNVCC && strings.HasPrefix(t.Root, "/"):
+			fix = "install the compiler of its release (cuda-nvcc in NVIDIA's package repository), or another toolkit: " + fetchHint
 		}
 		return verdict{why: "it is not complete: " + p.what, fix: fix}
 	}

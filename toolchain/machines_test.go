@@ -59,6 +59,7 @@ func TestMachines(t *testing.T) {
 		{"linux-two-toolkits", kernels},
 		{"linux-admin-link", kernels},
 		{"linux-dangling-link", kernels},
+		{"linux-libraries", kernels},
 		{"linux-nix-split", kernels},
 		{"linux-nix-list", kernels},
 		{"linux-variables-disagree", kernels},

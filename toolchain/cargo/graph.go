@@ -82,6 +82,18 @@ func Graph(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, q 
 	return GraphAnswer{}, refused
 }
 
+// Accepts asks cargo whether it takes the flags of a command line, and for nothing else: it reads them all before it answers -h. What it
+// refuses is a *RefusedError. Limit: cargo-clippy answers -h whatever else is said.
+func Accepts(ctx context.Context, run buildenv.Runner, t Tool, l Line, colour bool) error {
+	end := len(l.Args)
+	if verbs[l.Verb].rest == restWords {
+		end -= len(l.Positional)
+	}
+	l.Args = slices.Insert(slices.Clone(l.Args), end, "-h")
+	_, err := ask(ctx, run, t.cmd(Asking{Colour: colour}.env(t), l.Words()), Request{})
+	return err
+}
+
 // Packages is cargo's metadata of a command line whose graph it has answered: of everything that the build needs, else of the workspace
 // alone; nil where cargo gives none. Its words where it refuses the first are said, too.
 func Packages(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, l Line, p Private, workspace bool) (data []byte,

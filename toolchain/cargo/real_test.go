@@ -376,3 +376,24 @@ func TestProgramWordsAreWhatTheProgramGets(t *testing.T) {
 		}
 	}
 }
+
+// TestAccepts: cargo is asked about the flags before anything is cleaned for the line; it builds nothing.
+func TestAccepts(t *testing.T) {
+	t.Parallel()
+	p := newProject(t, "-- Cargo.toml --\n[package]\nname = \"p\"\n-- src/main.rs --\nfn main() {}\n")
+	for line, want := range map[string]string{
+		"run --no-run":                  "unexpected argument '--no-run'",
+		"build --frobnicate":            "unexpected argument '--frobnicate'",
+		"build --message-format odd":    "invalid value 'odd'",
+		"test name --message-format":    "a value is required",
+		"build --features none":         "",
+		"run --release app --no-run":    "",
+		"rustc --lib -- -C opt-level=3": "",
+		"test name -- --no-run":         "",
+	} {
+		err := Accepts(t.Context(), p.run, p.tool, p.line(strings.Fields(line)...), false)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("cargo %s: %v, want %q", line, err, want)
+		}
+	}
+}

@@ -267,10 +267,10 @@ func UsualPlaces(h buildenv.Host) []string {
 // AdminLink is where an administrator links the toolkit of a machine that has several: most build scripts look there first.
 const AdminLink = "/usr/local/cuda"
 
-// usual expands UsualPlaces. A link that leads nowhere is listed, so that a user reads of it.
+// usual expands UsualPlaces. The administrator's directory is listed whatever it holds, so that a user reads of it.
 func (l looker) usual() (out []place) {
 	if l.h.OS == buildenv.Linux && slices.Contains(l.h.Names("/usr/local"), "cuda") {
-		out = append(out, place{AdminLink, Source{Given, "a usual place"}, "", !l.h.IsDir(AdminLink)})
+		out = append(out, place{AdminLink, Source{Given, "a usual place"}, "", true})
 	}
 	for _, pattern := range UsualPlaces(l.h) {
 		for _, dir := range l.h.Dirs(pattern) {

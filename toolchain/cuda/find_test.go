@@ -61,7 +61,7 @@ func TestMisspelt(t *testing.T) {
 		`"/opt/cuda"`: `"/opt/cuda" it does not exist: the quotes are part of its name`,
 		"/opt/cuda ":  "/opt/cuda  it does not exist: its name begins or ends with a space",
 		"~/cuda":      "~/cuda it does not exist: no shell has expanded ~",
-		"~":           "/w/~ it holds no CUDA toolkit: neither bin/nvcc nor include/cuda.h leads to a file",
+		"~":           "/w/~ it has no compiler and no headers: neither bin/nvcc nor include/cuda.h leads to a file",
 	} {
 		h, err := hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @dirs --\n/w/~\n"))
 		if err != nil {

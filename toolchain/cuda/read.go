@@ -91,7 +91,7 @@ func (l looker) read(root string) (t Toolkit, ok bool) {
 		t.Problem = "it is a Windows toolkit (bin/nvcc.exe), which cannot build for Linux"
 		return t, false
 	case t.NVCC == "" && t.Include == "" && t.Lib == "":
-		t.Problem = "it holds no CUDA toolkit: neither bin/nvcc nor include/cuda.h leads to a file"
+		t.Problem = "it has no compiler and no headers: neither bin/nvcc nor include/cuda.h leads to a file"
 		return t, false
 	}
 	if t.NVCC != "" && t.Include == "" && t.Lib == "" {

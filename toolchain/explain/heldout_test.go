@@ -358,12 +358,43 @@ func TestNoSuccessIsClaimed(t *testing.T) {
 		{"the result is 42\n", false, 0},
 		{"    Finished `release` profile\n  encoder: hardware path disabled\n", true, 0},
 		{"engine 7\n  encoder: hardware path disabled\n", false, 1},
+		// a word that is no summary, or stands above the failure, shows nothing
+		{"the token is ok\ntoo many bindings\n", false, 1},
+		{"ok, passed the weights to the engine\ncannot bind the texture\n", false, 1},
+		{"step 1: ok\ncould not copy the result\n", false, 1},
+		{"could not copy the result at first\nstep 2: ok\n", true, 0},
+		{"the self test is not ok\n", false, 0},
+		{"could not open the pipe\nthe self test is not ok\n", false, 1},
+		{"12 tests passed\n", true, 0},
+		{"job ended: exit status 0\n", true, 0},
+		// what was tried again, and went well
+		{"batch 64: CUDA_ERROR_OUT_OF_MEMORY\nretrying with batch 32\nbatch 32 ok\n", true, 0},
+		{"CUDA error: out of memory, trying batch size 16\nstep 2\ntraining finished\n", true, 0},
+		{"warning: spurious network error (3 tries remaining): [7] could not connect to server\n    Finished `dev` profile\n", true, 0},
 		{"Unsupported target with no matching prebuilt SDK\n", false, 1},
 	} {
 		a := ask(t, rs, tt.text)
 		if a.Succeeded != tt.succeeded || len(a.Errors) != tt.errors || a.Known() {
 			t.Errorf("%q: succeeded %v, %d lines that look like errors", tt.text, a.Succeeded, len(a.Errors))
 		}
+	}
+}
+
+// TestRetriesThatFail: what was tried again is blamed where the text does not end well.
+func TestRetriesThatFail(t *testing.T) {
+	rs := table(t)
+	for _, end := range []string{
+		"", "batch 32: CUDA_ERROR_OUT_OF_MEMORY\n", "batch 32 ok\nError: DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")\n",
+		"batch 32 is not ok\n", "batch 32 ok\nthe worker died\n",
+	} {
+		text := "batch 64: CUDA_ERROR_OUT_OF_MEMORY\nretrying with batch 32\n" + end
+		if got := ids(ask(t, rs, text)); len(got) == 0 || got[0] != "gpu-out-of-memory" {
+			t.Errorf("got %v:\n%s", got, text)
+		}
+	}
+	const elsewhere = "batch 64: CUDA_ERROR_OUT_OF_MEMORY\n1\n2\n3\n4\nretrying the download\nstep ok\n"
+	if got := ids(ask(t, rs, elsewhere)); len(got) == 0 {
+		t.Error("a retry of something else excuses it")
 	}
 }
 

@@ -22,6 +22,8 @@ const (
 	headSize    = 256      // how much is looked at to know the encoding of a text without a byte-order mark
 	reach       = 8 << 10  // how far the lines around a line go at most, to each side
 	around      = 12       // how many lines that are
+	endLines    = 1000     // how many lines at the end may say that all went well
+	retryLines  = 3        // how many lines below a failure say that it is tried again
 	lineReach   = 2 << 10  // how far a line goes at most, to each side of the literal
 	manyHit     = 1000     // where counting ends
 	manyLooks   = 5000     // how many lines are matched with a rule's regular expression
@@ -70,7 +72,16 @@ var (
 	speaksOfLack    = lazyregexp.New(`(?i)\b(disabled|unavailable|missing|unsupported|incompatible|mismatch\w*|denied|refused|invalid|` +
 		`rejected|no (matching|such|valid|suitable)|not (available|supported|installed|enabled|compatible|detected))\b|[❌✗✘]`)
 	windowsPath = lazyregexp.New(`\b[A-Z]:\\+\w|\\[\w.-]+\.(rs|exe|dll|cu|lib)\b`)
-	succeeded   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)|(?i:\\b(retrying|ok|passed|0 (failed|errors?))\\b)")
+	describes   = lazyregexp.New(`^\s*--?[A-Za-z]|^\s{12}|\bby default\b`) // of a help text
+
+	// built is said before a program starts; a summary, or the end of a line, is believed of what stands above it.
+	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)")
+	summary = lazyregexp.New(`(?i)\btest result: ok\b|\b(\d+|all) (\w+ )?(ok|passed)\b|\b0 (failed|failures|errors?)\b|` +
+		`(^|[^\w-])(ok|passed|succeeded|success(fully)?)\W*$|\bexit(ed)?\b.* (code|status):? 0\b`)
+	noSummary = lazyregexp.New(`(?i)\b(not|never|no|without) (\w+ )?(ok|passed|succe\w+)`)
+	completed = lazyregexp.New(`(?i)\b(done|finished|completed?)\W*$`) // with a retry above it
+	retries   = lazyregexp.New(`(?i)\bretr(y|ies|ied|ying)\b|\btrying (again|with|batch|an?|half|\d+)\b|` +
+		`\btries (left|remaining)\b|\b(reduc|halv|lower)(ed|ing) (the )?(batch|context|tile)`)
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
@@ -181,8 +192,9 @@ func utf16Order(head []byte) (order xunicode.Endianness, wide bool) {
 
 // text is a text and its lines.
 type text struct {
-	all   []byte
-	lines []line
+	all      []byte
+	lines    []line
+	wentWell func() int // the last line that shows so with nothing failed below it, or -1
 }
 
 type line struct{ from, to, number int }
@@ -191,6 +203,13 @@ type line struct{ from, to, number int }
 // themselves with it.
 func split(all []byte, before int) text {
 	t := text{all: all}
+	t.wentWell = sync.OnceValue(func() int {
+		at := t.last(func(l []byte) bool { return sums(l) || built.Match(l) || completed.Match(l) })
+		if at >= 0 && len(t.errors(looksLikeError, at+1))+len(t.errors(speaksOfCrash, at+1)) > 0 {
+			return -1
+		}
+		return at
+	})
 	for from, number := 0, before+1; from < len(all); {
 		l := line{from, len(all), number}
 		if n := bytes.IndexAny(all[from:], "\r\n"); n >= 0 {
@@ -215,6 +234,30 @@ func (t text) of(l line) []byte { return t.all[l.from:l.to] }
 // at returns which line a place is in.
 func (t text) at(place int) int {
 	return sort.Search(len(t.lines), func(i int) bool { return t.lines[i].from > place }) - 1
+}
+
+// last is the last line that is so, of those at the end, or -1.
+func (t text) last(is func([]byte) bool) int {
+	for i := len(t.lines) - 1; i >= max(0, len(t.lines)-endLines); i-- {
+		if is(t.start(i)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// start is as much of a line as is looked at.
+func (t text) start(i int) []byte {
+	return t.all[t.lines[i].from:min(t.lines[i].to, t.lines[i].from+2*lineReach)]
+}
+
+// sums reports whether a line says at its end, or as a summary, that something went well.
+func sums(line []byte) bool { return summary.Match(line) && !noSummary.Match(line) }
+
+// recovered reports whether what failed in a line was tried again, and the text ends well.
+func (t text) recovered(i int) bool {
+	next := t.lines[min(len(t.lines)-1, i+retryLines)]
+	return next.to-t.lines[i].from < reach && retries.Match(t.all[t.lines[i].from:next.to]) && t.wentWell() > i
 }
 
 // near is the text of a line and of those around it.
@@ -244,11 +287,12 @@ func (rs *Rules) search(all []byte, before int) Match {
 		a.Lines = t.lines[len(t.lines)-1].number
 	}
 	if len(a.Errors) == 0 {
-		like, good := speaksOfFailure, succeeded.Match(all)
-		if good {
+		like, end := speaksOfFailure, max(0, len(t.lines)-around)
+		good, sum := built.Match(all), t.last(sums)
+		if good = good || sum >= 0 && len(t.errors(like, max(end, sum+1))) == 0; good {
 			like = speaksOfCrash
 		}
-		a.Errors = t.errors(like, max(0, len(t.lines)-around))
+		a.Errors = t.errors(like, end)
 		a.Succeeded = len(a.Errors) == 0 && (good || len(t.lines) == 0 || t.harmless())
 	}
 	if len(a.Errors) == 0 && !a.Succeeded {
@@ -318,7 +362,7 @@ func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 				m = r.Confirm.FindSubmatch(text)
 			}
 		}
-		if m == nil || r.Not != nil && r.Not.Match(text) || innocent.Match(text) ||
+		if m == nil || r.Not != nil && r.Not.Match(text) || innocent.Match(text) || t.recovered(i) ||
 			r.Near != nil && !r.Near.Match(t.near(i)) || r.NotNear != nil && r.NotNear.Match(t.near(i)) {
 			continue
 		}
@@ -365,24 +409,25 @@ func hasErrorWord(line []byte) bool {
 
 // harmless reports whether a line names a failure and reports none.
 func (t text) harmless() bool {
-	return slices.ContainsFunc(t.lines, func(l line) bool {
-		l.to = min(l.to, l.from+2*lineReach)
-		return hasErrorWord(t.of(l)) && innocent.Match(t.of(l))
-	})
+	for i := range t.lines {
+		if l := t.start(i); hasErrorWord(l) && (innocent.Match(l) || t.recovered(i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // errors are the first lines, from one on, that look like errors, with the lines that complete each.
 func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 	out := []Place{}
 	for i := from; i < len(t.lines) && len(out) < maxErrors; i++ {
-		l := t.lines[i]
-		l.to = min(l.to, l.from+2*lineReach)
-		line := t.of(l)
+		line := t.start(i)
 		if like == looksLikeError && !hasErrorWord(line) {
 			continue
 		}
-		place := Place{Line: l.number, Text: words(line), Status: statusIn(line)}
-		if place.Status == nil && !like.Match(line) || innocent.Match(line) || like == speaksOfCrash && succeeded.Match(line) {
+		place := Place{Line: t.lines[i].number, Text: words(line), Status: statusIn(line)}
+		if place.Status == nil && !like.Match(line) || innocent.Match(line) || like == speaksOfCrash && sums(line) ||
+			like == speaksOfLack && describes.Match(line) || t.recovered(i) {
 			continue
 		}
 		i += t.addBody(&place, i)

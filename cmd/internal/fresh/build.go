@@ -194,7 +194,7 @@ func (s *State) RecordAndVerify(ctx context.Context, built cargorun.Built, faile
 
 // stillStale says that something changed again while it was built.
 func (s *State) stillStale() error {
-	for _, l := range s.Lines()[len(s.earlier):] {
+	for _, l := range s.current() {
 		s.b.Machine.Shell.Error("%s", l)
 	}
 	s.b.Machine.Shell.Hint("another cargo works in " + s.b.Machine.Shown(s.b.Graph.Places.BuildDirectory) + "; end it and build again")
@@ -237,12 +237,18 @@ func (s *State) stalePackages() []string {
 	return sorted(set)
 }
 
-// Lines words what was found, one line for each change.
+// Lines words what was found, before the build too, one line for each change.
 func (s *State) Lines() []string {
 	if s == nil {
 		return nil
 	}
-	lines := slices.Concat(s.earlier, stale.Lines(s.Reasons()))
+	said := func(line string) bool { return slices.Contains(s.earlier, line) }
+	return append(slices.Clip(s.earlier), slices.DeleteFunc(s.current(), said)...)
+}
+
+// current words what differs now.
+func (s *State) current() []string {
+	lines := stale.Lines(s.Reasons())
 	for _, d := range s.doubts() {
 		lines = append(lines, d.String())
 	}

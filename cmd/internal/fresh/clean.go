@@ -23,6 +23,9 @@ func (s *State) clean(ctx context.Context, packages []string) error {
 		shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(line.Args, " "))
 		return exit.Code(exit.Stale)
 	}
+	if err := cargo.Accepts(ctx, b.Machine.Runner, b.Tool, b.Line, b.Machine.Shell.Colour); err != nil { // its words are the answer
+		return err
+	}
 	if err := cargorun.Clean(ctx, b.Machine, line, b.Graph.Places.BuildDirectory); err != nil {
 		return err
 	}
