@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/edit"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 )
@@ -96,11 +98,17 @@ type build struct {
 	scripts string   // see inputsOf; unless it is empty
 }
 
+// root is the manifest of the root unit.
+func (b build) root() string {
+	name := strings.FieldsFunc(b.units+" app", func(c rune) bool { return c == ' ' || c == ':' || c == '\n' })[0]
+	return "/w/" + name + "/Cargo.toml"
+}
+
 func (b build) input(t *testing.T) (buildenv.Host, Input) {
 	t.Helper()
 	h := hosttest.Memory(filesOf(b.files))
 	h.Env = buildenv.NewEnv(buildenv.Linux, b.env)
-	p, err := manifest.Load(h, "/w/app/Cargo.toml")
+	p, err := manifest.Load(h, b.root())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +146,11 @@ func (b build) check(t *testing.T) *Reach {
 	if bad {
 		t.Errorf("%s:\n\t%s\nwant\n\t%s", b.story, strings.Join(got, "\n\t"), strings.Join(b.want, "\n\t"))
 	}
+	for _, f := range a.Findings {
+		if len(f.Edits) > 0 {
+			b.applied(t, f)
+		}
+	}
 	if b.on != "-" && len(a.Roots) > 0 {
 		for _, c := range a.Roots[0].Crates {
 			if c.On && c.Backend != "own" && c.Backend != "unknown" {
@@ -159,6 +172,33 @@ func (b build) check(t *testing.T) *Reach {
 		t.Errorf("%s: scripts %q, want %q", b.story, got, b.scripts)
 	}
 	return a
+}
+
+// applied writes the edits of a finding, and looks by manifests whether what it is about is on then.
+func (b build) applied(t *testing.T, f Finding) {
+	t.Helper()
+	files := filesOf(b.files)
+	for _, e := range f.Edits {
+		text, err := edit.AddEdges([]byte(files[e.Manifest]), e)
+		if err != nil {
+			t.Errorf("%s: %v", b.story, err)
+		}
+		files[e.Manifest] = string(text)
+	}
+	p, err := manifest.Load(hosttest.Memory(files), b.root())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused := RefusedEdges(p, p.Selected); len(refused) > 0 {
+		t.Errorf("%s: cargo refuses what was written: %+v", b.story, refused)
+	}
+	v := graph.Alone(p, []*manifest.Package{p.Selected}, ask(cmp.Or(b.ask, strings.Join(b.missing, ","))), false)
+	for _, l := range f.Lacks {
+		at := slices.IndexFunc(v.Nodes, func(n graph.Node) bool { return n.Name == l.Crate })
+		if at >= 0 && !l.On(v.Nodes[at].Features) {
+			t.Errorf("%s: %s is off with %s", b.story, l, f.Fix)
+		}
+	}
 }
 
 // words are the names of what is set.
@@ -202,6 +242,10 @@ func TestFixesOfBuilds(t *testing.T) {
 		{story: "a bare gpu for Apple is Metal", files: appOf + "[features]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
 			units: "app gpu -> candle-core@0.11.1\ncandle-core@0.11.1", target: "aarch64-apple-darwin", ask: "gpu",
 			want: []string{`error unreached: gpu = ["candle-core/metal"]`}},
+		{story: "a bare gpu where the crate has Vulkan and ROCm", files: appOf + "[features]\ngpu = []\n[dependencies]\nwhisper-rs-sys = \"0.15\"" + strings.Replace(whisp, "cuda = []\n", "", 1),
+			units: "app gpu -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0", ask: "gpu", want: []string{`error unreached: gpu = ["whisper-rs-sys/vulkan"]`}},
+		{story: "a bare gpu where the crate has ROCm alone", files: appOf + "[features]\ngpu = []\n[dependencies]\nwhisper-rs-sys = \"0.15\"\n=== whisper-rs-sys@0.15.0\n[features]\nhipblas = []\n",
+			units: "app gpu -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0", ask: "gpu", want: []string{"error unreached: ask whisper-rs-sys/hipblas"}},
 		{story: "a bare gpu that turned one backend on lacks nothing of the others", files: appOf + "[features]\ngpu = [\"whisper-rs-sys/vulkan\"]\n[dependencies]\ncandle-core = \"0.11\"\nwhisper-rs-sys = \"0.15\"" + core + whisp,
 			units: "app gpu -> candle-core@0.11.1 whisper-rs-sys@0.15.0\ncandle-core@0.11.1\nwhisper-rs-sys@0.15.0 vulkan", ask: "gpu", on: "whisper-rs-sys"},
 		{story: "cudnn alone gets the program's own cuda, too", files: appOf + "[features]\ncuda = []\ncudnn = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
@@ -250,6 +294,31 @@ func TestFixesOfBuilds(t *testing.T) {
 		{story: "one of two crates that are off cannot be led to", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-nn = \"0.11\"\nengine = \"1\"" + core + nn,
 			units: "app cuda -> candle-nn@0.11.1 engine@1.0.0\ncandle-nn@0.11.1\nengine@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
 			want: []string{`error unreached: cuda = ["candle-nn/cuda"] ~ the manifest of engine`}},
+		{story: "one that comes with an optional member", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = []\n[dependencies]\nengine = { path = \"../engine\", optional = true }\n=== engine\n[dependencies]\ncudarc = \"0.19\"",
+			units: "app cuda", ask: "cuda", want: []string{`error unreached: cuda = ["engine"]`}},
+		{story: "a feature that is made of a dependency of its name", files: appOf + "[dependencies]\ncuda = { package = \"candle-core\", version = \"0.11\", optional = true }" + core,
+			units: "app cuda -> candle-core@0.11.1=cuda\ncandle-core@0.11.1", ask: "cuda", want: []string{`error unreached: [features]; cuda = ["dep:cuda", "cuda?/cuda"]`}},
+		{story: "a feature of a dependency that has nothing to turn on", files: appOf + "[dependencies]\nengine = \"1\"\n=== engine@1.0.0\n[features]\ncuda = []",
+			units: "app -> engine@1.0.0\nengine@1.0.0 cuda", ask: "engine/cuda", want: []string{"note undecided: *"}},
+		{story: "a bare gpu next to an optional crate is CUDA", files: appOf + "[features]\ngpu = []\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }" + core,
+			units: "app gpu", ask: "gpu", want: []string{`error unreached: gpu = ["candle-core/cuda"]`}},
+		{story: "next to an optional wgpu it is that", files: appOf + "[features]\ngpu = []\n[dependencies]\nwgpu = { version = \"26\", optional = true }",
+			units: "app gpu", ask: "gpu", want: []string{`error unreached: gpu = ["wgpu"]`}},
+		{story: "a crate for another platform", files: appOf + "[features]\ncuda = []\n[target.'cfg(windows)'.dependencies]\ncandle-core = { version = \"0.11\", optional = true }",
+			units: "app cuda", ask: "cuda", want: []string{"error unreached:  ~ cfg(windows) only"}},
+		{story: "a crate for this one", files: appOf + "[features]\ncuda = []\n[target.'cfg(unix)'.dependencies]\ncandle-core = { version = \"0.11\", optional = true }",
+			units: "app cuda", ask: "cuda", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
+		{story: "a crate for all but one", files: appOf + "[features]\ncuda = []\n[target.'cfg(not(windows))'.dependencies]\ncandle-core = { version = \"0.11\", optional = true }",
+			units: "app cuda", ask: "cuda", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
+		{story: "one of two engines", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }\ncandle-nn = { version = \"0.11\", optional = true }\nwhisper-rs-sys = { version = \"0.15\", optional = true }",
+			units: "app cuda", ask: "cuda", want: []string{`error unreached: cuda = ["candle-core/cuda", "candle-nn/cuda"] # or: cuda = ["whisper-rs-sys/cuda"]`}},
+		{story: "a member with a feature of the name", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = []\n[dependencies]\nengine = { path = \"../engine\" }\n=== engine\n[features]\ncuda = []",
+			units: "app cuda -> engine\nengine", ask: "cuda", want: []string{`error unreached: cuda = ["engine/cuda"]`}},
+		{story: "one that only tests have", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = []\n[dev-dependencies]\nengine = { path = \"../engine\" }\n=== engine\n[features]\ncuda = []",
+			units: "app cuda", ask: "cuda", want: []string{"error unreached: if a dependency*"}},
+		{story: "by manifests alone", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"", ask: "cuda", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
+		{story: "by manifests alone, a feature that is not declared", files: appOf + "[dependencies]\ncandle-core = \"0.11\"", missing: []string{"cuda"}, want: []string{`error unreached: [features]; cuda = ["candle-core/cuda"]`}},
+		{story: "by manifests alone, it is there", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"", ask: "cuda", on: "candle-core cudarc candle-kernels"},
 	} {
 		b.check(t)
 	}
@@ -344,6 +413,33 @@ func TestRulesOfBuilds(t *testing.T) {
 			units: "app vulkan -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0 vulkan", ask: "vulkan", on: "whisper-rs-sys"},
 		{story: "CUDA where the request is for Vulkan", files: appOf + whisper + "[dependencies]\nwhisper-rs-sys = \"0.15\"" + whisp,
 			units: "app cuda -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0 vulkan", ask: "cuda", on: "whisper-rs-sys", want: []string{`error unreached: cuda = ["whisper-rs-sys/cuda"]`}},
+		{story: "the program is a GPU crate itself", files: "=== Cargo.toml\n[workspace]\nmembers = [\"trueno-gpu\"]\n=== trueno-gpu\n[features]\ncuda = []", units: "trueno-gpu cuda", ask: "cuda", on: "trueno-gpu"},
+		{story: "it is one, and what it is built on is off", files: "=== Cargo.toml\n[workspace]\nmembers = [\"candle-nn\"]\n=== candle-nn\n[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "candle-nn cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", on: "candle-nn", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
+		{story: "it is one, for another GPU", files: "=== Cargo.toml\n[workspace]\nmembers = [\"burn-wgpu\"]\n=== burn-wgpu\n[features]\ncuda = []", units: "burn-wgpu cuda", ask: "cuda", on: "burn-wgpu", want: []string{"error unreached: *"}},
+		{story: "wgpu without a backend finds no device", files: appOf + "[features]\nwgpu = [\"dep:wgpu\"]\n[dependencies]\nwgpu = { version = \"26\", optional = true }" + burnWg,
+			units: "app wgpu -> wgpu@26.0.0\nwgpu@26.0.0", ask: "wgpu", want: []string{`error unreached: wgpu = ["dep:wgpu", "wgpu?/vulkan"]`}},
+		{story: "wgpu with one", files: appOf + "[features]\nwgpu = [\"wgpu/vulkan\"]\n[dependencies]\nwgpu = \"26\"" + burnWg,
+			units: "app wgpu -> wgpu@26.0.0\nwgpu@26.0.0 vulkan", ask: "wgpu", on: "wgpu"},
+		{story: "asked of a package that is not linked", files: appOf + "[dependencies]\nserde = \"1\"", units: "app -> serde@1.0.0\nserde@1.0.0\nfar@1.0.0 cuda", ask: "far/cuda"},
+		{story: "a feature of tests next to a member that could forward", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = [\"probe/cuda\"]\n[dependencies]\nengine = { path = \"../engine\" }\n[dev-dependencies]\nprobe = \"1\"\n=== engine\n[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }",
+			units: "app cuda -> engine\nengine", ask: "cuda", want: []string{"note undecided:  ~ probe is a dev-dependency"}},
+		{story: "a member that could forward", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = []\n[dependencies]\nengine = { path = \"../engine\" }\n=== engine\n[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }",
+			units: "app cuda -> engine\nengine", ask: "cuda", want: []string{`error unreached: cuda = ["engine/cuda"]`}},
+		{story: "another feature completes the edge, and nobody asked", lint: true, files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = [\"engine?/cuda\"]\n[dependencies]\nengine = { path = \"../engine\", optional = true }\ncandle-core = \"0.11\"\n=== engine\n[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{"warning conditional: *"}},
+		{story: "the same that was asked for", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = [\"engine?/cuda\"]\n[dependencies]\nengine = { path = \"../engine\", optional = true }\ncandle-core = \"0.11\"\n=== engine\n[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{`error unreached: cuda = ["engine?/cuda", "candle-core/cuda"]`}},
+		{story: "code of a registry's package that was linked anyway", files: appOf + "[features]\ncuda = [\"far/cuda\"]\n[dependencies]\nfar = \"1\"\n=== far@1.0.0\n[features]\ncuda = []\n=== far@1.0.0/src/lib.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}",
+			units: "app cuda -> far@1.0.0\nfar@1.0.0 cuda", ask: "cuda", want: []string{"note undecided:  ~ code of its own (far: src/lib.rs:1)"}},
+		{story: "a registry's package that the feature brings in", files: appOf + "[features]\ncuda = [\"far/cuda\"]\n[dependencies]\nfar = { version = \"1\", optional = true }\n=== far@1.0.0\n[features]\ncuda = []\n=== far@1.0.0/src/lib.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}",
+			units: "app cuda,far -> far@1.0.0\nfar@1.0.0 cuda", ask: "cuda", want: []string{"note undecided:  ~ far 1.0.0"}},
+		{story: "a bare gpu that DirectML has", files: appOf + "[features]\ngpu = [\"ort/directml\"]\n[dependencies]\nort = \"2\"\n=== ort@2.0.0\n[features]\ncuda = []\ndirectml = []", units: "app gpu -> ort@2.0.0\nort@2.0.0 directml", ask: "gpu", on: "ort"},
+		{story: "libtorch's crate for a bare gpu", files: appOf + "[features]\ngpu = []\n[dependencies]\ntch = \"1\"", units: "app gpu -> tch@0.20.0\ntch@0.20.0", ask: "gpu", want: []string{"note by-file: *"}},
+		{story: "libtorch's crate for Vulkan", files: appOf + "[features]\nvulkan = []\n[dependencies]\ntch = \"1\"", units: "app vulkan -> tch@0.20.0\ntch@0.20.0", ask: "vulkan", want: []string{"error unreached: *"}},
+		{story: "what only watches a GPU", files: appOf + "[features]\ncuda = [\"trueno/cuda\"]\n[dependencies]\ntrueno = \"0.17\"", units: "app cuda -> trueno@0.17.0\ntrueno@0.17.0 cuda", ask: "cuda", on: "trueno", want: []string{"note undecided:  ~ trueno 0.17.0 only"}},
+		{story: "a cuda that means another thing", files: appOf + "[features]\ncuda = [\"glam/cuda\"]\n[dependencies]\nglam = \"0.30\"", units: "app cuda -> glam@0.30.0\nglam@0.30.0 cuda", ask: "cuda", want: []string{"note undecided:  ~ glam 0.30.0 only"}},
+		{story: "the same, asked of it", files: appOf + "[dependencies]\nglam = \"0.30\"", units: "app -> glam@0.30.0\nglam@0.30.0 cuda", ask: "glam/cuda"},
 	} {
 		b.check(t)
 	}
@@ -402,7 +498,17 @@ func TestScriptsOfBuilds(t *testing.T) {
 	}
 	const cmake = "[build-dependencies]\ncmake = \"0.1\"\n"
 	const reads = " CMAKE_* CUDAARCHS CUDACXX CUDAFLAGS CUDAHOSTCXX"
+	cudarc := func(feats string, env ...string) build {
+		return build{files: appOf + "[features]\ncuda = []\n[dependencies]\ncudarc = \"0.19\"", units: "app cuda -> cudarc@0.19.10\ncudarc@0.19.10 " + feats + " -> cudarc@0.19.10:run\ncudarc@0.19.10:run " + feats, ask: "cuda", on: "-", env: env}
+	}
 	for _, b := range []build{
+		of("cudarc opens its libraries", cudarc("cuda-12080,dynamic-loading"), "cuda", ""),
+		of("cudarc asks nvcc", cudarc("cuda-version-from-build-system,dynamic-loading"), "cuda nvcc version", ""),
+		of("cudarc asks nvcc, or takes its newest", cudarc("cuda-version-from-build-system,fallback-latest,dynamic-loading"), "cuda", ""),
+		of("cudarc is told", cudarc("cuda-version-from-build-system", "CUDARC_CUDA_VERSION=12080"), "cuda", ""),
+		of("cudarc links", cudarc("cuda-12080,dynamic-linking"), "cuda libs", ""),
+		of("cudarc links statically, with cuDNN", cudarc("cuda-12080,static-linking,cudnn"), "cuda cudnn libs", ""),
+		of("cudarc reads cuDNN's header", cudarc("cuda-12080,cudnn-version-from-build-system"), "cuda cudnn", ""),
 		of("nvcc to PTX", own(`fn main() { Command::new("nvcc").arg("--ptx") }`, "", ""), "cuda host nvcc ptx", "app: arch host nvcc root  "),
 		of("nvcc to an object", own(`fn main() { Command::new("nvcc").arg("-c") }`, "", ""), "cuda host nvcc", "app: arch host nvcc root  "),
 		of("nvcc, and it links the runtime", own(`fn main() { Command::new("nvcc"); println!("cargo:rustc-link-lib=cudart") }`, "", ""), "cuda host libs nvcc", "app: arch host nvcc root  "),
@@ -414,6 +520,7 @@ func TestScriptsOfBuilds(t *testing.T) {
 		of("CMake with CUDA off, the package's cuda on", own(`fn main() { cmake::Config::new(".").define("GGML_CUDA", "0") }`, cmake, ""), "cuda host libs nvcc ptx", "app: arch cxx host nvcc root"+reads+" GGML_CUDA "),
 		of("no crate cmake", own(`fn main() { cmake::Config::new(".").define("GGML_CUDA", "1") }`, "", ""), "", ""),
 		of("a helper that runs nvcc", own(`fn main() { bindgen_cuda::Builder::default() }`, "[build-dependencies]\nbindgen_cuda = \"0.1\"\n", ""), "cuda host nvcc ptx", ""),
+		of("a build-dependency that compiles kernels by itself", own(`fn main() {}`, "[build-dependencies]\ncandle-kernels = \"0.9\"\n", ""), "", ""),
 		of("an optional helper that no feature turns on", own(`fn main() { }`, "[build-dependencies]\nbindgen_cuda = { version = \"0.1\", optional = true }\n", ""), "", ""),
 		of("one of the user's own", own(`fn main() { help::run() }`, "[build-dependencies]\nhelp = { path = \"../help\" }", "\n=== help\n\n=== help/src/lib.rs\npub fn run() { Command::new(\"nvcc\") }\n"),
 			"cuda host nvcc", "app: arch host nvcc root  /w/help"),
@@ -427,7 +534,7 @@ func TestScriptsOfBuilds(t *testing.T) {
 		for _, u := range a.Units {
 			got = append(got, u.Name+": "+inputsOf(u.Inputs))
 		}
-		if text := strings.Join(got, "; "); text != b.scripts && (b.scripts != "" || b.needs == "") {
+		if text := strings.Join(got, "; "); text != b.scripts && (b.scripts != "" || b.needs == "" || b.needs == "cuda" && !strings.Contains(b.story, "newest")) {
 			t.Errorf("%s: %q, want %q", b.story, text, b.scripts)
 		}
 	}
@@ -467,6 +574,12 @@ func TestOwnPackages(t *testing.T) {
 			units: "app cuda -> far@1.0.0\nfar@1.0.0 cuda", ask: "cuda", want: []string{"error unreached: if a dep*"}},
 		{story: "another's that is named, for another feature than the one that is on", files: appOf + "[features]\ncuda = [\"far/fast\"]\n[dependencies]\nfar = \"1\"\n=== far@1.0.0\n[features]\ncuda = []\nfast = []\n=== far@1.0.0/build.rs\n" + gated,
 			units: "app cuda -> far@1.0.0\nfar@1.0.0 fast", named: []string{"far"}, ask: "cuda", want: []string{`error unreached: cuda = ["far/fast", "far/cuda"]`}},
+		{story: "kernels that are left off next to candle", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"kern\"]\n" + appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nkern = { path = \"../kern\" }\n=== kern\n[features]\ncuda = []\n=== kern/build.rs\n" + gated,
+			units: "app cuda -> candle-core@0.11.1 kern\ncandle-core@0.11.1 cuda\nkern", ask: "cuda", on: "candle-core", want: []string{`warning partial: cuda = ["candle-core/cuda", "kern/cuda"] ~ kernels are not compiled`}},
+		{story: "a link that is left off next to candle", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"kern\"]\n" + appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nkern = { path = \"../kern\" }\n=== kern\n[features]\ncuda = []\n=== kern/build.rs\n" + strings.ReplaceAll(gated, "Command::new(\"nvcc\")", "println!(\"cargo:rustc-link-lib=cudart\")"),
+			units: "app cuda -> candle-core@0.11.1 kern\ncandle-core@0.11.1 cuda\nkern", ask: "cuda", on: "candle-core", want: []string{`warning partial: cuda = ["candle-core/cuda", "kern/cuda"] ~ does not link CUDA`}},
+		{story: "another's kernels for a feature that is off are not missed", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nfar = \"1\"\n=== far@1.0.0\n[features]\ncuda = []\nwgpu = []\n=== far@1.0.0/build.rs\n" + gated,
+			units: "app cuda -> candle-core@0.11.1 far@1.0.0\ncandle-core@0.11.1 cuda\nfar@1.0.0 wgpu", ask: "cuda", on: "candle-core"},
 	} {
 		b.check(t)
 	}
@@ -489,6 +602,39 @@ func TestLeads(t *testing.T) {
 	}{{"slow", false, true}, {"slow", true, false}, {"fast", true, true}, {"cuda", true, true}, {"torch", true, true}} {
 		if got := Leads(h, p, p.Selected, tt.noDefault, tt.feature); got != tt.want {
 			t.Errorf("%s, no defaults %v: %v", tt.feature, tt.noDefault, got)
+		}
+	}
+}
+
+// TestFloorsOfBuilds: the lowest architecture of kernels that a build compiles, and of none that it leaves off.
+func TestFloorsOfBuilds(t *testing.T) {
+	t.Parallel()
+	const app = appOf + "[features]\ncuda = []\n[dependencies]\ncandle-kernels = \"0.9\"\n=== candle-kernels@0.9.2\n=== candle-kernels@0.9.2/build.rs\n"
+	for text, want := range map[string]string{`"src/moe/moe_wmma.cu"`: "candle-kernels 0.9.2 8.0", "fn main() {}": ""} {
+		a := build{story: text, files: app + text, units: "app cuda -> candle-kernels@0.9.2\ncandle-kernels@0.9.2", ask: "cuda", on: "candle-kernels", want: []string{"note forced: *"}}.check(t)
+		got := ""
+		for _, f := range a.Needs.Floors {
+			got += f.Crate + " " + f.Arch.String()
+		}
+		if got != want {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
+
+// TestProgramOfAFeature: a feature that a program of the package needs is for that; by cargo's metadata.
+func TestProgramOfAFeature(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{"bin": "for the program gpu", "example": "in tests, benchmarks and examples only"} {
+		h, in := build{files: appOf + "[features]\ncuda = []", units: "app cuda", ask: "cuda"}.input(t)
+		m, err := manifest.ParseMetadata([]byte(`{"packages": [{"id": "path+file:///w/app#0.1.0", "name": "app", "version": "0.1.0", "manifest_path": "/w/app/Cargo.toml", "features": {"cuda": []},
+			"targets": [{"kind": ["` + kind + `"], "name": "gpu", "required-features": ["cuda"]}]}], "workspace_members": ["path+file:///w/app#0.1.0"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Project = in.Project.With(m)
+		if a := judgeIn(h, in); len(a.Findings) != 1 || a.Findings[0].ID != IDUndecided || !strings.Contains(a.Findings[0].Message, want) {
+			t.Errorf("%s: %+v", kind, a.Findings)
 		}
 	}
 }

@@ -22,16 +22,19 @@ type edge struct {
 // fix adds to a finding the edges by which the crates that are off would be on. Where a bare `gpu` could mean CUDA (Metal for Apple) or
 // Vulkan, only the user knows which.
 func (g *group) fix(f *Finding, off []gpuCrate) {
-	for _, c := range off {
-		n := &g.Nodes[c.node]
-		f.Lacks = append(f.Lacks, MissingFeature{n.Name, n.Version, c.gate[0], c.gate[1:], n.ID == ""})
-	}
 	options := [][]gpuCrate{off}
 	if g.backend == manifest.AnyGPU && !g.on() {
 		options = nil
 		for _, b := range []string{g.usual(), manifest.Vulkan} {
 			options = append(options, slices.DeleteFunc(g.crates(b), func(c gpuCrate) bool { return c.on || c.node == g.r.Node }))
 		}
+		if at := slices.IndexFunc(options, func(o []gpuCrate) bool { return len(o) > 0 }); at >= 0 {
+			off = options[at]
+		}
+	}
+	for _, c := range off {
+		n := &g.Nodes[c.node]
+		f.Lacks = append(f.Lacks, MissingFeature{n.Name, n.Version, c.gate[0], c.gate[1:], n.ID == ""})
 	}
 	var fixes [][]edge
 	for _, off := range options {

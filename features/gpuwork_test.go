@@ -46,6 +46,9 @@ func TestGPUWork(t *testing.T) {
 		{"a name that contains cuda", "", lock("app"), "a GPU feature is requested", manifest.Request{Features: []string{"whisper-cuda"}}},
 		{"a name that only selects a version", "", lock("app"), "", manifest.Request{Features: []string{"cuda-12080"}}},
 		{"the feature of a dependency", "", lock("app"), "a GPU feature is requested", manifest.Request{Features: []string{"x/cuda"}}},
+		{"a manifest that cannot be read", "x = { path = \"../broken\" }", lock("app"), "not decided from the manifests: ", manifest.Request{}},
+		{"a backend of Apple's", "[features]\nmetal = []", lock("app"), "app has the feature `metal`", manifest.Request{}},
+		{"an optional dependency that Cargo.lock has not", `wrapper = { version = "1", optional = true }`, lock("app"), "", manifest.Request{}},
 		{"libtorch decides", `tch = "1"`, lock("app: tch", "tch"), "app depends on tch", manifest.Request{}},
 		{"a platform's table, which may not apply", "[target.'cfg(windows)'.dependencies]\ncudarc = \"1\"", lock("app"),
 			"app depends on cudarc", manifest.Request{}},
@@ -54,12 +57,13 @@ func TestGPUWork(t *testing.T) {
 		if tt.lock != "" {
 			files["/w/Cargo.lock"] = tt.lock
 		}
+		files["/broken/Cargo.toml"] = "[package\n"
 		h := hosttest.Memory(files)
 		p, err := manifest.Load(h, "/w/Cargo.toml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, why := NewSources(h, p).GPUWork(tt.request, nothing); got != (tt.why != "") || got && why != tt.why {
+		if got, why := NewSources(h, p).GPUWork(tt.request, nothing); got != (tt.why != "") || !strings.HasPrefix(why, tt.why) || got && !strings.HasSuffix(tt.why, ": ") && why != tt.why {
 			t.Errorf("%s: %v: %s", tt.story, got, why)
 		}
 	}

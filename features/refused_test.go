@@ -24,6 +24,8 @@ func TestRefusedEdges(t *testing.T) {
 		{"nn/cda", "nn/cuda"},
 		{"nn/accelerate", "none"},
 		{"nn/use-gpu", "nn/cuda"}, // the one feature of nn for a GPU
+		{"nn/use-cuda", "nn/cuda"},
+		{"nn/use-metal", "none"},
 		{"nn?/gpu-code", "none"},
 		{"nn?/cuda", "nn/cuda"},
 		{"dep:nn", "nn/cuda"},

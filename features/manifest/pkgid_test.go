@@ -28,8 +28,13 @@ func TestParsePkgID(t *testing.T) {
 		}
 	}
 	win := buildenv.Host{OS: buildenv.Windows}
-	if got := ParsePkgID("path+file:///C:/w/app#0.1.0").Dir(win); got != `C:\w\app` {
-		t.Errorf("on Windows: %s", got)
+	for id, want := range map[string]string{"path+file:///C:/w/app#0.1.0": `C:\w\app`, "path+file:///w/app#0.1.0": `\w\app`, "path+file:///#app@0.1.0": `\`, "path+file:///wx:/app#0.1.0": `\wx:\app`} {
+		if got := ParsePkgID(id).Dir(win); got != want {
+			t.Errorf("%s on Windows: %s", id, got)
+		}
+	}
+	if got := ParsePkgID("path+file:///C:/w#app@0.1.0").Dir(h); got != "/C:/w" {
+		t.Errorf("elsewhere: %s", got)
 	}
 }
 
