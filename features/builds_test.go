@@ -135,6 +135,9 @@ func (b build) check(t *testing.T) *Reach {
 		if f.Choice() != strings.Contains(f.Fix, "# or: ") || f.Choice() && len(f.Edits) > 0 {
 			t.Errorf("%s: a choice %v with edits %+v: %s", b.story, f.Choice(), f.Edits, f.Fix)
 		}
+		if where := map[bool]string{true: "in ", false: "` of "}[f.ID == IDForced] + f.Root; f.Root != "" && !strings.Contains(f.Message, where) {
+			t.Errorf("%s: no %q in %s", b.story, where, f.Message)
+		}
 		got = append(got, fmt.Sprintf("%s %s: %s ~ %s", f.Severity, strings.TrimPrefix(f.ID, "features."), strings.ReplaceAll(fix, "\n", "; "), f.Message))
 	}
 	bad := len(got) != len(b.want)

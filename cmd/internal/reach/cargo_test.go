@@ -2,8 +2,10 @@ package reach
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,6 +27,8 @@ type resolver struct {
 	asked  *int   // unit graphs
 	broken string // words with which it refuses every graph once a manifest was written
 	stuck  bool   // the crates stay off, whatever is written
+	relock bool   // it writes Cargo.lock
+	deaf   string // words with which it refuses everything
 }
 
 var crates = map[string][]string{"candle-core": {"cuda", "cudnn", "metal"}, "candle-nn": {"cuda", "metal"}}
@@ -34,8 +38,19 @@ func (r resolver) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error
 	if err != nil {
 		return buildenv.Result{}, err
 	}
+	_, unlocked := os.Stat(p.LockPath)
+	switch asks := slices.Contains(c.Args, "--locked") || slices.Contains(c.Args, "--frozen"); {
+	case r.deaf != "":
+		return refuse(c, r.deaf)
+	case unlocked != nil && asks:
+		return refuse(c, "error: cannot create the lock file "+p.LockPath+" because --locked was passed to prevent this")
+	}
 	if slices.Contains(c.Args, "--unit-graph") {
-		*r.asked++
+		if *r.asked++; r.relock {
+			if err := os.WriteFile(p.LockPath, []byte("version = 4 # new\n"), 0o644); err != nil {
+				return buildenv.Result{}, err
+			}
+		}
 		return r.graph(p, c)
 	}
 	type object map[string]any
@@ -181,6 +196,7 @@ func TestFix(t *testing.T) {
 		app2     string // what app's manifest holds afterwards, a part
 		stops    bool
 		bad      string // of the error
+		lock     string // what Cargo.lock holds afterwards; "-" none; default: as before
 	}{
 		{story: "one edge", app: cuda("", depends), want: Kept, app2: `cuda = ["candle-core/cuda"]`},
 		{story: "edges of two crates", app: cuda("", both), want: Kept, app2: `cuda = ["candle-core/cuda", "candle-nn/cuda"]`},
@@ -188,6 +204,9 @@ func TestFix(t *testing.T) {
 		{story: "nothing is asked for", words: "build", app: cuda("", depends), app2: `cuda = []`},
 		{story: "dry", app: cuda("", depends), o: FixOptions{DryRun: true}, want: Planned, app2: "cuda = []", stops: true},
 		{story: "cargo says that it does not help", app: cuda("", depends), change: func(r *resolver) { r.stuck = true }, want: Refused, app2: "cuda = []", stops: true},
+		{story: "it does not help, and wrote Cargo.lock: that is taken back, too", app: cuda("", depends), change: func(r *resolver) { r.stuck, r.relock = true, true }, want: Refused, app2: "cuda = []", stops: true, lock: "version = 4 # new\n"},
+		{story: "it helps, and wrote Cargo.lock", app: cuda("", depends), change: func(r *resolver) { unlocked(r); r.relock = true }, want: Kept, app2: "/cuda", lock: "version = 4 # new\n"},
+		{story: "dry, without a Cargo.lock, which is not written", app: cuda("", depends), change: unlocked, o: FixOptions{DryRun: true}, want: Planned, app2: "cuda = []", stops: true, lock: "-"},
 		{story: "cargo does not take the new manifest", app: cuda("", depends), change: func(r *resolver) { r.broken = "error: no such thing" }, want: Refused, app2: "cuda = []", stops: true},
 		{story: "a feature that nobody declares", app: "[features]\n" + depends, want: Kept, app2: `cuda = ["candle-core/cuda"]`},
 		{story: "a feature that nobody declares, and that means no GPU", words: "build --features serde", app: "[features]\n" + depends, app2: "[features]\n[dep", bad: "serde"},
@@ -206,13 +225,16 @@ func TestFix(t *testing.T) {
 		j, err := f.Fix(t.Context(), lineOf(t, tt.words))
 		if (err == nil) != (tt.bad == "") || err != nil && !strings.Contains(err.Error(), tt.bad) {
 			t.Errorf("%s: %v\n%s", tt.story, err, said)
-			continue
 		}
 		var got []string
 		for _, fix := range f.Fixes() {
 			if got = append(got, fix.Outcome); (fix.Outcome == Refused) != (fix.Why != "") || (fix.Diff != "") != tt.o.DryRun {
 				t.Errorf("%s: %+v", tt.story, fix)
 			}
+		}
+		lock, err2 := os.ReadFile(s.Project.LockPath)
+		if want := cmp.Or(tt.lock, "version = 4\n"); tt.change == nil && string(lock) != want || tt.lock != "" && (string(lock) != tt.lock || err2 != nil) && !(tt.lock == "-" && err2 != nil) {
+			t.Errorf("%s: Cargo.lock holds %q", tt.story, lock)
 		}
 		now, _ := os.ReadFile(s.Project.Selected.Manifest)
 		if text := strings.Join(got, " "); text != tt.want || !strings.Contains(string(now), tt.app2) {
@@ -224,8 +246,8 @@ func TestFix(t *testing.T) {
 		if updated := strings.Contains(said.String(), "Updated"); updated != strings.Contains(tt.want, Kept) {
 			t.Errorf("%s: %s", tt.story, said)
 		}
-		if *r.asked == 0 {
-			t.Errorf("%s: cargo was not asked", tt.story)
+		if (*r.asked == 0) != (tt.lock == "-") {
+			t.Errorf("%s: cargo was asked %d times", tt.story, *r.asked)
 		}
 	}
 }
@@ -275,6 +297,52 @@ func TestLint(t *testing.T) {
 		if _, stops := c.Summary(false); stops != strings.Contains(tt.want, "!") {
 			t.Errorf("%s: stops %v", tt.story, stops)
 		}
+	}
+}
+
+// TestLintOfBroken: where cargo cannot load the workspace, what manifests show stands; without that its words are the error.
+func TestLintOfBroken(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		app  string
+		asks bool
+		want string // PACKAGE/FEATURE, and ! where it stops; or the error
+	}{
+		{cuda(`"candle-core/cuda"`, depends), true, "error 30: no such thing"}, {cuda(`"candle-core/cuda"`, depends), false, "app/cuda"}, {cuda(`"candle-core/cuad"`, depends), true, "app/cuda!"},
+		{cuda(`"candle-core/cuad"`, depends), false, "app/cuda!"},
+	} {
+		m, _, _, _ := withCargo(t, "build", tt.app, "", func(r *resolver) { r.deaf = "error: no such thing" })
+		c, err := Lint(t.Context(), m, lineOf(t, "build"), false, tt.asks)
+		got := ""
+		if err != nil {
+			got = fmt.Sprintf("error %d: %v", exit.Of(err), err)
+		}
+		for _, q := range c.Questions {
+			if err == nil {
+				got += q.Package + "/" + q.Feature + map[bool]string{true: "!"}[q.Stops]
+			}
+		}
+		if got != tt.want || err == nil && c.Refused != "no such thing" {
+			t.Errorf("%s asks %v: %q, refused %q, want %q", tt.app, tt.asks, got, c.Refused, tt.want)
+		}
+	}
+}
+
+// TestDryFixesOfOneManifest: a dry run has one diff with all lines of a manifest.
+func TestDryFixesOfOneManifest(t *testing.T) {
+	t.Parallel()
+	m, s, _, _ := withCargo(t, "build", "[features]\ncuda = []\nuse-cuda = []\n"+depends, "", nil)
+	list, err := questions(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := NewFixer(m, FixOptions{DryRun: true})
+	if err := f.FixEach(t.Context(), lineOf(t, "build"), list); err != nil {
+		t.Fatal(err)
+	}
+	fixes := f.Fixes()
+	if len(fixes) != 2 || fixes[1].Diff != "" || strings.Count(fixes[0].Diff, "\n+++ ") != 1 || !strings.Contains(fixes[0].Diff, "\n+cuda = [\"candle-core/cuda\"]\n+use-cuda = [\"candle-core/cuda\"]\n") {
+		t.Errorf("%+v", fixes)
 	}
 }
 
