@@ -70,7 +70,7 @@ func TestTexts(t *testing.T) {
 	}{
 		{"fn main() {}", ""}, {`run("nvcc")`, "nvcc"}, {`env("NVCC")`, "nvcc"}, {"cuda(true)", "cc"}, {"cuda(false)", ""}, {`run("hipcc")`, "hipcc"}, {`env("HIPCC")`, "hipcc"},
 		{`println!("cargo:rustc-link-lib=cudart")`, "links"}, {`println!("cargo:rustc-link-lib=dylib=cuda")`, "links"}, {`println!("cargo:rustc-link-lib=cublas")`, "links"},
-		{"rustc-link-lib={} CUDNN_LIB_DIR", "links lib dir"}, {"CUDNN_LIB_DIR", "lib dir"}, {"MY_CUDNN_LIB_DIR", ""}, {`"cudart"`, ""}, {"rustc-link-lib=z", ""},
+		{`format!("cargo:rustc-link-lib={}", "cudart")`, "links"}, {`format!("cargo:rustc-link-lib={}", "cublas")`, "links"}, {"rustc-link-lib={} CUDNN_LIB_DIR", "links lib dir"}, {"CUDNN_LIB_DIR", "lib dir"}, {"MY_CUDNN_LIB_DIR", ""}, {`"cudart"`, ""}, {"rustc-link-lib=z", ""},
 		{cmake + `.define("GGML_CUDA", "ON")`, "cmake leads"}, {cmake + `.define("GGML_CUDA", "OFF")`, "leads"}, {cmake + `.define("GGML_CUDA", "off").define("X_CUDA", "ON")`, "cmake leads"},
 		{cmake + `.cuda()`, "cmake leads"}, {cmake, "leads"}, {`.define("GGML_CUDA", "ON")`, ""}, {cmake + `.arg("-DUSE_CUDA=0")`, "leads"}, {cmake + `.arg("-DUSE_CUDA=1")`, "cmake leads"},
 		{`Command::new("make")`, "leads"}, {`Command::new("sh")`, "leads"}, {`"k.py"`, "leads"}, {`"made"`, ""},

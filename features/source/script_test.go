@@ -40,6 +40,14 @@ func TestScriptText(t *testing.T) {
 		{"a script that a script reads", map[string]string{"build.rs": "fn main() { Command::new(\"t/k.sh\"); }", "t/k.sh": ". $(dirname $0)/common.sh", "t/common.sh": "nvcc a.cu"}, "nvcc in common.sh"},
 		{"one outside of the package", map[string]string{"build.rs": "fn main() { Command::new(\"../k.sh\"); }", "../k.sh": "nvcc a.cu"}, "nvcc in k.sh"},
 		{"make in a line of a shell", map[string]string{"build.rs": "fn main() { cmd!(\"sh\", \"-c\", \"make -C k\"); }", "k/Makefile": "include more.inc\n", "k/more.inc": "a:\n\tnvcc a.cu\n"}, "nvcc in more.inc"},
+		{"a script that names itself and another twice", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.sh\"); }", "k.sh": ". k.sh; . l.sh; . l.sh", "l.sh": "nvcc a.cu"}, "nvcc in l.sh"},
+		{"modules that name each other", map[string]string{"build.rs": "#[path = \"a.rs\"]\nmod a;", "a.rs": "#[path = \"build.rs\"]\nmod b;\n#[path = \"c.rs\"]\nmod c;", "c.rs": "nvcc"}, "nvcc in c.rs"},
+		{"a binary file that it names", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.bin\"); }", "k.bin": "nvcc\x00"}, ""},
+		{"a large file that it names", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.dat\"); }", "k.dat": "nvcc" + strings.Repeat(" ", 1<<18)}, ""},
+		{"a log that it writes", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.log\"); }", "k.log": "nvcc"}, ""},
+		{"a program of a whole path", map[string]string{"build.rs": "fn main() { Command::new(\"/w/k.sh\"); }", "../k.sh": "nvcc"}, "nvcc in k.sh"},
+		{"a name with a variable before it", map[string]string{"build.rs": "fn main() { Command::new(\"{}/k.sh\"); }", "k.sh": "nvcc"}, "nvcc in k.sh"},
+		{"a name behind a directory that is a variable", map[string]string{"build.rs": "fn main() { sh(\"run.sh\"); }", "run.sh": "$DIR/k.sh", "k.sh": "nvcc"}, "nvcc in k.sh"},
 		{"CUDA source that it names", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.cu\"); }", "k.cu": "// for nvcc 13"}, ""},
 		{"assembler that it names", map[string]string{"build.rs": "fn main() { cc(\"make\", \"k.S\", \"k.asm\"); }", "k.S": "/* for nvcc */", "k.asm": "; for nvcc"}, ""},
 	} {
@@ -72,12 +80,12 @@ func TestWords(t *testing.T) {
 	h := hosttest.Memory(map[string]string{
 		"/w/p/build.rs": "mod m; env::var(\"CARGO_KERNEL_FLAGS\"); env::var_os(\"foo_dir\"); format!(\"{}_FLAGS\", x); // note NOT_THIS\n// A_COMMENT\n",
 		"/w/p/m.rs":     "const N: &str = \"MODULE\";", "/w/p/sub/Makefile": "a:\n\tnvcc $(MK_FLAGS)", "/w/p/x/k.py": "os.getenv('py_c'); environ['py_d']",
-		"/w/p/other.rs": "OTHER", "/w/p/target/k.sh": "TARGET_SH", "/w/p/built/CACHEDIR.TAG": "", "/w/p/built/k.sh": "BUILT_SH", "/w/p/notes.txt": "NOTES",
+		"/w/p/other.rs": "OTHER", "/w/p/target/k.sh": "TARGET_SH", "/w/p/built/CACHEDIR.TAG": "", "/w/p/built/k.sh": "BUILT_SH", "/w/p/notes.txt": "NOTES", "/w/p/node_modules/k.sh": "MODULES_SH", "/w/p/.hidden/k.sh": "HIDDEN_SH", "/w/p/c.cmake": "$ENV{CM_FLAGS}", "/w/p/more.mk": "$(MK_MORE)",
 		"/w/p/deploy.sh": "$DEPLOY", "/w/k/src/lib.rs": "pub fn k() { env::var(\"HELPED\") }",
 	})
 	r := NewReader(h, "")
 	got := strings.Join(r.Words(r.TextOf(Script{Source: "/w/p/build.rs", Locals: []string{"/w/k/src/lib.rs"}}, "/w/p"), "/w/p"), " ")
-	if want := "CARGO_KERNEL_FLAGS DEPLOY MK_FLAGS MODULE NOT_THIS _FLAGS foo_dir py_c py_d"; got != want {
+	if want := "CARGO_KERNEL_FLAGS CM_FLAGS DEPLOY ENV MK_FLAGS MK_MORE MODULE NOT_THIS _FLAGS foo_dir py_c py_d"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
