@@ -227,6 +227,47 @@ func TestChoose(t *testing.T) {
 			f.Toolkits[1] = kit("13.2", "75", "121", cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
 			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"the active environment comes before nvcc on PATH", func(f *toolchain.Facts) {
+			f.Toolkits[0] = kit("13.5", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
+			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Environment, Name: "CONDA_PREFIX"})
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"of variables that disagree the newest, before usual places", func(f *toolchain.Facts) {
+			f.Toolkits = []cuda.Toolkit{kit("13.5", "75", "121"), kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"}),
+				kit("13.2", "75", "121", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})}
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"an architecture that does not exist", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, kernels, toolchain.Wish{Arch: "200"},
+			"CUDA 13.5 compiles for sm_121 and older, and sm_200 is no architecture that gpubuild knows;  asks for it | " +
+				"correct it; the newest that this toolkit compiles for is `--gpu-arch=121`"},
+		{"the newest that a toolkit compiles for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "90"}, "/cuda-12.6 9.0 "},
+		{"the lowest that the crates compile for", nil, with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"the crates' floor is the toolkit's", nil, with(kernels, func(n *toolchain.Needs) {
+			n.Floors = []toolchain.Floor{{Crate: "k", Arch: capability("75"), Why: "x"}}
+		}), toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU is visible and no architecture was given"},
+		{"an arch below the floor of both", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(kernels, func(n *toolchain.Needs) {
+			n.Floors = []toolchain.Floor{{Crate: "k", Arch: capability("75"), Why: "x"}}
+		}), toolchain.Wish{Arch: "70"}, "CUDA 13.5 compiles for sm_75 and newer, not for sm_70;  asks for it | for a GPU of sm_75 or newer: `--gpu-arch=75`; " +
+			"for sm_70 CUDA 12.9 is the newest (`gpubuild toolchain install 12.9`)"},
+		{"a toolkit that ends at the usual lowest", func(f *toolchain.Facts) { f.Toolkits = []cuda.Toolkit{kit("12.6", "50", "75")} }, kernels, toolchain.Wish{},
+			"/cuda-12.6 7.5 the lowest that CUDA 13 compiles for (CUDA 12.6 goes down to sm_50), because no GPU is visible and no architecture was given"},
+		{"one GPU", func(f *toolchain.Facts) { f.Devices = devices("8.9") }, kernels, toolchain.Wish{}, "/cuda-13.5 8.9 the GPU, GPU 8.9"},
+		{"a GPU of which nothing is known", func(f *toolchain.Facts) { f.Devices = []gpu.Device{{Name: "x"}, devices("8.9")[0]} }, kernels, toolchain.Wish{},
+			"/cuda-13.5 8.9 the lowest of 2 GPUs, GPU 8.9"},
+		{"a pin of the toolkit's own version", nil, with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("13.2"), true }), toolchain.Wish{CUDA: "13.2", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"cudarc knows just this one", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.5") }), toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"nothing to link with", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1]; f.Toolkits[0].Lib = "" }, toolchain.Needs{Libraries: true}, toolchain.Wish{},
+			"CUDA 13.5 in /cuda-13.5 does not fit: it has no libraries to link | install NVIDIA's cuda-libraries-dev, or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
+		{"no libcuda.so to link with gives way", func(f *toolchain.Facts) { f.Toolkits[0].Stubs = "" }, toolchain.Needs{Libraries: true}, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"unless the driver's is there", func(f *toolchain.Facts) { f.Toolkits[0].Stubs, f.LibCUDA = "", "/usr/lib/libcuda.so" }, toolchain.Needs{Libraries: true}, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"a wish that is none", nil, kernels, toolchain.Wish{CUDA: "newest"}, "there is no CUDA toolkit newest | use one of those listed above, or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
+		{"the newest release, which is not here", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[1:] }, kernels, toolchain.Wish{CUDA: "13.5"}, "there is no CUDA toolkit 13.5 | use one of those listed above, or: gpubuild toolchain install 13.5"},
+		{"one that was never published", nil, kernels, toolchain.Wish{CUDA: "12.7"}, "there is no CUDA toolkit 12.7 | use one of those listed above: no CUDA 12.7 can be installed; `gpubuild toolchain list --available` lists what can"},
+		{"a major that is not here", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:2] }, kernels, toolchain.Wish{CUDA: "12"}, "there is no CUDA toolkit 12 | use one of those listed above, or: gpubuild toolchain install 12"},
+		{"a toolkit of Windows in another spelling", func(f *toolchain.Facts) {
+			f.Toolkits[1].Root, f.Toolkits[1].Real = `C:\CUDA\v13.2`, `D:\real`
+		}, kernels, toolchain.Wish{CUDA: `c:/cuda/V13.2\`, Arch: "80"}, `C:\CUDA\v13.2 8.0 `},
+		{"by what it is a link to", func(f *toolchain.Facts) {
+			f.Toolkits[1].Root, f.Toolkits[1].Real = `C:\CUDA\v13.2`, `D:\real`
+		}, kernels, toolchain.Wish{CUDA: `D:\real`, Arch: "80"}, `C:\CUDA\v13.2 8.0 `},
 		{"nvcc on PATH comes before usual places", func(f *toolchain.Facts) {
 			f.Toolkits[1] = kit("13.2", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
@@ -270,6 +311,144 @@ func TestCUDNN(t *testing.T) {
 		s, err := toolchain.Choose(f, candle, toolchain.Wish{CUDA: "12.6", Arch: "80"})
 		if err != nil || s.CUDNN == nil || s.CUDNN.Root != tt.want {
 			t.Errorf("%s: %+v, %v; want %s", tt.story, s.CUDNN, err, tt.want)
+		}
+	}
+}
+
+// TestCompilerOrder: which of several compilers a toolkit gets, and what is said of a variable's that is not taken.
+func TestCompilerOrder(t *testing.T) {
+	t.Parallel()
+	of := func(path, word string, major int, change func(*hostcc.Compiler)) hostcc.Compiler {
+		c := gcc(major, path, false)
+		if c.Word = word; change != nil {
+			change(&c)
+		}
+		return c
+	}
+	isDefault := func(c *hostcc.Compiler) { c.Default = true }
+	debians := func(c *hostcc.Compiler) { c.NVCCDir = "/usr/lib/nvidia-cuda-toolkit/bin" }
+	clang := func(c *hostcc.Compiler) { c.Kind = hostcc.Clang }
+	for _, tt := range []struct {
+		story string
+		list  []hostcc.Compiler
+		wish  toolchain.Wish
+		kit   func(*cuda.Toolkit)
+		want  string // the compiler, or the hint
+		note  string // "-": none
+	}{
+		{"what is asked for", []hostcc.Compiler{of("/a", "NVCC_CCBIN", 12, nil), of("/b", hostcc.Asked, 11, nil)}, toolchain.Wish{CCBin: "/b"}, nil, "/b", "NVCC_CCBIN is /a, which is not used: not the one asked for: /b"},
+		{"nvcc's own flags", []hostcc.Compiler{of("/a", "NVCC_CCBIN", 12, nil), of("/b", "NVCC_APPEND_FLAGS", 11, nil)}, toolchain.Wish{}, nil, "/b", "-"},
+		{"a variable of nvcc's", []hostcc.Compiler{of("/a", "", 12, isDefault), of("/b", "NVCC_CCBIN", 11, nil)}, toolchain.Wish{}, nil, "/b", "-"},
+		{"the first of two", []hostcc.Compiler{of("/a", "HOST_COMPILER", 12, nil), of("/b", "CUDAHOSTCXX", 11, nil)}, toolchain.Wish{}, nil, "/b", "-"},
+		{"Debian's own for its own nvcc", []hostcc.Compiler{of("/a", "", 12, isDefault), of("/b", "", 11, debians)}, toolchain.Wish{}, func(k *cuda.Toolkit) { k.Packaged = cuda.Debian }, "/b", "-"},
+		{"and for no other", []hostcc.Compiler{of("/b", "", 13, debians), of("/a", "", 12, nil)}, toolchain.Wish{}, nil, "/a", "-"},
+		{"unless a variable names it", []hostcc.Compiler{of("/b", "CXX", 13, debians), of("/a", "", 12, nil)}, toolchain.Wish{}, nil, "/b", "-"},
+		{"any other for Debian's nvcc", []hostcc.Compiler{of("/b", "", 12, nil), of("/a", "", 11, isDefault)}, toolchain.Wish{}, func(k *cuda.Toolkit) { k.Packaged = cuda.Debian }, "/a", "-"},
+		{"the default before one of C++ sources", []hostcc.Compiler{of("/a", "CXX", 12, nil), of("/b", "", 11, isDefault)}, toolchain.Wish{}, nil, "/b", "-"},
+		{"one of C++ sources before any other", []hostcc.Compiler{of("/a", "", 12, nil), of("/b", "CXX", 11, nil)}, toolchain.Wish{}, nil, "/b", "-"},
+		{"gcc before clang", []hostcc.Compiler{of("/a", "", 15, clang), of("/b", "", 11, nil)}, toolchain.Wish{}, nil, "/b", "-"},
+		{"the newest that fits", []hostcc.Compiler{of("/a", "", 14, nil), of("/b", "", 12, nil), of("/c", "", 13, nil)}, toolchain.Wish{}, nil, "/c", "-"},
+		{"a variable of nvcc's that does not fit", []hostcc.Compiler{of("/a", "NVCC_CCBIN", 14, nil), of("/b", "", 12, nil)}, toolchain.Wish{}, nil, "/b", "NVCC_CCBIN is /a, which is not used: it is gcc 14"},
+		{"one of C++ sources that does not fit", []hostcc.Compiler{of("/a", "CXX", 14, nil), of("/b", "CC", 14, nil), of("/c", "", 12, nil)}, toolchain.Wish{}, nil, "/c", "-"},
+		{"nvcc's check is off", []hostcc.Compiler{of("/a", "", 14, isDefault)}, toolchain.Wish{Unchecked: "NVCC_APPEND_FLAGS"}, nil, "/a", "NVCC_APPEND_FLAGS switches nvcc's check off"},
+		{"nvcc's check is off and would pass", []hostcc.Compiler{of("/a", "", 12, isDefault)}, toolchain.Wish{Unchecked: "NVCC_APPEND_FLAGS"}, nil, "/a", "-"},
+		{"a standard library that is too new", []hostcc.Compiler{of("/a", "", 12, func(c *hostcc.Compiler) { c.MinCUDA = version("13.6") })}, toolchain.Wish{}, nil, "!install g++-13 or an older one", ""},
+		{"one that is just right", []hostcc.Compiler{of("/a", "", 12, func(c *hostcc.Compiler) { c.MinCUDA = version("13.5") })}, toolchain.Wish{}, nil, "/a", "-"},
+		{"the C++ half is missing", []hostcc.Compiler{of("/a", "", 12, func(c *hostcc.Compiler) { c.CXX, c.Problem = "", "there is no g++" }), of("/c", "", 15, nil)}, toolchain.Wish{}, nil, "!install g++-12, the C++ half of /a", ""},
+		{"that of one that does not fit", []hostcc.Compiler{of("/a", "", 14, func(c *hostcc.Compiler) { c.CXX, c.Problem = "", "there is no g++" }), of("/c", "", 15, nil)}, toolchain.Wish{}, nil, "!install g++-13 or an older one", ""},
+		{"that of clang", []hostcc.Compiler{of("/a", "", 12, func(c *hostcc.Compiler) { c.Kind, c.CXX, c.Problem = hostcc.Clang, "", "there is no clang++" }), of("/c", "", 15, nil)}, toolchain.Wish{}, nil, "!install g++-13 or an older one", ""},
+	} {
+		f := three()
+		f.Toolkits, f.Compilers = f.Toolkits[:1], tt.list
+		if tt.kit != nil {
+			tt.kit(&f.Toolkits[0])
+		}
+		tt.wish.Arch = "80"
+		s, err := toolchain.Choose(f, kernels, tt.wish)
+		got := "!" + exit.Hint(err)
+		if s.Compiler != nil {
+			got = s.Compiler.Path
+		}
+		notes := strings.Join(s.Notes, "; ")
+		if !strings.HasPrefix(got, tt.want) || tt.note == "-" && notes != "" || tt.note != "-" && !strings.Contains(notes, tt.note) {
+			t.Errorf("%s: %s, %v, notes %q; want %s, %q", tt.story, got, err, notes, tt.want, tt.note)
+		}
+	}
+}
+
+// TestNotesOfVariables: a variable that leads to no toolkit, or to another one than is used, is said.
+func TestNotesOfVariables(t *testing.T) {
+	t.Parallel()
+	variable := func(names ...string) (out []cuda.Source) {
+		for _, n := range names {
+			out = append(out, cuda.Source{Kind: cuda.Variable, Name: n})
+		}
+		return out
+	}
+	nvcc := []cuda.Source{{Kind: cuda.OnPath, Name: "NVCC"}}
+	broken := func(root, problem string, sources []cuda.Source) cuda.Toolkit {
+		return cuda.Toolkit{Root: root, Real: root, Sources: sources, Problem: problem}
+	}
+	for _, tt := range []struct {
+		story string
+		list  []cuda.Toolkit
+		wish  toolchain.Wish
+		want  string // of the notes; "": none
+	}{
+		{"none", nil, toolchain.Wish{}, ""},
+		{"a variable that agrees", []cuda.Toolkit{kit("13.2", "75", "121", variable("CUDA_HOME")...)}, toolchain.Wish{}, ""},
+		{"two that differ", []cuda.Toolkit{kit("13.2", "75", "121", variable("CUDA_HOME")...), kit("12.6", "50", "90", variable("CUDA_PATH")...)}, toolchain.Wish{},
+			"the variables name different toolkits: CUDA_HOME = /cuda-13.2; CUDA_PATH = /cuda-12.6"},
+		{"one that leads nowhere", []cuda.Toolkit{kit("13.2", "75", "121"), broken("/gone", "it does not exist", variable("CUDA_HOME", "CUDA_PATH"))}, toolchain.Wish{}, "CUDA_HOME, CUDA_PATH is /gone: it does not exist"},
+		{"the administrators' link", []cuda.Toolkit{kit("13.2", "75", "121"), broken(cuda.AdminLink, "it is broken", []cuda.Source{{Kind: cuda.Given, Name: "x"}})}, toolchain.Wish{}, cuda.AdminLink + " is not used: it is broken"},
+		{"an nvcc that does not start", []cuda.Toolkit{kit("13.2", "75", "121"), broken("/b", toolchain.NVCCFails+"x", []cuda.Source{{Kind: cuda.Usual, Name: "x"}})}, toolchain.Wish{}, "/b is not used: " + toolchain.NVCCFails + "x"},
+		{"a usual place without a toolkit", []cuda.Toolkit{kit("13.2", "75", "121"), broken("/b", "x", []cuda.Source{{Kind: cuda.Usual, Name: "x"}})}, toolchain.Wish{}, ""},
+		{"NVCC that names no program", []cuda.Toolkit{kit("13.2", "75", "121"), broken("/b", "it is a directory", nvcc)}, toolchain.Wish{}, "NVCC is /b: it is a directory"},
+		{"NVCC of another toolkit", []cuda.Toolkit{kit("13.2", "75", "121", variable("CUDA_HOME")...), kit("12.6", "50", "90", nvcc...)}, toolchain.Wish{}, "NVCC names /cuda-12.6/bin/nvcc, which is not used: /cuda-13.2 is (CUDA_HOME)"},
+		{"against which a flag was given", []cuda.Toolkit{kit("13.2", "75", "121"), kit("12.6", "50", "90", nvcc...)}, toolchain.Wish{CUDA: "13.2"}, ""},
+		{"a launcher in NVCC", []cuda.Toolkit{kit("13.2", "75", "121", variable("CUDA_HOME")...), {Root: "/l", Real: "/l", NVCC: "/l/nvcc", Sources: nvcc, Problem: "it only calls another nvcc"}}, toolchain.Wish{}, ""},
+		{"a variable that a flag overrules", []cuda.Toolkit{kit("13.2", "75", "121"), kit("12.6", "50", "90", variable("CUDA_HOME")...)}, toolchain.Wish{CUDA: "13.2", CUDAOrigin: "--toolkit"},
+			"CUDA_HOME names /cuda-12.6, which is not the one asked for (--toolkit); /cuda-13.2 is used"},
+		{"a variable's that does not fit", []cuda.Toolkit{kit("13.2", "75", "121"), kit("12.6", "50", "70", variable("CUDA_HOME")...)}, toolchain.Wish{}, "CUDA_HOME names /cuda-12.6, which does not fit; /cuda-13.2 is used"},
+		{"both, by the same major", []cuda.Toolkit{kit("13.2", "75", "121"), kit("13.0", "75", "75", variable("CUDA_HOME")...)}, toolchain.Wish{CUDA: "13"}, "CUDA_HOME names /cuda-13.0, which does not fit; /cuda-13.2 is used"},
+	} {
+		f := three()
+		if tt.list != nil {
+			f.Toolkits = tt.list
+		}
+		tt.wish.Arch = "80"
+		s, err := toolchain.Choose(f, kernels, tt.wish)
+		if got := strings.Join(s.Notes, "; "); err != nil || got != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.story, got, err, tt.want)
+		}
+	}
+}
+
+// TestLosers: each toolkit and cuDNN that was not taken has its reason.
+func TestLosers(t *testing.T) {
+	t.Parallel()
+	f := three()
+	f.Toolkits[0].Missing = []string{cuda.PartCCCL}
+	install := func(root string, change func(*cudnn.Install)) cudnn.Install {
+		i := cudnn.Install{Root: root, Real: root, Version: "9.10.2", CUDAMajor: 13, Link: true, Lib: root + "/lib"}
+		change(&i)
+		return i
+	}
+	f.CUDNN = []cudnn.Install{install("/broken", func(i *cudnn.Install) { i.Problem = "it has no header" }), install("/new", func(i *cudnn.Install) { i.MinSM = capability("90") }),
+		install("/just", func(i *cudnn.Install) { i.MinSM = capability("80") }), install("/second", func(i *cudnn.Install) { i.Version = "9.1.0" })}
+	s, err := toolchain.Choose(f, candle, toolchain.Wish{Arch: "80"})
+	other, _ := toolchain.Choose(f, kernels, toolchain.Wish{Arch: "80"})
+	why := map[string]string{}
+	for _, l := range append(s.Losers, other.Losers...) {
+		why[l.Where] = l.Why
+	}
+	if err != nil || s.CUDNN == nil || s.CUDNN.Root != "/just" {
+		t.Errorf("%+v, %v", s.CUDNN, err)
+	}
+	for where, want := range map[string]string{"/cuda-13.5": "nv/target (CCCL) is missing", "/cuda-12.6": "/cuda-13.2 (a usual place) comes first", "/broken": "it has no header",
+		"/new": "cuDNN 9.10.2 runs on compute capability 9.0 and newer, not on 8.0", "/second": "not needed: /just comes first"} {
+		if !strings.Contains(why[where], want) {
+			t.Errorf("%s: %q, want %q", where, why[where], want)
 		}
 	}
 }
@@ -383,6 +562,9 @@ func TestFirstIsComplete(t *testing.T) {
 	}
 	if got, err := toolchain.First(found, ""); err != nil || got.Root != "/whole" {
 		t.Errorf("%s, %v", got.Root, err)
+	}
+	if got, err := toolchain.First(found[1:], ""); err != nil || got.Root != "/whole" {
+		t.Errorf("alone: %s, %v", got.Root, err)
 	}
 	if got, err := toolchain.First(found[:1], ""); err == nil {
 		t.Errorf("%s, of which a part is missing", got.Root)
