@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -108,6 +109,43 @@ func TestUndeclared(t *testing.T) {
 		if err != nil || n.NVCC != tt.nvcc || asked == tt.asksNone || (u.Package != "") != (tt.nvcc && !tt.asksNone) ||
 			tt.reads != "" && !slices.Contains(n.Reads, tt.reads) || u.Arch != (gpu.Arch{}) {
 			t.Errorf("%s: %+v, %+v, %v", tt.story, n, u, err)
+		}
+	}
+}
+
+// TestConfigEnvOnWindows: PATH has any letter case there, and cl is one of the programs that a table must not change.
+func TestConfigEnvOnWindows(t *testing.T) {
+	t.Parallel()
+	for os, names := range map[string][2]string{"windows": {`C:\a`, `C:\b`}, "linux": {"/a", "/b"}} {
+		file := map[string]string{"windows": `\cl.exe`, "linux": "/cl"}[os] + " +x\n"
+		h, err := hosttest.Parse([]byte("os: " + os + "\n-- @empty --\n" + names[0] + file + names[1] + file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Env = buildenv.NewEnv(h.OS, []string{"PATH=" + names[0]})
+		for _, name := range []string{"PATH", "Path"} {
+			got := overrideConfigEnv(h, h.Env, toolchain.Set{}, []cargo.Given{{Name: name, Value: names[1], Force: true}}, cargo.Line{Verb: "build"})
+			if want := os == "windows"; (len(got.Warnings) > 0) != want {
+				t.Errorf("%s of %s: %q", name, os, got.Warnings)
+			}
+		}
+	}
+}
+
+// TestScriptEnv: build scripts see what tables set, unless the user's own value is stronger or the build's tools are meant.
+func TestScriptEnv(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "")
+	env := buildenv.NewEnv(h.OS, []string{"PATH=/usr/bin", "MINE=mine"})
+	for _, tt := range []struct {
+		given cargo.Given
+		want  string
+	}{
+		{cargo.Given{Name: "OTHER", Value: "x"}, "x"}, {cargo.Given{Name: "MINE", Value: "x"}, "mine"}, {cargo.Given{Name: "MINE", Value: "x", Force: true}, "x"},
+		{cargo.Given{Name: "PATH", Value: "/x", Force: true}, "/usr/bin"}, {cargo.Given{Name: "CUDA_HOME", Value: "/x", Force: true}, ""}, {cargo.Given{Name: "CUDA_HOME", Value: "/x"}, ""},
+	} {
+		if got := (Tools{Env: env, Given: []cargo.Given{tt.given}}).ScriptEnv(h).Get(tt.given.Name); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.given, got, tt.want)
 		}
 	}
 }

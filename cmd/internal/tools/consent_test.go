@@ -158,3 +158,50 @@ func TestGuardOnWindows(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardedRunner: a program of the repository is not started, and any other gets the user's own environment.
+func TestGuardedRunner(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @env --\nPATH=/usr/bin\n-- @empty --\n/r/gcc +x\n/usr/bin/gcc +x\n")
+	g := &Guard{host: h, roots: []string{"/r"}, foreign: []cargo.Given{{Name: "LD_PRELOAD", Value: "evil.so"}}, own: func() []string { return nil }}
+	run := &answers{of: map[string]string{"/r/gcc": "", "/usr/bin/gcc": ""}}
+	env := h.Env.Set("LD_PRELOAD", "evil.so").Entries()
+	if _, err := g.Over(run).Run(t.Context(), buildenv.Cmd{Path: "/usr/bin/gcc", Env: env}); err != nil || len(run.envs) != 1 || run.envs[0].Get("LD_PRELOAD") != "" || run.envs[0].Get("PATH") != "/usr/bin" {
+		t.Errorf("%v: %v", err, run.envs)
+	}
+	if _, err := g.Over(run).Run(t.Context(), buildenv.Cmd{Path: "/r/gcc", Env: env}); err == nil || len(run.asked) != 1 {
+		t.Errorf("the repository's gcc: %v, asked %q", err, run.asked)
+	}
+	var none *Guard
+	if _, err := none.Over(run).Run(t.Context(), buildenv.Cmd{Path: "/r/gcc"}); err != nil || none.Over(run) != run {
+		t.Errorf("without a guard: %v", err)
+	}
+}
+
+// TestGuardByAnAlias: what an alias of the repository brings on the command line is its own, relative to where cargo runs; without a project the
+// repository is that of the working directory. The message names what the user could trust.
+func TestGuardByAnAlias(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @empty --\n/r/.git/HEAD\n/r/app/nvcc +x\n/r/tools/nvcc +x\n/x/nvcc +x\n")
+	tables := []cargo.Given{{Name: "NVCC", Value: "nvcc", Written: "nvcc", Origin: "--config"}}
+	for _, tt := range []struct {
+		alias   bool
+		project *manifest.Project
+		path    string
+		want    string // the directory to trust; empty: it is not refused
+	}{
+		{false, nil, "/r/app/nvcc", ""}, {true, nil, "/r/app/nvcc", `"/r`}, {true, nil, "/x/nvcc", ""}, {true, &manifest.Project{Root: "/x"}, "/x/nvcc", `"/x"`},
+		{true, &manifest.Project{Root: "/x"}, "/r/app/nvcc", `"/x"`},
+	} {
+		s := &session.Session{Machine: &session.Machine{Host: h}, Project: tt.project}
+		s.Line.AliasConfig = tt.alias
+		g, err := guard(t.Context(), s, Options{}, tables, wish{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.own = func() []string { return nil }
+		if err := g.check(tt.path); (err != nil) != (tt.want != "") || err != nil && !strings.Contains(exit.Hint(err), "trust = ["+tt.want) {
+			t.Errorf("%+v: %v, %s", tt, err, exit.Hint(err))
+		}
+	}
+}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -53,6 +54,32 @@ func TestScriptOnPath(t *testing.T) {
 	}
 	if !has {
 		t.Error("the script's toolkit is not found")
+	}
+}
+
+// TestSameDirectoryByAnotherName: a directory that is the repository's under another name counts as it.
+func TestSameDirectoryByAnotherName(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := t.TempDir()
+	repository, other := filepath.Join(top, "r"), filepath.Join(top, "other")
+	if err := errors.Join(os.Mkdir(repository, 0o755), os.Mkdir(filepath.Join(top, "else"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(repository, other); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path, dir string
+		want      bool
+	}{{filepath.Join(other, "gcc"), repository, true}, {filepath.Join(top, "else", "gcc"), repository, false}, {filepath.Join(top, "gone", "gcc"), repository, false},
+		{filepath.Join(other, "gcc"), filepath.Join(top, "nowhere"), false}} {
+		if got := inside(h, tt.path, tt.dir); got != tt.want {
+			t.Errorf("%s in %s: %v", tt.path, tt.dir, got)
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -164,8 +166,14 @@ func TestNVCCIsAScript(t *testing.T) {
 		{"a program with nothing around it", "-- " + nvcc + " +x --\n\x7fELF\n", "", "/home/u", "only nvcc is there", false},
 		{"a program of Windows", "-- " + nvcc + " +x --\nMZ\x00\x00\n", "", "/home/u", "only nvcc is there", false},
 		{"a toolkit's own", kit("/home/u", "12.4"), "", "/home/u", "", false},
+		{"a toolkit's own, which is a script", strings.ReplaceAll(kit("/home/u", "12.4"), "\x7fELF", "#!/bin/sh"), "", "/home/u", "", false},
+		{"next to the toolkit of a variable", script + kit("/opt/cuda", "12.4") + kit("/usr/local/cuda-12.4", "12.4") + "-- @env --\nPATH=/home/u/bin:/usr/bin\nCUDA_HOME=/usr/local/cuda-12.4\n",
+			"#$ TOP=/opt/cuda/bin/..\n", "/opt/cuda", "", true},
 	} {
-		m, run, _ := planted(t, gcc+tt.text+path)
+		if !strings.Contains(tt.text, "@env") {
+			tt.text += path
+		}
+		m, run, _ := planted(t, gcc+tt.text)
 		if run.of[nvcc] = tt.says; tt.says == "!" {
 			delete(run.of, nvcc)
 		}
@@ -260,6 +268,9 @@ func TestChoose(t *testing.T) {
 			o: own(Undeclared{Package: "kern", Arch: gpu.Arch{Capability: gpu.Capability{Major: 8}}}, nil), want: toolkit + " 8.0"},
 		{story: "one without a toolkit", text: gcc, reach: driver, o: own(Undeclared{Package: "kern"}, nil), want: "none unknown", says: "no toolkit is set up for kern"},
 		{story: "a download that is forbidden", text: gcc + smi + kit(toolkit, "12.4"), words: "build --offline", reach: kernels, o: Options{Toolkit: "fetch"}, want: toolkit + " 8.9", says: "nothing is fetched (--offline)"},
+		{story: "a download that is not possible", text: gcc + "-- @env --\nPATH=/usr/bin\nGPUBUILD_REDIST=never\n", reach: kernels, o: Options{Toolkit: "fetch"}, want: "no pip to fetch the toolkit with"},
+		{story: "the repository's launcher", text: gcc + smi + kit(toolkit, "12.4") + "-- /r/app/nvcc +x --\n#!/bin/sh\n" + in("NVCC = \"/r/app/nvcc\""), reach: kernels,
+			o: Options{Cargo: cargo.Tool{Path: "/usr/bin/cargo"}}, want: "/r/app/nvcc is in the repository"},
 		{story: "the repository's toolkit", text: gcc + kit("/r/app/cuda", "12.4") + in("CUDA_HOME = \"/r/app/cuda\""), reach: kernels,
 			o: Options{Cargo: cargo.Tool{Path: "/usr/bin/cargo"}}, want: "/bin/nvcc is in the repository, and only the repository names it"},
 		{story: "which the user trusts", text: gcc + smi + kit("/r/app/cuda", "12.4") + in("CUDA_HOME = \"/r/app/cuda\""), reach: kernels,
@@ -296,6 +307,46 @@ func TestChoose(t *testing.T) {
 		}
 		if err == nil && chosen.Set.Toolkit != nil && chosen.Undeclared.Package == "" && (chosen.Env.Get("CUDA_COMPUTE_CAP") != chosen.Set.Capability.Digits() || !strings.Contains(chosen.Env.Get("PATH"), chosen.Set.Toolkit.Root)) {
 			t.Errorf("%s: the build's environment is %q", tt.story, chosen.Env.Entries())
+		}
+	}
+}
+
+// TestLauncherStays: what stands in front of the chosen nvcc is what build scripts get.
+func TestLauncherStays(t *testing.T) {
+	t.Parallel()
+	const ccache = "/home/u/ccache/nvcc"
+	for version, want := range map[string]string{"12.4": ccache, "11.8": ""} {
+		m, run, _ := planted(t, gcc+kit("/opt/cuda", "12.4")+"-- "+ccache+" +x --\n#!/bin/sh\n-- @env --\nPATH=/usr/bin\nCUDA_HOME=/opt/cuda\nNVCC="+ccache+"\n")
+		run.of[ccache] = fmt.Sprintf(release, version)
+		s := &session.Session{Machine: m, Project: &manifest.Project{Root: "/r/app"}}
+		chosen, err := Choose(t.Context(), s, session.Graph{}, &features.Reach{Needs: features.Needs{NVCC: true}}, Options{Arch: "80"})
+		if got := chosen.Env.Get("NVCC"); err != nil || got != want {
+			t.Errorf("ccache of %s: NVCC=%q, %v; want %q", version, got, err, want)
+		}
+	}
+}
+
+// TestPlantedOnWindows: a program in the directory of the build that Windows would run in place of the chosen one ends the build.
+func TestPlantedOnWindows(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../testdata/hosts/windows-prompt.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"x.bat": "", "nvcc.bat": "lies where the build runs"} {
+		h, err := hosttest.Parse([]byte(string(text) + "-- C:\\planted\\" + file + " --\n@echo off\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := &answers{of: map[string]string{}}
+		for _, f := range cuda.Find(h, nil) {
+			run.of[f.NVCC] = fmt.Sprintf(release, f.Version)
+		}
+		s := &session.Session{Machine: &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: t.TempDir()}, Project: &manifest.Project{Root: h.Cwd}}
+		reach := &features.Reach{Needs: features.Needs{NVCC: true}, Units: []features.ScriptUnit{{Name: "k", Dir: `C:\planted`, Inputs: features.Inputs{NVCC: true}}}}
+		_, err = Choose(t.Context(), s, session.Graph{}, reach, Options{})
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", file, err)
 		}
 	}
 }
