@@ -228,7 +228,7 @@ func TestClean(t *testing.T) {
 	}
 	var said bytes.Buffer
 	f := fake{stderr: "    Blocking waiting for file lock on package cache\n    Blocking waiting for file lock on build directory\n"}
-	if err := Clean(t.Context(), machine(&f, &said), buildenv.Cmd{}, "/t"); err != nil || strings.Count(said.String(), "is at work in /t") != 1 || strings.Count(said.String(), "which another cargo holds") != 1 {
+	if err := Clean(t.Context(), machine(&f, &said), buildenv.Cmd{}, "/t"); err != nil || strings.Count(said.String(), "is at work in /t") != 1 || strings.Count(said.String(), "package cache, which another cargo holds") != 1 {
 		t.Errorf("%v: %s", err, said.String())
 	}
 }
@@ -252,6 +252,12 @@ func TestEndOfAProgram(t *testing.T) {
 			t.Errorf("%s: %v %q, want %q", tt.words, err, said.String(), tt.want)
 		}
 	}
+	var said bytes.Buffer
+	m := machine(&fake{}, &said)
+	m.Host.Env = m.Host.Env.Set("CARGO", "/gone")
+	if err := Run(t.Context(), m, lineOf(t, "run"), m.Host.Env); err == nil || !strings.Contains(err.Error(), "no cargo") || len(m.Runner.(*fake).ran) > 0 {
+		t.Errorf("without a cargo: %v", err)
+	}
 }
 
 // TestTargets: the targets of all members, without build scripts, a library of any kind as lib.
@@ -264,7 +270,7 @@ func TestTargets(t *testing.T) {
 	if got := fmt.Sprint(list); err != nil || got != "[{app lib app} {app bin b} {app test t} {app example e} {app bench n} {app lib m}]" {
 		t.Errorf("%s %v", got, err)
 	}
-	for _, bad := range []fake{{code: 101}, {stdout: "{"}} {
+	for _, bad := range []fake{{code: 101}, {code: 101, stdout: f.stdout}, {stdout: "{"}} {
 		if _, err := Targets(t.Context(), machine(&bad, &said), cargo.Tool{Path: "/bin/cargo"}, lineOf(t, "test")); err == nil {
 			t.Errorf("%+v: no error", bad)
 		}

@@ -78,6 +78,8 @@ func TestReadRefuses(t *testing.T) {
 		{"a list without brackets", "", "[prove]\nargs = \"--steps\"\n", 2, `write a list of strings: ["a", "b"]`},
 		{"yes for true", "", "strict = \"yes\"\n", 1, "write true or false"},
 		{"a table that is misspelled", "", "[toolchian]\ncuda = \"13.4\"\n", 1, "did you mean `toolchain`?"},
+		{"a key of another file's table", "package.metadata.gpubuild", "[package.metadata.gpubuild]\nfoo = 1\n", 2, `unknown key "foo"`},
+		{"a key of [on] in another case", "", "[on.Slurm]\nArgs = []\n", 2, `unknown key "on.Slurm.Args"`},
 		{"a table in another case", "", "[Prove]\nkernel = \"gemm\"\n", 1, `unknown key "Prove"`},
 	}
 	for _, tt := range tests {
@@ -91,6 +93,44 @@ func TestReadRefuses(t *testing.T) {
 				t.Errorf("got line %d, %v, want line %d, %q and a hint", e.Line, e.Error(), tt.line, tt.says)
 			}
 		})
+	}
+}
+
+// TestReadAccepts: values at the ends of what is allowed, names of places in any case, and keys of other programs in a manifest.
+func TestReadAccepts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ table, data string }{
+		{"", "[watch]\nmemory = 1\ntemperature = 0\nhold = \"1s\"\nidle = \"24h\"\n"}, {"", "[watch]\nmemory = 100\ntemperature = 100\n"}, {"", "[on.Slurm]\nplace = \"slurm\"\n"},
+		{"package.metadata.gpubuild", "[package]\nname = \"app\"\n[package.metadata.Other]\nfoo = 1\n[dependencies]\nFoo = \"1\"\n[package.metadata.gpubuild]\nstrict = true\n"},
+		{"package.metadata.gpubuild", "[package]\nname = \"app\"\n"}, {"package.metadata.gpubuild", "strict = 1\n"},
+	} {
+		if _, err := config.Read([]config.Source{{Path: "f.toml", Table: tt.table, Data: []byte(tt.data)}}); err != nil {
+			t.Errorf("%q: %v", tt.data, err)
+		}
+	}
+}
+
+// TestTheStrongerSource: a table that a weaker file has and the stronger one has not counts, whole.
+func TestTheStrongerSource(t *testing.T) {
+	t.Parallel()
+	read := func(first, second string) config.Config {
+		c, err := config.Read([]config.Source{{Path: "a.toml", Data: []byte(first)}, {Path: "b.toml", Data: []byte(second)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, key := range []string{"gpu-features = [\"x\"]", "gpu-packages = [\"x\"]", "[ci]\nimage = \"x\"", "[on.x]\nplace = \"slurm\"", "[watch]\nmemory = 7"} {
+		for _, tt := range []struct{ first, second, origin string }{{key, "", "a.toml"}, {"", key, "b.toml"}, {key, key, "a.toml"}, {"", "", ""}} {
+			c := read(tt.first, tt.second)
+			origin := ""
+			for _, is := range []string{c.GPUFeatures.Origin, c.GPUPackages.Origin, c.CI.Origin, c.On.Origin, c.Watch.Origin} {
+				origin += is
+			}
+			if origin != tt.origin {
+				t.Errorf("%q in %q, %q: of %q", key, tt.first, tt.second, origin)
+			}
+		}
 	}
 }
 

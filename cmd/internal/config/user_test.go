@@ -52,6 +52,8 @@ func TestWithCUDA(t *testing.T) {
 		"in several lines":     {"cuda = \"\"\"\n13\"\"\"\n", "12", "", "cannot be changed"},
 		"a file that is wrong": {"cuda = \n", "12", "", "config.toml:1"},
 		"an unknown key":       {"cuda = '12'\nfetch = true\n", "13", "", `config.toml:2: unknown key "fetch"`},
+		"a key of a table":     {"[on.x]\nplace = 'slurm'\nargs = []\ncuda = '12'\n", "13", "", `unknown key "on.x.cuda"`},
+		"a place that is none": {"[on.a]\n", "13", "", "either a command or a place"},
 		"no download":          {"cuda = 'fetch'\n", "13", "", "names no toolkit"},
 	}
 	for name, tt := range tests {

@@ -1,14 +1,19 @@
 package watch
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 )
 
@@ -148,6 +153,61 @@ func TestWhyNotWatched(t *testing.T) {
 		s := summarize(w, until, tt.answering, tt.notes, nil, nil)
 		if len(s.Notes) != 1 || s.Notes[0] != tt.want {
 			t.Errorf("%s: %q", story, s.Notes)
+		}
+	}
+}
+
+// TestFailOn: the kinds of alerts that a flag names, in one list or in several.
+func TestFailOn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"ecc": "lost ecc", "ecc,temperature": "lost ecc temperature", "xid": "", "ecc,": "", "": ""} {
+		kinds := []string{"lost"}
+		err := AddFailOn(&kinds, text)
+		if (err != nil) != (want == "") || err == nil && strings.Join(kinds, " ") != want {
+			t.Errorf("%q: %q, %v", text, kinds, err)
+		}
+	}
+}
+
+// echo prints what it is asked to run.
+type echo struct{}
+
+func (echo) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	if c.Stdout == nil { // the driver's
+		return buildenv.Result{}, errors.New("no answer")
+	}
+	_, err := c.Stdout.Write([]byte(c.Path + " " + strings.Join(c.Args, " ")))
+	if _, limited := ctx.Deadline(); limited {
+		err = errors.New("limited")
+	}
+	return buildenv.Result{}, err
+}
+
+// TestCommand: the program that is watched, by its path or by its name, and for how long.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		words    string
+		toStderr bool
+		limit    time.Duration
+		out, err string // of the command
+		program  string // the program's error
+	}{
+		{"./app -x", false, 0, "/w/app -x", "", ""}, {"/w/app", false, 0, "/w/app ", "", ""}, {"app 1", false, 0, "/bin/app 1", "", ""}, {"app", false, time.Hour, "/bin/app ", "", "limited"},
+		{"app", true, 0, "", "", ""}, {"./gone", false, 0, "", "./gone does not exist", ""}, {"gone", false, 0, "", "gone", ""},
+	} {
+		h, err := hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @env --\nPATH=/bin\n-- @empty --\n/w/app +x\n/bin/app +x\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		m := &session.Machine{Host: h, Runner: echo{}, Shell: &console.Shell{Out: &out, Err: &said}}
+		_, watched, err := Command(t.Context(), m, Options{Thresholds: gpu.DefaultThresholds()}, tt.limit, strings.Fields(tt.words), tt.toStderr)
+		if tt.program != "" && err != nil && err.Error() == tt.program {
+			err = nil
+		}
+		if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) || out.String() != tt.out || err == nil && watched == nil || tt.toStderr != strings.Contains(said.String(), "/bin/app") {
+			t.Errorf("%s: %v, watched %v, %q, %q", tt.words, err, watched, out.String(), said.String())
 		}
 	}
 }
