@@ -89,6 +89,8 @@ type build struct {
 	ask     string
 	env     []string
 	target  string
+	os      string // default: linux
+	line    int    // of the first finding, in its manifest; 0: not looked at
 	lint    bool
 	named   []string
 	missing []string
@@ -112,9 +114,13 @@ func (b build) input(t *testing.T) (buildenv.Host, Input) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.OS = cmp.Or(b.os, h.OS)
 	in := Input{Project: p, Request: ask(b.ask), Lint: b.lint, Named: b.named, Missing: b.missing}
-	if b.ask == "" {
+	switch b.ask {
+	case "":
 		in.Request = manifest.Request{}
+	case "*":
+		in.Request = manifest.Request{AllFeatures: true}
 	}
 	if in.Alone = p.Selected; b.units != "" {
 		in.Alone, in.Graph = nil, unitsOf(t, b.target, b.units)
@@ -152,6 +158,26 @@ func (b build) check(t *testing.T) *Reach {
 	for _, f := range a.Findings {
 		if len(f.Edits) > 0 {
 			b.applied(t, f)
+		}
+		if f.Root != "" && (f.Path == "" || f.Line == 0) {
+			t.Errorf("%s: no place: %+v", b.story, f)
+		}
+	}
+	if b.line != 0 && (len(a.Findings) == 0 || a.Findings[0].Line != b.line) {
+		t.Errorf("%s: another line than %d: %+v", b.story, b.line, a.Findings)
+	}
+	for _, r := range a.Roots {
+		silent := !slices.ContainsFunc(a.Findings, func(f Finding) bool {
+			return f.ID != IDPartial && f.ID != IDCudnnAlone && !strings.HasPrefix(f.ID, "features.cudarc")
+		})
+		partial := slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.ID == IDPartial }) // of those that are on, or by the request
+		if silent != (len(r.Ineffective) == 0) && !partial && len(r.Asked)+len(r.Named) > 0 {
+			t.Errorf("%s: without effect %q", b.story, r.Ineffective)
+		}
+		for _, c := range r.Crates {
+			if c.Anyway != (c.On && c.Steps == nil && c.Name != r.Package) {
+				t.Errorf("%s: %+v", b.story, c)
+			}
 		}
 	}
 	if b.on != "-" && len(a.Roots) > 0 {
@@ -195,7 +221,9 @@ func (b build) applied(t *testing.T, f Finding) {
 	if refused := RefusedEdges(p, p.Selected); len(refused) > 0 {
 		t.Errorf("%s: cargo refuses what was written: %+v", b.story, refused)
 	}
-	v := graph.Alone(p, []*manifest.Package{p.Selected}, ask(cmp.Or(b.ask, strings.Join(b.missing, ","))), false)
+	r := ask(cmp.Or(b.ask, strings.Join(b.missing, ",")))
+	r.AllFeatures = b.ask == "*"
+	v := graph.Alone(p, []*manifest.Package{p.Selected}, r, false)
 	for _, l := range f.Lacks {
 		at := slices.IndexFunc(v.Nodes, func(n graph.Node) bool { return n.Name == l.Crate })
 		if at >= 0 && !l.On(v.Nodes[at].Features) {
@@ -416,6 +444,29 @@ func TestRulesOfBuilds(t *testing.T) {
 			units: "app vulkan -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0 vulkan", ask: "vulkan", on: "whisper-rs-sys"},
 		{story: "CUDA where the request is for Vulkan", files: appOf + whisper + "[dependencies]\nwhisper-rs-sys = \"0.15\"" + whisp,
 			units: "app cuda -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0 vulkan", ask: "cuda", on: "whisper-rs-sys", want: []string{`error unreached: cuda = ["whisper-rs-sys/cuda"]`}},
+		{story: "asked of a dependency for another root", files: appOf + "[dependencies]\ncandle-core = \"0.11\"" + core, units: "app -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "candle-core/cuda"},
+		{story: "all features: a gpu counts as asked for", files: appOf + "[features]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"" + core, units: "app gpu -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "*", want: []string{`error unreached: gpu = ["candle-core/cuda"]`}},
+		{story: "asked of the package by its name", files: appOf + "[features]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"" + core, units: "app gpu -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "app/gpu", want: []string{`error unreached: gpu = ["candle-core/cuda"]`}},
+		{story: "two backends, both without effect", files: appOf + "[features]\ncuda = []\nvulkan = []\n[dependencies]\nwhisper-rs-sys = \"0.15\"" + whisp, units: "app cuda,vulkan -> whisper-rs-sys@0.15.0\nwhisper-rs-sys@0.15.0", ask: "cuda,vulkan",
+			want: []string{`error unreached: cuda = ["whisper-rs-sys/cuda"]`, `error unreached: vulkan = ["whisper-rs-sys/vulkan"]`}},
+		{story: "a wgpu that always has its backends", files: appOf + "[features]\nwgpu = [\"dep:wgpu\"]\n[dependencies]\nwgpu = { version = \"0.19\", optional = true }\n=== wgpu@0.19.0\n[features]\nwebgl = []", units: "app wgpu -> wgpu@0.19.0\nwgpu@0.19.0", ask: "wgpu", on: "wgpu"},
+		{story: "a member that forwards by gpu", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = []\n[dependencies]\nengine = { path = \"../engine\" }\n=== engine\n[features]\ngpu = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }",
+			units: "app cuda -> engine\nengine", ask: "cuda", want: []string{`error unreached: cuda = ["engine/gpu"]`}},
+		{story: "a member whose code is left off next to candle", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nengine = { path = \"../engine\" }\n=== engine\n[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\n=== engine/src/lib.rs\n#[cfg(feature = \"cuda\")]\nfn f() {}",
+			units: "app cuda -> candle-core@0.11.1 engine\ncandle-core@0.11.1 cuda\nengine -> candle-core@0.11.1", ask: "cuda", on: "candle-core", want: []string{`warning partial: cuda = ["candle-core/cuda", "engine/cuda"] ~ src/lib.rs:1`}},
+		{story: "a member without code of its own", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nengine = { path = \"../engine\" }\n=== engine\n[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cuda -> candle-core@0.11.1 engine\ncandle-core@0.11.1 cuda\nengine -> candle-core@0.11.1", ask: "cuda", on: "candle-core"},
+		{story: "cudnn leaves off what cuda would bring", files: appOf + "[features]\ncuda = [\"candle-nn/cuda\"]\ncudnn = [\"candle-core/cudnn\"]\n[dependencies]\ncandle-core = \"0.11\"\ncandle-nn = \"0.11\"" + core + nn,
+			units: "app cudnn -> candle-core@0.11.1 candle-nn@0.11.1\ncandle-core@0.11.1 cuda,cudnn\ncandle-nn@0.11.1", ask: "cudnn", on: "candle-core", want: []string{`error cudnn-without-cuda: cudnn = ["candle-core/cudnn", "cuda"] ~ candle-nn`}},
+		{story: "cudnn leaves off what cuda would leave off, too", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\ncudnn = [\"candle-core/cudnn\"]\n[dependencies]\ncandle-core = \"0.11\"\ncandle-nn = \"0.11\"" + core + nn,
+			units: "app cudnn -> candle-core@0.11.1 candle-nn@0.11.1\ncandle-core@0.11.1 cuda,cudnn\ncandle-nn@0.11.1", ask: "cudnn", on: "candle-core", want: []string{`warning partial: cuda = ["candle-core/cuda", "candle-nn/cuda"]*`}},
+		{story: "on by another part of the build, and nobody asked", files: appOf + "[dependencies]\ncandle-core = \"0.11\"" + core, units: "app -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "", on: "candle-core"},
+		{story: "the line of the entry that turns it on", files: appOf + "[features]\ncuda = []\n[dependencies]\nserde = \"1\"\ncandle-core = { version = \"0.11\", features = [\"cuda\"] }" + core, units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core", want: []string{"note forced: *"}, line: 9},
+		{story: "the line of the feature", files: appOf + "[features]\nx = []\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core, units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{"error unreached: *"}, line: 7},
+		{story: "one is on anyway, another is off", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = { version = \"0.11\", features = [\"cuda\"] }\ncandle-nn = \"0.11\"" + core + nn, units: "app cuda -> candle-core@0.11.1 candle-nn@0.11.1\ncandle-core@0.11.1 cuda\ncandle-nn@0.11.1", ask: "cuda", on: "candle-core",
+			want: []string{`warning partial: cuda = ["candle-nn/cuda"]`}},
+		{story: "a bare gpu on a Mac", os: "darwin", files: appOf + "[features]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"" + core, units: "app gpu -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "gpu", want: []string{`error unreached: gpu = ["candle-core/metal"]`}},
+		{story: "a bare gpu on a Mac for Linux", os: "darwin", target: "x86_64-unknown-linux-gnu", files: appOf + "[features]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"" + core, units: "app gpu -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "gpu", want: []string{`error unreached: gpu = ["candle-core/cuda"]`}},
 		{story: "the program is a GPU crate itself", files: "=== Cargo.toml\n[workspace]\nmembers = [\"trueno-gpu\"]\n=== trueno-gpu\n[features]\ncuda = []", units: "trueno-gpu cuda", ask: "cuda", on: "trueno-gpu"},
 		{story: "it is one, and what it is built on is off", files: "=== Cargo.toml\n[workspace]\nmembers = [\"candle-nn\"]\n=== candle-nn\n[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
 			units: "candle-nn cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", on: "candle-nn", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
@@ -469,6 +520,7 @@ func TestCudarcOfBuilds(t *testing.T) {
 		{build{story: "one is set, the other asks nvcc", units: two("cuda-13040", "cuda-version-from-build-system")}, "12.8", "unknown"},
 		{build{story: "both ask: the lower limit counts", units: two("cuda-version-from-build-system", "cuda-version-from-build-system")}, "12.8", "unknown"},
 		{build{story: "one that only a build script links does not make two versions", units: "app cuda -> cudarc@0.19.10 app:run\ncudarc@0.19.10 cuda-13040\napp:run -> cudarc@0.17.8\ncudarc@0.17.8 cuda-12080"}, "unknown", "unknown"},
+		{build{story: "nor does one that links its libraries there pin a toolkit", units: "app cuda -> cudarc@0.19.10 app:run\ncudarc@0.19.10 cuda-13040\napp:run -> cudarc@0.17.8\ncudarc@0.17.8 cuda-12080,dynamic-linking"}, "unknown", "unknown"},
 		{build{story: "it asks all the same, and knows a lower one", units: "app cuda -> cudarc@0.19.10 app:run\ncudarc@0.19.10 cuda-13040\napp:run -> cudarc@0.17.8\ncudarc@0.17.8 cuda-version-from-build-system"}, "12.8", "unknown"},
 		{build{story: "two versions in one", units: two("cuda-12080,cuda-11040", "cuda-12080"), want: []string{"error cudarc-pins: * ~ cuda-12080, cuda-11040"}}, "unknown", "unknown"},
 		{build{story: "a variable next to another feature", env: []string{"CUDARC_CUDA_VERSION=11040"}, units: two("cuda-12080", "driver"), want: []string{"warning cudarc-variable: * ~ CUDARC_CUDA_VERSION=11040"}}, "unknown", "unknown"},

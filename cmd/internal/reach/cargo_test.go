@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
 )
 
@@ -29,9 +31,11 @@ type resolver struct {
 	stuck  bool   // the crates stay off, whatever is written
 	relock bool   // it writes Cargo.lock
 	deaf   string // words with which it refuses everything
+	fails  error  // with which it cannot be asked for a graph
 }
 
-var crates = map[string][]string{"candle-core": {"cuda", "cudnn", "metal"}, "candle-nn": {"cuda", "metal"}}
+// crates are those of the registry with their features; engine depends on candle-core, and has no feature for it.
+var crates = map[string][]string{"candle-core": {"cuda", "cudnn", "metal"}, "candle-nn": {"cuda", "metal"}, "engine": {}}
 
 func (r resolver) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
 	p, err := manifest.Load(r.s.Machine.Host, r.s.Project.Manifest)
@@ -46,7 +50,10 @@ func (r resolver) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error
 		return refuse(c, "error: cannot create the lock file "+p.LockPath+" because --locked was passed to prevent this")
 	}
 	if slices.Contains(c.Args, "--unit-graph") {
-		if *r.asked++; r.relock {
+		if *r.asked++; r.fails != nil {
+			return buildenv.Result{}, r.fails
+		}
+		if r.relock {
 			if err := os.WriteFile(p.LockPath, []byte("version = 4 # new\n"), 0o644); err != nil {
 				return buildenv.Result{}, err
 			}
@@ -75,7 +82,12 @@ func (r resolver) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error
 		for _, f := range feats {
 			all[f] = []string{}
 		}
-		list = append(list, object{"id": crateID(name), "name": name, "version": "0.11.1", "manifest_path": "/r/" + name + "/Cargo.toml", "dependencies": []any{}, "features": all, "targets": []any{}})
+		deps, to := []object{}, []object{}
+		if name == "engine" {
+			deps, to = []object{{"name": "candle-core", "req": "^0.11"}}, []object{{"name": "candle_core", "pkg": crateID("candle-core"), "dep_kinds": []object{{"kind": nil}}}}
+		}
+		nodes = append(nodes, object{"id": crateID(name), "deps": to})
+		list = append(list, object{"id": crateID(name), "name": name, "version": "0.11.1", "manifest_path": "/r/" + name + "/Cargo.toml", "dependencies": deps, "features": all, "targets": []any{}})
 	}
 	data, err := json.Marshal(object{"packages": list, "workspace_members": ids, "workspace_default_members": ids[:1], "workspace_root": p.Root, "target_directory": "/t", "version": 1, "resolve": map[bool]object{false: {"nodes": nodes}}[alone]})
 	return buildenv.Result{Stdout: data}, err
@@ -145,7 +157,14 @@ func (r resolver) graph(p *manifest.Project, c buildenv.Cmd) (buildenv.Result, e
 	for _, d := range root.Dependencies {
 		deps = append(deps, object{"index": len(units), "extern_crate_name": strings.ReplaceAll(d.Key, "-", "_")})
 		feats := append([]string{}, on[d.Package]...)
-		units = append(units, object{"pkg_id": crateID(d.Package), "mode": "build", "features": append(feats, d.Features...), "target": object{"kind": []string{"lib"}, "name": "x", "src_path": "/r/" + d.Package + "/src/lib.rs"}})
+		lib := func(name string, feats []string, deps ...object) object {
+			return object{"pkg_id": crateID(name), "mode": "build", "features": feats, "dependencies": deps, "target": object{"kind": []string{"lib"}, "name": "x", "src_path": "/r/" + name + "/src/lib.rs"}}
+		}
+		if d.Package == "engine" {
+			units = append(units, lib("engine", feats, object{"index": len(units) + 1, "extern_crate_name": "candle_core"}), lib("candle-core", nil))
+			continue
+		}
+		units = append(units, lib(d.Package, append(feats, d.Features...)))
 	}
 	units[0] = object{"pkg_id": memberID(root), "mode": "build", "features": append([]string{}, on[root.Name]...), "dependencies": deps, "target": object{"kind": []string{"bin"}, "name": root.Name, "src_path": filepath.Join(root.Dir, "src", "main.rs")}}
 	data, err := json.Marshal(struct { // cargo begins with the version
@@ -389,6 +408,7 @@ func TestOpen(t *testing.T) {
 		{story: "all is well", app: cuda(`"candle-core/cuda"`, depends)},
 		{story: "an edge is missing", app: cuda("", depends), fix: `cuda = ["candle-core/cuda"]`},
 		{story: "a feature to ask for becomes a command", words: "build --release --features candle-core/cuda", app: both, fix: "gpubuild build --features candle-core/cuda,candle-nn/cuda --release", warns: true},
+		{story: "a package of others does not forward it: that shows which", app: cuda("", "[dependencies]\nengine = \"0.11\"\n"), fix: "cargo tree -e features -i candle-core@0.11.1 --features=cuda"},
 		{story: "a manifest that cargo cannot read", app: cuda(`"candle-core/cuad"`, depends), fix: "gpubuild features --fix --features=cuda\n      writes cuda = [\"candle-core/cuda\"]", code: exit.Config},
 		{story: "the same for a verb that shows edges", app: cuda(`"candle-core/cuad"`, depends), o: Options{Edges: true}, fix: `cuda = ["candle-core/cuda"]`},
 		{story: "a feature that is not declared", app: "[features]\n" + depends, fix: "gpubuild features --fix --features=cuda\n      writes cuda = [\"candle-core/cuda\"]", code: 101},
@@ -409,6 +429,78 @@ func TestOpen(t *testing.T) {
 		}
 		if err == nil && (j.Reach.Stops != (tt.fix != "" && !tt.warns) || tt.o.Edges && j.Reach.Findings[0].ID != features.IDRefused) {
 			t.Errorf("%s: stops %v: %+v", tt.story, j.Reach.Stops, j.Reach.Findings)
+		}
+	}
+}
+
+// TestErrorsStop: without a cargo, a project or an answer there is an error, and no manifest is written.
+func TestErrorsStop(t *testing.T) {
+	t.Parallel()
+	const words = "build --workspace --features cuda"
+	calls := map[string]func(*session.Machine) error{
+		"open": func(m *session.Machine) error {
+			_, err := Open(t.Context(), m, lineOf(t, words), Options{})
+			return err
+		},
+		"lint": func(m *session.Machine) error {
+			_, err := Lint(t.Context(), m, lineOf(t, words), false, true)
+			return err
+		},
+		"fix": func(m *session.Machine) error {
+			_, err := NewFixer(m, FixOptions{}).Fix(t.Context(), lineOf(t, words))
+			return err
+		},
+		"fix members": func(m *session.Machine) error {
+			_, err := FixMembers(t.Context(), NewFixer(m, FixOptions{}), lineOf(t, words))
+			return err
+		},
+		"manifests": func(m *session.Machine) error {
+			_, err := FromManifests(t.Context(), m, lineOf(t, words), nil)
+			return err
+		},
+	}
+	for why, change := range map[string]func(m *session.Machine, r *resolver, root string){
+		"no cargo": func(m *session.Machine, _ *resolver, root string) {
+			m.Host.Env = m.Host.Env.Set("CARGO", root+"/none").Set("PATH", "")
+		},
+		"no project": func(m *session.Machine, _ *resolver, root string) { m.Host.Cwd = filepath.Dir(filepath.Dir(root)) },
+		"a broken gpubuild.toml": func(_ *session.Machine, _ *resolver, root string) {
+			os.WriteFile(root+"/gpubuild.toml", []byte("["), 0o644)
+		},
+		"a cargo that cannot start": func(_ *session.Machine, r *resolver, _ string) { r.fails = errors.New("no such program") },
+	} {
+		for name, call := range calls {
+			m, s, r, said := withCargo(t, words, cuda("", depends), cuda("", depends), nil)
+			change(m, r, s.Project.Root)
+			err := call(m)
+			if metadata := name == "manifests" && r.fails != nil; (err == nil) != metadata {
+				t.Errorf("%s, %s: %v\n%s", name, why, err, said)
+			}
+			if now, _ := os.ReadFile(s.Project.Selected.Manifest); strings.Contains(string(now), "/cuda") {
+				t.Errorf("%s, %s: written all the same", name, why)
+			}
+		}
+	}
+}
+
+// TestNotWritten: edits that are not as they were judged, or of a manifest that is no member's, change nothing.
+func TestNotWritten(t *testing.T) {
+	t.Parallel()
+	s, _ := open(t, "build", cuda("", ""), "")
+	path, stranger := s.Project.Selected.Manifest, filepath.Join(s.Project.Root, "stranger", "Cargo.toml")
+	if err := errors.Join(os.Mkdir(filepath.Dir(stranger), 0o755), os.WriteFile(stranger, []byte(pkg), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	good := edit.Edit{Manifest: path, Feature: "cuda", Add: []string{"x/cuda"}}
+	for _, tt := range []struct{ bad, why string }{{path, "is not in it"}, {stranger, "no member"}} {
+		second := edit.Edit{Manifest: tt.bad, Feature: "cuda", Add: []string{"y/cuda"}}
+		if tt.bad == path {
+			second.Instead = "none"
+		}
+		before, _ := os.ReadFile(path)
+		_, err := NewFixer(s.Machine, FixOptions{}).write(s, &Fix{Edits: []edit.Edit{good, second}})
+		if now, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), tt.why) || !bytes.Equal(now, before) {
+			t.Errorf("%s: %v, it holds %s", tt.why, err, now)
 		}
 	}
 }
