@@ -48,6 +48,7 @@ func TestScriptText(t *testing.T) {
 		{"a program of a whole path", map[string]string{"build.rs": "fn main() { Command::new(\"/w/k.sh\"); }", "../k.sh": "nvcc"}, "nvcc in k.sh"},
 		{"a name with a variable before it", map[string]string{"build.rs": "fn main() { Command::new(\"{}/k.sh\"); }", "k.sh": "nvcc"}, "nvcc in k.sh"},
 		{"a name behind a directory that is a variable", map[string]string{"build.rs": "fn main() { sh(\"run.sh\"); }", "run.sh": "$DIR/k.sh", "k.sh": "nvcc"}, "nvcc in k.sh"},
+		{"a directory that CMake adds", map[string]string{"build.rs": "fn main() { cmake::Config::new(\"k\") }", "k/CMakeLists.txt": "add_subdirectory(sub)", "k/sub/CMakeLists.txt": "find_program(nvcc)"}, "nvcc in CMakeLists.txt"},
 		{"CUDA source that it names", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.cu\"); }", "k.cu": "// for nvcc 13"}, ""},
 		{"assembler that it names", map[string]string{"build.rs": "fn main() { cc(\"make\", \"k.S\", \"k.asm\"); }", "k.S": "/* for nvcc */", "k.asm": "; for nvcc"}, ""},
 	} {
