@@ -159,6 +159,9 @@ func (b build) check(t *testing.T) *Reach {
 		if len(f.Edits) > 0 {
 			b.applied(t, f)
 		}
+		if len(f.Ask) > 0 && (f.Fix != "" || len(f.Edits) > 0) {
+			t.Errorf("%s: two fixes: %+v", b.story, f)
+		}
 		if f.Root != "" && (f.Path == "" || f.Line == 0 || strings.HasPrefix(f.Evidence, "manifests") != (b.units == "")) {
 			t.Errorf("%s: no place, or no evidence: %+v", b.story, f)
 		}
@@ -347,6 +350,8 @@ func TestFixesOfBuilds(t *testing.T) {
 			units: "app cuda -> engine\nengine", ask: "cuda", want: []string{`error unreached: cuda = ["engine/cuda"]`}},
 		{story: "one that only tests have", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = []\n[dev-dependencies]\nengine = { path = \"../engine\" }\n=== engine\n[features]\ncuda = []",
 			units: "app cuda", ask: "cuda", want: []string{"error unreached: if a dependency*"}},
+		{story: "a weak edge, and the feature that is meant to come with it", files: appOf + "[features]\ncuda = [\"candle-nn?/cuda\"]\ninfer = [\"dep:candle-nn\"]\n[dependencies]\ncandle-nn = { version = \"0.11\", optional = true }",
+			units: "app cuda", ask: "cuda", want: []string{"error unreached: ask infer"}},
 		{story: "by manifests alone", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"", ask: "cuda", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
 		{story: "by manifests alone, a feature that is not declared", files: appOf + "[dependencies]\ncandle-core = \"0.11\"", missing: []string{"cuda"}, want: []string{`error unreached: [features]; cuda = ["candle-core/cuda"]`}},
 		{story: "by manifests alone, it is there", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"", ask: "cuda", on: "candle-core cudarc candle-kernels"},
@@ -707,6 +712,25 @@ func TestProgramOfAFeature(t *testing.T) {
 		in.Project = in.Project.With(m)
 		if a := judgeIn(h, in); len(a.Findings) != 1 || a.Findings[0].ID != IDUndecided || !strings.Contains(a.Findings[0].Message, want) {
 			t.Errorf("%s: %+v", kind, a.Findings)
+		}
+	}
+}
+
+// TestRunNeeds: what a program needs to start, or later, by the features of its cudarc.
+func TestRunNeeds(t *testing.T) {
+	t.Parallel()
+	for feats, want := range map[string]string{
+		"driver,dynamic-loading,cuda-12080":        "the NVIDIA driver of cudarc 0.19.10 when they are first used; libcudart of candle-kernels 0.11.1 ",
+		"driver,dynamic-linking,cuda-12080,cublas": "the NVIDIA driver of cudarc 0.19.10 to start; libcublas of cudarc 0.19.10 to start; libcublasLt of cudarc 0.19.10 to start; libcudart of candle-kernels 0.11.1 ",
+		"runtime,dynamic-linking,cuda-12080":       "libcudart of cudarc 0.19.10 to start", // said once
+	} {
+		a := build{story: feats, files: appOf + "[features]\ncuda = []\n[dependencies]\ncudarc = \"0.19\"", units: "app cuda -> cudarc@0.19.10 candle-kernels@0.11.1\ncudarc@0.19.10 " + feats + "\ncandle-kernels@0.11.1", ask: "cuda", on: "cudarc candle-kernels", want: []string{"note forced: *"}}.check(t)
+		var got []string
+		for _, n := range a.Needs.Run {
+			got = append(got, n.Need+" of "+n.Crate+" "+n.Why)
+		}
+		if text := strings.Join(got, "; "); text != want {
+			t.Errorf("%s: %q, want %q", feats, text, want)
 		}
 	}
 }
