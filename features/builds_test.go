@@ -567,6 +567,8 @@ func TestScriptsOfBuilds(t *testing.T) {
 	const linked = `fn main() { println!("cargo:rustc-link-lib=cudart") }`
 	for _, b := range []build{
 		of("a stranger's script that runs nvcc", other("far@1.0.0", "", `fn main() { run("nvcc") }`), "cuda host nvcc", "far: arch host nvcc root  "),
+		of("a stranger's that runs make, which runs nvcc", other("far@1.0.0", "", "fn main() { run(\"make\") }\n=== far@1.0.0/Makefile\na:\n\tnvcc a.cu"), "cuda host nvcc", "far: arch host nvcc root  "),
+		of("a stranger's that runs make, which does not", other("far@1.0.0", "", "fn main() { run(\"make\") }\n=== far@1.0.0/Makefile\na:\n\tcc a.c"), "", ""),
 		of("a stranger's that only links", other("far@1.0.0", "", linked), "", ""),
 		of("a stranger's that only links, with cuda on", other("far@1.0.0", "cuda", linked), "libs", "far: root  "),
 		of("a stranger's that only links, with a fork's cuda on", other("far@1.0.0", "_cuda", linked), "libs", "far: root  "),
