@@ -49,10 +49,9 @@ type judge struct {
 }
 
 func newJudge(f *Facts) *judge {
-	j := &judge{Facts: f, ask: manifest.ParseRequest(f.Input.Request),
+	return &judge{Facts: f, ask: manifest.ParseRequest(f.Input.Request),
 		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Units: []ScriptUnit{}},
 		ways: map[*manifest.Package]*rootJudge{}}
-	return j
 }
 
 // known reports whether a word is the name of a package of the build.

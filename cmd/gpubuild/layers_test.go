@@ -20,7 +20,7 @@ var layers = [][]string{
 	{"features/catalog", "buildenv/cache", "buildenv/hosttest", "buildenv/hosttest/need", "buildenv/local", "buildenv/pefile", "buildenv/proc",
 		"buildenv/stale"},
 	{"buildenv/memo", "features/manifest", "toolchain/explain"},
-	{"features/edit", "features/graph", "features/libtorch", "gpu/", "toolchain/"},
+	{"features/edit", "features/graph", "gpu/", "toolchain/"},
 	// toolchain/nvcc imports toolchain/loader, toolchain/msvc toolchain/cuda, the other two toolchain/install/tree.
 	{"features/source", "toolchain/nvcc", "toolchain/msvc", "toolchain/install/redist", "toolchain/install/wheel"},
 	{"features", "gpu/verify", "toolchain", "toolchain/install"},

@@ -136,9 +136,6 @@ func (c *Catalog) With(add Crate) *Catalog {
 
 // Crate returns the entry of a package name, or of the crate that the package is a renamed copy of; nil when the catalog has none.
 func (c *Catalog) Crate(name string) *Crate {
-	if c == nil {
-		return nil
-	}
 	if known := c.byName[name]; known != nil {
 		return known
 	}

@@ -45,11 +45,8 @@ func CudarcOf(features []string) Cudarc {
 		}
 	}
 	c.Asks = from && c.Pin.IsZero()
-	c.Rootless = slices.Contains(features, "dynamic-loading") || slices.Contains(features, "fallback-dynamic-loading")
-	c.Rootless = c.Rootless && c.Linking == "dynamic-loading" && !from
-	for _, f := range features {
-		c.Rootless = c.Rootless && !strings.HasSuffix(f, "-version-from-build-system")
-	}
+	c.Rootless = c.Linking == "dynamic-loading" && Overlap(features, []string{"dynamic-loading", "fallback-dynamic-loading"}) &&
+		!slices.ContainsFunc(features, func(f string) bool { return strings.HasSuffix(f, "-version-from-build-system") })
 	return c
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/BurntSushi/toml"
 	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -25,7 +24,7 @@ type Edit struct {
 }
 
 func (e Edit) String() string {
-	text := "now enables " + quoted(e.Add)
+	text := "now enables " + quoted(e.Add, ", ")
 	if e.Instead != "" {
 		text += " instead of " + buildenv.TOMLString(e.Instead)
 	}
@@ -35,13 +34,13 @@ func (e Edit) String() string {
 	return fmt.Sprintf("`%s` %s", e.Feature, text)
 }
 
-// quoted writes strings as TOML has them.
-func quoted(list []string) string {
+// quoted writes strings as TOML has them, with something between them.
+func quoted(list []string, between string) string {
 	out := make([]string, 0, len(list))
 	for _, s := range list {
 		out = append(out, buildenv.TOMLString(s))
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out, between)
 }
 
 // AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order,
@@ -51,7 +50,7 @@ func AddEdges(data []byte, e Edit) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
 		return nil, exit.Errorf(0, "write the edge by hand", "%s: `%s` is not edited: %s", e.Manifest, e.Feature, why)
 	}
-	before, err := decode(data)
+	before, err := buildenv.ReadTOML(data)
 	if err != nil {
 		return fail("the manifest cannot be read: " + err.Error())
 	}
@@ -84,7 +83,7 @@ func AddEdges(data []byte, e Edit) ([]byte, error) {
 	if out == nil {
 		return fail("it is written in a form that is not understood here")
 	}
-	after, err := decode(out)
+	after, err := buildenv.ReadTOML(out)
 	if err != nil {
 		return fail("the text would not be TOML any more")
 	}
@@ -100,12 +99,6 @@ func AddEdges(data []byte, e Edit) ([]byte, error) {
 		return fail("more than the edges would change")
 	}
 	return out, nil
-}
-
-func decode(data []byte) (map[string]any, error) {
-	raw := map[string]any{}
-	_, err := toml.Decode(strings.TrimPrefix(string(data), "\uFEFF"), &raw)
-	return raw, err
 }
 
 // same compares by text, because NaN is not equal to itself and times carry
@@ -206,28 +199,24 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	if !ok {
 		return nil
 	}
-	list := make([]string, 0, len(add))
-	for _, s := range add {
-		list = append(list, buildenv.TOMLString(s))
-	}
 	if len(elements) == 0 {
 		inner := e.data[at.Start+1 : shut]
 		if i := bytes.LastIndexByte(inner, '\n'); i >= 0 { // an empty array over several lines: a line before the one that closes it
 			line := e.indentation(shut) + "    "
-			return splice(e.data, at.Start+1+i+1, line+strings.Join(list, ","+e.nl+line)+","+e.nl)
+			return splice(e.data, at.Start+1+i+1, line+quoted(add, ","+e.nl+line)+","+e.nl)
 		}
 		pad := ""
 		if len(inner) > 0 {
 			pad = " "
 		}
-		return splice(e.data, at.Start+1, pad+strings.Join(list, ", "))
+		return splice(e.data, at.Start+1, pad+quoted(add, ", "))
 	}
 	last := elements[len(elements)-1]
 	line := e.nl + e.indentation(last.Start)
 	if !bytes.HasSuffix(e.data[:last.Start], []byte(line)) {
-		return splice(e.data, last.End, ", "+strings.Join(list, ", "))
+		return splice(e.data, last.End, ", "+quoted(add, ", "))
 	}
-	behind, text := max(last.End, comma+1), line+strings.Join(list, ","+line)
+	behind, text := max(last.End, comma+1), line+quoted(add, ","+line)
 	if i := bytes.Index(e.data[behind:shut], []byte(e.nl)); i >= 0 { // with the comment of the last one
 		behind += i
 	}
@@ -306,5 +295,5 @@ func Diff(path string, old, now []byte) string {
 
 // FeatureLine is a line of a [features] table.
 func FeatureLine(feature string, edges []string) string {
-	return Key(feature) + " = [" + quoted(edges) + "]"
+	return Key(feature) + " = [" + quoted(edges, ", ") + "]"
 }

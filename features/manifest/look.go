@@ -124,10 +124,10 @@ func (p *Project) walk(root, asked *Package) {
 				root.Manifest, buildenv.ErrUnbounded, pattern, globLimit)
 			return
 		}
-		p.globbed = append(p.globbed, read...)
+		p.Globbed = append(p.Globbed, read...)
 		for _, dir := range dirs {
 			m := h.Join(dir, FileName)
-			if p.globbed = append(p.globbed, m); !excluded(h, root, m) { // a directory that matches becomes a member with its manifest
+			if p.Globbed = append(p.Globbed, m); !excluded(h, root, m) { // a directory that matches becomes a member with its manifest
 				queue = append(queue, m)
 			}
 		}

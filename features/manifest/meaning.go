@@ -32,21 +32,19 @@ func backendWord(w string) string {
 	return cmp.Or(backendWords[w], backendWords[strings.TrimRight(w, "0123456789.")])
 }
 
-func supports(w string) bool { return slices.Contains(supportWords, w) || versionWord.MatchString(w) }
-
 // BackendOf reports which backend a feature means by its name. A name that has other words in it (gpu-stats, cuda-tests, barracuda),
 // or that begins with an underscore, is loose: it may mean anything. known reports whether a word is the name of a package of the build,
 // as in whisper-cuda; it may be nil. The backend is empty where the name contains none.
 func (a *Asked) BackendOf(feature string, known func(word string) bool) (backend string, loose bool) {
 	name := strings.ToLower(feature)
 	words := strings.FieldsFunc(name, func(c rune) bool { return c == '-' || c == '_' })
-	other := false
+	var rest []string
 	for _, w := range words {
 		switch b := backendWord(w); {
 		case b != "" && (backend == "" || backend == AnyGPU || b == CUDA):
 			backend = b
-		case b == "" && !supports(w):
-			other = true
+		case b == "" && !slices.Contains(supportWords, w) && !versionWord.MatchString(w):
+			rest = append(rest, w)
 		}
 	}
 	switch {
@@ -56,18 +54,10 @@ func (a *Asked) BackendOf(feature string, known func(word string) bool) (backend
 		return CUDA, true
 	case backend == "" || strings.HasPrefix(name, "_"):
 		return backend, true
-	case !other:
-		return backend, false
 	}
-	if known != nil { // without the words of backends and of support the rest is a package's name
-		rest := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
-			return backendWord(w) != "" || supports(w)
-		})
-		if all := strings.Join(rest, "-"); len(all) > 3 && (known(all) || known(strings.ReplaceAll(all, "-", "_")) || known(all+"-rs")) {
-			return backend, false
-		}
-	}
-	return backend, true
+	all := strings.Join(rest, "-") // without the words of backends and of support the rest is a package's name
+	is := known != nil && len(all) > 3 && (known(all) || known(strings.ReplaceAll(all, "-", "_")) || known(all+"-rs"))
+	return backend, all != "" && !is
 }
 
 // IsBackend reports whether a feature means a backend by its name alone.

@@ -9,28 +9,29 @@ import (
 
 // PkgID is a cargo package id, taken apart. Source: the cargo book, pkgid-spec.md.
 type PkgID struct {
-	Kind    string // path, registry, sparse, git; empty when unknown
-	URL     string // without kind, query and fragment
+	Kind    string // path, registry, sparse, git
 	Name    string
 	Version string
+
+	path string // of its URL
 }
 
 // ParsePkgID reads `kind+url#version` and `kind+url#name@version`. What cannot be read gives an empty Name.
 func ParsePkgID(s string) (id PkgID) {
-	src, frag, _ := strings.Cut(s, "#")
-	kind, address, ok := strings.Cut(src, "+")
-	if !ok || strings.ContainsAny(kind, ":/") {
-		kind, address = "", src
+	u, err := url.Parse(s)
+	if err != nil {
+		return id
 	}
-	id.Kind = kind
-	id.URL, _, _ = strings.Cut(address, "?")
-	if id.Name, id.Version, ok = strings.Cut(frag, "@"); !ok {
-		last := id.URL[strings.LastIndexByte(id.URL, '/')+1:]
-		id.Name, id.Version = unescaped(last), frag
-		if kind == "git" {
-			id.Name = strings.TrimSuffix(id.Name, ".git")
+	id.path = u.Path
+	id.Kind, _, _ = strings.Cut(u.Scheme, "+")
+	name, version, named := strings.Cut(u.Fragment, "@")
+	if !named {
+		name, version = u.Path[strings.LastIndexByte(u.Path, '/')+1:], u.Fragment
+		if id.Kind == "git" {
+			name = strings.TrimSuffix(name, ".git")
 		}
 	}
+	id.Name, id.Version = name, version
 	return id
 }
 
@@ -39,19 +40,12 @@ func (id PkgID) Local() bool { return id.Kind == "path" }
 
 // Dir returns the directory of a path package by the host's rules; empty for others.
 func (id PkgID) Dir(h buildenv.Host) string {
-	dir, ok := strings.CutPrefix(id.URL, "file://")
-	if !ok || !id.Local() {
+	dir := id.path
+	if !id.Local() || dir == "" {
 		return ""
 	}
-	if dir = unescaped(dir); h.OS == buildenv.Windows && len(dir) > 2 && dir[0] == '/' && dir[2] == ':' {
+	if h.OS == buildenv.Windows && len(dir) > 2 && dir[2] == ':' { // /C:/w
 		dir = dir[1:]
 	}
 	return h.Clean(dir)
-}
-
-func unescaped(s string) string {
-	if u, err := url.PathUnescape(s); err == nil {
-		return u
-	}
-	return s
 }

@@ -23,12 +23,12 @@ type Project struct {
 	LockPath     string
 	HasLock      bool
 	Doubts       []string // what the look could not read
+	Globbed      []string // directories and manifests that decided which members patterns find, those that are not there included
 
 	host      buildenv.Host
 	unbounded error // a file that is too large, or has no end
 	byPath    map[string]*Package
 	byID      map[string]*Package // of cargo's metadata
-	globbed   []string            // what member patterns looked at
 	unpacked  []string            // UnpackedIn; nil: not looked yet
 }
 
@@ -109,9 +109,6 @@ func (p *Project) Text(manifest string) []byte {
 
 // IsMember reports whether a package is one of the workspace's own.
 func (p *Project) IsMember(pkg *Package) bool { return slices.Contains(p.Members, pkg) }
-
-// Globbed lists the directories and manifests that decided which members the workspace's patterns find, those that are not there included.
-func (p *Project) Globbed() []string { return p.globbed }
 
 // Local returns the workspace member or path dependency whose directory is dir.
 func (p *Project) Local(dir string) *Package {

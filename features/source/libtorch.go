@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/features/libtorch"
+	"gpubuild/buildenv"
 	"gpubuild/features/manifest"
 )
 
@@ -15,24 +15,34 @@ type Libtorch struct {
 	Fix  string // what would bring CUDA
 }
 
-// LibtorchOf looks where package libtorch says; a download's device is TORCH_CUDA_VERSION or the CPU. cargo's [env] tables may set the same
-// variables: where one names them nothing is certain.
+// LibtorchOf looks where the build script of torch-sys does (0.26.0 build.rs, SystemInfo::new and prepare_libtorch_dir). It asks no Python
+// and reads no library; a download's device is TORCH_CUDA_VERSION or the CPU. cargo's [env] tables may set the same variables: where one
+// names them nothing is certain.
 func (r *Reader) LibtorchOf(features []string) Libtorch {
 	if slices.Contains(features, "doc-only") {
 		return Libtorch{Says: "doc-only: no libtorch is linked"}
 	}
-	at := libtorch.Find(r.h, r.h.Env)
-	if at.Python {
-		return Libtorch{Says: at.How + ": the PyTorch that python3 imports decides"}
+	env := r.h.Env
+	if _, python := env.Lookup("LIBTORCH_USE_PYTORCH"); python {
+		return Libtorch{Says: "LIBTORCH_USE_PYTORCH: the PyTorch that python3 imports decides"}
 	}
-	if r.ConfigNames("LIBTORCH") || at.Lib == "" && r.ConfigNames("TORCH_CUDA_VERSION") {
+	dir, how := "", ""
+	if root, named := env.Lookup("LIBTORCH"); named {
+		dir, how = r.h.Join(root, "lib"), "LIBTORCH"
+	} else if r.h.OS == buildenv.Linux && r.h.IsFile("/usr/lib/libtorch.so") {
+		dir, how = "/usr/lib", "the system's libtorch"
+	}
+	if lib, named := env.Lookup("LIBTORCH_LIB"); named {
+		dir, how = r.h.Join(lib, "lib"), "LIBTORCH_LIB"
+	}
+	if r.ConfigNames("LIBTORCH") || dir == "" && r.ConfigNames("TORCH_CUDA_VERSION") {
 		return Libtorch{Says: "cargo's [env] names the libtorch"}
 	}
 	has := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return r.h.IsFile(r.h.Join(at.Lib, name)) })
+		return slices.ContainsFunc(names, func(name string) bool { return r.h.IsFile(r.h.Join(dir, name)) })
 	}
-	switch in := at.How + ": " + at.Lib; {
-	case at.Lib == "":
+	switch in := how + ": " + dir; {
+	case dir == "":
 	case has("libtorch_cuda.so", "libtorch_cuda_cu.so", "torch_cuda.dll", "torch_cuda_cu.dll"):
 		return Libtorch{Says: in + " holds a libtorch with CUDA"}
 	case has("libtorch_cpu.so", "libtorch.so", "torch_cpu.dll", "torch.lib"):
@@ -43,7 +53,7 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 	if !slices.Contains(features, "download-libtorch") {
 		return Libtorch{Says: "no libtorch is named: set LIBTORCH or LIBTORCH_USE_PYTORCH=1, or turn on tch/download-libtorch"}
 	}
-	if s := r.h.Env.Get("TORCH_CUDA_VERSION"); s != "" {
+	if s := env.Get("TORCH_CUDA_VERSION"); s != "" {
 		return Libtorch{Says: "TORCH_CUDA_VERSION: the libtorch for " + s + " is downloaded"}
 	}
 	return Libtorch{Says: "TORCH_CUDA_VERSION is not set: the libtorch for the CPU is downloaded", CPU: true,

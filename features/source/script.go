@@ -51,15 +51,11 @@ func (r *Reader) TextOf(s Script, dir string) scriptText {
 	}
 	defer func() { r.calls[key] = t }()
 	t.parts = r.modules(s.Source)
-	own := ""
-	for _, p := range t.parts {
-		own += p.text
-	}
 	var library []part
 	for _, root := range s.Locals {
 		library = append(library, r.modules(root)...)
 	}
-	t.parts = append(t.parts, usedItems(own, library)...)
+	t.parts = append(t.parts, usedItems(joined(t.parts), library)...)
 	if dir != "" {
 		var more []part
 		more, t.Dirs = r.called(t.parts, dir, s.Locals)
@@ -68,12 +64,16 @@ func (r *Reader) TextOf(s Script, dir string) scriptText {
 		}
 		t.parts = append(t.parts, more...)
 	}
+	t.All = joined(t.parts)
+	return t
+}
+
+func joined(parts []part) string {
 	var all strings.Builder
-	for _, p := range t.parts {
+	for _, p := range parts {
 		all.WriteString(p.text)
 	}
-	t.All = all.String()
-	return t
+	return all.String()
 }
 
 // File names the first part that a test holds of.
@@ -132,13 +132,7 @@ func (r *Reader) modules(root string) []part {
 }
 
 // Modules is the text of a Rust file and of its modules.
-func (r *Reader) Modules(root string) string {
-	var all strings.Builder
-	for _, p := range r.modules(root) {
-		all.WriteString(p.text)
-	}
-	return all.String()
-}
+func (r *Reader) Modules(root string) string { return joined(r.modules(root)) }
 
 var (
 	// rustItem is the head of an item; 'static and *const are none.

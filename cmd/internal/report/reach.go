@@ -10,6 +10,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 // FeaturesOf is the part of a result that says what the features enable. asked are the features of the command line.
@@ -31,26 +32,13 @@ func FeaturesOf(a *features.Reach, asked []string) *Features {
 
 // askedFeatures are those of the command line, or else the GPU features that are on in the roots.
 func askedFeatures(a *features.Reach, typed []string) []string {
-	out := []string{}
-	add := func(name string) {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
+	names := strings.FieldsFunc(strings.Join(typed, ","), func(r rune) bool { return r == ',' || r == ' ' })
+	if len(names) == 0 {
+		for _, r := range a.Roots {
+			names = append(names, r.Asked...)
 		}
 	}
-	for _, f := range typed {
-		for _, name := range strings.FieldsFunc(f, func(r rune) bool { return r == ',' || r == ' ' }) {
-			add(name)
-		}
-	}
-	if len(out) > 0 {
-		return out
-	}
-	for _, r := range a.Roots {
-		for _, name := range r.Asked {
-			add(name)
-		}
-	}
-	return out
+	return append([]string{}, manifest.Union(names)...)
 }
 
 // ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. A library whose line is
@@ -138,14 +126,9 @@ func reachLine(r features.Root) string {
 	if r.Other != "" {
 		off = r.OtherOff
 	}
-	asked, enable, nothing := strings.Join(list, ", "), "enables", "enables no GPU crate"
+	asked, enable, nothing := strings.Join(list, ", "), "enables", "switches on nothing"
 	if len(list) > 1 {
-		enable, nothing = "enable", "enable no GPU crate"
-	}
-	if len(off) > 0 {
-		if nothing = "switches on nothing"; len(list) > 1 {
-			nothing = "switch on nothing"
-		}
+		enable, nothing = "enable", "switch on nothing"
 	}
 	var line string
 	switch {
@@ -156,8 +139,10 @@ func reachLine(r features.Root) string {
 		line = "no GPU feature is requested"
 	case len(on) > 0:
 		line = asked + " " + enable + " " + some(on)
-	default:
+	case len(off) > 0:
 		line = asked + " " + nothing
+	default:
+		line = asked + " " + enable + " no GPU crate"
 	}
 	if len(anyway) > 0 {
 		line += "; also linked with GPU code: " + some(anyway)

@@ -192,7 +192,7 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 		w.local(p.Manifest)
 	}
 	w.add(s.Project.LockPath)
-	w.add(s.Project.Globbed()...)
+	w.add(s.Project.Globbed...)
 	for _, t := range s.Line.Target {
 		if strings.HasSuffix(t, ".json") { // a target of the user's own
 			w.add(h.Abs(t))

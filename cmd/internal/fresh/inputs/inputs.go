@@ -20,7 +20,6 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
-	"gpubuild/features/libtorch"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 	"gpubuild/toolchain"
@@ -227,10 +226,9 @@ func (n *collector) others() {
 // torch is the Python whose libtorch torch-sys links. One that is named by a variable is cargo's to watch, and what is in it is recorded;
 // see linked.
 func (n *collector) torch() {
-	if !n.in.Torch || !libtorch.Find(n.host, n.env).Python {
-		return
+	if _, python := n.env.Lookup("LIBTORCH_USE_PYTORCH"); n.in.Torch && python {
+		n.add("libtorch", "of Python, "+cmp.Or(n.env.Get("VIRTUAL_ENV"), n.find("python3"), "not found"), "")
 	}
-	n.add("libtorch", "of Python, "+cmp.Or(n.env.Get("VIRTUAL_ENV"), n.find("python3"), "not found"), "")
 }
 
 // variables are those that the catalog knows, that texts name in capitals, and that nvcc and the host compiler read, whoever calls them, as
