@@ -21,6 +21,7 @@ type pinned struct {
 // cudarcs applies the rules to each cudarc of the graph, those of build scripts included, and records which CUDA versions they know.
 func (j *judge) cudarcs() {
 	seen, linked := map[string]bool{}, j.linkedAnywhere()
+	pins := map[string]string{} // each CUDA version that a feature sets for a linked cudarc
 	var list []pinned
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
@@ -49,18 +50,19 @@ func (j *judge) cudarcs() {
 		if c.Asks && !c.Max.IsZero() {
 			j.limit(c.Max, i)
 		}
+		if c.linked && !c.Pin.IsZero() {
+			pins[c.Pin.String()] = fmt.Sprintf("cudarc %s for CUDA %s", c.Version, c.Pin)
+		}
 		if c.linked && c.Linking != "dynamic-loading" && c.Pin.Compare(j.out.Pin) > 0 {
 			j.out.Pin = c.Pin
 		}
 		j.out.Cudarc, list = append(j.out.Cudarc, c.Cudarc), append(list, c)
 	}
 	for _, c := range list {
-		if c.versionless() {
-			c.noVersion()
-		}
+		c.noVersion()
 		c.severalVersions()
 	}
-	if names := versions(list); len(names) > 1 { // no build stops at it, and CUDARC_CUDA_VERSION would turn a second version on in both
+	if names := slices.Sorted(maps.Values(pins)); len(names) > 1 { // no build stops at it, and CUDARC_CUDA_VERSION would turn a second version on in both
 		f := newFinding(IDMixed, "%s are in one program", strings.Join(names, " and "))
 		f.Fix = "give both the same feature cuda-*, where they are depended on"
 		newest := slices.MaxFunc(list, func(a, b pinned) int { return a.Pin.Compare(b.Pin) }).Pin
@@ -74,16 +76,15 @@ func (j *judge) cudarcs() {
 	}
 }
 
-// versionless: nothing sets a CUDA version, and its build script stops (cudarc 0.19.10 build.rs main;
+// noVersion: nothing sets a CUDA version, and its build script stops (cudarc 0.19.10 build.rs main;
 // https://github.com/chelsea0x3b/cudarc/issues/244). Only one whose manifest can be read and has such features is judged.
-func (c pinned) versionless() bool {
+func (c pinned) noVersion() {
 	const asks = "cuda-version-from-build-system"
 	n := &c.Nodes[c.node]
-	return n.Pkg != nil && n.Pkg.Declares(asks) && !slices.Contains(n.Features, asks) && c.Pin.IsZero() && !c.Max.IsZero() &&
-		!c.cudarc.set && !c.cudarc.configured
-}
-
-func (c pinned) noVersion() {
+	if n.Pkg == nil || !n.Pkg.Declares(asks) || slices.Contains(n.Features, asks) || !c.Pin.IsZero() || c.Max.IsZero() ||
+		c.cudarc.set || c.cudarc.configured {
+		return
+	}
 	version := fmt.Sprintf("cuda-%d0%d0", c.Max.Major, c.Max.Minor)
 	f := newFinding(IDNoVersion, "%s is built for no CUDA version: none of its features cuda-* is enabled, and its build script stops",
 		c.name(c.node))
@@ -113,17 +114,6 @@ func (c pinned) severalVersions() {
 		f.Fix = "unset CUDARC_CUDA_VERSION, or leave the feature out"
 		c.find(f)
 	}
-}
-
-// versions names each CUDA version that a feature sets for a linked cudarc.
-func versions(list []pinned) []string {
-	pins := map[string]string{}
-	for _, c := range list {
-		if c.linked && !c.Pin.IsZero() {
-			pins[c.Pin.String()] = fmt.Sprintf("cudarc %s for CUDA %s", c.Version, c.Pin)
-		}
-	}
-	return slices.Sorted(maps.Values(pins))
 }
 
 // limit keeps the newest CUDA version that every build script which asks nvcc for it knows.

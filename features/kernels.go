@@ -16,14 +16,14 @@ import (
 // those of others that have a GPU feature on and compile kernels: one whose script tests GPU features is on by these, any other by being
 // linked.
 func (s *Sources) withOwn(v *graph.View, in Input) *catalog.Catalog {
-	out := catalog.Default()
+	out, asked := catalog.Default(), manifest.ParseRequest(manifest.Request{GPUFeatures: in.Request.GPUFeatures})
 	add := func(name string, p *manifest.Package, local bool, on []string) {
 		named := slices.Contains(in.Named, name)
 		does := s.scriptDoes(p)
 		if out.Crate(name) != nil || !named && !does.compiles() && !(local && does.links) {
 			return
 		}
-		with := s.kernelFeatures(p, in.Request.GPUFeatures)
+		with := s.kernelFeatures(p, &asked)
 		if named && local && len(with.cuda) == 0 && p.Declares("cuda") {
 			with.cuda = []string{"cuda"}
 		}
@@ -50,7 +50,6 @@ func (s *Sources) withOwn(v *graph.View, in Input) *catalog.Catalog {
 	for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
 		add(p.Name, p, true, nil)
 	}
-	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: in.Request.GPUFeatures})
 	for i := range v.Nodes { // among them what cargo takes from a directory by [patch] or `paths`, which no dependency entry shows
 		n := &v.Nodes[i]
 		if n.Local || slices.Contains(in.Named, n.Name) || slices.ContainsFunc(n.Features, asked.IsBackend) {
@@ -67,11 +66,10 @@ type kernelFeatures struct {
 	others map[string]string
 }
 
-func (s *Sources) kernelFeatures(p *manifest.Package, configured []string) kernelFeatures {
+func (s *Sources) kernelFeatures(p *manifest.Package, asked *manifest.Asked) kernelFeatures {
 	if p == nil {
 		return kernelFeatures{}
 	}
-	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: configured})
 	helper, _ := s.helper(p)
 	with := kernelFeatures{others: map[string]string{}}
 	for _, f := range p.FeatureNames() {
@@ -95,7 +93,7 @@ func (s *Sources) kernelFeatures(p *manifest.Package, configured []string) kerne
 // helper is a build-dependency that runs nvcc; its key is empty where it is not optional.
 func (s *Sources) helper(p *manifest.Package) (key string, has bool) {
 	for _, d := range p.Dependencies {
-		if c := catalog.Default().Crate(d.Package); d.Kind == manifest.Build && c != nil && c.Role == catalog.Helper && c.Needs(nvcc) {
+		if d.Kind == manifest.Build && catalog.Default().Crate(d.Package).RunsNvcc() {
 			if has = true; d.Optional {
 				key = d.Key
 			}

@@ -16,7 +16,7 @@ import (
 // rule is one row of the table.
 type rule struct {
 	applies func(*group) bool
-	find    func(*group) // nil: there is nothing to say
+	find    func(*group)
 }
 
 // rules is the table, for each root and backend that was asked for: the first that applies is the answer. As a variable it would need
@@ -25,7 +25,7 @@ func rules() []rule {
 	return []rule{
 		{func(g *group) bool { // enabled
 			return len(g.missed) == 0 && (len(g.request) > 0 || g.itself && (g.on() || len(g.off) == 0))
-		}, nil},
+		}, func(*group) {}},
 		{func(g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 }, func(g *group) { g.forced(g.anyway, g.asked[0]) }},
 		{func(g *group) bool { return len(g.off) > 0 && !g.on() }, (*group).unreached},
 		{func(g *group) bool { return !g.on() && g.byFile() >= 0 }, (*group).file},
@@ -322,8 +322,7 @@ func family(backend string) string {
 // apply applies the rules to a root.
 func (k *rootJudge) apply() {
 	for _, g := range k.groups {
-		at := slices.IndexFunc(rules(), func(r rule) bool { return r.applies(g) })
-		if at >= 0 && rules()[at].find != nil {
+		if at := slices.IndexFunc(rules(), func(r rule) bool { return r.applies(g) }); at >= 0 {
 			rules()[at].find(g)
 		}
 		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {

@@ -89,7 +89,7 @@ func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
 		return s
 	}
 	for _, h := range from.Helpers {
-		if hc := catalog.Default().Crate(h); hc != nil && hc.Role == catalog.Helper && hc.Needs(nvcc) {
+		if hc := catalog.Default().Crate(h); hc.RunsNvcc() {
 			s.take(hc, "its build script uses "+h)
 			delete(s.needs, cudnnLibs)
 			s.ptx = true

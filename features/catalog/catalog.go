@@ -154,8 +154,11 @@ func (c *Crate) CUDA() bool {
 
 // BringsCUDA reports whether a program with the crate may use CUDA, by its features or by a file.
 func (c *Crate) BringsCUDA() bool {
-	return c.CUDA() || c != nil && (c.Role == ByFile || c.Role == Helper && c.Needs("nvcc"))
+	return c.CUDA() || c.RunsNvcc() || c != nil && c.Role == ByFile
 }
+
+// RunsNvcc reports whether a build script that uses the crate runs nvcc.
+func (c *Crate) RunsNvcc() bool { return c != nil && c.Role == Helper && c.Needs("nvcc") }
 
 // On reports whether the crate has CUDA code with these features.
 func (c *Crate) On(features []string) bool {

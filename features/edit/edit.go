@@ -58,12 +58,7 @@ func AddEdges(data []byte, e Edit) ([]byte, error) {
 	if !ok {
 		return fail("it is not a list of strings")
 	}
-	var add []string
-	for _, s := range e.Add {
-		if !slices.Contains(have, s) && !slices.Contains(add, s) {
-			add = append(add, s)
-		}
-	}
+	add := slices.DeleteFunc(manifest.Union(e.Add), func(s string) bool { return slices.Contains(have, s) })
 	feats, _ := before["features"].(map[string]any)
 	_, declared := feats[e.Feature]
 	ed, want := &editor{data: data, nl: lineEnd(data), spans: manifest.Locate(data)}, slices.Concat(have, add)

@@ -53,7 +53,7 @@ type Root struct {
 
 // NewView is what a unit graph links. It reads the manifests that cargo's metadata has not.
 func NewView(h buildenv.Host, p *manifest.Project, g *Graph) *View {
-	v, read := &View{Project: p, Catalog: catalog.Default(), Graph: g}, map[string]*manifest.Package{}
+	v := &View{Project: p, Catalog: catalog.Default(), Graph: g}
 	for i := range g.Units {
 		u := &g.Units[i]
 		id := manifest.ParsePkgID(u.PkgID)
@@ -65,15 +65,11 @@ func NewView(h buildenv.Host, p *manifest.Project, g *Graph) *View {
 		if n.Pkg = p.Known(n.ID); n.Pkg == nil && n.Dir != "" {
 			n.Pkg = p.Local(n.Dir)
 		}
-		dir, above := cmp.Or(n.Dir, h.Dir(u.Target.SrcPath)), map[bool]int{true: 1, false: 8}[n.Dir != ""]
-		for ; n.Pkg == nil && above > 0; dir, above = h.Dir(dir), above-1 {
-			path := h.Join(dir, manifest.FileName)
-			found, seen := read[path]
-			if !seen {
-				found = manifest.Read(h, path)
-				read[path] = found
+		for dir := range h.Upwards(cmp.Or(n.Dir, h.Dir(u.Target.SrcPath))) {
+			if n.Pkg != nil {
+				break
 			}
-			if found != nil && found.Name == n.Name {
+			if found := p.Read(h.Join(dir, manifest.FileName)); found != nil && found.Name == n.Name {
 				n.Pkg = found
 			}
 		}

@@ -41,7 +41,7 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 	if !h.IsFile(manifest) {
 		return nil, exit.Errorf(exit.Config, "check that the file exists and may be read", "%s cannot be read", manifest)
 	}
-	if asked := p.read(manifest); asked != nil {
+	if asked := p.Read(manifest); asked != nil {
 		root := p.findRoot(asked)
 		p.RootManifest, p.Root = root.Manifest, root.Dir
 		p.walk(root, asked)
@@ -54,18 +54,8 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 	return p, p.unbounded
 }
 
-// Read reads one package's manifest by itself; nil where that cannot be read.
-func Read(h buildenv.Host, path string) *Package {
-	data, err := h.ReadFile(path, manifestLimit)
-	if err != nil {
-		return nil
-	}
-	pkg, _ := parse(h, path, data)
-	return pkg
-}
-
-// read reads a manifest once; nil where there is none, or none that can be understood.
-func (p *Project) read(path string) *Package {
+// Read reads a manifest once; nil where there is none, or none that can be understood.
+func (p *Project) Read(path string) *Package {
 	pkg, known := p.byPath[path]
 	if known {
 		return pkg
@@ -88,11 +78,11 @@ func (p *Project) read(path string) *Package {
 // Source: cargo's workspace.rs (find_workspace_root_with_loader, is_excluded).
 func (p *Project) findRoot(pkg *Package) *Package {
 	h, up := p.host, pkg.Dir
-	for at := pkg; ; at = p.read(h.Join(up, FileName)) {
+	for at := pkg; ; at = p.Read(h.Join(up, FileName)) {
 		switch {
 		case at == nil:
 		case at.look.pointer != "":
-			if root := p.read(h.Join(h.From(at.Dir, at.look.pointer), FileName)); root != nil {
+			if root := p.Read(h.Join(h.From(at.Dir, at.look.pointer), FileName)); root != nil {
 				return root
 			}
 			return pkg
@@ -134,7 +124,7 @@ func (p *Project) walk(root, asked *Package) {
 	}
 	listed, seen := len(queue), map[*Package]bool{}
 	for i := 0; i < len(queue); i++ {
-		pkg := p.read(queue[i])
+		pkg := p.Read(queue[i])
 		if pkg == nil || pkg.Name == "" || seen[pkg] {
 			continue
 		}

@@ -176,7 +176,7 @@ func (p *Project) LockedManifest(l *LockPackage) *Package {
 			}
 		}
 		for _, dir := range dirs {
-			if m := p.read(h.Join(dir, FileName)); m != nil && m.Name == l.Name && (m.Version == l.Version || m.Version == "") {
+			if m := p.Read(h.Join(dir, FileName)); m != nil && m.Name == l.Name && (m.Version == l.Version || m.Version == "") {
 				return m
 			}
 		}

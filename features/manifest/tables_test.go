@@ -160,12 +160,12 @@ func TestBuildScripts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "/w/build.rs", "build = false": "", "build = true": "/w/build.rs", `build = "gen/make.rs"`: "/w/gen/make.rs", `build = "/else/x.rs"`: "/else/x.rs"} {
 		h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", text+"\n"), "/w/build.rs": ""})
-		if got := Read(h, "/w/Cargo.toml").BuildScript; got != want {
+		if got := readOne(h, "/w/Cargo.toml").BuildScript; got != want {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
 	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", "")})
-	if got := Read(h, "/w/Cargo.toml").BuildScript; got != "" || Read(h, "/none/Cargo.toml") != nil {
+	if got := readOne(h, "/w/Cargo.toml").BuildScript; got != "" || readOne(h, "/none/Cargo.toml") != nil {
 		t.Errorf("without build.rs: %s", got)
 	}
 }
@@ -176,7 +176,7 @@ func TestDependencyTables(t *testing.T) {
 	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\n" +
 		"[dependencies]\nplain = \"1\"\nb = { package = \"real\", version = \"2\", optional = true, default-features = false, features = [\"x\", \"y\"] }\nold = { version = \"1\", default_features = false }\n" +
 		"[build_dependencies]\ngen = { path = \"../gen\" }\n[dev-dependencies]\nt = \"1\"\n[target.'cfg(windows)'.dependencies]\nwin = \"1\"\n[target.'cfg(unix)'.build-dependencies]\nun = \"1\"\n"})
-	p := Read(h, "/w/Cargo.toml")
+	p := readOne(h, "/w/Cargo.toml")
 	var got []string
 	for _, d := range p.Dependencies {
 		got = append(got, fmt.Sprintf("%s %s=%s %s%s%s%v%v %q %d", d.Kind, d.Key, d.Package, d.Version, d.Path, d.Target, d.Optional, d.DefaultFeatures, d.Features, p.DependencyLine(d)))
@@ -194,7 +194,7 @@ func TestDependencyTables(t *testing.T) {
 			t.Errorf("%s: line %d", feature, got)
 		}
 	}
-	if got := Read(hosttest.Memory(map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\n"}), "/w/Cargo.toml").FeatureLine("x"); got != 1 {
+	if got := readOne(hosttest.Memory(map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\n"}), "/w/Cargo.toml").FeatureLine("x"); got != 1 {
 		t.Errorf("without dependencies: line %d", got)
 	}
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,11 +11,8 @@ import (
 	"gpubuild/features/manifest"
 )
 
-const (
-	maxSources = 4000
-	// Limit bounds a source that is read, in bytes.
-	Limit = 4 << 20
-)
+// Limit bounds a source that is read, in bytes.
+const Limit = 4 << 20
 
 // Reader reads the sources and build scripts of packages, each once.
 type Reader struct {
@@ -92,29 +90,14 @@ func (r *Reader) rustOf(dir string) []part {
 		return list
 	}
 	var out []part
-	budget := maxSources
-	for queue := []string{""}; len(queue) > 0; queue = queue[1:] {
-		entries, err := r.h.Files.ReadDir(r.h.Join(dir, queue[0]))
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			if budget--; budget < 0 {
-				break
-			}
-			path := strings.TrimPrefix(queue[0]+"/"+e.Name(), "/")
-			switch {
-			case e.IsDir() && (strings.HasPrefix(e.Name(), ".") || e.Name() == "target" ||
-				r.h.IsFile(r.h.Join(dir, path, manifest.FileName))):
-			case e.IsDir():
-				queue = append(queue, path)
-			case strings.HasSuffix(e.Name(), ".rs"):
-				if data, err := r.h.ReadFile(r.h.Join(dir, path), Limit); err == nil && strings.Contains(string(data), "feature") {
-					out = append(out, part{path, string(data)})
-				}
+	_, _ = r.h.Walk(dir, func(path, below string, e fs.DirEntry, isDir bool) bool { // what cannot be read tests nothing
+		if !isDir && strings.HasSuffix(below, ".rs") {
+			if data, err := r.h.ReadFile(path, Limit); err == nil && strings.Contains(string(data), "feature") {
+				out = append(out, part{below, string(data)})
 			}
 		}
-	}
+		return e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "target" && !r.h.IsFile(r.h.Join(path, manifest.FileName))
+	})
 	slices.SortFunc(out, func(a, b part) int { return strings.Compare(a.file, b.file) })
 	r.rust[dir] = out
 	return out

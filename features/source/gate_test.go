@@ -40,7 +40,11 @@ func TestTestsOf(t *testing.T) {
 			files["/w/p/"+name] = text
 		}
 		h := hosttest.Memory(files)
-		p := manifest.Read(h, "/w/p/Cargo.toml")
+		project, err := manifest.Load(h, "/w/p/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := project.Selected
 		r := NewReader(h, "/w")
 		var got string
 		for range 2 { // the second answer is kept

@@ -409,21 +409,15 @@ func NamesLibDir(text string) bool { return libDir.MatchString(text) }
 // Words lists the words in capitals of what the script of a package runs, and of the makefiles and scripts in its directory, which it may
 // run by a name that it puts together: each may be a variable, whatever reads it. One that begins or ends with _ may be a part of names.
 func (r *Reader) Words(t scriptText, dir string) []string {
-	var walk func(dir string, depth int)
-	walk = func(dir string, depth int) {
-		for name, isDir := range r.list(dir) {
-			path := r.h.Join(dir, name)
-			switch {
-			case isDir && !strings.HasPrefix(name, ".") && name != "target" && name != "node_modules" && depth < buildenv.MostDepth &&
-				len(r.listed) < mostNamed && !r.h.IsFile(r.h.Join(path, "CACHEDIR.TAG")):
-				walk(path, depth+1)
-			case !isDir && (slices.Contains(makefiles, name) || slices.Contains([]string{".mk", ".sh", ".py", ".cmake"}, r.h.Ext(name))):
-				t.parts = append(slices.Clip(t.parts), part{path, r.Text(path)}) // what cannot be read is read by no script
-			}
-		}
-	}
 	if dir != "" {
-		walk(dir, 0)
+		_, _ = r.h.Walk(dir, func(path, _ string, e fs.DirEntry, isDir bool) bool { // what cannot be read is read by no script
+			name := e.Name()
+			if !isDir && (slices.Contains(makefiles, name) || slices.Contains([]string{".mk", ".sh", ".py", ".cmake"}, r.h.Ext(name))) {
+				t.parts = append(slices.Clip(t.parts), part{path, r.Text(path)})
+			}
+			return isDir && !strings.HasPrefix(name, ".") && name != "target" && name != "node_modules" &&
+				!r.h.IsFile(r.h.Join(path, "CACHEDIR.TAG"))
+		})
 	}
 	return t.matches(variable)
 }
