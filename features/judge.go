@@ -64,7 +64,8 @@ func (j *judge) find(f Finding) { j.out.Findings = append(j.out.Findings, f) }
 // root judges one root unit.
 func (j *judge) root(r *graph.Root) {
 	n := &j.Nodes[r.Node]
-	out := Root{Package: n.Name, Version: n.Version, Crates: []CrateState{}, Asked: []string{}}
+	k := j.rootOf(r)
+	out := Root{Package: n.Name, Version: n.Version, Crates: []CrateState{}, Asked: append([]string{}, k.asked...)}
 	if j.Graph != nil {
 		u := &j.Graph.Units[r.Node]
 		out.Target, out.Mode = u.Target.Name, u.Mode
@@ -72,7 +73,6 @@ func (j *judge) root(r *graph.Root) {
 			out.Kind = u.Target.Kind[0]
 		}
 	}
-	k := j.rootOf(r)
 	if n.Platform != "" {
 		out.For = n.Platform
 		k.label += " for " + n.Platform
@@ -81,7 +81,6 @@ func (j *judge) root(r *graph.Root) {
 		g.sort()
 		out.Named = append(out.Named, slices.DeleteFunc(slices.Clone(g.asked), func(f string) bool { return !strings.Contains(f, "/") })...)
 	}
-	out.Asked = append(out.Asked, k.asked...)
 	for _, i := range r.Linked {
 		if k.samePackage(i) {
 			continue

@@ -23,26 +23,26 @@ func (s *Sources) withOwn(v *graph.View, in Input) *catalog.Catalog {
 		if out.Crate(name) != nil || !named && !does.compiles() && !(local && does.links) {
 			return
 		}
-		with := s.kernelFeatures(p, &asked)
-		if named && local && len(with.cuda) == 0 && p.Declares("cuda") {
-			with.cuda = []string{"cuda"}
+		cuda, others := s.kernelFeatures(p, &asked)
+		if named && local && len(cuda) == 0 && p.Declares("cuda") {
+			cuda = []string{"cuda"}
 		}
-		gate := slices.AppendSeq(slices.Clone(with.cuda), maps.Keys(with.others))
+		gate := slices.AppendSeq(slices.Clone(cuda), maps.Keys(others))
 		if !named && len(gate) > 0 && !local && !catalog.Overlap(gate, on) { // what others leave off is not missed
 			return
 		}
-		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier, CUDAFeatures: with.cuda, Backends: with.others}
+		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier, CUDAFeatures: cuda, Backends: others}
 		if !named && does.hipcc && !does.nvcc {
 			c.Backend = manifest.ROCm
 		}
-		if len(with.cuda) > 0 {
+		if len(cuda) > 0 {
 			c.Role, c.Lost = catalog.Gated, map[string]string{}
-			for _, f := range with.cuda {
+			for _, f := range cuda {
 				if c.Lost[f] = "its kernels are not compiled"; !named && !does.compiles() {
 					c.Lost[f] = "it does not link CUDA"
 				}
 			}
-		} else if len(with.others) > 0 {
+		} else if len(others) > 0 {
 			c.Backend, c.Role = "", catalog.Gated // its kernels are for another GPU
 		}
 		out = out.With(c)
@@ -61,17 +61,12 @@ func (s *Sources) withOwn(v *graph.View, in Input) *catalog.Catalog {
 
 // kernelFeatures are the features with which a package's build script compiles kernels for CUDA, and those for other GPUs by backend. None:
 // it always does.
-type kernelFeatures struct {
-	cuda   []string
-	others map[string]string
-}
-
-func (s *Sources) kernelFeatures(p *manifest.Package, asked *manifest.Asked) kernelFeatures {
+func (s *Sources) kernelFeatures(p *manifest.Package, asked *manifest.Asked) (cuda []string, others map[string]string) {
 	if p == nil {
-		return kernelFeatures{}
+		return nil, nil
 	}
 	helper, _ := s.helper(p)
-	with := kernelFeatures{others: map[string]string{}}
+	others = map[string]string{}
 	for _, f := range p.FeatureNames() {
 		backend, _ := asked.BackendOf(f, nil)
 		_, edges := p.Closure([]string{f})
@@ -82,12 +77,12 @@ func (s *Sources) kernelFeatures(p *manifest.Package, asked *manifest.Asked) ker
 		switch {
 		case backend == "" || f == "default" || !byHelper && s.TestsOf(p, f).Script == "":
 		case backend == manifest.CUDA || backend == manifest.AnyGPU:
-			with.cuda = append(with.cuda, f)
+			cuda = append(cuda, f)
 		default:
-			with.others[f] = backend
+			others[f] = backend
 		}
 	}
-	return with
+	return cuda, others
 }
 
 // helper is a build-dependency that runs nvcc; its key is empty where it is not optional.

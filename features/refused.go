@@ -21,13 +21,9 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	var out []Finding
 	known, open := possible(p, member)
 	ask := manifest.Asked{}
-	has := map[string]bool{}
-	for _, s := range known {
-		has[s] = true
-	}
 	for _, feature := range member.FeatureNames() {
 		for _, e := range member.Edges(feature) {
-			if has[e.Text] && e.Text != feature {
+			if slices.Contains(known, e.Text) && e.Text != feature {
 				continue
 			}
 			others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
@@ -45,12 +41,6 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 			if instead == "" && len(same) == 1 {
 				instead = same[0]
 			}
-			var to *manifest.Package
-			for _, d := range member.Dependencies {
-				if d.Key == e.Dep {
-					to = p.Declaring(member, d)
-				}
-			}
 			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, e.Text)
 			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
 			if instead != "" {
@@ -58,9 +48,13 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 				list := slices.Clone(member.Features[feature])
 				list[slices.Index(list, e.Text)] = instead
 				f.Fix = edit.FeatureLine(feature, manifest.Union(list))
-			} else if p.IsMember(to) && ask.IsBackend(e.Feature) {
-				f.Edits = []edit.Edit{{Manifest: to.Manifest, Feature: e.Feature}} // what it enables is the next question
-				f.Fix = edit.FeatureLine(e.Feature, nil) + " # " + to.Name
+			}
+			for _, d := range member.Dependencies {
+				to := p.Declaring(member, d)
+				if d.Key == e.Dep && instead == "" && p.IsMember(to) && ask.IsBackend(e.Feature) {
+					f.Edits = []edit.Edit{{Manifest: to.Manifest, Feature: e.Feature}} // what it enables is the next question
+					f.Fix = edit.FeatureLine(e.Feature, nil) + " # " + to.Name
+				}
 			}
 			out = append(out, f)
 		}

@@ -105,24 +105,19 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 func questions(s *session.Session) ([]*Question, error) {
 	var list []*Question
 	r, p := s.Request(), s.Project
-	asked := p.Questions(r.GPUFeatures)
-	if len(r.Packages) > 0 || r.Workspace {
-		selected, known := p.Selection(r)
-		if !known {
-			return nil, &exit.UsageError{
-				What: "-p names no member of the workspace: " + strings.Join(r.Packages, ", "),
-				Fix:  "see the members in " + s.Machine.Shown(p.RootManifest),
-			}
+	selected, known := p.Selection(r)
+	if !known {
+		return nil, &exit.UsageError{
+			What: "-p names no member of the workspace: " + strings.Join(r.Packages, ", "),
+			Fix:  "see the members in " + s.Machine.Shown(p.RootManifest),
 		}
-		asked = slices.DeleteFunc(asked, func(q manifest.Question) bool { return !slices.Contains(selected, q.Package) })
 	}
-	if len(r.Features) > 0 {
-		typed := manifest.ParseRequest(r)
-		asked = slices.DeleteFunc(asked, func(q manifest.Question) bool {
-			return !typed.All && !slices.Contains(typed.Plain, q.Feature) && !slices.Contains(typed.Qualified[q.Package.Name], q.Feature)
-		})
-	}
-	for _, q := range asked {
+	typed := manifest.ParseRequest(r)
+	for _, q := range p.Questions(r.GPUFeatures) {
+		named := typed.All || slices.Contains(typed.Plain, q.Feature) || slices.Contains(typed.Qualified[q.Package.Name], q.Feature)
+		if len(r.Features) > 0 && !named || (len(r.Packages) > 0 || r.Workspace) && !slices.Contains(selected, q.Package) {
+			continue
+		}
 		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}
 		list = append(list, &Question{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package})
 	}
