@@ -345,7 +345,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	}
 	r := rand.New(rand.NewSource(seed * 7919))
 	at := filepath.Join(dir, filepath.FromSlash(members[r.Intn(len(members))]))
-	req := manifest.Request{}
+	req, targets := manifest.Request{}, []string(nil)
 	args := []string{"build", "--unit-graph", "-Zunstable-options", "--offline"}
 	switch r.Intn(6) {
 	case 0:
@@ -364,8 +364,8 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 		args = append(args, "--no-default-features")
 	}
 	if r.Intn(10) == 0 {
-		req.Targets = []string{[]string{"x86_64-pc-windows-msvc", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"}[r.Intn(3)]}
-		args = append(args, "--target", req.Targets[0])
+		targets = []string{[]string{"x86_64-pc-windows-msvc", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"}[r.Intn(3)]}
+		args = append(args, "--target", targets[0])
 	}
 	name := func() string { // of a member
 		words := strings.Split(members[r.Intn(len(members))], "/")
@@ -411,7 +411,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 				args = append(args, given.word)
 			}
 		}
-		for flag, list := range map[string][]string{"-p": req.Packages, "--exclude": req.Excludes, "--target": req.Targets} {
+		for flag, list := range map[string][]string{"-p": req.Packages, "--exclude": req.Excludes, "--target": targets} {
 			for _, v := range list {
 				args = append(args, flag, v)
 			}

@@ -17,7 +17,6 @@ type Request struct {
 	Excludes    []string
 	Workspace   bool
 	GPUFeatures []string // of the configuration: names that mean GPU work in this project
-	Targets     []string // --target; empty: the host
 }
 
 // Asked is a Request with its feature lists taken apart.

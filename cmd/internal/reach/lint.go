@@ -118,7 +118,7 @@ func questions(s *session.Session) ([]*Question, error) {
 		if len(r.Features) > 0 && !named || (len(r.Packages) > 0 || r.Workspace) && !slices.Contains(selected, q.Package) {
 			continue
 		}
-		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}
+		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault}
 		list = append(list, &Question{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package})
 	}
 	return list, nil

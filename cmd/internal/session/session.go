@@ -145,7 +145,7 @@ func (s *Session) Request() manifest.Request {
 	return manifest.Request{
 		Features: l.Features, AllFeatures: l.AllFeatures, NoDefault: l.NoDefault,
 		Packages: l.Packages, Excludes: l.Excludes, Workspace: l.Workspace,
-		GPUFeatures: s.Config.GPUFeatures.Value, Targets: l.Target,
+		GPUFeatures: s.Config.GPUFeatures.Value,
 	}
 }
 
