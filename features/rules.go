@@ -105,8 +105,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 		k.groups[at].asked = append(k.groups[at].asked, f)
 	}
 	for _, f := range slices.Concat(n.Features, k.Input.Missing) {
-		named := k.ask.All || slices.Contains(k.ask.Plain, f) || slices.Contains(k.ask.Qualified[n.Name], f) ||
-			slices.Contains(k.Input.Missing, f)
+		named := k.ask.Names(n.Name, f) || slices.Contains(k.Input.Missing, f)
 		backend, loose := k.ask.BackendOf(f, k.known)
 		if !named && backend == "" {
 			continue

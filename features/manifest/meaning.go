@@ -48,7 +48,7 @@ func (a *Asked) BackendOf(feature string, known func(word string) bool) (backend
 		}
 	}
 	switch {
-	case slices.Contains(a.named, feature):
+	case slices.Contains(a.GPUFeatures, feature):
 		return cmp.Or(backend, CUDA), false
 	case backend == "" && (strings.Contains(name, "cuda") || strings.Contains(name, "cudnn")):
 		return CUDA, true

@@ -21,12 +21,9 @@ type Request struct {
 
 // Asked is a Request with its feature lists taken apart.
 type Asked struct {
+	Request
 	Plain     []string
 	Qualified map[string][]string // package or dependency → features
-	All       bool
-	NoDefault bool
-
-	named []string // features that the configuration calls GPU features
 }
 
 // IsGPU reports whether a feature may ask for CUDA, ROCm or Vulkan by its name. One that is only called gpu may mean any kind of GPU.
@@ -39,22 +36,25 @@ func (a *Asked) IsGPU(feature string) bool {
 // IsCUDA reports whether a feature means CUDA by its name, or the configuration calls it a GPU feature.
 func (a *Asked) IsCUDA(feature string) bool {
 	backend, loose := a.BackendOf(feature, nil)
-	return a.IsGPU(feature) && backend == CUDA && !loose || slices.Contains(a.named, feature)
+	return a.IsGPU(feature) && backend == CUDA && !loose || slices.Contains(a.GPUFeatures, feature)
 }
 
 func ParseRequest(r Request) Asked {
-	a := Asked{Qualified: map[string][]string{}, named: r.GPUFeatures, All: r.AllFeatures, NoDefault: r.NoDefault}
-	for _, s := range r.Features {
-		for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }) {
-			if pkg, feat, ok := strings.Cut(f, "/"); ok {
-				pkg = strings.TrimSuffix(pkg, "?")
-				a.Qualified[pkg] = append(a.Qualified[pkg], feat)
-				continue
-			}
-			a.Plain = append(a.Plain, f)
+	a := Asked{Request: r, Qualified: map[string][]string{}}
+	for _, f := range strings.FieldsFunc(strings.Join(r.Features, ","), func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }) {
+		if pkg, feat, ok := strings.Cut(f, "/"); ok {
+			pkg = strings.TrimSuffix(pkg, "?")
+			a.Qualified[pkg] = append(a.Qualified[pkg], feat)
+			continue
 		}
+		a.Plain = append(a.Plain, f)
 	}
 	return a
+}
+
+// Names reports whether the command line names a feature of a package, or all features.
+func (a *Asked) Names(pkg, feature string) bool {
+	return a.AllFeatures || slices.Contains(a.Plain, feature) || slices.Contains(a.Qualified[pkg], feature)
 }
 
 // RequestsGPU reports whether the command line names a feature that IsGPU knows, of whichever package.
@@ -73,7 +73,7 @@ func (a *Asked) Of(pkg *Package) []string {
 	if !a.NoDefault {
 		out = append(out, "default")
 	}
-	if a.All {
+	if a.AllFeatures {
 		out = append(out, pkg.FeatureNames()...)
 	}
 	return slices.Concat(out, a.Plain, a.Qualified[pkg.Name])
@@ -116,7 +116,7 @@ type Question struct {
 
 // Questions lists every member's GPU features, but for those that are no user's to ask for by their name: _cuda.
 func (p *Project) Questions(gpu []string) []Question {
-	a := Asked{named: gpu}
+	a := Asked{Request: Request{GPUFeatures: gpu}}
 	names := map[string]bool{}
 	for i := range p.Lock {
 		names[p.Lock[i].Name] = true

@@ -62,7 +62,7 @@ func TestAsked(t *testing.T) {
 // TestMeaningOfNames: the backend that a feature's name means, and whether it may mean anything else.
 func TestMeaningOfNames(t *testing.T) {
 	t.Parallel()
-	a := &Asked{named: []string{"fast", "my-vulkan"}}
+	a := &Asked{Request: Request{GPUFeatures: []string{"fast", "my-vulkan"}}}
 	known := func(word string) bool {
 		return word == "whisper" || word == "foo_bar" || word == "llama-rs" || word == "abc"
 	}

@@ -114,8 +114,8 @@ func questions(s *session.Session) ([]*Question, error) {
 	}
 	typed := manifest.ParseRequest(r)
 	for _, q := range p.Questions(r.GPUFeatures) {
-		named := typed.All || slices.Contains(typed.Plain, q.Feature) || slices.Contains(typed.Qualified[q.Package.Name], q.Feature)
-		if len(r.Features) > 0 && !named || (len(r.Packages) > 0 || r.Workspace) && !slices.Contains(selected, q.Package) {
+		if len(r.Features) > 0 && !typed.Names(q.Package.Name, q.Feature) ||
+			(len(r.Packages) > 0 || r.Workspace) && !slices.Contains(selected, q.Package) {
 			continue
 		}
 		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault}
