@@ -10,13 +10,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf16"
 )
 
+// theTable is parsed once: it compiles some hundred regular expressions.
+var theTable = sync.OnceValues(Default)
+
 func table(t testing.TB) *Rules {
 	t.Helper()
-	rs, err := Default()
+	rs, err := theTable()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +78,9 @@ func TestEveryExampleIsRecognised(t *testing.T) {
 			return "[candle-kernels 0.9.1] " + strings.ReplaceAll(s, "\n", "\n[candle-kernels 0.9.1] ")
 		},
 	}
+	// How a text is written has nothing to do with the rule, and one prefix is to it as another: each tenth example has all shapes.
+	written := []string{"CRLF", "UTF-16LE", "UTF-16BE", "no mark", "coloured", "no end", "in a log"}
+	prefixes := []string{"GitHub", "prefixed", "cargo -vv"}
 	n := 0
 	for _, r := range rs.All {
 		if r.Kind != Silent && len(r.Examples) == 0 {
@@ -82,15 +89,12 @@ func TestEveryExampleIsRecognised(t *testing.T) {
 		for i, e := range r.Examples {
 			n++
 			for shape, make := range shapes {
-				if n%10 > 0 && slices.Contains([]string{"CRLF", "UTF-16LE", "UTF-16BE", "no mark", "coloured", "no end", "in a log"}, shape) {
-					continue // how a text is written has nothing to do with the rule
+				if n%10 > 0 && slices.Contains(written, shape) || n%10 > 0 && slices.Contains(prefixes, shape) && shape != prefixes[n%len(prefixes)] {
+					continue
 				}
 				if got := ids(ask(t, rs, make(e))); !contains(got, r.ID) {
 					t.Errorf("%s, example %d, %s: got %v\n%s", r.ID, i, shape, got, e)
 				}
-			}
-			if got := ids(ask(t, rs, e)); len(got) > 0 && got[0] != r.ID && r.Kind == Cause {
-				t.Logf("%s, example %d: %v comes first", r.ID, i, got)
 			}
 		}
 	}
@@ -268,12 +272,13 @@ func TestNeighbours(t *testing.T) {
 func TestTheEndIsRead(t *testing.T) {
 	rs := table(t)
 	const text = "nvcc fatal   : Unsupported gpu architecture 'compute_120'"
-	fill := strings.Repeat("   Compiling serde v1.0.228\n", 22<<20/28)
+	crate := "   Compiling serde v1.0.228 " + strings.Repeat("(registry)", 20) + "\n"
+	fill := strings.Repeat(crate, (keep+keep/3)/len(crate))
 	a := ask(t, rs, "rust-lld: error: unable to find library -lcuda\n"+fill+text+"\n")
 	if len(a.Found) != 1 || a.Found[0].ID != "arch-too-new-for-nvcc" || a.Found[0].Line != strings.Count(fill, "\n")+2 || a.Lines != a.Found[0].Line {
 		t.Errorf("%v", describe(a))
 	}
-	if a := ask(t, rs, wide(fill+text, true, false)); len(a.Found) != 1 {
+	if a := ask(t, rs, wide(fill[:len(fill)/2]+text, true, false)); len(a.Found) != 1 {
 		t.Errorf("UTF-16: %v", describe(a))
 	}
 	if a := ask(t, rs, strings.Repeat("x", 1<<20)+text+strings.Repeat("y", 1<<20)); len(a.Found) != 1 || a.Found[0].Line != 1 {

@@ -108,7 +108,7 @@ func TestForms(t *testing.T) {
 		} {
 			b.check(form[0], "miss hit", form...)
 			if form[1] == "-MD" {
-				_ = os.Remove(filepath.Join(b.dir, "k.d")) // of nvcc itself, which check called last but one
+				_ = os.Remove(filepath.Join(b.dir, "k.d"))
 				if got := b.nvcc(append(form, "-o", "out.bin")...); got != "hit" {
 					b.t.Error(got)
 				}
