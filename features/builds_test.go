@@ -581,6 +581,7 @@ func TestScriptsOfBuilds(t *testing.T) {
 		of("a helper's own script", other("bindgen_cuda@0.1.5", "", `fn main() { run("nvcc") }`), "", ""),
 		of("a monitor's script", other("trueno@0.17.0", "cuda", `fn main() { run("nvcc") }`), "", ""),
 		of("cudarc opens its libraries", cudarc("cuda-12080,dynamic-loading"), "cuda", ""),
+		of("cudarc reads a header alone", cudarc("cuda-12080,dynamic-loading,nccl-version-from-build-system"), "", "cudarc: *CUDNN_PATH"),
 		of("cudarc asks nvcc", cudarc("cuda-version-from-build-system,dynamic-loading"), "cuda nvcc version", ""),
 		of("cudarc asks nvcc, or takes its newest", cudarc("cuda-version-from-build-system,fallback-latest,dynamic-loading"), "cuda", ""),
 		of("cudarc is told", cudarc("cuda-version-from-build-system", "CUDARC_CUDA_VERSION=12080"), "cuda", ""),
