@@ -737,3 +737,35 @@ func TestRunNeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestNeedsWithoutGraph: where cargo gives no graph, the build scripts that count are those of metadata: the user's own, and known ones.
+func TestNeedsWithoutGraph(t *testing.T) {
+	t.Parallel()
+	const script = "\n=== candle-kernels@0.9.2/build.rs\nfn main() {}\n=== far@0.9.2/build.rs\nfn main() { run(\"nvcc\") }\n=== kern/build.rs\nfn main() { run(\"nvcc\") }\n=== plain/src/lib.rs\n"
+	for _, tt := range []struct{ dep, want string }{
+		{"candle-kernels@0.9.2", "cuda host libs nvcc ptx"}, {"far@0.9.2", ""}, {"kern", "cuda host nvcc"}, {"plain", ""}, {"candle-kernels@0.9.2 -", "cuda ptx"},
+	} {
+		name, version, foreign := strings.Cut(strings.TrimSuffix(tt.dep, " -"), "@")
+		dir, id := "/w/"+name, "path+file:///w/"+name+"#"+name+"@0.1.0"
+		if foreign {
+			dir, id = registryRoot+name+"-"+version, "registry+https://registry.example/index#"+name+"@"+version
+		}
+		targets := `{"kind": ["custom-build"], "src_path": "` + dir + `/build.rs"}`
+		if name == "plain" || strings.HasSuffix(tt.dep, " -") {
+			targets = ""
+		}
+		h, in := build{files: appOf + "[dependencies]\n" + name + " = \"0.9\"" + script}.input(t)
+		m, err := manifest.ParseMetadata([]byte(`{"packages": [
+			{"id": "path+file:///w/app#0.1.0", "name": "app", "version": "0.1.0", "manifest_path": "/w/app/Cargo.toml", "dependencies": [{"name": "` + name + `"}]},
+			{"id": "` + id + `", "name": "` + name + `", "version": "0.9.2", "manifest_path": "` + dir + `/Cargo.toml", "targets": [` + targets + `]}],
+			"workspace_members": ["path+file:///w/app#0.1.0"], "workspace_default_members": ["path+file:///w/app#0.1.0"],
+			"resolve": {"nodes": [{"id": "path+file:///w/app#0.1.0", "deps": [{"name": "` + strings.ReplaceAll(name, "-", "_") + `", "pkg": "` + id + `", "dep_kinds": [{}]}]}]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Project, in.Alone, in.Unknown = in.Project.With(m), nil, "an old cargo"
+		if got := needsOf(judgeIn(h, in).Needs); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.dep, got, tt.want)
+		}
+	}
+}
