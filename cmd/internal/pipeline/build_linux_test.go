@@ -81,6 +81,8 @@ func (w *worker) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error)
 	return r, nil
 }
 
+const unlocked = "version = 4\n"
+
 const optional = plain + "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"0.19\", optional = true, features = [\"driver\"] }\n"
 
 func newWorker(t *testing.T, files map[string]string) *worker {
@@ -138,6 +140,19 @@ func TestBuild(t *testing.T) {
 		{story: "a kernel cache that is none", words: "build --features cuda", env: nvcc.Variable + "=yes", worker: worker{on: true}, ran: "graph", code: exit.Usage},
 		{story: "a compiler that is none", words: "build --features cuda", o: Options{Tools: tools.Options{CCBin: "g++-none"}}, worker: worker{on: true}, ran: "graph", code: exit.Usage},
 		{story: "messages that the user asked for", words: "build --features cuda --message-format=json", worker: worker{on: true}, ran: "graph build", says: []string{`{"reason":"build-finished"`}},
+		{story: "an installation without a GPU", words: "install --path .", files: map[string]string{"w/Cargo.lock": unlocked, "w/Cargo.toml": plain}, ran: "install", says: []string{"!Resolving", "!installed without"}},
+		{story: "one of a workspace", words: "install --path .", files: map[string]string{"w/Cargo.toml": "[workspace]\nmembers = []\n"}, ran: "install", says: []string{"!Resolving"}},
+		{story: "one with a GPU", words: "install --path . --features cuda", worker: worker{on: true}, ran: "graph install", says: []string{"Resolving", "!installed without"}},
+		{story: "one that cargo refuses to be asked about", words: "install --path . --features cuda", worker: worker{on: true, asks: 101}, ran: "graph install", says: []string{"installed without a check of its features"}},
+		{story: "one that fails, too", words: "install --path . --features cuda", worker: worker{on: true, asks: 101, fails: 101}, ran: "graph install", code: 101, says: []string{"!installed without"}},
+		{story: "one of a registry", words: "install app --features cuda", ran: "graph install", says: []string{"`cuda` enables the GPU", "`gpubuild install --path DIR`"}},
+		{story: "one of a registry without a GPU", words: "install app --features fast", ran: "graph install", says: []string{"!enables the GPU"}},
+		{story: "a list of what is installed", words: "install --list", ran: "install", says: []string{"!enables the GPU"}},
+		{story: "a watched run without GPU work", words: "run", files: map[string]string{"w/Cargo.lock": unlocked, "w/Cargo.toml": plain}, o: Options{Watch: true}, ran: "build run"},
+		{story: "one that cannot be built", words: "run", files: map[string]string{"w/Cargo.lock": unlocked, "w/Cargo.toml": plain}, o: Options{Watch: true}, worker: worker{fails: 101}, ran: "build", code: 101},
+		{story: "one of which an alert is to fail it", words: "run", files: map[string]string{"w/Cargo.lock": unlocked, "w/Cargo.toml": plain}, o: Options{Watch: true, FailOn: []string{"lost"}}, ran: "build run", code: exit.Unproved},
+		{story: "by the configuration", words: "run", files: map[string]string{"w/Cargo.lock": unlocked, "w/Cargo.toml": plain, "w/gpubuild.toml": "[watch]\nfail-on = [\"lost\"]\n"}, o: Options{Watch: true}, ran: "build run", code: exit.Unproved},
+		{story: "which the flag overrules", words: "run", files: map[string]string{"w/Cargo.lock": unlocked, "w/Cargo.toml": plain, "w/gpubuild.toml": "[watch]\nfail-on = [\"lost\"]\n"}, o: Options{Watch: true, FailOn: []string{}}, ran: "build run"},
 		{story: "a proof that is required", words: "build --features cuda", o: Options{Proof: proof.Options{Required: true, Wanted: true}}, worker: worker{on: true}, ran: "graph build", code: exit.Unproved},
 	} {
 		w := newWorker(t, tt.files)
