@@ -11,6 +11,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	"gpubuild/features/catalog"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -87,7 +88,14 @@ func TestUndeclared(t *testing.T) {
 		nvcc     bool
 		reads    string
 		asksNone bool
+		reach    features.Reach
+		bare     bool // only PATH is set
 	}{
+		{story: "an architecture, next to a cudarc", found: Undeclared{Package: "kern"}, arch: "89", nvcc: true, reads: "CUDA_COMPUTE_CAP", reach: features.Reach{Cudarc: []catalog.Cudarc{{}}}},
+		{story: "none, next to a cudarc", found: Undeclared{Package: "kern"}, nvcc: true, reads: "PATH", reach: features.Reach{Cudarc: []catalog.Cudarc{{}}}, bare: true},
+		{story: "an architecture, and others read variables", needs: toolchain.Needs{Reads: []string{"cmake"}}, found: Undeclared{Package: "kern"}, arch: "89", nvcc: true, reads: "CUDA_COMPUTE_CAP"},
+		{story: "an architecture", found: Undeclared{Package: "kern"}, arch: "89", nvcc: true, bare: true},
+		{story: "named, and nobody asks", named: true, found: Undeclared{Package: "kern", Named: true}, nvcc: true, bare: true},
 		{story: "none", found: Undeclared{}},
 		{story: "one of the user's", found: Undeclared{Package: "kern"}, nvcc: true, reads: "PATH"},
 		{story: "with an architecture", found: Undeclared{Package: "kern"}, arch: "89", nvcc: true},
@@ -102,13 +110,16 @@ func TestUndeclared(t *testing.T) {
 			s.Config.GPUPackages = config.Value[[]string]{Value: []string{"kern"}}
 		}
 		asked := false
-		n, u, err := undeclared(s, &features.Reach{}, tt.needs, Options{Arch: tt.arch, Undeclared: func(string) (Undeclared, error) {
+		n, u, err := undeclared(s, &tt.reach, tt.needs, Options{Arch: tt.arch, Undeclared: func(string) (Undeclared, error) {
 			asked = true
 			return tt.found, nil
 		}})
 		if err != nil || n.NVCC != tt.nvcc || asked == tt.asksNone || (u.Package != "") != (tt.nvcc && !tt.asksNone) ||
 			tt.reads != "" && !slices.Contains(n.Reads, tt.reads) || u.Arch != (gpu.Arch{}) {
 			t.Errorf("%s: %+v, %+v, %v", tt.story, n, u, err)
+		}
+		if tt.bare && (slices.Contains(n.Reads, "CUDA_COMPUTE_CAP") || tt.reads == "" && n.Reads != nil) {
+			t.Errorf("%s: reads %q", tt.story, n.Reads)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/install/redist"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -156,7 +157,7 @@ func InstallCommand(m *session.Machine, n toolchain.Needs, d gpu.Driver) string 
 	switch {
 	case err == nil:
 		return command(plan.CUDA)
-	case errors.As(err, &none) && !want.MaxVersion.IsZero() && install.Platform(m.Host) != "":
+	case errors.As(err, &none) && !want.MaxVersion.IsZero() && redist.Platform(install.Platform(m.Host)) != "":
 		return command(want.MaxVersion) // from NVIDIA's redistributable archives
 	}
 	return ""

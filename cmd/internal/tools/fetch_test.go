@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
@@ -17,6 +18,7 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/install/tree"
 )
 
 // pipOnly is a world in which pip answers, or nothing does.
@@ -169,6 +171,85 @@ func TestToFetch(t *testing.T) {
 	for os, want := range map[string]string{"linux": "build cupti cublas culibos", "windows": "build cupti run"} {
 		if got := strings.Join(ToFetch(whisper, gpu.Driver{}, os).Parts, " "); got != want {
 			t.Errorf("for a crate that compiles with cuBLAS's header, %s: %s, want %s", os, got, want)
+		}
+	}
+}
+
+// TestInstallCommand: the command installs what the crates and the driver accept, with the parts that they need.
+func TestInstallCommand(t *testing.T) {
+	t.Parallel()
+	v := func(major, minor int) gpu.Version { return gpu.Version{Major: major, Minor: minor} }
+	for _, tt := range []struct {
+		os, arch string
+		needs    toolchain.Needs
+		driver   gpu.Driver
+		want     string
+	}{
+		{"linux", "amd64", toolchain.Needs{NVCC: true}, gpu.Driver{}, "gpubuild toolchain install 13.5"},
+		{"linux", "amd64", toolchain.Needs{CUDNN: true}, gpu.Driver{}, "gpubuild toolchain install 13.5 --parts cudnn"},
+		{"windows", "amd64", toolchain.Needs{Libraries: true}, gpu.Driver{}, "gpubuild toolchain install 13.5 --parts run"},
+		{"windows", "amd64", toolchain.Needs{NVCC: true, Parts: []string{"cublas"}}, gpu.Driver{}, "gpubuild toolchain install 13.5"},
+		{"linux", "amd64", toolchain.Needs{CudarcMax: v(13, 2)}, gpu.Driver{}, "gpubuild toolchain install 13.2"},
+		{"linux", "amd64", toolchain.Needs{CudarcMax: v(13, 2), EmbedsPTX: true}, gpu.Driver{Version: "580", CUDA: v(13, 4)}, "gpubuild toolchain install 13.2"},
+		{"linux", "amd64", toolchain.Needs{CudarcMax: v(12, 4)}, gpu.Driver{}, "gpubuild toolchain install 12.4"}, // by NVIDIA's archives
+		{"linux", "amd64", toolchain.Needs{Pin: v(99, 0), Libraries: true}, gpu.Driver{}, ""},
+		{"linux", "riscv64", toolchain.Needs{CudarcMax: v(12, 4)}, gpu.Driver{}, ""},
+	} {
+		h := buildenv.Host{OS: tt.os, Arch: tt.arch, Files: hosttest.Memory(nil).Files}
+		if got := InstallCommand(&session.Machine{Host: h, CacheDir: "/cache"}, tt.needs, tt.driver); got != tt.want {
+			t.Errorf("%s %s %+v: %q, want %q", tt.os, tt.arch, tt.needs, got, tt.want)
+		}
+	}
+}
+
+// TestAvailable: each release once, the newest first, and those that are pinned although NVIDIA's server cannot be asked.
+func TestAvailable(t *testing.T) {
+	t.Parallel()
+	shop := t.TempDir()
+	file := filepath.Join(shop, "cuda", "redist", "redistrib_12.3.2.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("{}"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		redist   string
+		archives bool
+		bad      bool
+	}{{shop, true, false}, {"never", false, false}, {filepath.Join(shop, "gone"), false, true}} {
+		h, err := local.Host()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.OS, h.Arch = buildenv.Linux, "amd64"
+		h.Env = buildenv.NewEnv(h.OS, []string{"GPUBUILD_REDIST=" + tt.redist})
+		list, err := Available(t.Context(), &session.Machine{Host: h, CacheDir: "/cache"})
+		text := strings.Join(list, "\n")
+		if (err != nil) != tt.bad || !strings.HasPrefix(text, "13.5.0   by pip\n") || strings.Contains(text, "12.3.2   from NVIDIA's redistributable archives") != tt.archives {
+			t.Errorf("%s: %v\n%s", tt.redist, err, text)
+		}
+	}
+	h := hosttest.Memory(nil)
+	h.Env = buildenv.NewEnv(h.OS, []string{"GPUBUILD_CONFIG=/gone"})
+	if list, err := Available(t.Context(), &session.Machine{Host: h}); err == nil || len(list) == 0 {
+		t.Errorf("a configuration that is gone: %d releases, %v", len(list), err)
+	}
+}
+
+// TestProgress: each step and each file has a line; on a terminal a bar stands for the files.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	events := []tree.Event{{Text: "a.whl", Total: 2e6}, {Text: "a.whl", Total: 2e6, Done: 2e6}, {Text: "b.whl", Total: 3e6}, {Text: "b.whl", Total: 3e6, Done: 1e6}, {Text: "the stubs"}}
+	for terminal, want := range map[bool]string{false: "    Fetching a.whl (2 MB)\n    Fetching b.whl (3 MB)\n  Installing the stubs\n", true: "  Installing the stubs\n"} {
+		var said strings.Builder
+		p := &progress{shell: &console.Shell{Err: &said, ErrTerminal: terminal}, total: 5e6}
+		for i, e := range events {
+			p.show(e)
+			if bar := p.set != nil; bar != (terminal && i < 4) {
+				t.Errorf("terminal %v: a bar is %v after %d events", terminal, bar, i+1)
+			}
+		}
+		p.end()
+		if got := said.String(); !strings.HasSuffix(got, want) || !terminal && got != want || !p.fetched || p.before != 2e6 {
+			t.Errorf("terminal %v: %q, %+v", terminal, got, p)
 		}
 	}
 }
