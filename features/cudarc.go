@@ -126,13 +126,11 @@ func (j *judge) limit(v gpu.Version, i int) {
 // cudarcScript says what cudarc's build script needs: it has no feature cuda, its linking mode and version source decide.
 // Source: cudarc 0.19.10 build.rs (detect_version_from_env, detect_version_from_feature, cuda_version_from_build_system).
 func (f *Facts) cudarcScript(features []string) scriptFacts {
-	c, s := catalog.CudarcOf(features), scriptFacts{}
-	if known := f.Catalog.Crate("cudarc"); known != nil {
-		s.env = known.Env()
-		for _, h := range known.Script.Headers {
-			if catalog.Overlap(h.Features, features) {
-				s.headers = append(s.headers, h)
-			}
+	c, known := catalog.CudarcOf(features), f.Catalog.Crate("cudarc")
+	s := scriptFacts{env: known.Env()}
+	for _, h := range known.Script.Headers {
+		if catalog.Overlap(h.Features, features) {
+			s.headers = append(s.headers, h)
 		}
 	}
 	if c.Asks && !f.cudarc.set && !c.Latest {
@@ -141,7 +139,7 @@ func (f *Facts) cudarcScript(features []string) scriptFacts {
 	if slices.Contains(features, "cudnn-version-from-build-system") {
 		s.add("reads cuDNN's header", cudnnLibs)
 	}
-	if c.Linking == "dynamic-linking" || c.Linking == "static-linking" {
+	if c.Linking != "dynamic-loading" {
 		if s.add(c.Linking, cudaLibs); len(cudnnOf(features)) > 0 {
 			s.add(c.Linking, cudnnLibs)
 		}

@@ -24,27 +24,17 @@ type Cudarc struct {
 
 // CudarcOf reads the features of a cudarc.
 func CudarcOf(features []string) Cudarc {
-	c := Cudarc{Linking: "dynamic-loading"}
-	from := false
+	c := Cudarc{Linking: "dynamic-loading", Latest: slices.Contains(features, "fallback-latest")}
 	for _, f := range features {
-		switch f {
-		case "cuda-version-from-build-system":
-			from = true
-		case "fallback-latest":
-			c.Latest = true
-		case "dynamic-linking", "static-linking":
-			c.Linking = f
-		default:
-			v, ok := CudarcVersion(f)
-			if ok {
-				c.Pins = append(c.Pins, f)
-			}
-			if ok && v.Compare(c.Pin) > 0 {
+		if v, ok := CudarcVersion(f); ok {
+			if c.Pins = append(c.Pins, f); v.Compare(c.Pin) > 0 {
 				c.Pin = v
 			}
+		} else if f == "dynamic-linking" || f == "static-linking" {
+			c.Linking = f
 		}
 	}
-	c.Asks = from && c.Pin.IsZero()
+	c.Asks = c.Pin.IsZero() && slices.Contains(features, "cuda-version-from-build-system")
 	c.Rootless = c.Linking == "dynamic-loading" && Overlap(features, []string{"dynamic-loading", "fallback-dynamic-loading"}) &&
 		!slices.ContainsFunc(features, func(f string) bool { return strings.HasSuffix(f, "-version-from-build-system") })
 	return c

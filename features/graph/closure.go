@@ -131,9 +131,7 @@ func (c *Closure) linked(node int, d manifest.Dependency) int {
 	counts := d.Kind == manifest.Normal && !(v.sure && d.Target != "") && !((v.sure || v.Weak) && v.Nodes[node].edges.ProcMacro)
 	if d.Kind == manifest.Dev && node == c.root.Node && v.Graph != nil {
 		u := &v.Graph.Units[node]
-		counts = u.Mode == "test" || u.Mode == "bench" || slices.ContainsFunc(u.Target.Kind, func(kind string) bool {
-			return kind == "test" || kind == "bench" || kind == "example"
-		})
+		counts = u.Mode == "test" || u.Mode == "bench" || catalog.Overlap(u.Target.Kind, []string{"test", "bench", "example"})
 	}
 	if !counts {
 		return -1

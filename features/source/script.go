@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -40,9 +39,8 @@ const (
 	mostCalled  = 1 << 18 // bytes of a file that a script calls
 )
 
-// TextOf reads a build script with its modules, what of its local build-dependencies it uses, and
-// what these name; see called. A helper crate serves packages that
-// compile no kernels, too, so of it only those items count that the script leads to by their names.
+// TextOf reads a build script with its modules, what of its local build-dependencies it uses, and what these name; see called. A helper
+// crate serves packages that compile no kernels, too, so of it only those items count that the script leads to by their names.
 func (r *Reader) TextOf(s Script, dir string) scriptText {
 	key := fmt.Sprint(s, dir)
 	t, read := r.calls[key]
@@ -357,11 +355,11 @@ var cmakeOption = lazyregexp.New(`(?i)"(?:-D)?\w*CUDA\w*(?:"\s*,\s*"|=)(\w*)`)
 // CMakeCUDA reports whether a script that runs CMake turns CUDA on there: it names CUDA, and not only to turn it off.
 func CMakeCUDA(text string) bool {
 	options := cmakeOption.FindAllStringSubmatch(text, -1)
-	off := func(m []string) bool {
-		return slices.Contains([]string{"OFF", "0", "NO", "FALSE"}, strings.ToUpper(m[1]))
+	on := func(m []string) bool {
+		return !slices.Contains([]string{"OFF", "0", "NO", "FALSE"}, strings.ToUpper(m[1]))
 	}
 	return strings.Contains(text, "cmake") && strings.Contains(strings.ToLower(text), "cuda") &&
-		(len(options) == 0 || slices.ContainsFunc(options, func(m []string) bool { return !off(m) }))
+		(len(options) == 0 || slices.ContainsFunc(options, on))
 }
 
 // NamesHipcc says the same of ROCm's compiler.
@@ -375,7 +373,7 @@ func LeadsOn(text string) bool {
 		func(sign string) bool { return strings.Contains(text, sign) })
 }
 
-var knownVersion = lazyregexp.New(`"(\d+)\.(\d+)"\s*=>\s*\(\d+,\s*\d+\)`)
+var knownVersion = lazyregexp.New(`"(\d+\.\d+)"\s*=>\s*\(\d+,\s*\d+\)`)
 
 // NewestKnown reads the list by which a build script turns nvcc's version into its own, and stops where it holds none. cudarc's first
 // versions had it, and others copied it: mistralrs-quant 0.8.1 build.rs cuda_version_from_build_system.
@@ -385,9 +383,7 @@ func NewestKnown(text string) gpu.Version {
 		return newest
 	}
 	for _, m := range knownVersion.FindAllStringSubmatch(text, -1) {
-		major, _ := strconv.Atoi(m[1])
-		minor, _ := strconv.Atoi(m[2])
-		if v := (gpu.Version{Major: major, Minor: minor}); v.Compare(newest) > 0 {
+		if v, err := gpu.ParseVersion(m[1]); err == nil && v.Compare(newest) > 0 {
 			newest = v
 		}
 	}

@@ -161,14 +161,10 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 
 // printDiffs prints what a dry run would write.
 func (a *invocation) printDiffs(o featuresOptions, fixes []reach.Fix) error {
-	text := ""
-	for _, fix := range fixes {
-		text += fix.Diff
-	}
-	if o.Results.JSON != nil {
+	if o.Results.JSON != nil || len(fixes) == 0 {
 		return nil
 	}
-	return a.Shell.Data(text)
+	return a.Shell.Data(fixes[0].Diff) // of all of them
 }
 
 // runLint is features --lint, which asks cargo, and --manifest-only: every member's GPU features; with --fix the faults are fixed. It ends

@@ -168,7 +168,7 @@ func (f *Fixer) next(p *manifest.Project, list []features.Finding) *features.Fin
 	return nil
 }
 
-// lockManifests keeps a second gpubuild from fixing the same workspace, and removes what a killed one left next to the manifests.
+// lockManifests keeps a second gpubuild from fixing the same workspace.
 func (f *Fixer) lockManifests(ctx context.Context, s *session.Session) (release func(), err error) {
 	m := f.machine
 	dir := m.Host.Join(m.CacheDir, "locks")
