@@ -62,7 +62,8 @@ func (j *judge) cudarcs() {
 		c.noVersion()
 		c.severalVersions()
 	}
-	if names := slices.Sorted(maps.Values(pins)); len(names) > 1 { // no build stops at it, and CUDARC_CUDA_VERSION would turn a second version on in both
+	// no build stops at it, and CUDARC_CUDA_VERSION would turn a second version on in both
+	if names := slices.Sorted(maps.Values(pins)); len(names) > 1 {
 		f := newFinding(IDMixed, "%s are in one program", strings.Join(names, " and "))
 		f.Fix = "give both the same feature cuda-*, where they are depended on"
 		newest := slices.MaxFunc(list, func(a, b pinned) int { return a.Pin.Compare(b.Pin) }).Pin

@@ -198,13 +198,10 @@ func (g *group) fixNothing(f *Finding) {
 	if g.pkg == nil || !g.Project.IsMember(g.pkg) || strings.Contains(g.asked[0], "/") {
 		return
 	}
-	backend := g.backend
-	if backend == manifest.AnyGPU {
-		if backend = g.usual(); len(g.possible(g.pkg).crates(backend)) == 0 {
-			backend = manifest.AnyGPU
-		}
+	backend, possible := g.backend, g.possible(g.pkg)
+	if backend == manifest.AnyGPU && len(possible.crates(g.usual())) > 0 {
+		backend = g.usual()
 	}
-	possible := g.possible(g.pkg)
 	engines := map[string][]edge{} // by the first word of what the root depends on for it
 	unknown := "nothing that it depends on here is known to use " + title(g.backend)
 	why, off := unknown, []string{}
