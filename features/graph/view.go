@@ -66,7 +66,7 @@ func NewView(h buildenv.Host, p *manifest.Project, g *Graph) *View {
 			n.Pkg = p.Local(n.Dir)
 		}
 		for dir := range h.Upwards(cmp.Or(n.Dir, h.Dir(u.Target.SrcPath))) {
-			if n.Pkg != nil {
+			if n.Pkg != nil || n.Dir != "" && dir != n.Dir { // a path package's directory is known
 				break
 			}
 			if found := p.Read(h.Join(dir, manifest.FileName)); found != nil && found.Name == n.Name {

@@ -27,7 +27,7 @@ func TestManifestsOfUnits(t *testing.T) {
 		{"path+file:///w#app@1.0.0", "/w/src/main.rs", "/w/Cargo.toml"}, {"path+file:///w/lib#1.0.0", "/w/lib/src/lib.rs", "/w/lib/Cargo.toml"},
 		{"registry+https://host.example/i#far@1.0.0", "/r/far-1/src/lib.rs", "/r/far-1/Cargo.toml"}, {"registry+https://host.example/i#far@1.0.0", "/r/far-1/src/bin/x/main.rs", "/r/far-1/Cargo.toml"},
 		{"git+https://host.example/x#x@1.0.0", "/g/x/src/lib.rs", ""}, {"git+https://host.example/x#deep@1.0.0", deep + "/src/lib.rs", deep + "/Cargo.toml"},
-		{"git+https://host.example/x#top@1.0.0", deep + "/lib.rs", "/g/Cargo.toml"}, {"git+https://host.example/x#top@1.0.0", deep + "/1/2/lib.rs", ""},
+		{"git+https://host.example/x#top@1.0.0", deep + "/lib.rs", "/g/Cargo.toml"}, {"git+https://host.example/x#top@1.0.0", deep + "/1/2/lib.rs", "/g/Cargo.toml"},
 		{"path+file:///p/own#1.0.0", "/p/own/src/lib.rs", ""}, // a path package's directory is known
 	} {
 		v := NewView(h, p, &Graph{Version: 1, Units: []Unit{{PkgID: tt.id, Target: Target{Kind: []string{"lib"}, SrcPath: tt.src}}}})
