@@ -311,3 +311,16 @@ func TestUnreadableIsADoubt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLinksInPatterns: two stars follow no link.
+func TestLinksInPatterns(t *testing.T) {
+	t.Parallel()
+	h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /w\n-- @links --\n/w/libs/again -> x\n-- /w/Cargo.toml --\n[workspace]\nmembers = [\"libs/**\"]\n-- /w/libs/x/a/Cargo.toml --\n" + pkg("a", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Load(h, "/w/Cargo.toml")
+	if err != nil || names(p.Members) != "a" {
+		t.Errorf("%s %v", names(p.Members), err)
+	}
+}

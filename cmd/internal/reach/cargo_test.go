@@ -230,6 +230,7 @@ func TestFix(t *testing.T) {
 		{story: "a feature that nobody declares", app: "[features]\n" + depends, want: Kept, app2: `cuda = ["candle-core/cuda"]`},
 		{story: "a feature that nobody declares, and that means no GPU", words: "build --features serde", app: "[features]\n" + depends, app2: "[features]\n[dep", bad: "serde"},
 		{story: "a feature that nobody declares, where no Cargo.lock has the versions", app: "[features]\n" + depends, change: unlocked, want: Kept, app2: `cuda = ["candle-core/cuda"]`},
+		{story: "one that means no GPU, where there is no Cargo.lock", words: "build --features serde", app: "[features]\n" + depends, change: unlocked, app2: "[features]\n[dep", bad: "serde"},
 		{story: "an edge that cargo refuses", app: cuda(`"candle-core/cuad"`, depends), want: Kept, app2: `cuda = ["candle-core/cuda"]`},
 		{story: "two of them: only together they help", app: "[features]\ncuda = [\"candle-core/cuad\"]\nfast = [\"candle-core/cudnnn\"]\n" + depends, want: Kept, app2: "cuda = [\"candle-core/cuda\"]\nfast = [\"candle-core/cudnn\"]"},
 		{story: "one of a member that is not built", app: cuda(`"candle-core/cuda"`, depends), lib: cuda(`"candle-core/cuad"`, depends), want: Kept, app2: `cuda = ["candle-core/cuda"]`},
