@@ -29,11 +29,8 @@ func wanted(f Facts, w Wish) (gpu.Arch, string, error) {
 	if w.Arch != "" {
 		a, err := gpu.ParseArch(w.Arch)
 		if err != nil {
-			return gpu.Arch{}, "", &MisfitError{
-				What: fmt.Sprintf("%s: %v", w.ArchOrigin, err),
-				Fix:  "give a compute capability such as 89 or 8.9",
-				Part: PartCapability,
-			}
+			return gpu.Arch{}, "", &MisfitError{What: fmt.Sprintf("%s: %v", w.ArchOrigin, err),
+				Fix: "give a compute capability such as 89 or 8.9", Part: PartCapability}
 		}
 		return a, w.ArchOrigin, nil
 	}

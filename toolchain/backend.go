@@ -37,13 +37,10 @@ func Backend(n Needs, w Wish) (backend []string, why string, err error) {
 		}
 		return nil, "", &MisfitError{
 			What: fmt.Sprintf("%s asks for %s, and no crate of this build uses it", w.BackendOrigin, w.Backend),
-			Fix:  "ask for a feature that enables such a crate; `gpubuild features` shows them",
-		}
+			Fix:  "ask for a feature that enables such a crate; `gpubuild features` shows them"}
 	default:
-		return nil, "", &MisfitError{
-			What: fmt.Sprintf("%s: %q is neither cuda nor rocm", w.BackendOrigin, w.Backend),
-			Fix:  "leave it out: the features choose",
-		}
+		return nil, "", &MisfitError{What: fmt.Sprintf("%s: %q is neither cuda nor rocm", w.BackendOrigin, w.Backend),
+			Fix: "leave it out: the features choose"}
 	}
 	switch {
 	case cuda && n.ROCm:

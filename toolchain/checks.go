@@ -35,10 +35,8 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			continue
 		}
 		if p.part == cuda.PartCRT && t.Bounds.File != "" {
-			return verdict{
-				why: "it is not complete: " + t.Bounds.File + " cannot be read",
-				fix: "make the file readable, or: " + fetchHint,
-			}
+			return verdict{why: "it is not complete: " + t.Bounds.File + " cannot be read",
+				fix: "make the file readable, or: " + fetchHint}
 		}
 		fix := fmt.Sprintf("install the missing part of %s, or another toolkit: %s", t.Named(), fetchHint)
 		switch {
@@ -68,8 +66,7 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	case n.Pin.IsZero() && !n.CudarcMax.IsZero() && v.Compare(n.CudarcMax) > 0:
 		return verdict{
 			why: fmt.Sprintf("CUDA %s is newer than the locked %s knows (%s)", v, cmp.Or(n.MaxBy, "cudarc"), n.CudarcMax),
-			fix: fmt.Sprintf("gpubuild toolchain install %s", n.CudarcMax),
-		}
+			fix: fmt.Sprintf("gpubuild toolchain install %s", n.CudarcMax)}
 	case !n.Pin.IsZero() && n.Libraries && (v.Major != n.Pin.Major || v.Compare(n.Pin) < 0):
 		return verdict{
 			why: fmt.Sprintf(
@@ -106,8 +103,7 @@ func driver(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	case n.EmbedsPTX && t.Version.Compare(have) > 0:
 		return verdict{
 			why: fmt.Sprintf("the binary contains PTX, which driver %s accepts only up to CUDA %s", f.Driver.Version, have),
-			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer driver", have, fetchHint),
-		}
+			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer driver", have, fetchHint)}
 	case t.Version.Major > have.Major:
 		return verdict{
 			doubt: fmt.Sprintf("driver %s runs CUDA up to %s: what CUDA %s builds does not run here", f.Driver.Version, have, t.Version),
@@ -126,8 +122,7 @@ func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 	case !lo.IsZero() && c.Compare(lo) < 0 && n.floor(t.Version).Arch.Compare(lo) <= 0: // else the crate's floor is the higher one
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and newer, not for %s", t.Version, t.MinArch, gpu.Arch{Capability: c}),
-			fix: olderFor(c, lo),
-		}
+			fix: olderFor(c, lo)}
 	case !hi.IsZero() && c.Compare(hi) > 0 && !known(c):
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and older, and %s is no architecture that gpubuild knows", t.Version, t.MaxArch,
@@ -137,14 +132,12 @@ func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 	case !hi.IsZero() && c.Compare(hi) > 0:
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and older, not for %s", t.Version, t.MaxArch, gpu.Arch{Capability: c}),
-			fix: fmt.Sprintf("use a newer toolkit (%s), or `--gpu-arch=%s`, whose PTX a newer GPU takes", fetchHint, hi.Digits()),
-		}
+			fix: fmt.Sprintf("use a newer toolkit (%s), or `--gpu-arch=%s`, whose PTX a newer GPU takes", fetchHint, hi.Digits())}
 	}
 	if f := n.floor(t.Version); c.Compare(f.Arch) < 0 {
 		v := verdict{
 			why: fmt.Sprintf("%s does not compile for %s with CUDA %s: %s", f.Crate, gpu.Arch{Capability: c}, t.Version, f.Why),
-			fix: fmt.Sprintf("for a GPU of sm_%s or newer: `--gpu-arch=%[1]s`", f.Arch.Digits()),
-		}
+			fix: fmt.Sprintf("for a GPU of sm_%s or newer: `--gpu-arch=%[1]s`", f.Arch.Digits())}
 		if !f.Since.IsZero() {
 			v.fix += fmt.Sprintf("; or use a toolkit older than CUDA %s, or another version of %s", f.Since, f.Crate)
 		}
@@ -178,8 +171,7 @@ func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	case !t.Has(cuda.PartLinks):
 		return verdict{
 			why: "a linker does not find its libraries: " + t.Lib + " has no libcudart.so without a number, as wheels do",
-			fix: fetchHint + " and makes the links",
-		}
+			fix: fetchHint + " and makes the links"}
 	case t.Stubs == "" && f.LibCUDA == "" && f.MSVC == nil: // on Windows cuda.lib comes with the toolkit
 		return verdict{doubt: "linking with -lcuda will fail: there is no libcuda.so of a driver, and no stub in " + t.Lib + "/stubs"}
 	}

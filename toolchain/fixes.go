@@ -96,10 +96,7 @@ func misfit(f Facts, w Wish, tried []trial, lost []Loser) error {
 	case best.step == 0:
 		return &MissingError{
 			What:   "complete CUDA toolkit: of " + best.toolkit.Named() + ", " + strings.TrimPrefix(best.why, "it is not complete: "),
-			Losers: all,
-			Fix:    best.fix,
-			Part:   best.part,
-		}
+			Losers: all, Fix: best.fix, Part: best.part}
 	case best.step == stepCompiler && !anyUsable(f.Compilers):
 		return &MissingError{
 			What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Unread: unreadable(f), Fix: best.fix, Part: best.part,
@@ -111,13 +108,8 @@ func misfit(f Facts, w Wish, tried []trial, lost []Loser) error {
 	case best.step == stepCUDNN && !slices.ContainsFunc(f.CUDNN, func(i cudnn.Install) bool { return i.Problem == "" }):
 		return &MissingError{What: "cuDNN", Losers: all, Fix: best.fix, Part: best.part}
 	case best.step == stepCompiler && len(tried) == 1:
-		return &MisfitError{
-			What:   "no host compiler here fits " + best.toolkit.Named(),
-			Losers: slices.Concat(lost[:len(lost)-1], best.losers),
-			Unread: unreadable(f),
-			Fix:    best.fix,
-			Part:   best.part,
-		}
+		return &MisfitError{What: "no host compiler here fits " + best.toolkit.Named(),
+			Losers: slices.Concat(lost[:len(lost)-1], best.losers), Unread: unreadable(f), Fix: best.fix, Part: best.part}
 	case best.part == PartCapability && len(tried) == 1:
 		what := best.why
 		if w.Arch != "" {
@@ -130,10 +122,7 @@ func misfit(f Facts, w Wish, tried []trial, lost []Loser) error {
 	}
 	return &MisfitError{
 		What:   fmt.Sprintf("none of %d CUDA toolkits fits; closest is %s: %s", len(tried), best.toolkit.Named(), best.why),
-		Losers: all,
-		Fix:    best.fix,
-		Part:   best.part,
-	}
+		Losers: all, Fix: best.fix, Part: best.part}
 }
 
 // unreadable is what of Visual Studio's could not be looked at.

@@ -89,6 +89,7 @@ type Owner struct {
 type Speaker struct {
 	Is   string         `toml:"is"`
 	Next string         `toml:"next"`
+	Own  bool           `toml:"own"` // it is gpubuild
 	Says *regexp.Regexp `toml:"says"`
 }
 
@@ -207,6 +208,8 @@ type Place struct {
 	Status *Status  `json:"status,omitempty"` // that it or they name; nil: none
 	Said   string   `json:"said,omitempty"`   // who says it
 	Next   string   `json:"next,omitempty"`   // what to look at
+
+	own bool // gpubuild says it
 }
 
 // Match is what is known of a text.
@@ -226,7 +229,7 @@ func (m Match) Known() bool {
 
 // Own reports whether the first error is gpubuild's own, which says itself what to do.
 func (m Match) Own() bool {
-	return len(m.Errors) > 0 && m.Errors[0].Said == "gpubuild itself"
+	return len(m.Errors) > 0 && m.Errors[0].own
 }
 
 // sortFound puts causes first. What follows from something and what a tool says is missing are ordered by their lines: the first error

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,6 +20,7 @@ type NoFitError struct {
 	Platform string
 	Want     Want
 	Newest   gpu.Version // that can be fetched; zero: not known
+	Pinned   []string    // what pip can fetch
 	Losers   []string    // one line a set
 }
 
@@ -73,7 +75,8 @@ func (e *RedistError) Error() string {
 	}
 	var fetch *redist.FetchError
 	if errors.As(e.First, &wheels) && len(wheels.Losers) == 0 && errors.As(e.Err, &fetch) && fetch.Offline {
-		return fmt.Sprintf("%v by pip, and NVIDIA's redistributable archives (%s) cannot be reached", e.First, fetch.Address)
+		return fmt.Sprintf("%v\n  pip has %s\n  NVIDIA's redistributable archives, which have others, cannot be reached: %s",
+			e.First, cmp.Or(strings.Join(wheels.Pinned, ", "), "none"), fetch.Address)
 	}
 	return e.First.Error() + "\nand of NVIDIA's redistributable archives: " + e.Err.Error()
 }
@@ -88,7 +91,7 @@ func (e *RedistError) Hint() string {
 	var hinted interface{ Hint() string }
 	if errors.As(e.Err, &none) && len(none.Losers) == 0 && e.First != nil && errors.As(e.First, &hinted) || errors.As(e.Err, &hinted) {
 		if errors.As(e.First, &wheels) && len(wheels.Losers) == 0 && none == nil {
-			return "`gpubuild toolchain list --available` lists the versions that there are; or " + hinted.Hint()
+			return "ask for one that pip has; or " + hinted.Hint()
 		}
 		return hinted.Hint()
 	}

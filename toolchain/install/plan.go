@@ -116,7 +116,8 @@ func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error
 	}
 	set, rejected := c.choose(Platform(h), parts, w)
 	if set == nil {
-		return Plan{}, &NoFitError{Platform: Platform(h), Want: w, Newest: c.Sets[0].CUDA, Losers: rejected}
+		return Plan{}, &NoFitError{Platform: Platform(h), Want: w, Newest: c.Sets[0].CUDA, Pinned: c.Releases(Platform(h)),
+			Losers: rejected}
 	}
 	o := offer{cuda: set.CUDA, release: set.Release, rejected: rejected}
 	for _, part := range parts {

@@ -250,8 +250,9 @@ func TestAVersionThatDoesNotExist(t *testing.T) {
 	h.OS, h.Arch = "linux", "amd64"
 	_, err = MakePlan(c, h, t.TempDir(), Want{Exact: gpu.Version{Major: 99}, Release: "99"})
 	offline := &RedistError{First: err, Err: &redist.FetchError{Address: "https://x/", Offline: true, Err: errors.New("dial tcp")}}
-	if got, want := offline.Error(), "no CUDA 99 to fetch for linux-x86_64 by pip, and NVIDIA's redistributable archives (https://x/) "+
-		"cannot be reached"; got != want || exit.Of(offline) != exit.Other || !strings.Contains(offline.Hint(), "list --available") {
+	if got, want := offline.Error(), "no CUDA 99 to fetch for linux-x86_64\n  pip has "+strings.Join(c.Releases("linux-x86_64"), ", ")+
+		"\n  NVIDIA's redistributable archives, which have others, cannot be reached: https://x/"; got != want ||
+		exit.Of(offline) != exit.Other || !strings.HasPrefix(offline.Hint(), "ask for one that pip has; or check the network") {
 		t.Errorf("got %q, %d", got, exit.Of(offline))
 	}
 	if got := exit.Of(&RedistError{First: err, Err: err}); got != exit.Usage {

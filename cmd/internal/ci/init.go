@@ -42,10 +42,8 @@ type Init struct {
 func Make(s *session.Session, service string, o Options) (Init, error) {
 	i := slices.IndexFunc(Providers(), func(p Provider) bool { return p.Name == service })
 	if i < 0 {
-		return Init{}, &exit.UsageError{
-			What: fmt.Sprintf("no workflow can be written for %q", service),
-			Fix:  "gpubuild ci init " + strings.ReplaceAll(ProviderNames, "|", ", or "),
-		}
+		return Init{}, &exit.UsageError{What: fmt.Sprintf("no workflow can be written for %q", service),
+			Fix: "gpubuild ci init " + strings.ReplaceAll(ProviderNames, "|", ", or ")}
 	}
 	h, provider := s.Machine.Host, Providers()[i]
 	w := Workflow{Install: o.Install, Arch: o.Arch, Runner: o.Runner, Place: o.Place}

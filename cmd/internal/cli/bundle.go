@@ -69,7 +69,8 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		return err
 	}
 	var unprovable error
-	if o.Prove, unprovable = (proof.Options{}).Tools(ctx, a.Machine, o.Toolkit); unprovable != nil && ctx.Err() == nil {
+	o.Prove, unprovable = (proof.Options{}).Tools(ctx, a.Machine, proof.Toolkits(a.Machine, o.Toolkit))
+	if unprovable != nil && ctx.Err() == nil {
 		o.Prove = proof.Runtime{}
 		a.Shell.Note("`gpubuild prove` of the bundle will need a C compiler there: %v", unprovable)
 	}

@@ -78,6 +78,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	case o.Why != "":
 		return a.printWhy(o, j)
 	}
+	j.Session.WarnUnmatched()
 	if o.Results.JSON == nil {
 		lines := report.ReachLines(j.Reach, a.Shell.Verbose)
 		if a.Shell.Verbose {

@@ -160,6 +160,8 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 // loudness are cargo's flags for how much is printed, and in what colour: every verb takes them.
 var loudness = lazyregexp.New(`^(-q|--quiet|-v+|--verbose|--color(=.*)?)$`)
 
+func (v verb) flagNames() []string { return slices.Collect(maps.Keys(ownFlags(v.flags, "--"))) }
+
 // ofProgram is the error for a flag that a verb such as `prove PROGRAM` does not have and that is a build's, or the program's own.
 func (v verb) ofProgram(words, positional []string, flag string) error {
 	at := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
@@ -175,15 +177,15 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 		}
 	}
 	name, _, joined := strings.Cut(words[at], "=")
+	own := findFlag(v.flags, prefix+strings.TrimPrefix(name, "--"), "--") // --device is --gpu-device there
 	end := min(at+2, len(words))
-	if joined {
+	if joined || own == nil && len(positional) == 1 { // which is the program
 		end = at + 1
 	}
-	own := findFlag(v.flags, prefix+strings.TrimPrefix(name, "--"), "--") // --device is --gpu-device there
 	rest, args := slices.Concat(words[:at], words[end:]), words[at:end]
 	if behind {
 		rest, args = slices.Clone(words[:at]), words[at:]
-	} else if own == nil || len(rest) == 0 {
+	} else if len(rest) == 0 || own == nil && (len(positional) == 0 || exit.Nearest(name, v.flagNames()) != "") {
 		return nil
 	}
 	if !slices.Contains(rest, "--") {

@@ -69,6 +69,7 @@ type Facts struct {
 	Install      string // the command that installs a toolkit for the project; empty: none is known
 	Cache        string // our own cache
 	NoCache      Reason // why it cannot be used: every build ends
+	BadConfig    Reason // why the user's own configuration cannot be read: every build ends
 	Unkept       Reason // why nothing can be kept in it: builds go through
 	Toolchain    toolchain.Facts
 	Needs        toolchain.Needs
@@ -121,6 +122,10 @@ func Run(f Facts) []Check {
 		checkHostCompiler(f),
 	}
 	checks = append(checks, checkSDK(f)...)
+	if bad := f.BadConfig; bad.Why != "" {
+		says := "your own configuration is wrong: " + bad.Why
+		checks = slices.Insert(checks, 3, Check{ID: "config.wrong", State: Misfit, Says: says, Breaks: "every build of GPU code", Fix: bad.Fix})
+	}
 	if lack := f.NoBuildTools; lack.Why != "" {
 		checks = append(checks, Check{ID: "build.tools", State: Missing, Says: lack.Why, Breaks: "the build", Fix: lack.Fix})
 	}
@@ -151,11 +156,8 @@ func Run(f Facts) []Check {
 		checks = append(checks, checkVulkan(*f.Vulkan))
 	}
 	if f.WSL {
-		checks = append(checks, Check{
-			ID:    "wsl",
-			State: Warning,
-			Says:  "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware",
-		})
+		checks = append(checks, Check{ID: "wsl", State: Warning,
+			Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware"})
 	}
 	return checks
 }
@@ -236,13 +238,8 @@ func checkCargo(f Facts) Check {
 
 func checkCache(f Facts) Check {
 	if f.NoCache.Why != "" {
-		return Check{
-			ID:     "cache",
-			State:  Misfit,
-			Says:   "gpubuild's " + f.NoCache.Why,
-			Fix:    f.NoCache.Fix,
-			Breaks: "every build through gpubuild",
-		}
+		return Check{ID: "cache", State: Misfit, Says: "gpubuild's " + f.NoCache.Why, Fix: f.NoCache.Fix,
+			Breaks: "every build through gpubuild"}
 	}
 	if f.Unkept.Why != "" {
 		says := "gpubuild's " + f.Unkept.Why + ": builds go through and keep nothing"
@@ -253,20 +250,11 @@ func checkCache(f Facts) Check {
 
 func checkProject(f Facts) Check {
 	if f.ProjectBad {
-		return Check{
-			ID:     "project",
-			State:  Misfit,
-			Says:   f.NoProject.Why,
-			Breaks: "every build of it",
-			Fix:    f.NoProject.Fix,
-		}
+		return Check{ID: "project", State: Misfit, Says: f.NoProject.Why, Breaks: "every build of it", Fix: f.NoProject.Fix}
 	}
 	if f.Project == "" {
-		return Check{
-			ID:    "project",
-			State: Info,
-			Says:  "no project (" + f.NoProject.Why + "): checked for crates that compile kernels",
-		}
+		return Check{ID: "project", State: Info,
+			Says: "no project (" + f.NoProject.Why + "): checked for crates that compile kernels"}
 	}
 	c := Check{ID: "project", State: OK, Says: f.Project}
 	if f.Assumed != "" {
@@ -400,13 +388,7 @@ func checkCUDNN(f Facts) Check {
 	case !f.Needs.CUDNN:
 		return Check{ID: "cudnn", State: Info, Says: "no crate here needs cuDNN"}
 	}
-	c := Check{
-		ID:     "cudnn",
-		State:  Missing,
-		Says:   "no cuDNN that fits",
-		Fix:    f.Install,
-		Breaks: "the feature cudnn",
-	}
+	c := Check{ID: "cudnn", State: Missing, Says: "no cuDNN that fits", Fix: f.Install, Breaks: "the feature cudnn"}
 	usable := false
 	for _, i := range f.Toolchain.CUDNN {
 		place := i.String() + " (" + i.Origin + ")"
@@ -452,11 +434,8 @@ func checkROCm(f Facts) Check {
 
 func checkDriver(f Facts) Check {
 	if f.Toolchain.Driver.Version != "" {
-		return Check{
-			ID:    "driver",
-			State: OK,
-			Says:  fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin),
-		}
+		return Check{ID: "driver", State: OK,
+			Says: fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin)}
 	}
 	c := Check{ID: "driver", State: Info, Says: absent(f, "no NVIDIA driver"), Places: f.Notes,
 		Breaks: "running and proving", Absent: true}
@@ -508,12 +487,8 @@ func checkCUPTI(f Facts) Check {
 	if f.CUPTI != "" {
 		return Check{ID: "cupti", State: OK, Says: f.CUPTI}
 	}
-	c := f.lacks(Check{
-		ID:     "cupti",
-		Says:   "no libcupti",
-		Breaks: "a proof: the driver's kernel records come through it",
-		Fix:    "gpubuild toolchain install",
-	})
+	c := f.lacks(Check{ID: "cupti", Says: "no libcupti", Breaks: "a proof: the driver's kernel records come through it",
+		Fix: "gpubuild toolchain install"})
 	if f.Chosen.Toolkit != nil {
 		c.Fix = toolchain.InstallCommand(f.Chosen.Toolkit.Version)
 	}
@@ -536,12 +511,8 @@ func checkProbe(f Facts) Check {
 	if f.Compiler != "" {
 		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
 	}
-	return f.lacks(Check{
-		ID:     "probe",
-		Says:   "no C compiler to build the probe with",
-		Breaks: "a proof",
-		Fix:    "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE",
-	})
+	return f.lacks(Check{ID: "probe", Says: "no C compiler to build the probe with", Breaks: "a proof",
+		Fix: "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE"})
 }
 
 func checkStubs(f Facts) Check {

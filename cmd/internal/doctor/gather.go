@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/reach"
@@ -84,6 +86,12 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f := Facts{Prove: o.Prove, WSL: m.Host.IsWSL(), Host: m.Host, Cache: m.CacheDir}
 	if m.NoCache != nil {
 		f.NoCache = reasonOf(m.NoCache)
+	}
+	if _, err := tools.User(m.Host); err != nil { // all else is looked at without it
+		f.BadConfig = reasonOf(err)
+		without := *m
+		without.Host.Env = m.Host.Env.Set(config.UserVariable, os.DevNull)
+		m = &without
 	}
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
 	tool, l, p, err := f.lookAtProject(ctx, m, l)

@@ -11,12 +11,8 @@ import (
 
 // target reports whether what rustc builds for goes with what nvcc compiles with.
 func checkTarget(f Facts) Check {
-	c := Check{
-		ID:     "rust.target",
-		State:  OK,
-		Says:   "rustc builds for " + f.Target,
-		Breaks: "linking: nvcc's objects come from a compiler of another ABI",
-	}
+	c := Check{ID: "rust.target", State: OK, Says: "rustc builds for " + f.Target,
+		Breaks: "linking: nvcc's objects come from a compiler of another ABI"}
 	switch {
 	case f.Target == "":
 		c.State, c.Says, c.Breaks = Info, "what rustc builds for is not known without cargo", ""

@@ -109,13 +109,8 @@ func Findings(checks []Check) []finding.Finding {
 		case OK, Info:
 			continue
 		}
-		out = append(out, finding.Finding{
-			ID:       c.ID,
-			Severity: severity,
-			Message:  c.Says,
-			Fix:      c.Fix,
-			Evidence: strings.Join(c.Places, ", "),
-		})
+		out = append(out, finding.Finding{ID: c.ID, Severity: severity, Message: c.Says, Fix: c.Fix,
+			Evidence: strings.Join(c.Places, ", ")})
 	}
 	return out
 }

@@ -143,6 +143,9 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 	if c.Options.Proof.On, err = elsewhere.Resolve(s, c.Options.Proof, c.Options.Tools.TrustProject, "--gpu-"); err != nil {
 		return Result{Session: s}, err
 	}
+	if Judged(line.Verb) {
+		s.WarnUnmatched()
+	}
 	work, why := s.GPUWork()
 	if asked := c.Options.Tools.Requested(); !work && asked != "" && Judged(line.Verb) {
 		work, why = true, asked+" is given"

@@ -52,10 +52,8 @@ func unused(c Command, r Result) []finding.Finding {
 	if len(asked) == 0 {
 		return nil
 	}
-	f := finding.Of(finding.Finding{
-		ID: "stale.unused", Message: "no package of this build used " + strings.Join(asked, " or "),
-		Fix: "if a package compiles kernels all the same, name it in gpubuild.toml: gpu-packages = [\"NAME\"]",
-	})
+	f := finding.Of(finding.Finding{ID: "stale.unused", Message: "no package of this build used " + strings.Join(asked, " or "),
+		Fix: "if a package compiles kernels all the same, name it in gpubuild.toml: gpu-packages = [\"NAME\"]"})
 	c.Machine.Shell.Finding(f)
 	return []finding.Finding{f}
 }

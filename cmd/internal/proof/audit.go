@@ -32,17 +32,15 @@ type AuditResult struct {
 func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, binary string, args []string, shown string) (
 	AuditResult, error) {
 	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
-		return AuditResult{}, &exit.UsageError{
-			What: "a program cannot be audited on " + m.Host.OS + " yet",
-			Fix:  "audit on Linux or on Windows",
-		}
+		return AuditResult{}, &exit.UsageError{What: "a program cannot be audited on " + m.Host.OS + " yet",
+			Fix: "audit on Linux or on Windows"}
 	}
 	if fi, err := m.Host.Files.Stat(binary); err != nil {
 		return AuditResult{}, verify.BinaryError(binary, err)
 	} else if !fi.Mode().IsRegular() || m.Host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
 		return AuditResult{}, &exit.UsageError{What: binary + " is no executable file", Fix: "give the path of an executable file"}
 	}
-	rt, err := Libraries(ctx, m, nil, m.Host.Env, binary)
+	rt, err := Libraries(ctx, m, Toolkits(m, nil), m.Host.Env, binary)
 	if err != nil {
 		return AuditResult{}, err
 	}
@@ -60,7 +58,7 @@ func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, err
 	if want != nil && len(args) == 0 {
 		args = want.Args
 	}
-	rt, err := Libraries(ctx, m, r.Toolkit, r.Env, p.Path)
+	rt, err := Libraries(ctx, m, Toolkits(m, r.Toolkit), r.Env, p.Path)
 	if err != nil {
 		return AuditResult{}, err
 	}

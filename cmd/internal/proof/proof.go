@@ -200,7 +200,7 @@ func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s st
 	}
 	var rt Runtime
 	if o.On.Name != "" {
-		rt, err = o.Tools(ctx, m, s.toolkit)
+		rt, err = o.Tools(ctx, m, Toolkits(m, s.toolkit))
 	} else {
 		rt, err = Prepare(ctx, m, o, s.toolkit, s.env, t.Binary)
 	}

@@ -117,7 +117,7 @@ type runtimes struct {
 func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 	m := r.Session.Machine
 	if r.Options.On.Name != "" {
-		rt, err := r.Options.Tools(ctx, m, r.Toolkit)
+		rt, err := r.Options.Tools(ctx, m, Toolkits(m, r.Toolkit))
 		return runtimes{Runtime: rt, devices: true}, err
 	}
 	found := runtimes{devices: hasDevice(ctx, m, r.Options)}
@@ -143,7 +143,7 @@ func (r Request) runtime(ctx context.Context, devices bool, path string) (Runtim
 	if devices {
 		return Prepare(ctx, r.Session.Machine, r.Options, r.Toolkit, r.Env, path)
 	}
-	return Libraries(ctx, r.Session.Machine, r.Toolkit, r.Env, path)
+	return Libraries(ctx, r.Session.Machine, Toolkits(r.Session.Machine, r.Toolkit), r.Env, path)
 }
 
 // judge says each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.

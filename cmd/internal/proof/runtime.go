@@ -59,17 +59,18 @@ func RuntimeDirs(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) 
 
 // Prepare makes the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
 func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
-	rt, err := Libraries(ctx, m, first, env, binary)
+	toolkits := Toolkits(m, first)
+	rt, err := Libraries(ctx, m, toolkits, env, binary)
 	if err != nil {
 		return rt, err
 	}
-	tools, err := o.Tools(ctx, m, first)
+	tools, err := o.Tools(ctx, m, toolkits)
 	tools.Env, tools.Lacks, tools.Missing = rt.Env, rt.Lacks, rt.Missing
 	return tools, err
 }
 
 // Tools are the probe and every CUPTI: which one the driver takes, only the driver knows.
-func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit) (rt Runtime, err error) {
+func (o Options) Tools(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit) (rt Runtime, err error) {
 	if rt.Probe, err = getProbe(ctx, m, o); err != nil || o.Backend == probe.Vulkan {
 		return rt, err
 	}
@@ -79,7 +80,7 @@ func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Tool
 		}
 		return rt, nil
 	}
-	if all := CUPTIs(Toolkits(m, first)); len(all) > 0 {
+	if all := CUPTIs(toolkits); len(all) > 0 {
 		rt.CUPTI, rt.Others = all[0], all[1:]
 	}
 	return rt, nil
@@ -116,9 +117,8 @@ func LibraryDirs(m *session.Machine, toolkits []cuda.Toolkit) []string {
 }
 
 // Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.
-func Libraries(ctx context.Context, m *session.Machine, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
+func Libraries(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
 	rt := Runtime{Env: env}
-	toolkits := Toolkits(m, first)
 	libraries, err := loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(binary), LibraryDirs(m, toolkits))
 	if errors.Is(err, loader.ErrScript) {
 		return rt, nil // the kernel starts its interpreter, and it starts what it likes

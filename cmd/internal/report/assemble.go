@@ -123,12 +123,7 @@ func OfProgram(p proof.Proof) *Proof {
 
 // OfProof is what the proof of one program came to.
 func OfProof(m *session.Machine, p proof.Proof, r *fatbin.Report, ended error) Result {
-	made := Program{
-		Name:  m.Host.Base(p.Program),
-		Path:  m.Shown(p.Program),
-		Code:  proof.Line(r),
-		Proof: OfProgram(p),
-	}
+	made := Program{Name: m.Host.Base(p.Program), Path: m.Shown(p.Program), Code: proof.Line(r), Proof: OfProgram(p)}
 	c := Stages{}.proofCheck(made, exit.Done)
 	c.State = Passed
 	out := Result{Verb: "prove", Programs: []Program{made}}

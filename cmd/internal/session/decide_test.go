@@ -162,6 +162,34 @@ func TestGPUWorkByConfiguration(t *testing.T) {
 	}
 }
 
+// TestUnmatchedNames: a name in the configuration that no manifest has is said, with its key and file, and one that is there is not.
+func TestUnmatchedNames(t *testing.T) {
+	t.Parallel()
+	const lock = "version = 4\n\n[[package]]\nname = \"kernels\"\nversion = \"1.0.0\"\n"
+	for _, tt := range []struct{ story, config, lock, want string }{
+		{"all are there", "gpu-features = [\"fast\"]\ngpu-packages = [\"kernels\", \"app\"]\n", lock, ""},
+		{"a feature", "gpu-features = [\"fats\"]\n", lock, "warning: gpubuild.toml: gpu-features: no package here has a feature `fats`\n"},
+		{"a package", "gpu-packages = [\"kernel\"]\n", lock, "warning: gpubuild.toml: gpu-packages: Cargo.lock has no package `kernel`\n"},
+		{"no lock file yet", "gpu-packages = [\"kernel\"]\n", "", ""},
+	} {
+		files := map[string]string{"w/gpubuild.toml": tt.config, "w/src/lib.rs": "",
+			"w/Cargo.toml": "[package]\nname = \"app\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[features]\nfast = []\n"}
+		if tt.lock != "" {
+			files["w/Cargo.lock"] = tt.lock
+		}
+		m, _ := newPlace(t, files)
+		var said strings.Builder
+		m.Shell.Err = &said
+		s, err := Open(m, cargo.Line{Verb: "build"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.WarnUnmatched(); said.String() != tt.want {
+			t.Errorf("%s: %q, want %q", tt.story, said.String(), tt.want)
+		}
+	}
+}
+
 // TestWhatCargoLooksAt: the paths whose change makes cargo's answer another, and those of which only the presence counts.
 func TestWhatCargoLooksAt(t *testing.T) {
 	t.Parallel()

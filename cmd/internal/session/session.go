@@ -160,6 +160,23 @@ func (s *Session) GPUWork() (bool, string) {
 	return features.NewSources(s.Machine.Host, s.Project).GPUWork(s.Request(), s.remembered)
 }
 
+// WarnUnmatched warns of names in the configuration that no package here has: the build would silently pass them over.
+func (s *Session) WarnUnmatched() {
+	p, c := s.Project, s.Config
+	own := slices.Concat(p.Members, p.Locals)
+	for _, f := range c.GPUFeatures.Value {
+		if !slices.ContainsFunc(own, func(m *manifest.Package) bool { return m.Declares(f) }) {
+			s.Machine.Shell.Warning("%s: gpu-features: no package here has a feature `%s`", c.GPUFeatures.Origin, f)
+		}
+	}
+	for _, name := range c.GPUPackages.Value {
+		locked := slices.ContainsFunc(p.Lock, func(l manifest.LockPackage) bool { return l.Name == name })
+		if !locked && p.HasLock && !slices.ContainsFunc(own, func(m *manifest.Package) bool { return m.Name == name }) {
+			s.Machine.Shell.Warning("%s: gpu-packages: Cargo.lock has no package `%s`", c.GPUPackages.Origin, name)
+		}
+	}
+}
+
 // MacroWithNvcc is a procedural macro of the user's own whose text names nvcc: rustc then starts it. Empty: none.
 func (s *Session) MacroWithNvcc() string {
 	for _, p := range slices.Concat(s.Project.Members, s.Project.Locals) {

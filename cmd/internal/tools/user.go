@@ -184,7 +184,11 @@ func Use(ctx context.Context, m *session.Machine, what string) (config.User, err
 		if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
 			return config.User{}, &config.Error{Path: path, Problem: err.Error(), Fix: "name another file by " + config.UserVariable}
 		}
-		if err := cache.WriteFile(real, out, 0o600); err != nil {
+		write := func() error { return os.WriteFile(real, out, 0o644) } // a new file, of which the umask decides
+		if fi, err := os.Stat(real); err == nil {
+			write = func() error { return cache.WriteFile(real, out, fi.Mode().Perm()) }
+		}
+		if err := write(); err != nil {
 			return config.User{}, &config.Error{Path: path, Problem: err.Error(),
 				Fix: "make its directory writable, or name another file by " + config.UserVariable}
 		}
