@@ -328,11 +328,11 @@ func TestLauncherStays(t *testing.T) {
 
 // TestPlantedOnWindows: a program in the directory of the build that Windows would run in place of the chosen one ends the build.
 func TestPlantedOnWindows(t *testing.T) {
-	t.Parallel()
 	text, err := os.ReadFile("../../../testdata/hosts/windows-prompt.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Chdir(t.TempDir()) // to Linux the name of the cache, which has backslashes, is one of a file here
 	for file, want := range map[string]string{"x.bat": "", "nvcc.bat": "lies where the build runs"} {
 		h, err := hosttest.Parse([]byte(string(text) + "-- C:\\planted\\" + file + " --\n@echo off\n"))
 		if err != nil {
