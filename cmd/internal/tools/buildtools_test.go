@@ -31,6 +31,8 @@ func TestAbsentTools(t *testing.T) {
 			"pacman -S cmake clang"},
 		{"the library of C++ is another one", "-- @empty --\n/usr/bin/cmake +x\n/usr/lib/llvm-14/lib/libclang-cpp.so.14\n", "",
 			"there is no libclang, which whisper-rs-sys 0.13.0 is built with", "apt install libclang-dev"},
+		{"a static library alone", "-- @empty --\n/usr/bin/cmake +x\n/usr/lib/llvm-14/lib/libclang.a\n", "",
+			"there is no libclang, which whisper-rs-sys 0.13.0 is built with", "apt install libclang-dev"},
 		{"a version in the name", "-- @empty --\n/usr/bin/cmake +x\n/usr/lib/x86_64-linux-gnu/libclang-14.so.1\n", "", "", ""},
 		{"its directory in a variable", "-- @empty --\n/usr/bin/cmake +x\n-- @env --\nLIBCLANG_PATH=/opt/x\nPATH=/usr/bin\n", "", "", ""},
 		{"llvm-config's prefix", "-- @empty --\n/usr/bin/cmake +x\n/opt/llvm/bin/llvm-config +x\n/opt/llvm/lib/libclang.so.18\n" +

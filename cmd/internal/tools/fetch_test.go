@@ -75,6 +75,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 		"never":                        {true, install.Want{Exact: v(12, 8)}, "", "never", "", "no CUDA 12.8 to fetch"},
 		"never, and no pip":            {false, install.Want{}, "", "never", "", "no pip to fetch the toolkit with"},
 		"newer than the driver":        {true, install.Want{Exact: v(13, 1), MaxVersion: v(12, 8)}, "", shop, "", "newer than"},
+		"just as new as the driver":    {true, install.Want{Exact: v(12, 8), MaxVersion: v(12, 8)}, "", shop, "12.8.1", "no wheels of CUDA 12"},
 		"a version that is nowhere":    {true, install.Want{Exact: v(12, 5)}, "", shop, "", "no CUDA 12.5 to fetch"},
 		"a place that is none": {true, install.Want{Exact: v(12, 8)}, "", filepath.Join(shop, "cuda"), "",
 			"no directory cuda/redist is there"},
