@@ -17,6 +17,7 @@ import (
 // TestCheckWithoutToolkit: a type check does without a toolkit where none fits or none is wanted, and nothing else does.
 func TestCheckWithoutToolkit(t *testing.T) {
 	t.Parallel()
+	b := newBench(t, map[string]string{"w/Cargo.toml": plain, "w/src/lib.rs": ""})
 	none := features.Reach{Needs: features.Needs{CUDA: true, NVCC: true, CUDALibs: true}, Pin: gpu.Version{Major: 99}} // which no toolkit serves
 	for _, tt := range []struct {
 		words   string
@@ -32,7 +33,7 @@ func TestCheckWithoutToolkit(t *testing.T) {
 		{"check", tools.Options{CCBin: "g++-none"}, none, false, exit.Usage},
 		{"check", tools.Options{}, features.Reach{Needs: features.Needs{CUDA: true}}, false, 0}, {"build", tools.Options{}, features.Reach{Needs: features.Needs{CUDA: true}}, false, 0},
 	} {
-		b := newBench(t, map[string]string{"w/Cargo.toml": plain, "w/src/lib.rs": ""})
+		b.said.Reset()
 		c := b.command(tt.words)
 		c.Options.Tools = tt.o
 		s, err := session.Open(b.m, c.Line)
