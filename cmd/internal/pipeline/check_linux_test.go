@@ -26,9 +26,9 @@ func TestCheckWithoutToolkit(t *testing.T) {
 		standIn bool
 		code    int
 	}{
-		{"check", tools.Options{Toolkit: tools.None}, none, true, 0}, {"clippy", tools.Options{Toolkit: tools.None}, none, true, 0}, {"doc", tools.Options{Toolkit: tools.None}, none, true, 0},
+		{"check", tools.Options{Toolkit: tools.None}, none, true, 0}, {"doc", tools.Options{Toolkit: tools.None}, none, true, 0},
 		{"build", tools.Options{Toolkit: tools.None}, none, false, exit.Usage},
-		{"check", tools.Options{}, none, true, 0}, {"clippy", tools.Options{}, none, true, 0}, {"doc", tools.Options{}, none, true, 0},
+		{"clippy", tools.Options{}, none, true, 0},
 		{"build", tools.Options{}, none, false, exit.Missing}, {"check", tools.Options{Toolkit: "99.0"}, none, false, exit.Missing},
 		{"check", tools.Options{CCBin: "g++-none"}, none, false, exit.Usage},
 		{"check", tools.Options{}, features.Reach{Needs: features.Needs{CUDA: true}}, false, 0}, {"build", tools.Options{}, features.Reach{Needs: features.Needs{CUDA: true}}, false, 0},
