@@ -648,6 +648,7 @@ func TestOwnPackages(t *testing.T) {
 		{story: "a helper's other kind of dependency", files: kern("[dependencies]\nbindgen_cuda = \"0.1\"", "fn main() {}"), units: "app cuda -> kern\nkern", ask: "cuda", want: []string{"error unreached: if a dep*"}},
 		{story: "a script that does nothing", files: kern("", "fn main() {}"), units: "app cuda -> kern\nkern", ask: "cuda", want: []string{"error unreached: if a dep*"}},
 		{story: "it is named", files: kern("", "fn main() {}"), named: []string{"kern"}, units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}},
+		{story: "it is named, and names ROCm's compiler", files: kern("", hipcc), named: []string{"kern"}, units: "app cuda -> kern\nkern", ask: "cuda", on: "kern", want: []string{"note forced: *"}, needs: "cuda"},
 		{story: "it is named, and has a feature cuda", files: kern("[features]\ncuda = []", "fn main() {}"), named: []string{"kern"}, units: "app cuda -> kern\nkern", ask: "cuda", want: []string{`error unreached: cuda = ["kern/cuda"]`}},
 		{story: "another's with a GPU feature on that compiles", files: appOf + "[features]\ncuda = [\"far/cuda\"]\n[dependencies]\nfar = \"1\"\n=== far@1.0.0\n[features]\ncuda = []\n=== far@1.0.0/build.rs\n" + gated,
 			units: "app cuda -> far@1.0.0\nfar@1.0.0 cuda", ask: "cuda", on: "far"},
@@ -768,5 +769,29 @@ func TestNeedsWithoutGraph(t *testing.T) {
 		if got := needsOf(judgeIn(h, in).Needs); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.dep, got, tt.want)
 		}
+	}
+}
+
+// TestWorkOfBuilds: whether a judged build has to do with a GPU.
+func TestWorkOfBuilds(t *testing.T) {
+	t.Parallel()
+	const app = appOf + "[features]\ncuda = []\nfast = []\n[dependencies]\n"
+	for _, tt := range []struct {
+		units, ask string
+		want       bool
+	}{
+		{"app -> serde@1.0.0\nserde@1.0.0", "", false}, {"app fast -> serde@1.0.0\nserde@1.0.0", "fast", false}, {"app cuda -> serde@1.0.0\nserde@1.0.0", "cuda", true}, {"app -> candle-core@0.11.1\ncandle-core@0.11.1", "", false},
+		{"app -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", "", true}, {"app -> torch-sys@0.20.0\ntorch-sys@0.20.0 -> torch-sys@0.20.0:run\ntorch-sys@0.20.0:run", "", true},
+		{"app cuda -> serde@1.0.0\nserde@1.0.0", "", true}, {"app -> wgpu@26.0.0\nwgpu@26.0.0 vulkan", "", false},
+	} {
+		h, in := build{files: app, units: tt.units, ask: tt.ask}.input(t)
+		if got := judgeIn(h, in).GPUWork(); got != tt.want {
+			t.Errorf("%s, %q: %v", tt.units, tt.ask, got)
+		}
+	}
+	h, in := build{files: appOf + "[dependencies]\ncandle-kernels = \"0.9\""}.input(t)
+	in.Alone, in.Unknown = nil, "an old cargo"
+	if a := judgeIn(h, in); !a.GPUWork() || needsOf(a.Needs) != "cuda host libs nvcc ptx" {
+		t.Errorf("without a graph: %v, %s", a.GPUWork(), needsOf(a.Needs))
 	}
 }

@@ -127,7 +127,7 @@ func TestLockedPackages(t *testing.T) {
 		{"a registry's", one("x", "1.0.0", "registry+i"), map[string]string{registry + "x-1.0.0/Cargo.toml": at("1.0.0")}, "1.0.0"},
 		{"two versions", one("x", "1.0.0", "registry+i") + one("x", "2.0.0", "registry+i"), map[string]string{registry + "x-1.0.0/Cargo.toml": at("1.0.0"), registry + "x-2.0.0/Cargo.toml": at("2.0.0")}, "1.0.0 2.0.0"},
 		{"of two versions one is not here", one("x", "1.0.0", "registry+i") + one("x", "2.0.0", "registry+i"), map[string]string{registry + "x-1.0.0/Cargo.toml": at("1.0.0")}, ""},
-		{"another name", one("y", "1.0.0", "registry+i"), map[string]string{registry + "y-1.0.0/Cargo.toml": at("1.0.0")}, ""},
+		{"another name", one("y", "1.0.0", "registry+i"), map[string]string{registry + "y-1.0.0/Cargo.toml": strings.Replace(at("1.0.0"), "x", "y", 1)}, ""},
 		{"the user's own has no source", "[[package]]\nname = \"x\"\nversion = \"1.0.0\"\n", map[string]string{registry + "x-1.0.0/Cargo.toml": at("1.0.0")}, ""},
 		{"vendored without a version", one("x", "1.0.0", "registry+i"), map[string]string{"/w/vendor/x/Cargo.toml": at("1.0.0")}, "1.0.0"},
 		{"vendored in another version", one("x", "1.0.0", "registry+i"), map[string]string{"/w/vendor/x/Cargo.toml": at("1.1.0")}, ""},
