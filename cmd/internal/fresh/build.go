@@ -10,6 +10,7 @@
 //
 // Limits: which OUT_DIR cargo takes, only cargo knows. Before a build those are compared that have a stamp for the features of the build,
 // and after it every one that cargo named. A cargo that runs a script and ends between our look and our own cargo's lock goes unnoticed.
+// `cargo clean` knows packages by name alone: one of a registry that has the name of a stale local one is cleaned, too (cargo 1.95).
 package fresh
 
 import (
