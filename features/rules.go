@@ -667,17 +667,12 @@ func (g *group) byFile() int {
 // file says what decides where libtorch is linked.
 func (g *group) file() {
 	f := g.finding(IDByFile, g.asked[0], "`%s` of %s does not decide: %s", g.asked[0], g.label, g.Crate(g.r.Linked[g.byFile()]).Notes)
-	for _, i := range g.r.Linked {
-		if g.Nodes[i].Name != "torch-sys" {
-			continue
-		}
-		t := g.torch[i]
-		f.Message += "; " + t.Says
-		if t.CPU {
+	if at := slices.IndexFunc(g.r.Linked, func(i int) bool { return g.Nodes[i].Name == "torch-sys" }); at >= 0 {
+		t := g.torch[g.r.Linked[at]]
+		if f.Message += "; " + t.Says; t.CPU {
 			f.become(IDFileCPU)
 			f.Fix = t.Fix
 		}
-		break
 	}
 	g.find(f)
 }

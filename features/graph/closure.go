@@ -227,12 +227,8 @@ func (c *Closure) Features() []Feature {
 
 // Chain lists the steps by which something was turned on, from what was asked for; nil where it was not.
 func (c *Closure) Chain(f Feature) []Step {
-	at, has := c.at[f]
-	if !has {
-		return nil
-	}
 	var out []Step
-	for ; at >= 0; at = c.list[at].from {
+	for at, on := c.at[f]; on && at >= 0; at = c.list[at].from {
 		out = append(out, c.list[at].Step)
 	}
 	slices.Reverse(out)

@@ -67,10 +67,8 @@ func (p *Package) FeatureNames() []string { return slices.Sorted(maps.Keys(p.Fea
 // Closure lists every feature of the package that the given ones turn on within it, themselves included, and the edges that leave it.
 func (p *Package) Closure(on []string) (feats map[string]bool, edges []Edge) {
 	feats = map[string]bool{}
-	queue := append([]string{}, on...)
-	for len(queue) > 0 {
+	for queue := slices.Clone(on); len(queue) > 0; queue = queue[1:] {
 		f := queue[0]
-		queue = queue[1:]
 		if feats[f] || !p.Declares(f) {
 			continue
 		}

@@ -97,9 +97,8 @@ func (r *Reader) modules(root string) []part {
 	h := r.h
 	queue, seen := []file{{root, h.Dir(root)}}, map[string]bool{}
 	var out []part
-	for len(queue) > 0 && len(out) < mostModules {
+	for ; len(queue) > 0 && len(out) < mostModules; queue = queue[1:] {
 		f := queue[0]
-		queue = queue[1:]
 		if seen[f.path] {
 			continue
 		}
