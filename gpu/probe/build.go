@@ -26,12 +26,13 @@ var sources embed.FS
 
 // Variables that the probe reads.
 const (
-	InjectionVariable = "CUDA_INJECTION64_PATH" // the CUDA driver loads what it names
-	DirVariable       = "GPUBUILD_PROBE_DIR"    // where the records go
-	CUPTIVariable     = "GPUBUILD_PROBE_CUPTI"  // the libcupti to load
-	LayersVariable    = "VK_INSTANCE_LAYERS"    // the layers that the Vulkan loader puts into a program
-	AddLayersVariable = "VK_ADD_LAYER_PATH"     // directories in which it finds layers, besides its own (loader 1.3.207)
-	LayerPathVariable = "VK_LAYER_PATH"         // directories in which it finds them, instead of its own
+	InjectionVariable   = "CUDA_INJECTION64_PATH"       // the CUDA driver loads what it names
+	DirVariable         = "GPUBUILD_PROBE_DIR"          // where the records go
+	CUPTIVariable       = "GPUBUILD_PROBE_CUPTI"        // the libcupti to load
+	UntilProvedVariable = "GPUBUILD_PROBE_UNTIL_PROVED" // set: a proof is waited for while the program runs
+	LayersVariable      = "VK_INSTANCE_LAYERS"          // the layers that the Vulkan loader puts into a program
+	AddLayersVariable   = "VK_ADD_LAYER_PATH"           // directories in which it finds layers, besides its own (loader 1.3.207)
+	LayerPathVariable   = "VK_LAYER_PATH"               // directories in which it finds them, instead of its own
 )
 
 // Backend is the API of the GPU whose work is recorded.

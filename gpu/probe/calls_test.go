@@ -33,6 +33,7 @@ var callKinds = []struct {
 	{"COPY", regexp.MustCompile(`^cu(64)?Memcpy`)},
 	{"MEMORY", regexp.MustCompile(`^cu(64)?Mem(Alloc(Pitch|Managed|Async|FromPoolAsync)?|Create)$`)},
 	{"CODE", regexp.MustCompile(`^cu(ModuleLoad(Data(Ex)?|FatBinary)?|LibraryLoad(Data|FromFile)|LinkComplete)$`)},
+	{"COUNT", regexp.MustCompile(`^cuDeviceGetCount$`)},
 	{"END", regexp.MustCompile(`^cu(CtxDestroy|DevicePrimaryCtx(Release|Reset)|GreenCtxDestroy)$`)},
 }
 

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,6 +141,14 @@ func (a animal) standinOnly() string {
 		}
 	}
 	switch {
+	case slices.Contains(a.Args, "finish"):
+		return "a real driver's own threads go on, and the program never ends"
+	case slices.ContainsFunc(a.Args, func(w string) bool {
+		return slices.Contains([]string{"nothreads", "nofiles", "closeall", "sandbox", "allow", "twin"}, w)
+	}):
+		return "a real driver does not work there"
+	case slices.Contains(a.Args, "destroy"):
+		return "a real driver does not destroy the context that is current"
 	case slices.Contains(a.Args, "small"), slices.Contains(a.Args, "smallexit"):
 		return "a real driver needs more stack than that"
 	case a.Setuid, a.Capable, a.Blind, a.Disk != "":
@@ -148,4 +157,59 @@ func (a animal) standinOnly() string {
 		return "it brings a driver of its own"
 	}
 	return ""
+}
+
+// TestGPUActs runs the random programs of acts_test.go on this machine's real GPU, many at once, and writes what was said of them into traces=DIR/acts.txt,
+// for testdata/gpu. What one opens the others see, so that what was not used on the stand-in may be not proven here.
+func TestGPUActs(t *testing.T) {
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := need.Given("traces")
+	if dir == "" {
+		t.Fatal("GPUBUILD_TEST=traces=DIR names no directory")
+	}
+	p, err := probe.Build(context.Background(), h, proc.Runner{}, t.TempDir(), probe.Compiler{Path: need.CC(t)}, probe.CUDA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := newZooKeeper(t, nil)
+	z.libs = filepath.Dir(driverOf(t))
+	env, real := h.Env, RealDriver(h)
+	for _, n := range []string{"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_AUDIT", probe.InjectionVariable} {
+		env = env.Unset(n)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.Create(filepath.Join(dir, "acts.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	var mutex sync.Mutex
+	t.Run("all", func(t *testing.T) {
+		for n := range 400 {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				if end, ok := t.Deadline(); ok && time.Until(end) < 15*time.Second {
+					need.Missing(t, "no-gpu", "no time was left")
+				}
+				words := randomActs(n)
+				o := z.in(t).options(animal{Program: "acts", Args: words},
+					Options{Env: env, CUPTI: os.Getenv("GPUBUILD_CUPTI"), Probe: p, Real: real, RunDir: t.TempDir(), Timeout: 10 * time.Second})
+				e, err := Run(context.Background(), h, proc.Runner{Grace: time.Second}, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := Judge(e, o.Rules)
+				mutex.Lock()
+				defer mutex.Unlock()
+				if _, err := fmt.Fprintf(said, "%s\t%s\t%s\n", v.Kind, strings.Join(words, " "), v.Why); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
 }

@@ -512,7 +512,7 @@ func (c *counter) gaps(p Process, where string) {
 	case p.End.Sandboxed:
 		c.noEnd = where + " shut itself into a sandbox (seccomp), in which the probe does not look for other APIs of the GPU"
 	case p.End.Flush == multipleSubscribers:
-		c.noEnd = "a profiler of its own took the records of " + where
+		c.noEnd = "a profiler of its own took the records of " + where + ", or took CUPTI down"
 	case p.End.Flush != 0:
 		c.noEnd = fmt.Sprintf("the last flush of %s failed (%d)", where, p.End.Flush)
 	case p.End.LostWrites > 0 || p.Launches() < p.End.Kernels:

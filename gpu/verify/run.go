@@ -320,7 +320,10 @@ func probed(o Options, dir string) buildenv.Env {
 	if o.Probe.Backend == probe.Vulkan {
 		return layered(o.Env.Set(probe.DirVariable, dir), o.Probe.Library, o.layerDirs)
 	}
-	env := o.Env.Set(probe.InjectionVariable, o.Probe.Library).Set(probe.DirVariable, dir)
+	env := o.Env.Set(probe.InjectionVariable, o.Probe.Library).Set(probe.DirVariable, dir).Unset(probe.UntilProvedVariable)
+	if o.UntilProved {
+		env = env.Set(probe.UntilProvedVariable, "1")
+	}
 	if o.CUPTI != "" {
 		return env.Set(probe.CUPTIVariable, o.CUPTI)
 	}

@@ -272,8 +272,9 @@ API cuInit(unsigned flags) {
     pthread_mutex_unlock(&once);
     return OK;
 }
+static result told(const char *function, result r) { if (calls) { calls(0, function, NULL); calls(1, function, &r); } params = NULL; return r; }
 API cuDriverGetVersion(int *v) { const char *s = getenv("STANDIN_CUDA_VERSION"); *v = s ? atoi(s) : 13000; return OK; }
-API cuDeviceGetCount(int *n) { NEED; *n = devices; return OK; }
+API cuDeviceGetCount(int *n) { NEED; *n = devices; return told(__func__, OK); }
 API cuDeviceGet(int *d, int i) { NEED; if (i < 0 || i >= devices) return INVALID_DEVICE; *d = i; return OK; }
 API cuDeviceGetName(char *s, int n, int d) { NEED; snprintf(s, (size_t)n, physical[d] ? "Second stand-in device (no GPU)" : "Stand-in device (no GPU)"); return OK; }
 API cuDeviceTotalMem_v2(size_t *n, int d) { NEED; (void)d; *n = 1ul << 30; return OK; }
@@ -301,7 +302,6 @@ API cuDevicePrimaryCtxRelease_v2(int d) { NEED; (void)d; return OK; }
 API cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; *flags = 0; *active = contexts[d]; return OK; }
 API cuCtxCreate_v2(void **c, unsigned f, int d) { NEED; (void)f; if (d < 0 || d >= devices) return INVALID_DEVICE; current = *c = &contexts[d]; return OK; }
 static void end_context(int d) { fault.on[d].pending = fault.on[d].told = 0; lives[d]++; }
-static result told(const char *function, result r) { if (calls) { calls(0, function, NULL); calls(1, function, &r); } params = NULL; return r; }
 API cuCtxDestroy_v2(void *c) { NEED; (void)c; end_context(here()); return told(__func__, OK); }     /* an error goes with its context */
 API cuDevicePrimaryCtxReset_v2(int d) { NEED; end_context(d >= 0 && d < DEVICES ? d : 0); return told(__func__, OK); }
 API cuCtxSetCurrent(void *c) { NEED; current = c; return OK; }

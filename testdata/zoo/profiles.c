@@ -1,6 +1,7 @@
 /* Profiles itself, as PyTorch's Kineto does: before | after cuInit, or in the middle, after a product (or never, and then it leaves by _exit after its product, or
  * hurries and does not even wait for that), it subscribes to CUPTI, whose path is the first argument, and it ends with 6 where it is
- * refused that, and with 5 where its own product is not among its records. profiles_new.c does so by version 2 of the functions, which allows others. */
+ * refused that, and with 5 where its own product is not among its records. Its profiler ends before the exit handlers that are older, as a C++ library's statics do:
+ * whoever calls it after that ends the program. profiles_new.c does so by version 2 of the functions, which allows others. */
 #include "zoo.h"
 
 #ifdef NEW
@@ -9,17 +10,21 @@ extern int cuptiSubscribe_v2(void **, void *, void *, struct subscription *) __a
 #endif
 static void *l, *subscriber;
 static size_t bytes;
+static int gone;
+static void ends(void) { gone = 1; }
+static void lives(void) { if (gone) { fputs("the profiler has ended\n", stderr); abort(); } }
 static void *named(const char *name) { void *f = dlsym(l, name); must(name, !f); return f; }
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) { (void)user; (void)domain; (void)id; (void)data; }
 #ifdef NEW
-static void request(uint8_t **b, size_t *n, size_t *max, void *info) { (void)info; *n = 1 << 16; *max = 0; *b = aligned_alloc(8, *n); }
-static void complete(uint8_t *b, size_t n, size_t valid, void *info) { (void)n; (void)info; bytes += valid; free(b); }
+static void request(uint8_t **b, size_t *n, size_t *max, void *info) { lives(); (void)info; *n = 1 << 16; *max = 0; *b = aligned_alloc(8, *n); }
+static void complete(uint8_t *b, size_t n, size_t valid, void *info) { lives(); (void)n; (void)info; bytes += valid; free(b); }
 #else
-static void request(uint8_t **b, size_t *n, size_t *max) { *n = 1 << 16; *max = 0; *b = aligned_alloc(8, *n); }
-static void complete(void *c, uint32_t s, uint8_t *b, size_t n, size_t valid) { (void)c; (void)s; (void)n; bytes += valid; free(b); }
+static void request(uint8_t **b, size_t *n, size_t *max) { lives(); *n = 1 << 16; *max = 0; *b = aligned_alloc(8, *n); }
+static void complete(void *c, uint32_t s, uint8_t *b, size_t n, size_t valid) { lives(); (void)c; (void)s; (void)n; bytes += valid; free(b); }
 #endif
 
 static void profile(void) {
+    atexit(ends);
 #ifdef NEW
     int (*subscribe)(void **, void *, void *, struct subscription *), (*take)(void *, void *, void *), (*enable)(void *, uint32_t, void *);
     struct subscription s = { sizeof s, "zoo", NULL, 0, 1, { 0 } };

@@ -11,6 +11,7 @@
 { 515, LAUNCH }, /* cuGraphLaunch_ptsz */
 { 652, LAUNCH }, /* cuLaunchKernelEx */
 { 653, LAUNCH }, /* cuLaunchKernelEx_ptsz */
+{ 4, COUNT }, /* cuDeviceGetCount */
 { 11, END }, /* cuCtxDestroy */
 { 17, WAIT }, /* cuCtxSynchronize */
 { 18, CODE }, /* cuModuleLoad */

@@ -5,6 +5,7 @@
  *
  *   GPUBUILD_PROBE_DIR    directory for the records, one file a process: see name_records; unset: the probe does nothing
  *   GPUBUILD_PROBE_CUPTI  libcupti to load; unset: the usual names
+ *   GPUBUILD_PROBE_UNTIL_PROVED   set: gpubuild waits for a proof while the program runs
  *
  * It never changes what the program prints, answers or does: errno is kept, its thread takes no signal, its file has a high number and
  * is checked before each write (a daemon closes files that it does not know), and everything that fails only ends the recording.
@@ -27,6 +28,7 @@ enum {
     NAMES = 64,           /* names summed up at once */
     LAST_MS = 5000,       /* how long the last flush is waited for */
     WAIT_MS = 2000,       /* how long the devices are waited for, once */
+    MOST_LENT = 1024,     /* buffers with CUPTI: 256 MB */
     MOST_INTERPOSERS = 16, /* that are named */
     PERIOD_MS = 100       /* how often completed buffers are asked for: what a kill can lose */
 };
@@ -106,8 +108,9 @@ static int (*successes_only)(uint8_t);  /* cuptiActivityEnableAllSyncRecords: wi
 static void *cuda;                  /* the driver's handle */
 static void *subscriber;
 static int one_of_many;             /* we subscribed by version 2, so that others can */
-static counter reported;            /* waits of our own, when the process ends, that CUPTI reported */
+static counter heard;               /* calls of cuDeviceGetCount that CUPTI has told of */
 static int by_records;              /* not subscribed: the program has a profiler of its own, which can be the only one; calls come as records */
+static int until_proved;            /* gpubuild waits for a proof while the program runs */
 static counter answers;             /* records of calls that came */
 
 static uint64_t owner, owner_in;    /* the process that this state belongs to, and its PID namespace; a forked child is another */
@@ -189,8 +192,43 @@ static void write_devices(void) {
 }
 
 /* ---- CUPTI's buffers ---------------------------------------------------------------------------------------------------------------- */
+/* The buffers of ours that CUPTI has; under the lock. A profiler that registers its own functions after us is handed ours, too, and may free them. */
+static struct { const struct chunk *at; uint64_t number; } lent[MOST_LENT];
+static uint64_t lent_so_far;
+static counter foreign;             /* buffers that were handed to us and are not ours */
+
+/* 0: there are too many */
+static int lend(const struct chunk *c) {
+    int i = 0;
+    hold();
+    while (i < MOST_LENT && lent[i].at) i++;
+    if (i < MOST_LENT) { lent[i].at = c; lent[i].number = ++lent_so_far; }
+    release();
+    return i < MOST_LENT;
+}
+
+/* takes one back, or answers 0: it is not ours, and is left alone */
+static int came_back(const struct chunk *c) {
+    int i = 0;
+    hold();
+    while (i < MOST_LENT && lent[i].at != c) i++;
+    if (i < MOST_LENT) lent[i].at = NULL;
+    release();
+    return i < MOST_LENT;
+}
+
+/* How many are with CUPTI, of those up to a number? */
+static int still_lent(uint64_t up_to) {
+    int n = 0;
+    hold();
+    for (int i = 0; i < MOST_LENT; i++) n += lent[i].at && lent[i].number <= up_to;
+    release();
+    return n;
+}
+
 static void on_request(uint8_t **buf, size_t *size, size_t *max) {
     error_state e = keep_error(); struct chunk *c = take(sizeof *c);
+    if (c && !lend(c)) { give(c); c = NULL; }
     *buf = c ? c->records : NULL; *size = c ? BUFFER : 0; *max = 0;
     if (!devices_written && recording) ask_thread();   /* the first launch: the thread may ask for the devices now */
     restore_error(e);
@@ -220,6 +258,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
     struct chunk *c = (struct chunk *)(void *)buf; void *rec = NULL; int rc, n = 0; size_t drop = 0; error_state e = keep_error();
     (void)ctx; (void)stream; (void)size;
     if (!c) return;
+    if (!came_back(c)) { ADD(foreign, 1); restore_error(e); return; }
     while ((rc = p_next(buf, valid, &rec)) == OK) {
         const struct kernel_record *k = rec; struct tally one, *t = NULL;
         if (k->kind == KIND_DRIVER) on_record(rec);
@@ -266,13 +305,13 @@ static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) {
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
  * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. */
-enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, KINDS };
-static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other" };
+enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, COUNT, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other", "" };
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
-enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, DRIVER_ENDED = 4, CTX_SYNCHRONIZE = 17 };
-static int reports_waits;           /* CUPTI reports calls of cuCtxSynchronize */
+enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, DRIVER_ENDED = 4 };
+static int reports_count;           /* CUPTI tells of calls of cuDeviceGetCount */
 static uint8_t kind_of[CALL_IDS];
 static volatile uint32_t failed[CALL_IDS];  /* by call, and below KINDS by kind: where it was refused last, until it succeeds there; 1: anywhere */
 
@@ -405,7 +444,8 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
         if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
         if (GET(ended)) { begin("late"); finish(1); }
-    } else if (settling && kind == WAIT) { ADD(reported, 1); answer("settled", d, rc, kind, d->correlation); }
+    } else if (kind == COUNT) ADD(heard, 1);
+    else if (settling && kind == WAIT) answer("settled", d, rc, kind, d->correlation);
     else if (rc != OK) refused(d, rc, id, kind);
     else {
         recovered(d, id, kind);
@@ -418,7 +458,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
 static void on_record(const struct api_record *r) {
     enum kind kind = r->id < CALL_IDS ? (enum kind)kind_of[r->id] : NONE; struct call_data d; const char *name = NULL;
     ADD(answers, 1);
-    if (kind == NONE || kind == END) return;
+    if (kind == NONE || kind == END || kind == COUNT) return;
     if (kind == LAUNCH && r->answer == OK) { ADD(accepted, 1); return; }
     memset(&d, 0, sizeof d);
     d.correlation = r->correlation;
@@ -454,12 +494,12 @@ static int watch_calls(uint32_t version, int driver, int brought) {
     if (!one_of_many && brought != NONE_BROUGHT) {
         by_records = 1;
         if (!p_unsubscribe || (rc = p_unsubscribe(subscriber)) != OK || (rc = p_enable(KIND_DRIVER)) != OK) return rc;
-        /* Without that only the probe's own wait counts. */
-        if (successes_only && successes_only(0) == OK) p_enable(KIND_SYNCHRONIZATION);
+        /* Without that only the probe's own wait counts, at the end. The program's profiler would get these records, too. */
+        if (until_proved && successes_only && successes_only(0) == OK) p_enable(KIND_SYNCHRONIZATION);
         return OK;
     }
     if ((rc = p_callback(1, subscriber, 1, watched_calls[0].id)) != OK) return rc;
-    for (size_t i = 1; i < WATCHED_CALLS; i++) if (p_callback(1, subscriber, 1, watched_calls[i].id) == OK && watched_calls[i].id == CTX_SYNCHRONIZE) reports_waits = 1;
+    for (size_t i = 1; i < WATCHED_CALLS; i++) if (p_callback(1, subscriber, 1, watched_calls[i].id) == OK && watched_calls[i].kind == COUNT) reports_count = 1;
     return OK;
 }
 
@@ -476,14 +516,33 @@ static void bound_device_memory(void) {
     }
 }
 
-/* Where nobody calls on_call, it is written down here. Where somebody should and does not, the program has taken CUPTI down, and what the driver
- * refused since was not reported. */
+/* Where nobody calls on_call, it is written down here. */
 static void wait_for(void *context, int (*synchronize)(void)) {
-    struct call_data d; uint64_t before = GET(reported); int rc = synchronize();
-    if (reports_waits && rc != DRIVER_ENDED && GET(reported) == before) taken = 1;
+    struct call_data d; int rc = synchronize();
     memset(&d, 0, sizeof d);
     d.function = "cuCtxSynchronize";
     if (by_records && context && p_context && p_context(context, &d.context_id) == OK) answer("settled", &d, rc, WAIT, UINT32_MAX - 1);
+}
+
+/* Has a profiler of the program's registered itself since? Then CUPTI gave it our buffers, and they did not come back; or CUPTI had none, and the profiler has
+ * subscribed. Its functions may be gone by now, as those of a C++ library are that ended before us, so ours take their place before they are called. Then all that
+ * comes back must be ours, and a call of our own must be among it. */
+static int records_are_taken(int (*synchronize)(void)) {
+    uint64_t before, until; void *other;
+    int alone = still_lent(UINT64_MAX) || !p_subscribe || (p_subscribe(&other, on_call, NULL) == OK && p_unsubscribe(other) == OK);
+    p_register(on_request, on_complete);
+    until = lent_so_far;
+    p_flush(FLUSH_FORCED);
+    before = GET(answers);
+    synchronize();
+    p_flush(FLUSH_FORCED);
+    return !alone || GET(answers) == before || GET(foreign) || still_lent(until);
+}
+
+/* Does CUPTI still tell us of calls? What cuDeviceGetCount answers depends on no context. */
+static int is_heard(int (*count)(int *)) {
+    uint64_t before = GET(heard); int n;
+    return !reports_count || !count || count(&n) == DRIVER_ENDED || GET(heard) != before;
 }
 
 /* A kernel that nobody waited for may still fail, and its error would be lost with the process. What the driver answers to a wait of ours on_call writes down;
@@ -498,14 +557,8 @@ static void settle(void) {
     *(void **)&leave = symbol(cuda, "cuDevicePrimaryCtxRelease_v2");
     tell_waits();
     if (!set || !synchronize) return;
-    if (by_records) {               /* are the records still ours? A call of our own must be among them */
-        uint64_t before;
-        p_flush(FLUSH_FORCED);
-        before = GET(answers);
-        synchronize();
-        p_flush(FLUSH_FORCED);
-        if (GET(answers) == before) { taken = 1; return; }
-    }
+    if (by_records && (taken = records_are_taken(synchronize))) return;
+    if (!is_heard(count)) { taken = 1; return; }
     if (!worked()) p_flush(0);
     if (!worked()) return;
     settling = 1;
@@ -549,8 +602,11 @@ static void write_end(int rc, int64_t status) {
     release();
 }
 
-/* CUPTI's own periodic flush hands over full buffers only, so that a program that aborts would leave nothing. */
+/* CUPTI's own periodic flush hands over full buffers only, so that a program that aborts would leave nothing. Where the program may have a profiler, whose buffers
+ * we would flush, too, this ends once ours have not come back for a while, unless somebody waits for a proof. */
 static void flusher(void) {
+    enum { MOST_SILENT = 20 };
+    int silent = 0;
     for (;;) {
         int asked = wait_for_work(PERIOD_MS);
         if (asked & (LAST | ALONE)) {
@@ -562,7 +618,12 @@ static void flusher(void) {
             write_end(flush_rc, alone_status());
             leave_alone();
         } else if (asked & ASKED) write_devices();
-        else { p_flush(0); tell_waits(); }
+        else if (!by_records || until_proved || silent < MOST_SILENT) {
+            uint64_t until = lent_so_far; int any = still_lent(until);
+            p_flush(0);
+            tell_waits();
+            silent = any && still_lent(until) == any ? silent + 1 : 0;
+        }
     }
     thread_done();
 }
@@ -596,6 +657,7 @@ static int load(void) {
     /* With no driver in the process CUPTI 13.2 recurses to death: look first. */
     if (!(cuda = loaded_driver())) return unavailable("driver", 0, "no " DRIVER " in this process");
     look_for_interposers();
+    until_proved = setting("GPUBUILD_PROBE_UNTIL_PROVED", given, sizeof given) != 0;
     setting("GPUBUILD_PROBE_CUPTI", given, sizeof given);
     /* A subscriber of another CUPTI's keeps out the program's own, too (39, seen with 580.159 and PyTorch 2.11): it is recorded by the one that it has brought. */
     brought = cupti_brought(file);
