@@ -16,6 +16,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 
@@ -99,8 +100,8 @@ type Rules struct {
 	speakers []*Speaker
 }
 
-// Default returns the rules that are part of this program.
-func Default() (*Rules, error) { return Parse(rulesText) }
+// Default returns the rules that are part of this program, parsed once: nobody changes them.
+var Default = sync.OnceValues(func() (*Rules, error) { return Parse(rulesText) })
 
 func ruleError(id, why string) error { return fmt.Errorf("rules.toml: %s: %s", id, why) }
 

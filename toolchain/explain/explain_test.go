@@ -10,17 +10,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf16"
 )
 
-// theTable is parsed once: it compiles some hundred regular expressions.
-var theTable = sync.OnceValues(Default)
-
 func table(t testing.TB) *Rules {
 	t.Helper()
-	rs, err := theTable()
+	rs, err := Default()
 	if err != nil {
 		t.Fatal(err)
 	}
