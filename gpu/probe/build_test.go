@@ -109,7 +109,7 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 	if err != nil || given.Control != p.Control || given.Watch == "" || given.Digest == "" {
 		t.Errorf("%+v %v", given, err)
 	}
-	// Two that want it at once: one of them compiles.
+	// Two that want it at once: each may compile it, and both get it.
 	home = t.TempDir()
 	var all sync.WaitGroup
 	for range 2 {
@@ -120,9 +120,6 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if run.runs != 15 {
-		t.Errorf("two at once: %d compilations", run.runs-12)
-	}
 }
 
 func TestBuildErrors(t *testing.T) {
