@@ -5,6 +5,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,6 +158,46 @@ func (a animal) standinOnly() string {
 		return "it brings a driver of its own"
 	}
 	return ""
+}
+
+// acts are words of acts.c that a real driver understands, each as often as it is to be drawn.
+var acts = strings.Fields(`product product product product launch launch launch fill sync sync stream own event query read read later
+	refuse refuse finalize disable reset destroy cpu nap=20 in=0 in=1 joins mark marked elsewhere kept streams=3 streams=300
+	alloc=70368744177664 try=70368744177664 try=1048576 tryload=0 tryload=1 ex together exec noise=3 lots=1 nospace handles vanish name=worker`)
+
+// endings are how such a program ends; empty: it returns from main.
+var endings = strings.Fields("- - - - - - exit=0 _exit=0 _exit=0 _exit=0 quick=0 exit=3 abort kill")
+
+// randomActs is the nth random program, the same on every machine.
+func randomActs(n int) []string {
+	r := rand.New(rand.NewSource(int64(n)))
+	words := []string{"driver"}
+	block := ""
+	for range 1 + r.Intn(6) {
+		switch {
+		case block != "" && r.Intn(2) == 0:
+			words, block = append(words, "end"), ""
+		case block == "" && r.Intn(12) == 0:
+			block = pick(r, "atexit", "thread", "fork", "leave", "spawn")
+			words = append(words, block)
+			if block == "spawn" {
+				words = append(words, "driver")
+			}
+			continue
+		}
+		words = append(words, pick(r, acts...))
+	}
+	if r.Intn(3) > 0 { // most launch something
+		at := 1 + r.Intn(len(words))
+		words = slices.Insert(words, at, pick(r, "product", "launch", "ex"))
+	}
+	if block != "" {
+		words = append(words, "end")
+	}
+	if end := pick(r, endings...); end != "-" {
+		words = append(words, end)
+	}
+	return words
 }
 
 // TestGPUActs runs the random programs of acts_test.go on this machine's real GPU, many at once, and writes what was said of them into traces=DIR/acts.txt,

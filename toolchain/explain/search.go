@@ -335,7 +335,8 @@ func (rs *Rules) attribute(p *Place) {
 	text := strings.Join(append([]string{p.Text}, p.More...), "\n")
 	for _, s := range rs.speakers {
 		if m := s.Says.FindStringSubmatchIndex(text); m != nil {
-			p.own, p.Said, p.Next = s.Own, string(s.Says.ExpandString(nil, s.Is, text, m)), string(s.Says.ExpandString(nil, s.Next, text, m))
+			p.own, p.Said = s.Own, string(s.Says.ExpandString(nil, s.Is, text, m))
+			p.Next = string(s.Says.ExpandString(nil, s.Next, text, m))
 			return
 		}
 	}

@@ -124,7 +124,8 @@ func Run(f Facts) []Check {
 	checks = append(checks, checkSDK(f)...)
 	if bad := f.BadConfig; bad.Why != "" {
 		says := "your own configuration is wrong: " + bad.Why
-		checks = slices.Insert(checks, 3, Check{ID: "config.wrong", State: Misfit, Says: says, Breaks: "every build of GPU code", Fix: bad.Fix})
+		checks = slices.Insert(checks, 3, Check{
+			ID: "config.wrong", State: Misfit, Says: says, Breaks: "every build of GPU code", Fix: bad.Fix})
 	}
 	if lack := f.NoBuildTools; lack.Why != "" {
 		checks = append(checks, Check{ID: "build.tools", State: Missing, Says: lack.Why, Breaks: "the build", Fix: lack.Fix})
