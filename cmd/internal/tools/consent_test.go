@@ -131,6 +131,25 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 	}
 }
 
+// TestTrustCoversWhatIsBelow a directory that the user's own configuration names, by that name or behind a link, and nothing above or beside it.
+func TestTrustCoversWhatIsBelow(t *testing.T) {
+	t.Parallel()
+	tables := []cargo.Given{{Name: "NVCC", Value: "/r/app/nvcc", Written: "nvcc", Origin: "/r/app/.cargo/config.toml"}}
+	for trusted, refused := range map[string]bool{"/r/app": false, "/r": false, "/link": false, "/": false, "/r/app/sub": true, "/r/ap": true, "/other": true} {
+		h := hostOf(t, "-- @env --\nGPUBUILD_CONFIG=/c.toml\n-- /c.toml --\ntrust = [\""+trusted+"\"]\n"+
+			"-- /r/app/.cargo/config.toml --\n[env]\n-- @links --\n/link -> /r\n-- @empty --\n/r/app/nvcc +x\n")
+		s := &session.Session{Machine: &session.Machine{Host: h}, Project: &manifest.Project{Root: "/r/app"}}
+		g, err := guard(context.Background(), s, Options{}, tables, wish{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.own = func() []string { return nil }
+		if got := g.check("/r/app/nvcc") != nil; got != refused {
+			t.Errorf("trust = [%q]: refused is %v", trusted, got)
+		}
+	}
+}
+
 // TestCheckout: what is around a submodule, or around a .git that an archive brings, was written by the same people; the user's home was not.
 func TestCheckout(t *testing.T) {
 	t.Parallel()
