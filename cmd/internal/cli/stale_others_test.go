@@ -87,7 +87,7 @@ func TestAnotherCargoEachTime(t *testing.T) {
 	writeFiles(t, s.dir, files)
 	s.build(s.a, "sm_90")
 	cargo := need.Tool(t, "cargo")
-	writeFiles(t, s.top, map[string]string{"front/cargo": "#!/bin/sh\ncase \"$*\" in\n*unit-graph*) ;;\nbuild*)\n  rm -f ../go ../begun; touch sys/build.rs\n" +
+	writeFiles(t, s.top, map[string]string{"front/cargo": "#!/bin/sh\ncase \"$*\" in\n*unit-graph*|*' -h') ;;\nbuild*)\n  rm -f ../go ../begun; touch sys/build.rs\n" +
 		"  EDITOR=" + s.top + " CUDA_COMPUTE_CAP=90 PATH=" + s.b + "/bin:$PATH " + cargo + " check -q --features cuda >>" + s.top + "/editor 2>&1 &\n" +
 		"  until [ -e ../begun ]; do sleep 0.02; done ;;\nesac\nexec " + cargo + " \"$@\"\n"})
 	if err := os.Chmod(filepath.Join(s.top, "front", "cargo"), 0o755); err != nil {
