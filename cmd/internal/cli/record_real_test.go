@@ -120,7 +120,7 @@ func (s *shared) afterBuild(line string) {
 	s.t.Helper()
 	real := need.Cargo(s.t)
 	writeFiles(s.t, s.top, map[string]string{"bin/cargo": "#!/bin/sh\n" + real + " \"$@\"\nrc=$?\ncase \" $* \" in *' build '*) case \" " +
-		"$* \" in *' --unit-graph '*) ;; *) " + line + " ;; esac ;; esac\nexit $rc\n"})
+		"$* \" in *' --unit-graph '*|*' -h '*) ;; *) " + line + " ;; esac ;; esac\nexit $rc\n"})
 }
 
 // TestStampThatCannotBeWritten: a good build ends well although nothing can be written down of it; that is said, and the next is right all

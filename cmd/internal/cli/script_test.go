@@ -156,7 +156,7 @@ func lateCargo() {
 	c := exec.Command(os.Getenv("REAL_CARGO"), os.Args[1:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := c.Run()
-	if slices.Contains(os.Args, "build") && !slices.Contains(os.Args, "--unit-graph") && os.Getenv("LATE_FROM") != "" {
+	if slices.Contains(os.Args, "build") && !slices.Contains(os.Args, "--unit-graph") && !slices.Contains(os.Args, "-h") && os.Getenv("LATE_FROM") != "" {
 		if err := os.Rename(os.Getenv("LATE_FROM"), os.Getenv("LATE_TO")); err != nil && !os.IsNotExist(err) {
 			panic(err)
 		}
