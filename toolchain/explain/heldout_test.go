@@ -392,6 +392,14 @@ func TestRetriesThatFail(t *testing.T) {
 			t.Errorf("got %v:\n%s", got, text)
 		}
 	}
+	for _, good := range []string{"    Finished `dev` profile [unoptimized] target(s) in 0.59s", "test result: ok. 3 passed; 0 failed", "-- Configuring done",
+		"[100%] Built target app", "3 passed in 2.1s"} {
+		for _, again := range []string{"CUDA error: out of memory, retrying", "CUDA error: out of memory\nwill retry"} {
+			if got := ids(ask(t, rs, good+"\n"+again+"\n")); len(got) == 0 || got[0] != "gpu-out-of-memory" {
+				t.Errorf("%s, then %s: got %v", good, again, got)
+			}
+		}
+	}
 	const elsewhere = "batch 64: CUDA_ERROR_OUT_OF_MEMORY\n1\n2\n3\n4\nretrying the download\nstep ok\n"
 	if got := ids(ask(t, rs, elsewhere)); len(got) == 0 {
 		t.Error("a retry of something else excuses it")

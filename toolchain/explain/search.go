@@ -205,7 +205,8 @@ func split(all []byte, before int) text {
 	t := text{all: all}
 	t.wentWell = sync.OnceValue(func() int {
 		at := t.last(func(l []byte) bool { return sums(l) || built.Match(l) || completed.Match(l) })
-		if at >= 0 && len(t.errors(looksLikeError, at+1))+len(t.errors(speaksOfCrash, at+1)) > 0 {
+		below := text{all: t.all, lines: t.lines, wentWell: func() int { return -1 }} // what fails there is excused by nothing
+		if at >= 0 && len(below.errors(looksLikeError, at+1))+len(below.errors(speaksOfCrash, at+1)) > 0 {
 			return -1
 		}
 		return at
