@@ -31,6 +31,14 @@ func getHint(w Wish) string {
 	return fetchHint
 }
 
+// orForget puts before a fix how the user takes back a wish of `toolchain use`.
+func (w Wish) orForget(fix string) string {
+	if w.CUDAOrigin != ByUse {
+		return fix
+	}
+	return strings.TrimSuffix(ByUse+" default forgets this toolkit; or "+fix, "; or ")
+}
+
 // unknownRelease reports whether a wish is a version that is not published: neither in the table nor one that may have come since.
 func unknownRelease(wish string) bool {
 	v, err := gpu.ParseVersion(wish)
@@ -62,9 +70,7 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 			fix = oneOfThose + or + fix
 		}
 	}
-	if w.CUDAOrigin == ByUse {
-		fix = ByUse + " default forgets it; or " + fix
-	}
+	fix = w.orForget(fix)
 	for _, t := range f.Toolkits {
 		name, _, _ := strings.Cut(t.Origin, ",")
 		above, below := strings.ReplaceAll(t.Root, `\`, "/"), false // the root, where its bin or the nvcc in it was named
@@ -92,6 +98,9 @@ func misfit(f Facts, w Wish, tried []trial, lost []Loser) error {
 	// The trial that came furthest needs the least to be changed.
 	best := slices.MaxFunc(tried, func(a, b trial) int { return a.step - b.step }) // the first of equals
 	all := slices.Concat(lost, best.losers)
+	if best.step < stepCompiler || best.step == stepCompiler && anyUsable(f.Compilers) { // another toolkit may fit
+		best.fix = w.orForget(best.fix)
+	}
 	switch {
 	case best.step == 0:
 		return &MissingError{

@@ -74,7 +74,11 @@ func Make(dir string) error {
 	if err != nil {
 		return &ReadOnlyError{Dir: dir, Err: reason(err)}
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	_, err = f.Write(make([]byte, 4096)) // a full disk takes an empty file
+	if closed, removed := f.Close(), os.Remove(f.Name()); err == nil {
+		return errors.Join(closed, removed)
+	}
+	return &ReadOnlyError{Dir: dir, Err: reason(err)}
 }
 
 // reason takes off the path that our own error names.

@@ -252,11 +252,11 @@ func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 	key := sha256.Sum256(fmt.Append(nil, []string{source, by, state, h.Arch, string(backend)}))
 	home := filepath.Join(cacheDir, "probe")
 	dir := filepath.Join(home, hex.EncodeToString(key[:12]))
-	if err := cache.Make(home); err != nil {
-		return Probe{}, err
-	}
-	if p, err := check(h, dir, source, backend); err == nil {
+	if p, err := check(h, dir, source, backend); err == nil && cache.Trusted(home) == nil {
 		return p, nil
+	}
+	if err := cache.Make(home); err != nil { // what is there is used of a cache that is read-only, too
+		return Probe{}, err
 	}
 	tmp, err := os.MkdirTemp(home, ".build-")
 	if err != nil {

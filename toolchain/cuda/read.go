@@ -15,6 +15,9 @@ import (
 	"gpubuild/gpu"
 )
 
+// Bare is the problem of a directory with which nothing can be built.
+const Bare = "it has no compiler and no headers: neither bin/nvcc nor include/cuda.h leads to a file"
+
 // looker looks at one machine.
 type looker struct{ h buildenv.Host }
 
@@ -91,7 +94,7 @@ func (l looker) read(root string) (t Toolkit, ok bool) {
 		t.Problem = "it is a Windows toolkit (bin/nvcc.exe), which cannot build for Linux"
 		return t, false
 	case t.NVCC == "" && t.Include == "" && t.Lib == "":
-		t.Problem = "it has no compiler and no headers: neither bin/nvcc nor include/cuda.h leads to a file"
+		t.Problem = Bare
 		return t, false
 	}
 	if t.NVCC != "" && t.Include == "" && t.Lib == "" {

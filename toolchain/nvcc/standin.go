@@ -25,6 +25,9 @@ const libraries = `cuda cudart cudart_static cublas cublas_static cublasLt cubla
 	cusolverMg cusparse cusparse_static cufft cufft_static cufftw nvrtc nvrtc_static nvrtc-builtins_static nvptxcompiler_static nvJitLink
 	nvJitLink_static cudnn cudnn_static nccl nccl_static cupti nvToolsExt culibos cudadevrt cutensor cufile nvfatbin nvfatbin_static`
 
+// CheckDirectory is below the target directory, and holds what type checks with a stand-in build.
+const CheckDirectory = "gpubuild-check"
+
 // StandIn makes a toolkit in gpubuild's cache that compiles nothing, of a release such as "12.8", and returns its root.
 func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err error) {
 	root = filepath.Join(cacheDir, Views, "check-"+release)
@@ -77,7 +80,7 @@ func CheckEnvironment(h buildenv.Host, root, targetDir string) (d buildenv.Delta
 	if h.Env.Get("CUDA_COMPUTE_CAP") == "" {
 		d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", "80", why)
 	}
-	own := h.Join(targetDir, "gpubuild-check")
+	own := h.Join(targetDir, CheckDirectory)
 	d.Add(buildenv.Set, "CARGO_TARGET_DIR", own, "a real build must not find what was made for a type check")
 	d.Add(buildenv.Set, "CARGO_BUILD_BUILD_DIR", own, "a real build must not find what was made for a type check")
 	return d

@@ -148,10 +148,34 @@ func TestReadOnlyCache(t *testing.T) {
 			}
 		}
 	}
-	c := exec.Command(binary(t), "check", "--features", "cuda")
-	c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+disk, "CUDA_HOME="+toolkit, "CARGO_NET_OFFLINE=true")
-	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "no kernel is cached") {
-		t.Errorf("a build: %v\n%s", err, out)
+	full := t.TempDir()
+	if err := syscall.Mount("gpubuild-test", full, "tmpfs", 0, "size=16k,mode=700"); err != nil {
+		need.Missing(t, "mount", "%v", err)
+	}
+	defer func() { _ = syscall.Unmount(full, syscall.MNT_DETACH) }()
+	if os.WriteFile(filepath.Join(full, "filler"), make([]byte, 32<<10), 0o600) == nil {
+		t.Fatal("the disk is not full")
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"check", "--features", "cuda"}, "no kernel is cached"},
+		{[]string{"check", "--features", "cuda", "--gpu-toolkit=none"}, "a stand-in of release"},
+		{[]string{"run", "--features", "cuda"}, "cuda\n Not proven: no GPU here\n"},
+		{[]string{"exec", "--", "cargo", "run", "--features", "cuda"}, "cuda\n Not proven: no GPU here\n"},
+	} {
+		for _, cache := range []string{disk, full} {
+			tmp := t.TempDir()
+			c := exec.Command(binary(t), tt.args...)
+			c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+cache, "CUDA_HOME="+toolkit, "TMPDIR="+tmp, "CARGO_NET_OFFLINE=true")
+			if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), tt.want) {
+				t.Errorf("%q with %s: %v\n%s", tt.args, cache, err, out)
+			}
+			if left, _ := os.ReadDir(tmp); len(left) > 0 {
+				t.Errorf("%q leaves %v in TMPDIR", tt.args, left)
+			}
+		}
 	}
 }
 

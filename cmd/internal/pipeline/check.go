@@ -54,6 +54,10 @@ func checkOnly(s *session.Session, j reach.Judged) (tools.Tools, error) {
 	t.Needs, t.Line = tools.NeedsOf(j.Reach), s.Line
 	release := standInRelease(t.Needs)
 	root, err := nvcc.StandIn(m.Host, m.CacheDir, release, m.Self)
+	if err != nil { // the cache cannot be written to, or is full
+		m.Shell.Detail("the stand-in is not kept in the cache: %v", err)
+		root, err = nvcc.StandIn(m.Host, m.Host.Join(j.Graph.Places.TargetDirectory, nvcc.CheckDirectory), release, m.Self)
+	}
 	if err != nil {
 		return t, err
 	}

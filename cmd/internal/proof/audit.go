@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/audit"
@@ -71,11 +70,10 @@ func runAudit(ctx context.Context, m *session.Machine, o audit.Options, shown st
 	if o.Compiler.Path == "" {
 		return AuditResult{}, probe.NoCompiler(m.Host.OS, "the failing driver", "")
 	}
-	runs := m.Host.Join(m.CacheDir, "runs")
-	if err := cache.Make(runs); err != nil {
+	runs, err := m.Scratch("runs")
+	if err != nil {
 		return AuditResult{}, err
 	}
-	var err error
 	if o.Dir, err = os.MkdirTemp(runs, "audit-"); err != nil {
 		return AuditResult{}, err
 	}

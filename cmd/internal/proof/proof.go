@@ -4,7 +4,6 @@
 package proof
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -82,7 +81,12 @@ func prove(ctx context.Context, m *session.Machine, o verify.Options) (Proof, er
 	if m.Nodes != nil {
 		o.Nodes = m.Nodes(m.Host)
 	}
-	o.RunDir = cmp.Or(o.RunDir, m.Host.Join(m.CacheDir, "runs"))
+	if o.RunDir == "" {
+		var err error
+		if o.RunDir, err = m.Scratch("runs"); err != nil {
+			return Proof{}, err
+		}
+	}
 	e, err := verify.Run(ctx, m.Host, m.Runner, o)
 	if err != nil {
 		return Proof{}, err

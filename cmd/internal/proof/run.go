@@ -29,8 +29,8 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	runs := m.Host.Join(m.CacheDir, "runs")
-	if err := cache.Make(runs); err != nil {
+	runs, err := m.Scratch("runs")
+	if err != nil {
 		return Result{}, err
 	}
 	dir, err := os.MkdirTemp(runs, "cargo-")

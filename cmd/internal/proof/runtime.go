@@ -200,10 +200,15 @@ func getProbe(ctx context.Context, m *session.Machine, o Options) (probe.Probe, 
 	if o.Probe != "" {
 		return probe.FromFile(m.Host, o.Probe, o.Backend)
 	}
-	if err := cache.Make(m.CacheDir); err != nil {
-		return probe.Probe{}, err
+	p, err := probe.Build(ctx, m.Host, m.Runner, m.CacheDir, ProbeCompiler(ctx, m), o.Backend)
+	if _, readOnly := errors.AsType[*cache.ReadOnlyError](err); readOnly {
+		dir, err := m.Scratch()
+		if err != nil {
+			return p, err
+		}
+		return probe.Build(ctx, m.Host, m.Runner, dir, ProbeCompiler(ctx, m), o.Backend)
 	}
-	return probe.Build(ctx, m.Host, m.Runner, m.CacheDir, ProbeCompiler(ctx, m), o.Backend)
+	return p, err
 }
 
 // BuildProbe is our own probe of a backend, built for this machine.

@@ -226,7 +226,7 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 			return nil, err
 		case !h.Below(real, within):
 			return nil, fmt.Errorf("%s is a link to %s, which is outside the workspace", s.Machine.Shown(path), real)
-		case fi.Mode().Perm()&0o200 == 0:
+		case fi.Mode().Perm()&0o200 == 0 && !f.options.DryRun:
 			return nil, fmt.Errorf("%s is read-only", real)
 		}
 	}

@@ -117,12 +117,11 @@ func (s *Session) answer(tool cargo.Tool, key string, ask func(cargo.Private) (G
 		return g, nil
 	}
 	inputs := s.watchProject(tool) // before cargo is asked: what changes while it answers is no part of the answer
-	private, done, err := s.Machine.private(s.Machine.Host.Real(s.Project.Root))
+	root, err := s.Machine.Scratch("cargo", cache.Name(s.Machine.Host.Real(s.Project.Root)))
 	if err != nil {
 		return Graph{}, err
 	}
-	defer done()
-	g, keep, err := ask(private)
+	g, keep, err := ask(cargo.Private{Root: root})
 	if err != nil {
 		return Graph{}, err
 	}
@@ -150,19 +149,6 @@ func (s *Session) answer(tool cargo.Tool, key string, ask func(cargo.Private) (G
 		s.Machine.Shell.Detail("cargo's answer is not kept: %v", err)
 	}
 	return g, nil
-}
-
-// private is where cargo keeps what it learns about a project while it is asked: in the cache, or where that cannot be written to in a
-// temporary directory, which done removes.
-func (m *Machine) private(project string) (p cargo.Private, done func(), err error) {
-	p.Root = m.Host.Join(m.CacheDir, "cargo", cache.Name(project))
-	if made := cache.Make(p.Root); made != nil {
-		if p.Root, done, err = m.Temp.MkdirTemp("", "gpubuild-answers-"); err != nil {
-			return p, nil, fmt.Errorf("%w, and no temporary directory: %w", made, err)
-		}
-		return p, done, nil
-	}
-	return p, func() {}, nil
 }
 
 // graphKey names the question: the arguments, where they were given, and every variable that cargo, rustup or rustc reads.

@@ -249,22 +249,22 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// TestPrivate: cargo keeps what it learns in the cache, or in a temporary directory that is removed.
-func TestPrivate(t *testing.T) {
+// TestScratch: what gpubuild works with is in the cache, or in one temporary directory that is removed.
+func TestScratch(t *testing.T) {
 	t.Parallel()
 	s, _, _, _ := asking(t, cpuProject)
 	m := s.Machine
 	m.Temp = &Temporary{}
-	p, done, err := m.private("/w")
-	if done(); err != nil || !m.Host.Below(p.Root, m.CacheDir) {
-		t.Errorf("%+v, %v", p, err)
+	if dir, err := m.Scratch("cargo", "w"); err != nil || !m.Host.Below(dir, m.CacheDir) {
+		t.Errorf("%s, %v", dir, err)
 	}
 	m.CacheDir = filepath.Join(os.DevNull, "x")
-	p, done, err = m.private("/w")
-	if _, there := os.Stat(p.Root); err != nil || there != nil {
-		t.Fatalf("%+v, %v, %v", p, err, there)
+	first, err := m.Scratch("cargo", "w")
+	second, again := m.Scratch("cargo", "w")
+	if err != nil || again != nil || first != second || !m.Host.IsDir(first) {
+		t.Fatalf("%s, %v; %s, %v", first, err, second, again)
 	}
-	if done(); m.Host.IsDir(p.Root) {
-		t.Errorf("%s is not removed", p.Root)
+	if m.Temp.Remove(); m.Host.IsDir(first) {
+		t.Errorf("%s is not removed", first)
 	}
 }

@@ -1,11 +1,13 @@
 package session
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
 
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/proc"
 )
 
@@ -14,6 +16,26 @@ type Temporary struct {
 	mu    sync.Mutex
 	dirs  map[string]bool
 	pipes chan os.Signal
+
+	once    sync.Once
+	scratch string // the directory in place of the cache
+	refused error
+}
+
+// Scratch is a directory of the cache, or where that cannot be written to one that is removed when gpubuild ends.
+func (m *Machine) Scratch(words ...string) (string, error) {
+	dir := m.Host.Join(append([]string{m.CacheDir}, words...)...)
+	made := cache.Make(dir)
+	if made == nil {
+		return dir, nil
+	}
+	t := m.Temp
+	t.once.Do(func() { t.scratch, _, t.refused = t.MkdirTemp("", "gpubuild-cache-") })
+	if t.refused != nil {
+		return "", fmt.Errorf("%w, and no temporary directory: %w", made, t.refused)
+	}
+	dir = m.Host.Join(append([]string{t.scratch}, words...)...)
+	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // MkdirTemp is os.MkdirTemp, and a function that removes the directory.

@@ -161,8 +161,14 @@ func Use(ctx context.Context, m *session.Machine, what string) (config.User, err
 		if err != nil {
 			return config.User{}, err
 		}
-		if problem := startNVCC(ctx, m, m.Runner, t.NVCC); problem != "" {
-			what := "working toolkit in " + t.Root + ": " + toolchain.NVCCFails + problem
+		problem := startNVCC(ctx, m, m.Runner, t.NVCC)
+		if problem != "" {
+			problem = toolchain.NVCCFails + problem
+		} else if t.NVCC == "" && t.Include == "" { // libraries alone serve a program that runs
+			problem = cuda.Bare
+		}
+		if problem != "" {
+			what := "working toolkit in " + t.Root + ": " + problem
 			return config.User{}, &toolchain.MissingError{What: what, Fix: "gpubuild toolchain list"}
 		}
 		value = what
