@@ -275,6 +275,7 @@ API cuInit(unsigned flags) {
 static result told(const char *function, result r) { if (calls) { calls(0, function, NULL); calls(1, function, &r); } params = NULL; return r; }
 API cuDriverGetVersion(int *v) { const char *s = getenv("STANDIN_CUDA_VERSION"); *v = s ? atoi(s) : 13000; return OK; }
 API cuDeviceGetCount(int *n) { NEED; *n = devices; return told(__func__, OK); }
+API cuDeviceComputeCapability(int *major, int *minor, int d) { NEED; (void)d; *major = 9; *minor = 0; return told(__func__, OK); }
 API cuDeviceGet(int *d, int i) { NEED; if (i < 0 || i >= devices) return INVALID_DEVICE; *d = i; return OK; }
 API cuDeviceGetName(char *s, int n, int d) { NEED; snprintf(s, (size_t)n, physical[d] ? "Second stand-in device (no GPU)" : "Stand-in device (no GPU)"); return OK; }
 API cuDeviceTotalMem_v2(size_t *n, int d) { NEED; (void)d; *n = 1ul << 30; return OK; }

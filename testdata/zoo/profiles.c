@@ -1,6 +1,7 @@
 /* Profiles itself, as PyTorch's Kineto does: before | after cuInit, or in the middle, after a product (or never, and then it leaves by _exit after its product, or
  * hurries and does not even wait for that), it subscribes to CUPTI, whose path is the first argument, and it ends with 6 where it is
- * refused that, and with 5 where its own product is not among its records. Its profiler ends before the exit handlers that are older, as a C++ library's statics do:
+ * refused that, and with 5 where its own product is not among its records. "cycle" ends its profile, as Kineto does, "activity" has not subscribed, and "refused"
+ * has computed before, and is refused a launch within its profile, which it ends. Its profiler ends before the exit handlers that are older, as a C++ library's statics do:
  * whoever calls it after that ends the program. profiles_new.c does so by version 2 of the functions, which allows others. */
 #include "zoo.h"
 
@@ -10,7 +11,7 @@ extern int cuptiSubscribe_v2(void **, void *, void *, struct subscription *) __a
 #endif
 static void *l, *subscriber;
 static size_t bytes;
-static int gone;
+static int gone, subscribes = 1;
 static void ends(void) { gone = 1; }
 static void lives(void) { if (gone) { fputs("the profiler has ended\n", stderr); abort(); } }
 static void *named(const char *name) { void *f = dlsym(l, name); must(name, !f); return f; }
@@ -34,7 +35,7 @@ static void profile(void) {
 #else
     int (*subscribe)(void **, void *, void *), (*take)(void *, void *), (*enable)(uint32_t);
     *(void **)&subscribe = named("cuptiSubscribe"); *(void **)&take = named("cuptiActivityRegisterCallbacks"); *(void **)&enable = named("cuptiActivityEnable");
-    if (subscribe(&subscriber, (void *)on_call, NULL) || take((void *)request, (void *)complete) || enable(10)) exit(6);
+    if ((subscribes && subscribe(&subscriber, (void *)on_call, NULL)) || take((void *)request, (void *)complete) || enable(10)) exit(6);
 #endif
 }
 
@@ -51,10 +52,18 @@ int main(int n, char **v) {
     }
     if (!strcmp(v[2], "leaves")) must("product", gpu_matmul(&d));
     if (!strcmp(v[2], "leaves") || !strcmp(v[2], "hurries")) { nap(300); _exit(0); }
-    if (!strcmp(v[2], "middle")) must("product", gpu_matmul(&d));
+    subscribes = strcmp(v[2], "activity");
+    if (!strcmp(v[2], "middle") || !strcmp(v[2], "refused")) must("product", gpu_matmul(&d));
+    if (!strcmp(v[2], "refused")) nap(200);
     if (strcmp(v[2], "before") && strcmp(v[2], "never")) profile();
-    must("product", gpu_matmul(&d));
+    if (strcmp(v[2], "refused")) must("product", gpu_matmul(&d));
+    else must("refused", d.launch(kernel(&d, "matmul"), 1, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) == 0 || gpu_fill(&d, "fill_f32"));
     *(void **)&flush = named("cuptiActivityFlushAll");
     if (strcmp(v[2], "never") && (flush(1) || !bytes)) exit(5);
+#ifndef NEW
+    int (*disable)(uint32_t), (*leave)(void *);
+    *(void **)&disable = named("cuptiActivityDisable"); *(void **)&leave = named("cuptiUnsubscribe");
+    if (!strcmp(v[2], "cycle") || !strcmp(v[2], "refused")) must("end", disable(10) || leave(subscriber));
+#endif
     return 0;
 }

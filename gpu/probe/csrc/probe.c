@@ -112,6 +112,7 @@ static counter heard;               /* calls of cuDeviceGetCount that CUPTI has 
 static int by_records;              /* not subscribed: the program has a profiler of its own, which can be the only one; calls come as records */
 static int until_proved;            /* gpubuild waits for a proof while the program runs */
 static counter answers;             /* records of calls that came */
+static counter marks, marked;       /* calls of ours that are to come as records, and those that came: see mark */
 
 static uint64_t owner, owner_in;    /* the process that this state belongs to, and its PID namespace; a forked child is another */
 static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, refusals;
@@ -226,6 +227,17 @@ static int still_lent(uint64_t up_to) {
     return n;
 }
 
+static counter flushing;            /* we are */
+static uint64_t by_another;         /* how many marks we had made when a buffer came back that we had not asked for */
+
+static int flush(uint32_t how) {
+    int rc;
+    ADD(flushing, 1);
+    rc = p_flush(how);
+    ADD(flushing, (uint64_t)-1);
+    return rc;
+}
+
 static void on_request(uint8_t **buf, size_t *size, size_t *max) {
     error_state e = keep_error(); struct chunk *c = take(sizeof *c);
     if (c && !lend(c)) { give(c); c = NULL; }
@@ -259,6 +271,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
     (void)ctx; (void)stream; (void)size;
     if (!c) return;
     if (!came_back(c)) { ADD(foreign, 1); restore_error(e); return; }
+    if (!GET(flushing)) by_another = GET(marks);
     while ((rc = p_next(buf, valid, &rec)) == OK) {
         const struct kernel_record *k = rec; struct tally one, *t = NULL;
         if (k->kind == KIND_DRIVER) on_record(rec);
@@ -310,7 +323,7 @@ static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", 
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
-enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, DRIVER_ENDED = 4 };
+enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, NOT_INITIALIZED = 3, DRIVER_ENDED = 4, MARK = 6 };
 static int reports_count;           /* CUPTI tells of calls of cuDeviceGetCount */
 static uint8_t kind_of[CALL_IDS];
 static volatile uint32_t failed[CALL_IDS];  /* by call, and below KINDS by kind: where it was refused last, until it succeeds there; 1: anywhere */
@@ -423,7 +436,7 @@ static void hand_over(void) {
     int early = (worked() ? ADD(times, 1) : ADD(before, 1)) < 64 || (n != GET(at) && ADD(fresh, 1) < 64);
     if (!early && now - GET(last) < 10000000u) return;
     last = now; at = n;
-    p_flush(0);
+    flush(0);
     tell_waits();
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
     if (GET(seen) && !ADD(asked, 1)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
@@ -458,6 +471,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
 static void on_record(const struct api_record *r) {
     enum kind kind = r->id < CALL_IDS ? (enum kind)kind_of[r->id] : NONE; struct call_data d; const char *name = NULL;
     ADD(answers, 1);
+    if (r->id == MARK) ADD(marked, 1);
     if (kind == NONE || kind == END || kind == COUNT) return;
     if (kind == LAUNCH && r->answer == OK) { ADD(accepted, 1); return; }
     memset(&d, 0, sizeof d);
@@ -524,19 +538,26 @@ static void wait_for(void *context, int (*synchronize)(void)) {
     if (by_records && context && p_context && p_context(context, &d.context_id) == OK) answer("settled", &d, rc, WAIT, UINT32_MAX - 1);
 }
 
-/* Has a profiler of the program's registered itself since? Then CUPTI gave it our buffers, and they did not come back; or CUPTI had none, and the profiler has
- * subscribed. Its functions may be gone by now, as those of a C++ library are that ended before us, so ours take their place before they are called. Then all that
- * comes back must be ours, and a call of our own must be among it. */
-static int records_are_taken(int (*synchronize)(void)) {
-    uint64_t before, until; void *other;
-    int alone = still_lent(UINT64_MAX) || !p_subscribe || (p_subscribe(&other, on_call, NULL) == OK && p_unsubscribe(other) == OK);
+/* A call of ours whose record must come to us; programs hardly make it. */
+static int mark(void) {
+    static int (*capability)(int *, int *, int); int major, minor, rc;
+    if (!capability && !(*(void **)&capability = symbol(cuda, "cuDeviceComputeCapability"))) return 0;
+    if ((rc = capability(&major, &minor, 0)) == OK) ADD(marks, 1);
+    return rc;
+}
+
+/* Has a profiler of the program's registered itself since? Then it was handed buffers of ours, or marks of ours, which are made from the start on and all the time.
+ * Its functions may be gone by now, as those of a C++ library are that ended before us, so ours take their place before they are called. After that all that
+ * comes back must be ours. Where no mark ever came and other calls did, this CUPTI does not record the marks. Where the program itself has fetched the last of them,
+ * and CUPTI has none, nothing would tell. */
+static int records_are_taken(void) {
+    uint64_t until; int untold = by_another && by_another == GET(marks) && !still_lent(UINT64_MAX);
     p_register(on_request, on_complete);
     until = lent_so_far;
-    p_flush(FLUSH_FORCED);
-    before = GET(answers);
-    synchronize();
-    p_flush(FLUSH_FORCED);
-    return !alone || GET(answers) == before || GET(foreign) || still_lent(until);
+    flush(FLUSH_FORCED);
+    mark();
+    flush(FLUSH_FORCED);
+    return untold || !GET(answers) || (GET(marked) && GET(marked) < GET(marks)) || GET(foreign) || still_lent(until);
 }
 
 /* Does CUPTI still tell us of calls? What cuDeviceGetCount answers depends on no context. */
@@ -557,9 +578,9 @@ static void settle(void) {
     *(void **)&leave = symbol(cuda, "cuDevicePrimaryCtxRelease_v2");
     tell_waits();
     if (!set || !synchronize) return;
-    if (by_records && (taken = records_are_taken(synchronize))) return;
+    if (by_records && (taken = records_are_taken())) return;
     if (!is_heard(count)) { taken = 1; return; }
-    if (!worked()) p_flush(0);
+    if (!worked()) flush(0);
     if (!worked()) return;
     settling = 1;
     for (int i = 0; i < CONTEXTS && contexts[i].id; i++)
@@ -574,7 +595,7 @@ static void settle(void) {
 }
 
 static int last_flush(void) {
-    size_t drop = 0; int rc = p_flush(FLUSH_FORCED);
+    size_t drop = 0; int rc = flush(FLUSH_FORCED);
     if (drops(&drop) == OK) ADD(dropped, drop);
     if (taken) rc = MULTIPLE_SUBSCRIBERS;
     if (GET(seen) || GET(unfinished) || GET(untimed)) write_devices();
@@ -605,10 +626,11 @@ static void write_end(int rc, int64_t status) {
 /* CUPTI's own periodic flush hands over full buffers only, so that a program that aborts would leave nothing. Where the program may have a profiler, whose buffers
  * we would flush, too, this ends once ours have not come back for a while, unless somebody waits for a proof. */
 static void flusher(void) {
-    enum { MOST_SILENT = 20 };
+    enum { MOST_SILENT = 100, SHORT_MS = 20 };
     int silent = 0;
+    for (int i = 0; by_records && i < WAIT_MS && mark() == NOT_INITIALIZED; i++) nap(1);
     for (;;) {
-        int asked = wait_for_work(PERIOD_MS);
+        int asked = wait_for_work(by_records ? SHORT_MS : PERIOD_MS);   /* a profiler of the program's lacks what is in our buffer when it begins */
         if (asked & (LAST | ALONE)) {
             recording = 0;
             settle();
@@ -620,9 +642,10 @@ static void flusher(void) {
         } else if (asked & ASKED) write_devices();
         else if (!by_records || until_proved || silent < MOST_SILENT) {
             uint64_t until = lent_so_far; int any = still_lent(until);
-            p_flush(0);
+            flush(0);
             tell_waits();
             silent = any && still_lent(until) == any ? silent + 1 : 0;
+            if (by_records) mark();
         }
     }
     thread_done();
