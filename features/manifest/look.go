@@ -25,6 +25,7 @@ type looked struct {
 	pointer          string // package.workspace
 	root             bool   // it has a [workspace] table
 	members, exclude []string
+	defaults         []string       // default-members
 	shared           map[string]any // workspace.dependencies
 }
 
@@ -47,6 +48,15 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 		p.walk(root, asked)
 		if p.Default = p.Members; asked.Name != "" {
 			p.Selected, p.Default = asked, []*Package{asked}
+		}
+		var dirs []string
+		for _, pattern := range asked.look.defaults {
+			left := globLimit
+			found, _ := expand(h, asked.Dir, pattern, &left)
+			dirs = append(dirs, found...)
+		}
+		if dirs != nil {
+			p.Default = slices.DeleteFunc(slices.Clone(p.Members), func(m *Package) bool { return !slices.Contains(dirs, m.Dir) })
 		}
 	}
 	p.LockPath = h.Join(p.Root, "Cargo.lock")
@@ -204,7 +214,7 @@ func parse(h buildenv.Host, path string, data []byte) (*Package, error) {
 		DefaultRun: str(pkg["default-run"]), Features: map[string][]string{}, text: data,
 		spans: sync.OnceValue(func() Positions { return Locate(data) }),
 		look: &looked{str(pkg["workspace"]), raw["workspace"] != nil, stringsOf(ws["members"]), stringsOf(ws["exclude"]),
-			table(ws, "dependencies")}}
+			stringsOf(ws["default-members"]), table(ws, "dependencies")}}
 	if build := str(pkg["build"]); build != "" {
 		p.BuildScript = h.Clean(h.From(p.Dir, build))
 	} else if b := h.Join(p.Dir, "build.rs"); pkg["build"] != false && h.IsFile(b) {

@@ -16,7 +16,7 @@ type Project struct {
 	RootManifest string
 	Manifest     string // the one asked for
 	Members      []*Package
-	Default      []*Package // what cargo builds without -p, from Manifest; all members of a virtual one until cargo is asked
+	Default      []*Package // what cargo builds without -p, from Manifest; the default members of a virtual one, else all
 	Selected     *Package   // the package of Manifest; nil for a virtual one
 	Locals       []*Package // path dependencies that are no members
 	Lock         []LockPackage

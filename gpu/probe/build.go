@@ -349,9 +349,7 @@ func check(h buildenv.Host, dir, source string, backend Backend) (Probe, error) 
 
 // FromFile takes a library that was built elsewhere. The control and the watcher are taken from its directory, if they are there.
 func FromFile(h buildenv.Host, library string, backend Backend) (Probe, error) {
-	if library = h.Abs(library); h.IsDir(library) {
-		return Probe{}, fmt.Errorf("probe: %s is not a file", library)
-	}
+	library = h.Abs(library)
 	sum, err := cache.Hash(library)
 	if err != nil {
 		return Probe{}, fmt.Errorf("probe: %w", err)

@@ -154,13 +154,10 @@ func proofFlags(o *proof.Options) []*flag {
 			o.Kernel, err = config.KernelPattern(v)
 			return err
 		}),
-		newFlag("expect-exit", cargo.Value, "N", "the exit code with which the program succeeds (0)", func(v string) error {
-			n, err := strconv.Atoi(v)
-			if err != nil || n < 0 || n > 255 {
-				return fmt.Errorf("%q is not an exit code from 0 to 255", v)
-			}
-			o.ExpectExit, o.ExitGiven = n, true
-			return nil
+		newFlag("expect-exit", cargo.Value, "N", "the exit code with which the program succeeds (0)", func(v string) (err error) {
+			o.ExpectExit, err = config.ExitCode(v)
+			o.ExitGiven = true
+			return err
 		}),
 		newFlag("device", cargo.Value, "UUID|INDEX", "the device that the kernel must run on: its UUID, or the program's own number for it",
 			func(v string) error {

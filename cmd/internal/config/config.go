@@ -26,6 +26,8 @@ type Source struct {
 	Path  string // as it is shown
 	Table string // the table inside a manifest, such as workspace.metadata.gpubuild; empty for a gpubuild.toml
 	Data  []byte // the whole file
+	User  string // where the user's own configuration is
+	Owner string // the package whose table it is, if it is one
 }
 
 // wrong is what is wrong with a key, which is given below the source's table.
@@ -60,6 +62,7 @@ type Config struct {
 	CI          Value[*CI]
 	On          Value[map[string]On]
 	Watch       Value[*Watch]
+	Unread      []string // keys of a selected package that do not count, since another selected package has them, too
 }
 
 // Prove is the [prove] table.
@@ -73,7 +76,27 @@ type Prove struct {
 	// Stop the program with SIGTERM once its kernel is proven: for a server. Default: false.
 	UntilProved bool `toml:"until-proved"`
 	// The program to run, if the build makes several.
-	Bin string `toml:"bin"`
+	Bin    string `toml:"bin"`
+	source Source
+}
+
+// Covers reports whether the table is about a package's programs; a package's own table is about no others.
+func (p *Prove) Covers(pkg string) bool {
+	return p == nil || p.source.Owner == "" || p.source.Owner == pkg
+}
+
+// Unknown is the error of a program that the workspace does not have; have are those that it has.
+func (p *Prove) Unknown(bin string, have []string) error {
+	return p.source.unknown(bin, have, "prove", "bin")
+}
+
+// ExitCode reads a number with which a program can exit.
+func ExitCode(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > 255 {
+		return 0, fmt.Errorf("%q is not an exit code from 0 to 255", text)
+	}
+	return n, nil
 }
 
 // File is gpubuild.toml. The comments of its fields, here and below, are the descriptions of the JSON Schema and of docs/configuration.md.
@@ -141,26 +164,36 @@ func Read(sources []Source) (Config, error) {
 		if s.Table != "" {
 			origin = s.Path + " [" + s.Table + "]"
 		}
-		take(&c.GPUFeatures, f.GPUFeatures, f.GPUFeatures != nil, origin)
-		take(&c.GPUPackages, f.GPUPackages, f.GPUPackages != nil, origin)
-		take(&c.CUDA, f.Toolchain.CUDA, f.Toolchain.CUDA != "", origin)
-		take(&c.Arch, f.Toolchain.Arch, f.Toolchain.Arch != "", origin)
-		if f.Strict != nil {
-			take(&c.Strict, *f.Strict, true, origin)
-		}
-		take(&c.Prove, f.Prove, f.Prove != nil, origin)
-		take(&c.Test, f.Test, f.Test != nil, origin)
-		take(&c.Bench, f.Bench, f.Bench != nil, origin)
-		take(&c.CI, f.CI, f.CI != nil, origin)
-		take(&c.On, f.On, f.On != nil, origin)
-		take(&c.Watch, f.Watch, f.Watch != nil, origin)
+		takeNames(&c.GPUFeatures, f.GPUFeatures, origin)
+		takeNames(&c.GPUPackages, f.GPUPackages, origin)
+		take(&c, &c.CUDA, "toolchain.cuda", f.Toolchain.CUDA, f.Toolchain.CUDA != "", origin)
+		take(&c, &c.Arch, "toolchain.arch", f.Toolchain.Arch, f.Toolchain.Arch != "", origin)
+		take(&c, &c.Strict, "strict", f.Strict != nil && *f.Strict, f.Strict != nil, origin)
+		take(&c, &c.Prove, "prove", f.Prove, f.Prove != nil, origin)
+		take(&c, &c.Test, "test", f.Test, f.Test != nil, origin)
+		take(&c, &c.Bench, "bench", f.Bench, f.Bench != nil, origin)
+		take(&c, &c.CI, "ci", f.CI, f.CI != nil, origin)
+		take(&c, &c.On, "on", f.On, f.On != nil, origin)
+		take(&c, &c.Watch, "watch", f.Watch, f.Watch != nil, origin)
 	}
 	return c, nil
 }
 
-func take[T any](to *Value[T], v T, set bool, origin string) {
-	if set && to.Origin == "" {
+const packageTable = " [package.metadata.gpubuild]"
+
+// takeNames joins the names that several packages give.
+func takeNames(to *Value[[]string], names []string, origin string) {
+	if names != nil && (to.Origin == "" || strings.HasSuffix(to.Origin, packageTable)) {
+		*to = Value[[]string]{slices.Concat(to.Value, names), cmp.Or(to.Origin, origin)}
+	}
+}
+
+func take[T any](c *Config, to *Value[T], key string, v T, set bool, origin string) {
+	switch {
+	case set && to.Origin == "":
 		*to = Value[T]{v, origin}
+	case set && strings.HasSuffix(to.Origin, packageTable):
+		c.Unread = append(c.Unread, fmt.Sprintf("%s: %s is not read, since %s has it, too", origin, key, to.Origin))
 	}
 }
 
@@ -185,11 +218,8 @@ func decode(s Source) (File, error) {
 	if err != nil {
 		return File{}, syntax(s, err)
 	}
-	switch s.Table {
-	case "workspace.metadata.gpubuild":
-		f = manifest.Workspace.Metadata.Gpubuild
-	case "package.metadata.gpubuild":
-		f = manifest.Package.Metadata.Gpubuild
+	if s.Table != "" {
+		f = map[bool]holder{true: manifest.Package, false: manifest.Workspace}[s.Table == "package.metadata.gpubuild"].Metadata.Gpubuild
 	}
 	return f, check(s, f, md)
 }
@@ -239,10 +269,14 @@ func check(s Source, f File, md toml.MetaData) error {
 			key = key[len(below):]
 		}
 		fix := "known keys: " + strings.Join(known, ", ") + ", and the tables [ci] and [on.NAME]"
-		if near := exit.Nearest(key.String(), append(strings.Fields("toolchain prove test bench watch ci on"), known...)); near != "" {
+		inTables := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasSuffix(k, "."+key.String()) })
+		tables := append(strings.Fields("toolchain prove test bench watch ci on"), known...)
+		if near := cmp.Or(strings.Join(inTables, "` or `"), exit.Nearest(key.String(), tables)); near != "" {
 			fix = "did you mean `" + near + "`? " + fix
 		}
 		switch key[0] {
+		case "trust", "redist":
+			fix = "only your own configuration has this key: move it to " + s.User
 		case "ci":
 			fix = "known keys of " + ciKeys
 		case "on":
@@ -262,8 +296,12 @@ func check(s Source, f File, md toml.MetaData) error {
 		return s.wrong("toolchain.arch: "+err.Error(), `write one such as "sm_90"`, "toolchain", "arch")
 	}
 	if f.Prove != nil {
+		f.Prove.source = s
 		if err := s.checkKernels("prove", f.Prove.Kernel); err != nil {
 			return err
+		}
+		if _, err := ExitCode(strconv.Itoa(f.Prove.ExpectExit)); err != nil {
+			return s.wrong("prove.expect-exit: "+err.Error(), "write one such as 0", "prove", "expect-exit")
 		}
 	}
 	return cmp.Or(s.checkMarked("test", f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch), s.checkOn(f.On))

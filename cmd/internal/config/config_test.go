@@ -80,11 +80,17 @@ func TestReadRefuses(t *testing.T) {
 		{"a table that is misspelled", "", "[toolchian]\ncuda = \"13.4\"\n", 1, "did you mean `toolchain`?"},
 		{"a key of another file's table", "package.metadata.gpubuild", "[package.metadata.gpubuild]\nfoo = 1\n", 2, `unknown key "foo"`},
 		{"a key of [on] in another case", "", "[on.Slurm]\nArgs = []\n", 2, `unknown key "on.Slurm.Args"`},
+		{"a key of the user's own configuration", "", "trust = [\"/x\"]\n", 1, "move it to ~/config.toml"},
+		{"another", "", "redist = \"never\"\n", 1, "move it to ~/config.toml"},
+		{"a key without its table", "", "cuda = \"13.4\"\n", 1, "did you mean `toolchain.cuda`?"},
+		{"a key of three tables", "", "kernel = \"x\"\n", 1, "did you mean `prove.kernel` or `test.kernel` or `bench.kernel`?"},
+		{"an exit code that is too large", "", "[prove]\nexpect-exit = 256\n", 2, `prove.expect-exit: "256" is not an exit code`},
+		{"an exit code below 0", "", "[prove]\nexpect-exit = -1\n", 2, `prove.expect-exit: "-1" is not an exit code`},
 		{"a table in another case", "", "[Prove]\nkernel = \"gemm\"\n", 1, `unknown key "Prove"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := config.Read([]config.Source{{Path: "f.toml", Table: tt.table, Data: []byte(tt.data)}})
+			_, err := config.Read([]config.Source{{Path: "f.toml", Table: tt.table, Data: []byte(tt.data), User: "~/config.toml"}})
 			var e *config.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("got %v", err)

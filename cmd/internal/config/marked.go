@@ -97,11 +97,15 @@ func Matches(pattern, pkg, kind, name string) bool {
 
 // Unknown is the error of a pattern that means nothing; have are the names that there are.
 func (m *Marked) Unknown(pattern string, have []string) error {
+	return m.source.unknown(pattern, have, m.table, "gpu")
+}
+
+func (s Source) unknown(name string, have []string, key ...string) error {
 	fix := "there are no such programs"
 	if len(have) > 0 {
 		fix = "there are: " + strings.Join(have, ", ")
 	}
-	return m.bad("no target of this workspace is called "+pattern, fix)
+	return s.wrong(strings.Join(key, ".")+": no target of this workspace is called "+name, fix, key...)
 }
 
 func (m *Marked) bad(problem, fix string) error {

@@ -65,6 +65,7 @@ func (f *Facts) lookAtProject(ctx context.Context, m *session.Machine, l cargo.L
 		}
 		if err == nil {
 			p = opened
+			p.Session.WarnUnmatched()
 			f.Project = m.Shown(p.Session.Project.Manifest)
 			if f.Needs = tools.NeedsOf(p.Reach); f.NoLock {
 				f.takeNamed(p)

@@ -69,7 +69,10 @@ func TestDocsOfConfiguration(t *testing.T) {
 
 gpubuild needs no configuration. A project can have a ` + "`gpubuild.toml`" + ` in the workspace root; ` + "`gpubuild init`" +
 		` writes one with comments.
-The same keys can be in ` + "`[workspace.metadata.gpubuild]` and `[package.metadata.gpubuild]`" + ` of a Cargo.toml.
+The same keys can be in ` + "`[workspace.metadata.gpubuild]` and `[package.metadata.gpubuild]`" + ` of a Cargo.toml. The table of a
+package counts where the command line selects that package, by ` + "`-p`, `--manifest-path` or the directory" + `. Of several selected packages the names in
+` + "`gpu-features` and `gpu-packages`" + ` count together; another key that two of them have counts as in the first, with a warning. A package's
+` + "`prove`" + ` is about its own programs.
 
 Flags take precedence over ` + "`GPUBUILD_*`" + ` variables, then come gpubuild.toml, the metadata of the workspace, that of the package, and the defaults.
 An unknown key is an error (exit code 30) with its line.

@@ -4,6 +4,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -80,7 +81,7 @@ func Judged(verb string) bool {
 
 // Dispatch decides what a command line needs, runs it, and returns what it came to, after a failure, too.
 func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
-	if err := c.Options.Files.Check(c.Machine); err != nil {
+	if err := cmp.Or(c.Options.Files.Check(c.Machine), c.Options.Proof.CheckFiles(c.Machine.Host)); err != nil {
 		return none, err
 	}
 	switch o := c.Options; {

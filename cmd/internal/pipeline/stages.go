@@ -23,15 +23,20 @@ func strict(c Command, s *session.Session) bool { return c.Options.Strict || s.C
 
 // markedTargets lists the targets of the workspace where the configuration marks programs; a mark that no target has is an error.
 func markedTargets(ctx context.Context, c Command, s *session.Session) ([]cargorun.Target, error) {
-	marks := proof.Marks(s)
-	if marks == nil {
+	marks, prove := proof.Marks(s), s.Config.Prove.Value
+	named := prove != nil && prove.Bin != "" && slices.Contains([]string{"build", "rustc", "run"}, s.Line.Verb)
+	if marks == nil && !named {
 		return nil, nil
 	}
 	targets, err := cargorun.Targets(ctx, c.Machine, c.Tool, s.Line)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case named:
+		programs := slices.DeleteFunc(targets, func(t cargorun.Target) bool { return t.Kind != "bin" && t.Kind != "example" })
+		return nil, proof.CheckNames([]string{prove.Bin}, programs, prove.Unknown)
 	}
-	return targets, proof.CheckMarks(marks, targets)
+	return targets, proof.CheckNames(marks.GPU, targets, marks.Unknown)
 }
 
 // builder runs cargo, a second time where something had to be cleaned after the first.

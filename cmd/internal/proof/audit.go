@@ -48,7 +48,7 @@ func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, b
 
 // AuditBuilt is `build --gpu-audit`: the program that the build made, on drivers that fail.
 func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, error) {
-	m, want := r.Session.Machine, r.Session.Config.Prove.Value
+	m, want := r.Session.Machine, r.table()
 	p := Chosen(r.Programs, want)
 	if p == nil {
 		m.Shell.Alert("Unsure", "not audited: %s", whyNone(r.Programs, want))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -40,7 +39,7 @@ func Chosen(programs []cargorun.Program, want *config.Prove) *cargorun.Program {
 	var p *cargorun.Program
 	for i := range programs {
 		if k := programs[i].Kind; k == "bin" || k == "example" {
-			if want != nil && want.Bin != "" && want.Bin != programs[i].Name {
+			if want != nil && (want.Bin != "" && want.Bin != programs[i].Name || !want.Covers(programs[i].Package)) {
 				continue
 			}
 			if p != nil {
@@ -66,7 +65,7 @@ func whyNone(programs []cargorun.Program, want *config.Prove) string {
 // Built is the end of `build`: the proof where it is asked for, else a line
 // that says how. The error is an exit.Code where everything was said.
 func Built(ctx context.Context, r Request) (Result, error) {
-	m, o, want := r.Session.Machine, r.Options, r.Session.Config.Prove.Value
+	m, o, want := r.Session.Machine, r.Options, r.table()
 	p := Chosen(r.Programs, want)
 	args := o.Args
 	if want != nil && len(args) == 0 {
@@ -78,15 +77,8 @@ func Built(ctx context.Context, r Request) (Result, error) {
 	case p == nil && (o.Wanted || o.Required || want != nil):
 		why := whyNone(r.Programs, want)
 		m.Shell.Alert("Not proven:", "%s", why)
-		if !o.Wanted && !o.Required && want.Bin != "" {
-			targets, err := cargorun.Targets(ctx, m, r.Tool, r.Session.Line)
-			if err != nil {
-				return Result{}, err
-			}
-			named := func(t cargorun.Target) bool { return t.Name == want.Bin && (t.Kind == "bin" || t.Kind == "example") }
-			if slices.ContainsFunc(targets, named) {
-				return Result{NotProven: why}, nil // another member of the workspace was built
-			}
+		if !o.Wanted && !o.Required && want.Bin != "" { // the workspace has it: another member was built
+			return Result{NotProven: why}, nil
 		}
 		// A proof was asked for and there is none: that must not end as success does.
 		return Result{NotProven: why}, exit.Code(exit.Unproved)

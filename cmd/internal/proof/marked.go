@@ -32,17 +32,17 @@ func Marked(s *session.Session, p cargorun.Program) bool {
 	return m != nil && slices.ContainsFunc(m.GPU, func(pattern string) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) })
 }
 
-// CheckMarks refuses a pattern that no target of the workspace is called by: it would be a test that never fails.
-func CheckMarks(marks *config.Marked, targets []cargorun.Target) error {
+// CheckNames refuses a pattern that no target of the workspace is called by: it would be a test that never fails.
+func CheckNames(patterns []string, targets []cargorun.Target, unknown func(string, []string) error) error {
 	var have []string
 	for _, t := range targets {
 		if name := t.Kind + ":" + t.Name; !slices.Contains(have, name) {
 			have = append(have, name)
 		}
 	}
-	for _, pattern := range marks.GPU {
+	for _, pattern := range patterns {
 		if !slices.ContainsFunc(targets, func(t cargorun.Target) bool { return config.Matches(pattern, t.Package, t.Kind, t.Name) }) {
-			return marks.Unknown(pattern, have)
+			return unknown(pattern, have)
 		}
 	}
 	return nil
@@ -70,10 +70,13 @@ func (r Request) task(binary string) Task {
 	return t
 }
 
-// table is the [prove] table; nil where there is none, or where `run` runs another program than the one that it names. Without GPU work
-// only the command line says which that is.
+// table is the [prove] table; nil where there is none, where it is that of a package of which nothing was built, or where `run` runs
+// another program than the one that it names. Without GPU work only the command line says which that is.
 func (r Request) table() *config.Prove {
 	want, line := r.Session.Config.Prove.Value, r.Session.Line
+	if r.Programs != nil && !slices.ContainsFunc(r.Programs, func(p cargorun.Program) bool { return want.Covers(p.Package) }) {
+		return nil
+	}
 	if want == nil || want.Bin == "" || line.Verb != "run" || Chosen(r.Programs, want) != nil {
 		return want
 	}

@@ -69,18 +69,27 @@ func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Too
 	return tools, err
 }
 
+// CheckFiles refuses files for the proof that are not there: better before a long build than after it.
+func (o Options) CheckFiles(h buildenv.Host) error {
+	for _, f := range [][3]string{{o.Probe, "probe library", "probe library"}, {o.CUPTI, "libcupti", "libcupti.so"}} {
+		if path := h.Abs(f[0]); f[0] != "" && !h.IsFile(path) {
+			return exit.Usagef("give the path of a "+f[2], "no %s at %s", f[1], path)
+		}
+	}
+	return nil
+}
+
 // Tools are the probe and every CUPTI: which one the driver takes, only the driver knows.
 func (o Options) Tools(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit) (rt Runtime, err error) {
-	if rt.Probe, err = getProbe(ctx, m, o); err != nil || o.Backend == probe.Vulkan {
+	if err = o.CheckFiles(m.Host); err == nil {
+		rt.Probe, err = getProbe(ctx, m, o)
+	}
+	if err != nil || o.Backend == probe.Vulkan {
 		return rt, err
 	}
 	if o.CUPTI != "" {
-		if rt.CUPTI, rt.Others = m.Host.Abs(o.CUPTI), o.Others; !m.Host.IsFile(rt.CUPTI) {
-			return rt, &exit.UsageError{What: "no libcupti at " + rt.CUPTI, Fix: "give the path of a libcupti.so"}
-		}
-		return rt, nil
-	}
-	if all := CUPTIs(toolkits); len(all) > 0 {
+		rt.CUPTI, rt.Others = m.Host.Abs(o.CUPTI), o.Others
+	} else if all := CUPTIs(toolkits); len(all) > 0 {
 		rt.CUPTI, rt.Others = all[0], all[1:]
 	}
 	return rt, nil

@@ -106,10 +106,6 @@ func (o Outcome) render(m *session.Machine, words []string, end error) (bad []er
 		return bad
 	}
 	r = r.placed(m)
-	if o.Files.JSON != nil {
-		data, err := r.Answer(o.Fields)
-		write(*o.Files.JSON, data, err)
-	}
 	rooted, place := rooted(m, r)
 	if o.Files.SARIF != "" {
 		data, err := rooted.SARIF(place)
@@ -129,6 +125,13 @@ func (o Outcome) render(m *session.Machine, words []string, end error) (bad []er
 			err = writeReceipts(m, o.Files.Receipt, receipts, r)
 		}
 		bad = append(bad, err)
+	}
+	if o.Files.JSON != nil { // last: it says how the process ends
+		if failed := errors.Join(bad...); end == nil && failed != nil {
+			r = Assemble(m, words, o.Stages, failed).placed(m)
+		}
+		data, err := r.Answer(o.Fields)
+		write(*o.Files.JSON, data, err)
 	}
 	return bad
 }

@@ -133,6 +133,59 @@ func TestWhereConfigurationComesFrom(t *testing.T) {
 	}
 }
 
+// TestTablesOfSelectedPackages: the table of a package counts where the package is selected, wherever the user is. Of several packages the
+// names are joined, and what two of them set is said.
+func TestTablesOfSelectedPackages(t *testing.T) {
+	t.Parallel()
+	pkg := func(name, more string) string {
+		return "[package]\nname = \"" + name + "\"\nversion = \"1.0.0\"\n[package.metadata.gpubuild]\n" + more
+	}
+	files := map[string]string{
+		"w/Cargo.toml":       "[workspace]\nmembers = [\"*\"]\ndefault-members = [\"b\", \"plai*\"]\n",
+		"w/a/Cargo.toml":     pkg("a", "gpu-features = [\"x\"]\ntoolchain.arch = \"80\"\nprove.bin = \"a\"\n"),
+		"w/b/Cargo.toml":     pkg("b", "gpu-features = [\"y\"]\ntoolchain.arch = \"90\"\n"),
+		"w/bad/Cargo.toml":   pkg("bad", "arhc = \"80\"\n"),
+		"w/plain/Cargo.toml": "[package]\nname = \"plain\"\nversion = \"1.0.0\"\n",
+	}
+	for _, tt := range []struct {
+		dir, words, arch, features, unread string
+		bad                                bool
+	}{
+		{dir: "", words: "build", arch: "90", features: "y"},
+		{dir: "", words: "build -p a", arch: "80", features: "x"},
+		{dir: "", words: "build --manifest-path a/Cargo.toml", arch: "80", features: "x"},
+		{dir: "a", words: "build", arch: "80", features: "x"},
+		{dir: "a", words: "build -p b", arch: "90", features: "y"},
+		{dir: "a", words: "build -p plain"},
+		{dir: "plain", words: "build -p a -p b", arch: "80", features: "x y",
+			unread: "b/Cargo.toml [package.metadata.gpubuild]: toolchain.arch is not read, since a/Cargo.toml [package.metadata.gpubuild] has it, too"},
+		{dir: "b", words: "build --workspace --exclude bad --exclude a", arch: "90", features: "y"},
+		{dir: "", words: "build -p bad", bad: true},
+		{dir: "", words: "build --workspace", bad: true},
+	} {
+		m, top := newPlace(t, files)
+		m.Host.Cwd = filepath.Join(top, "w", tt.dir)
+		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(m, line)
+		if tt.bad {
+			if err == nil {
+				t.Errorf("%s in %q: no error", tt.words, tt.dir)
+			}
+			continue
+		}
+		unread := strings.NewReplacer(filepath.ToSlash(top)+"/w/", "").Replace(strings.ReplaceAll(strings.Join(s.Config.Unread, "\n"), `\`, "/"))
+		if err != nil || s.Config.Arch.Value != tt.arch || strings.Join(s.Config.GPUFeatures.Value, " ") != tt.features || unread != tt.unread {
+			t.Errorf("%s in %q: %v, %+v", tt.words, tt.dir, err, s.Config)
+		}
+		if p := s.Config.Prove.Value; p != nil && (!p.Covers("a") || p.Covers("b")) {
+			t.Errorf("%s in %q: the table of a covers others, or not its own", tt.words, tt.dir)
+		}
+	}
+}
+
 // TestGPUWorkByConfiguration: packages that the configuration names, and macros that run nvcc, are GPU work whatever the crates are.
 func TestGPUWorkByConfiguration(t *testing.T) {
 	t.Parallel()

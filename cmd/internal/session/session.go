@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"os"
@@ -50,8 +51,9 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	read, err := readConfig(m, project)
-	return &Session{m, line, project, read}, err
+	s := &Session{Machine: m, Line: line, Project: project}
+	s.Config, err = s.readConfig()
+	return s, err
 }
 
 // bounded returns an error for a file that cargo and rustc read whole and that has no end, or is larger than such a file ever is. What we
@@ -77,13 +79,18 @@ func findManifest(m *Machine, line cargo.Line) (string, error) {
 	return m.Host.From(dir, line.ManifestPath), nil
 }
 
-// readConfig merges gpubuild.toml with the metadata tables; the nearer to the whole workspace, the stronger.
-func readConfig(m *Machine, project *manifest.Project) (config.Config, error) {
-	return readPlaces(m, []place{
-		{m.Host.Join(project.Root, "gpubuild.toml"), ""},
-		{project.RootManifest, "workspace.metadata.gpubuild"},
-		{project.Manifest, "package.metadata.gpubuild"},
-	})
+// readConfig merges gpubuild.toml with the metadata tables; the nearer to the whole workspace, the stronger. Those of packages are those
+// of the selected ones, wherever the user is.
+func (s *Session) readConfig() (config.Config, error) {
+	p, h := s.Project, s.Machine.Host
+	places := []config.Source{{Path: h.Join(p.Root, "gpubuild.toml")}, {Path: p.RootManifest, Table: "workspace.metadata.gpubuild"}}
+	selected, _ := p.Selection(s.Request())
+	for _, one := range selected {
+		if bytes.Contains(p.Text(one.Manifest), []byte("gpubuild")) { // of many, most have none
+			places = append(places, config.Source{Path: one.Manifest, Table: "package.metadata.gpubuild", Owner: one.Name})
+		}
+	}
+	return readPlaces(s.Machine, places)
 }
 
 // Anywhere is the session of the working directory, which need not be in a project. A manifest that cannot be read is an error, since cargo
@@ -96,22 +103,21 @@ func Anywhere(m *Machine, line cargo.Line) (*Session, error) {
 		}
 		return s, err
 	}
-	read, err := readPlaces(m, []place{{m.Host.Abs("gpubuild.toml"), ""}})
+	read, err := readPlaces(m, []config.Source{{Path: m.Host.Abs("gpubuild.toml")}})
 	return &Session{m, line, &manifest.Project{Root: m.Host.Cwd}, read}, err
 }
 
-type place struct{ path, table string }
-
-func readPlaces(m *Machine, places []place) (config.Config, error) {
+func readPlaces(m *Machine, places []config.Source) (config.Config, error) {
 	var sources []config.Source
 	for _, p := range places {
-		data, err := m.Host.ReadFile(p.path, manifestLimit)
+		data, err := m.Host.ReadFile(p.Path, manifestLimit)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 		case err != nil:
-			return config.Config{}, &config.Error{Path: p.path, Problem: err.Error(), Fix: "make the file readable or remove it"}
+			return config.Config{}, &config.Error{Path: p.Path, Problem: err.Error(), Fix: "make the file readable or remove it"}
 		default:
-			sources = append(sources, config.Source{Path: m.Shown(p.path), Table: p.table, Data: data})
+			sources = append(sources, config.Source{Path: m.Shown(p.Path), Table: p.Table, Owner: p.Owner, Data: data,
+				User: m.Shown(config.UserPath(m.Host))})
 		}
 	}
 	return config.Read(sources)
@@ -163,6 +169,9 @@ func (s *Session) GPUWork() (bool, string) {
 // WarnUnmatched warns of names in the configuration that no package here has: the build would silently pass them over.
 func (s *Session) WarnUnmatched() {
 	p, c := s.Project, s.Config
+	for _, why := range c.Unread {
+		s.Machine.Shell.Warning("%s; select one package with -p, or use gpubuild.toml", why)
+	}
 	own := slices.Concat(p.Members, p.Locals)
 	for _, f := range c.GPUFeatures.Value {
 		if !slices.ContainsFunc(own, func(m *manifest.Package) bool { return m.Declares(f) }) {
