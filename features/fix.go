@@ -98,19 +98,19 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			return nil, fmt.Sprintf("the manifest of %s is not on this machine", k.name(way[x]))
 		}
 		d, ok := k.DepFor(k.r, way[x], to)
-		switch {
-		case !ok:
+		if !ok {
 			return nil, fmt.Sprintf("%s is no dependency in the manifest of %s", k.name(to), p.Name)
-		case k.ahead && !k.mayApply(d.Target):
-			return nil, fmt.Sprintf("%s is a dependency of %s only", d.Package, d.Target)
 		}
 		candidates := []string{asked}
 		if x > 0 {
 			candidates = p.FeatureNames()
 		}
 		leading := k.leading(way[x], wants, c.backend, asked, candidates)
+		leads := x == 0 && leading != "" // were its table for this target, it would be linked
 		switch {
-		case x == 0 && leading != "":
+		case k.ahead && (!k.mayApply(d.Target) || leads && len(edges) == 0 && d.Target != ""):
+			return nil, fmt.Sprintf("%s is a dependency of %s only", d.Package, d.Target)
+		case leads:
 			return edges, ""
 		case leading != "":
 			wants = []graph.Feature{{Node: way[x], Name: leading}}

@@ -387,17 +387,18 @@ func (g *group) unreached() {
 }
 
 // waits reports whether in another build the same features turn on a crate that is off: with the optional dependencies for which edges
-// wait, or for another target. The others are no reason to stop then.
+// wait, or for another target. The others are no reason to stop then, unless code of one is missed in that build, too.
 func (g *group) waits() bool {
 	p := g.possible(g.pkg)
 	view := *p.View
 	view.Weak = true
 	on := view.Closure(p.r, gpuCrate{node: p.r.Node, gate: g.asked}.features()...).Features()
-	return slices.ContainsFunc(g.off, func(c gpuCrate) bool {
+	then := func(c gpuCrate) bool {
 		return slices.ContainsFunc(on, func(f graph.Feature) bool {
 			return p.Nodes[f.Node].Name == g.Nodes[c.node].Name && slices.Contains(c.gate, f.Name)
 		})
-	})
+	}
+	return slices.ContainsFunc(g.off, then) && !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return c.lost != "" && !then(c) })
 }
 
 // usual is what a bare `gpu` means for the system that a root is built for.

@@ -114,7 +114,7 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	}
 	var start []string
 	for _, program := range b.Programs {
-		start = append(start, a.Host.Join(o.Dir, path.Base(program)))
+		start = append(start, buildenv.PosixWords(a.Host.Join(o.Dir, path.Base(program))))
 	}
 	files := report.Count(len(b.Files), "file")
 	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, files, tree.Size(size), strings.Join(start, ", "))

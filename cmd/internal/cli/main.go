@@ -135,6 +135,8 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 		return proof.Runner(ctx, a.Machine, words[1:], elsewhere.Send)
 	case elsewhere.Word:
 		return elsewhere.Serve(ctx, a.Machine, words[1:])
+	case "": // cargo refuses it; a line of cargo's without a verb would be a build
+		return usage("the subcommand is empty", "gpubuild help")
 	case "help":
 		return a.help(ctx, words[1:])
 	case "-h", "--help":

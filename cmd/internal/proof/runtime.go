@@ -211,11 +211,10 @@ func getProbe(ctx context.Context, m *session.Machine, o Options) (probe.Probe, 
 	}
 	p, err := probe.Build(ctx, m.Host, m.Runner, m.CacheDir, ProbeCompiler(ctx, m), o.Backend)
 	if _, readOnly := errors.AsType[*cache.ReadOnlyError](err); readOnly {
-		dir, err := m.Scratch()
-		if err != nil {
-			return p, err
+		var dir string
+		if dir, err = m.Scratch(); err == nil {
+			p, err = probe.Build(ctx, m.Host, m.Runner, dir, ProbeCompiler(ctx, m), o.Backend)
 		}
-		return probe.Build(ctx, m.Host, m.Runner, dir, ProbeCompiler(ctx, m), o.Backend)
 	}
 	return p, err
 }

@@ -155,7 +155,11 @@ func suspected(ctx context.Context, s *session.Session) (list []features.Finding
 		return !known || slices.ContainsFunc(selected, func(p *manifest.Package) bool { return p.Declares(f) })
 	})
 	line, err := s.Line.Change(cargo.Change{Without: missing})
-	others := slices.ContainsFunc(missing, func(f string) bool { return !asked.IsBackend(f) }) // cargo refuses these, whatever is written
+	others := slices.ContainsFunc(missing, func(f string) bool { // cargo refuses these, whatever is written, or names the one that was meant
+		return !asked.IsBackend(f) || slices.ContainsFunc(selected, func(p *manifest.Package) bool {
+			return slices.ContainsFunc(p.FeatureNames(), func(is string) bool { return strings.EqualFold(is, f) })
+		})
+	})
 	if len(list) > 0 || len(missing) == 0 || others || err != nil {
 		return list
 	}

@@ -41,10 +41,10 @@ func askedFeatures(a *features.Reach, typed []string) []string {
 	return append([]string{}, manifest.Union(names)...)
 }
 
-// ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. A library whose line is
-// that of its own package's program is left out.
+// ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. Programs of a package of
+// which the same is true share a line, and a library whose line is that of its own package's programs is left out.
 func ReachLines(a *features.Reach, source bool) []string {
-	lines, seen := []string{}, map[string]bool{}
+	lines, at, seen := []string{}, map[string]int{}, map[string]bool{}
 	for _, program := range []bool{true, false} {
 		for _, r := range a.Roots {
 			if (r.Kind == "bin") != program {
@@ -54,17 +54,20 @@ func ReachLines(a *features.Reach, source bool) []string {
 			if source {
 				says += " (" + a.Via + ")"
 			}
-			if key := r.Package + r.For + says; !seen[key] {
-				seen[key] = true
-				name := cmp.Or(r.Target, r.Package)
-				if !program && r.Kind != "" {
-					name = r.Kind + " " + r.Target
-				}
-				if r.For != "" {
-					name += " for " + r.For
-				}
-				lines = append(lines, name+": "+says)
+			name := cmp.Or(r.Target, r.Package)
+			if !program && r.Kind != "" {
+				name = r.Kind + " " + r.Target
 			}
+			if r.For != "" {
+				name += " for " + r.For
+			}
+			key, end := r.Package+r.For+says, ": "+says
+			if i, known := at[key]; !known {
+				at[key], lines = len(lines), append(lines, name+end)
+			} else if program && !seen[key+name] {
+				lines[i] = strings.TrimSuffix(lines[i], end) + ", " + name + end
+			}
+			seen[key+name] = true
 		}
 	}
 	return lines
