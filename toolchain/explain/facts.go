@@ -11,8 +11,7 @@ import (
 // Facts is what is known of the machine and of the build that failed, by name. What is not known is not there, or empty.
 type Facts map[string]string
 
-// Names that a rule's texts may use in addition to the groups of its own regular
-// expression. The caller finds them out; this room only fills them in.
+// Names that a rule's texts may use in addition to the groups of its own regular expression; the caller finds them out.
 const (
 	Again        = "again"         // the command that failed, up to its --
 	CUDA         = "cuda"          // version of the toolkit that is used: 12.4
@@ -35,9 +34,8 @@ const (
 )
 
 var factNames = []string{
-	Again, CUDA, Toolkit, ArchRange, Target,
-	TargetOrigin, GPU, GPUArch, Driver, DriverCUDA, Cudarc, CudarcMax, CUDNN, CUDNNRoot, Binary,
-	Images, LibraryDir, NoDriver,
+	Again, CUDA, Toolkit, ArchRange, Target, TargetOrigin, GPU, GPUArch, Driver, DriverCUDA, Cudarc, CudarcMax, CUDNN, CUDNNRoot,
+	Binary, Images, LibraryDir, NoDriver,
 }
 
 // named is a {name} in a rule's text.

@@ -38,8 +38,7 @@ var errorWords = bytes.Split([]byte("rror|RROR|xception|FAILED|ailed|ailure|fata
 	"egmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU|"+
 	"::unwrap()|suggested alternative"), []byte("|"))
 
-// looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
-// "error" before a colon, at a line's beginning or behind a place.
+// looksLikeError confirms such a line. rustc, cargo, clang and MSVC write "error" before a colon, at a line's beginning or behind a place.
 var looksLikeError = lazyregexp.New(
 	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |^Error: |(^|thread '[^']*'( \(\d+\))? |\.js:\d+ )panicked at( |$)|` +
 		`^nvcc fatal\b|fatal error|undefined reference to |undefined symbol: |CMake Error (at|in|:)|CMake Error: |` +
@@ -73,15 +72,22 @@ var (
 		`rejected|no (matching|such|valid|suitable)|not (available|supported|installed|enabled|compatible|detected))\b|[❌✗✘]`)
 	windowsPath = lazyregexp.New(`\b[A-Z]:\\+\w|\\[\w.-]+\.(rs|exe|dll|cu|lib)\b`)
 	describes   = lazyregexp.New(`^\s*--?[A-Za-z]|^\s{12}|\bby default\b`) // of a help text
+	informs     = lazyregexp.New(`^(\S+ +){0,3}\[?(INFO|DEBUG|TRACE)\b|^-- (Looking for|Performing Test|Check\w*|Could NOT find) `)
 
-	// built is said before a program starts; a summary, or the end of a line, is believed of what stands above it.
-	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)")
-	summary = lazyregexp.New(`(?i)\btest result: ok\b|\b(\d+|all) (\w+ )?(ok|passed)\b|\b0 (failed|failures|errors?)\b|` +
-		`(^|[^\w-])(ok|passed|succeeded|success(fully)?)\W*$|\bexit(ed)?\b.* (code|status):? 0\b`)
+	// built is said before a program starts, or by rustc --explain; a summary, or the end of a line, is believed of what stands above it.
+	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%|^Erroneous code example|: this error code is no longer )")
+	summary = lazyregexp.New(`(?i)\btest result: ok\b|\b(\d+|all|100% tests) (\w+ )?(ok|passed)\b|\b0 (failed|failures|errors?)\b|` +
+		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?)\W*$|\bexit(ed)?\b.* (code|status):? 0\b`)
 	noSummary = lazyregexp.New(`(?i)\b(not|never|no|without) (\w+ )?(ok|passed|succe\w+)`)
-	completed = lazyregexp.New(`(?i)\b(done|finished|completed?)\W*$`) // with a retry above it
+	completed = lazyregexp.New(`(?i)\b(done|finished|completed?)(\W*$|, )`) // with a retry above it
 	retries   = lazyregexp.New(`(?i)\bretr(y|ies|ied|ying)\b|\btrying (again|with|batch|an?|half|\d+)\b|` +
 		`\btries (left|remaining)\b|\b(reduc|halv|lower)(ed|ing) (the )?(batch|context|tile)`)
+
+	// Where all tests of a run passed (the first group), what they printed is no failure: of libtest, nextest, GoogleTest, CTest and pytest.
+	testWords = bytes.Split([]byte("unning |Starting |Test project|test session|Finished `|passed|PASSED|FAILED"), []byte("|"))
+	testRun   = lazyregexp.New(`(\btest result: ok\.|\bSummary \[[^\]]*\] +\d+ tests? run: \d+ passed( \([^)]*\))?(, \d+ skipped)?\s*$|` +
+		`\[  PASSED  \] \d+ tests?\.|\b100% tests passed, 0 tests failed\b|=+ \d+ passed(, \d+ (skipped|deselected|warnings?|x\w+))* in \d)|` +
+		"\\bFAILED\\b|\\b[Rr]unning \\d+ tests? *(from |$)|\\bStarting \\d+ tests? |Test project |test session starts|Finished `")
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
@@ -89,7 +95,7 @@ var (
 var innocent = lazyregexp.New(
 	`^ *\d+ +\| +[^# ]|^\s*(\S+:\d+:\s*)?// |` +
 		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|` +
-		`(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|` +
+		`(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|\b[Zz]ero \W?(FAILED|panic|SIG|crash|errors)|\s// (error|ERROR)\b|` +
 		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )
@@ -194,6 +200,7 @@ func utf16Order(head []byte) (order xunicode.Endianness, wide bool) {
 type text struct {
 	all      []byte
 	lines    []line
+	passed   []bool     // by line: whether it is of a test run that passed
 	wentWell func() int // the last line that shows so with nothing failed below it, or -1
 }
 
@@ -205,7 +212,7 @@ func split(all []byte, before int) text {
 	t := text{all: all}
 	t.wentWell = sync.OnceValue(func() int {
 		at := t.last(func(l []byte) bool { return sums(l) || built.Match(l) || completed.Match(l) })
-		below := text{all: t.all, lines: t.lines, wentWell: func() int { return -1 }} // what fails there is excused by nothing
+		below := text{all: t.all, lines: t.lines, passed: t.passed, wentWell: func() int { return -1 }} // what fails there is excused by nothing
 		if at >= 0 && len(below.errors(looksLikeError, at+1))+len(below.errors(speaksOfCrash, at+1)) > 0 {
 			return -1
 		}
@@ -224,6 +231,15 @@ func split(all []byte, before int) text {
 		if from < len(all) && all[from] == '\n' && (from == l.to || all[from-1] == '\r') {
 			from++
 			number++
+		}
+	}
+	t.passed = make([]bool, len(t.lines))
+	for run, i := 0, 0; i < len(t.lines); i++ { // run is where the tests begin that are summed up next
+		if l := t.start(i); hasAny(l, testWords) && testRun.Match(l) {
+			for all := testRun.FindSubmatch(l)[1] != nil; run < i; run++ {
+				t.passed[run] = all
+			}
+			run = i + 1
 		}
 	}
 	return t
@@ -255,10 +271,10 @@ func (t text) start(i int) []byte {
 // sums reports whether a line says at its end, or as a summary, that something went well.
 func sums(line []byte) bool { return summary.Match(line) && !noSummary.Match(line) }
 
-// recovered reports whether what failed in a line was tried again, and the text ends well.
+// recovered reports whether what failed in a line was tried again, and the text ends well, or was printed by tests that passed.
 func (t text) recovered(i int) bool {
 	next := t.lines[min(len(t.lines)-1, i+retryLines)]
-	return next.to-t.lines[i].from < reach && retries.Match(t.all[t.lines[i].from:next.to]) && t.wentWell() > i
+	return t.passed[i] || next.to-t.lines[i].from < reach && retries.Match(t.all[t.lines[i].from:next.to]) && t.wentWell() > i
 }
 
 // near is the text of a line and of those around it.
@@ -405,14 +421,14 @@ func (r *Rule) owned(groups [][]byte) map[string]string {
 	return nil
 }
 
-func hasErrorWord(line []byte) bool {
-	return slices.ContainsFunc(errorWords, func(w []byte) bool { return bytes.Contains(line, w) })
+func hasAny(line []byte, words [][]byte) bool {
+	return slices.ContainsFunc(words, func(w []byte) bool { return bytes.Contains(line, w) })
 }
 
 // harmless reports whether a line names a failure and reports none.
 func (t text) harmless() bool {
 	for i := range t.lines {
-		if l := t.start(i); hasErrorWord(l) && (innocent.Match(l) || t.recovered(i)) {
+		if l := t.start(i); hasAny(l, errorWords) && (innocent.Match(l) || t.recovered(i)) {
 			return true
 		}
 	}
@@ -424,12 +440,12 @@ func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 	out := []Place{}
 	for i := from; i < len(t.lines) && len(out) < maxErrors; i++ {
 		line := t.start(i)
-		if like == looksLikeError && !hasErrorWord(line) {
+		if like == looksLikeError && !hasAny(line, errorWords) {
 			continue
 		}
 		place := Place{Line: t.lines[i].number, Text: words(line), Status: statusIn(line)}
 		if place.Status == nil && !like.Match(line) || innocent.Match(line) || like == speaksOfCrash && sums(line) ||
-			like == speaksOfLack && describes.Match(line) || t.recovered(i) {
+			like == speaksOfLack && describes.Match(line) || like != looksLikeError && informs.Match(line) || t.recovered(i) {
 			continue
 		}
 		i += t.addBody(&place, i)
