@@ -107,7 +107,7 @@ func TestCommandsOfExplain(t *testing.T) {
 // TestHintsOfScripts: and every one that a script awaits as a hint.
 func TestHintsOfScripts(t *testing.T) {
 	t.Parallel()
-	hint := regexp.MustCompile(`(?m)'\^hint: (gpubuild [^$()|` + "`" + `]*?)\$'$`)
+	hint := regexp.MustCompile(`(?m)'\^hint: (gpubuild [^$()|\n` + "`" + `]*?)\$'$`)
 	n := 0
 	err := filepath.WalkDir(filepath.Join("..", "..", "..", "testdata"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) != ".txtar" {
