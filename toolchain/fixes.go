@@ -36,7 +36,7 @@ func (w Wish) orForget(fix string) string {
 	if w.CUDAOrigin != ByUse {
 		return fix
 	}
-	return strings.TrimSuffix(ByUse+" default forgets this toolkit; or "+fix, "; or ")
+	return strings.TrimSuffix("`"+ByUse+" default` forgets this toolkit; or "+fix, "; or ")
 }
 
 // unknownRelease reports whether a wish is a version that is not published: neither in the table nor one that may have come since.
