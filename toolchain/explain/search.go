@@ -83,10 +83,12 @@ var (
 	retries   = lazyregexp.New(`(?i)\bretr(y|ies|ied|ying)\b|\btrying (again|with|batch|an?|half|\d+)\b|` +
 		`\btries (left|remaining)\b|\b(reduc|halv|lower)(ed|ing) (the )?(batch|context|tile)`)
 
-	// Where all tests of a run passed (the first group), what they printed is no failure: of libtest, nextest, GoogleTest, CTest and pytest.
+	// Where all tests of a run passed (the first group), what they printed is no failure: libtest, nextest, GoogleTest, CTest, pytest.
 	testWords = bytes.Split([]byte("unning |Starting |Test project|test session|Finished `|passed|PASSED|FAILED"), []byte("|"))
-	testRun   = lazyregexp.New(`(\btest result: ok\.|\bSummary \[[^\]]*\] +\d+ tests? run: \d+ passed( \([^)]*\))?(, \d+ skipped)?\s*$|` +
-		`\[  PASSED  \] \d+ tests?\.|\b100% tests passed, 0 tests failed\b|=+ \d+ passed(, \d+ (skipped|deselected|warnings?|x\w+))* in \d)|` +
+	testRun   = lazyregexp.New(`(\btest result: ok\.|` +
+		`\bSummary \[[^\]]*\] +\d+ tests? run: \d+ passed( \([^)]*\))?(, \d+ skipped)?\s*$|` +
+		`\[  PASSED  \] \d+ tests?\.|\b100% tests passed, 0 tests failed\b|` +
+		`=+ \d+ passed(, \d+ (skipped|deselected|warnings?|x\w+))* in \d)|` +
 		"\\bFAILED\\b|\\b[Rr]unning \\d+ tests? *(from |$)|\\bStarting \\d+ tests? |Test project |test session starts|Finished `")
 )
 
@@ -212,7 +214,8 @@ func split(all []byte, before int) text {
 	t := text{all: all}
 	t.wentWell = sync.OnceValue(func() int {
 		at := t.last(func(l []byte) bool { return sums(l) || built.Match(l) || completed.Match(l) })
-		below := text{all: t.all, lines: t.lines, passed: t.passed, wentWell: func() int { return -1 }} // what fails there is excused by nothing
+		below := t // what fails there is excused by nothing
+		below.wentWell = func() int { return -1 }
 		if at >= 0 && len(below.errors(looksLikeError, at+1))+len(below.errors(speaksOfCrash, at+1)) > 0 {
 			return -1
 		}

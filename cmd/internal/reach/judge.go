@@ -155,7 +155,7 @@ func suspected(ctx context.Context, s *session.Session) (list []features.Finding
 		return !known || slices.ContainsFunc(selected, func(p *manifest.Package) bool { return p.Declares(f) })
 	})
 	line, err := s.Line.Change(cargo.Change{Without: missing})
-	others := slices.ContainsFunc(missing, func(f string) bool { // cargo refuses these, whatever is written, or names the one that was meant
+	others := slices.ContainsFunc(missing, func(f string) bool { // cargo refuses these, or names the one that was meant
 		return !asked.IsBackend(f) || slices.ContainsFunc(selected, func(p *manifest.Package) bool {
 			return slices.ContainsFunc(p.FeatureNames(), func(is string) bool { return strings.EqualFold(is, f) })
 		})
