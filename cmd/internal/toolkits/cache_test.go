@@ -13,7 +13,7 @@ import (
 // TestCacheCleanKnowsEveryPart: what gpubuild creates below its cache, by its own source, is what `cache clean` takes for gpubuild's.
 func TestCacheCleanKnowsEveryPart(t *testing.T) {
 	t.Parallel()
-	joined := regexp.MustCompile(`Join\((?:m\.CacheDir|s\.Machine\.CacheDir|cacheDir|p\.cache), (?:"([^"]+)"|(?:\w+\.)?(\w+))`)
+	joined := regexp.MustCompile(`(?:Join\((?:m\.CacheDir|s\.Machine\.CacheDir|cacheDir|p\.cache), |\.Scratch\()(?:"([^"]+)"|(?:\w+\.)?(\w+))`)
 	constant := regexp.MustCompile(`(?m)^\s*(?:const )?(\w+) += "([\w.-]+)"$`)
 	dirs, values, named := map[string]bool{}, map[string]string{}, map[string]bool{}
 	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
