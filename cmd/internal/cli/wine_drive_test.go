@@ -28,7 +28,7 @@ func TestWineDriveRelative(t *testing.T) {
 		{[]string{"scan", strings.TrimPrefix(z(filepath.Join(l.work, "file")), "Z:")}, 0, "PE x86_64"},
 		{[]string{"scan", "C:onc"}, 0, "PE x86_64"},
 		{[]string{"scan", "C:file"}, 2, "no such file"},
-		{[]string{"prove", "Z:file", "--probe", "Z:none.dll"}, 1, z(filepath.Join(l.work, "none.dll"))},
+		{[]string{"prove", "Z:file", "--probe", "Z:none.dll"}, 2, z(filepath.Join(l.work, "none.dll"))},
 		{[]string{"env", "--manifest-path", `Z:matmul\Cargo.toml`, "--features", "cuda", "--arch=90", "--toolkit",
 			"Z:" + strings.ReplaceAll(toolkit, "/", `\`)}, 0, `CUDA_PATH = '` + z(filepath.Join(l.wine.dir, "toolkit"))},
 	} {
