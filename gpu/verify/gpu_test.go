@@ -171,7 +171,7 @@ var acts = strings.Fields(`product product product product launch launch launch 
 	refuse refuse finalize disable reset destroy cpu nap=20 in=0 in=1 joins mark marked elsewhere kept streams=3 streams=300
 	alloc=70368744177664 try=70368744177664 try=1048576 tryload=0 tryload=1 ex together exec noise=3 lots=1 nospace handles vanish name=worker`)
 
-// endings are how such a program ends; empty: it returns from main.
+// endings are how such a program ends; -: it returns from main.
 var endings = strings.Fields("- - - - - - exit=0 _exit=0 _exit=0 _exit=0 quick=0 exit=3 abort kill")
 
 // randomActs is the nth random program, the same on every machine.

@@ -74,8 +74,8 @@ var (
 	describes   = lazyregexp.New(`^\s*--?[A-Za-z]|^\s{12}|\bby default\b`) // of a help text
 	informs     = lazyregexp.New(`^(\S+ +){0,3}\[?(INFO|DEBUG|TRACE)\b|^-- (Looking for|Performing Test|Check\w*|Could NOT find) `)
 
-	// built is said before a program starts, or by rustc --explain; a summary, or the end of a line, is believed of what stands above it.
-	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%|^Erroneous code example|: this error code is no longer )")
+	// built is printed before a program starts; a summary, or the end of a line, is believed about the lines above it.
+	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)")
 	summary = lazyregexp.New(`(?i)\btest result: ok\b|\b(\d+|all|100% tests) (\w+ )?(ok|passed)\b|\b0 (failed|failures|errors?)\b|` +
 		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?)\W*$|\bexit(ed)?\b.* (code|status):? 0\b`)
 	noSummary = lazyregexp.New(`(?i)\b(not|never|no|without) (\w+ )?(ok|passed|succe\w+)`)
@@ -97,7 +97,7 @@ var (
 var innocent = lazyregexp.New(
 	`^ *\d+ +\| +[^# ]|^\s*(\S+:\d+:\s*)?// |` +
 		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|` +
-		`(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|\b[Zz]ero \W?(FAILED|panic|SIG|crash|errors)|\s// (error|ERROR)\b|` +
+		`(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|` +
 		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )

@@ -218,8 +218,11 @@ func decode(s Source) (File, error) {
 	if err != nil {
 		return File{}, syntax(s, err)
 	}
-	if s.Table != "" {
-		f = map[bool]holder{true: manifest.Package, false: manifest.Workspace}[s.Table == "package.metadata.gpubuild"].Metadata.Gpubuild
+	switch s.Table {
+	case "workspace.metadata.gpubuild":
+		f = manifest.Workspace.Metadata.Gpubuild
+	case "package.metadata.gpubuild":
+		f = manifest.Package.Metadata.Gpubuild
 	}
 	return f, check(s, f, md)
 }

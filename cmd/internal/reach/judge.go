@@ -133,7 +133,7 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 			first, _, more := strings.Cut(strings.TrimPrefix(f.Fix, "[features]\n"), "\n")
 			first += map[bool]string{true: " and more"}[more]
 			suggested := *refused
-			suggested.Code = exit.Of(err) // Open has another one for a manifest's fault
+			suggested.Code = exit.Of(err) // for a manifest's fault the caller has put its own code around cargo's
 			suggested.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...) +
 				"\n      writes " + first
 			return &suggested

@@ -190,11 +190,11 @@ func Use(ctx context.Context, m *session.Machine, what string) (config.User, err
 		if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
 			return config.User{}, &config.Error{Path: path, Problem: err.Error(), Fix: "name another file by " + config.UserVariable}
 		}
-		write := func() error { return os.WriteFile(real, out, 0o644) } // a new file, of which the umask decides
+		mode := fs.FileMode(0o644)
 		if fi, err := os.Stat(real); err == nil {
-			write = func() error { return cache.WriteFile(real, out, fi.Mode().Perm()) }
+			mode = fi.Mode().Perm()
 		}
-		if err := write(); err != nil {
+		if err := cache.WriteFile(real, out, mode); err != nil {
 			return config.User{}, &config.Error{Path: path, Problem: err.Error(),
 				Fix: "make its directory writable, or name another file by " + config.UserVariable}
 		}
