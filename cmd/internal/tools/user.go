@@ -190,11 +190,17 @@ func Use(ctx context.Context, m *session.Machine, what string) (config.User, err
 		if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
 			return config.User{}, &config.Error{Path: path, Problem: err.Error(), Fix: "name another file by " + config.UserVariable}
 		}
-		mode := fs.FileMode(0o644)
-		if fi, err := os.Stat(real); err == nil {
-			mode = fi.Mode().Perm()
+		// A new file is created empty, with the mode that the umask leaves it; then, as one that was there, it is written beside and renamed.
+		f, err := os.OpenFile(real, os.O_RDONLY|os.O_CREATE, 0o644)
+		var mode fs.FileInfo
+		if err == nil {
+			mode, err = f.Stat()
+			err = errors.Join(err, f.Close())
 		}
-		if err := cache.WriteFile(real, out, mode); err != nil {
+		if err == nil {
+			err = cache.WriteFile(real, out, mode.Mode().Perm())
+		}
+		if err != nil {
 			return config.User{}, &config.Error{Path: path, Problem: err.Error(),
 				Fix: "make its directory writable, or name another file by " + config.UserVariable}
 		}
