@@ -197,6 +197,9 @@ func Use(ctx context.Context, m *session.Machine, what string) (config.User, err
 			mode, err = f.Stat()
 			err = errors.Join(err, f.Close())
 		}
+		if err == nil && !mode.Mode().IsRegular() {
+			err = errors.New("it is no regular file") // /dev/null: no configuration
+		}
 		if err == nil {
 			err = cache.WriteFile(real, out, mode.Mode().Perm())
 		}
