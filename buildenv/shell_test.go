@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -69,9 +70,7 @@ var stories = []struct {
 func sourced(t testing.TB, shell, text string, env []string) map[string]string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "env.txt")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	args := map[string][]string{
 		"bash": {"--noprofile", "--norc", "-c", `. "$0" && exec /usr/bin/env -0`, file},
 		"zsh":  {"-f", "-c", `. "$0" && exec /usr/bin/env -0`, file},
@@ -79,9 +78,7 @@ func sourced(t testing.TB, shell, text string, env []string) map[string]string {
 		"pwsh": {"-NoProfile", "-NonInteractive", "-Command", ". " + file + ".ps1; & /usr/bin/env -0"},
 	}[shell]
 	if shell == "pwsh" {
-		if err := os.Rename(file, file+".ps1"); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Rename(file, file+".ps1"))
 	}
 	path := need.Tool(t, shell)
 	cmd := exec.Command(path, args...)
@@ -155,10 +152,7 @@ func TestRelativeListsFollowTheVariable(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "pwsh"} {
 		t.Run(shell, func(t *testing.T) {
 			need.Tool(t, shell)
-			text, err := buildenv.Export(shell, h, base(h.OS), d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := hosttest.Must(buildenv.Export(shell, h, base(h.OS), d))
 			got := sourced(t, shell, text, later)
 			if got["PATH"] != "/opt/cuda/bin:/new:/usr/bin:/bin" || got["LD_LIBRARY_PATH"] != "/l" {
 				t.Errorf("PATH=%s LD_LIBRARY_PATH=%s from\n%s", got["PATH"], got["LD_LIBRARY_PATH"], text)
@@ -247,17 +241,13 @@ func readJSON(t *testing.T, text string) map[string]string {
 		Changes   []buildenv.Change
 		Variables map[string]*string
 	}
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, json.Unmarshal([]byte(text), &v))
 	return present(v.Variables)
 }
 
 func readVSCode(t *testing.T, text string) map[string]string {
 	var v map[string]map[string]*string
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, json.Unmarshal([]byte(text), &v))
 	got := present(v["rust-analyzer.cargo.extraEnv"])
 	for name, value := range present(v["terminal.integrated.env.linux"]) {
 		env := base(buildenv.Linux)
@@ -285,7 +275,7 @@ func TestWindowsForms(t *testing.T) {
 		change(buildenv.Prepend, "PATH", `C:\Program Files\CUDA\v13.2\bin`),
 		change(buildenv.Set, "CUDA_PATH", `C:\Program Files\CUDA\v13.2`),
 		change(buildenv.Unset, "OLD", ""))
-	tests := []struct {
+	for _, tt := range []struct {
 		name, shell string
 		delta       buildenv.Delta
 		want        string
@@ -304,16 +294,13 @@ func TestWindowsForms(t *testing.T) {
 		{"Git Bash", "bash", toolkit, "export PATH='/c/Program Files/CUDA/v13.2/bin'\"${PATH:+:$PATH}\"\nexport CUDA_PATH='C:\\Program Files\\CUDA\\v13.2'\nunset OLD\n"},
 		{"Git Bash, another list", "bash", delta(change(buildenv.Prepend, "INCLUDE", `C:\new`)), "export INCLUDE='C:\\new'\"${INCLUDE:+;$INCLUDE}\"\n"},
 		{"Git Bash, the whole PATH", "bash", delta(change(buildenv.Prepend, "PATH", `c:\windows`)), "export PATH='/c/windows:/c/Windows/system32'\n"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := buildenv.Export(tt.shell, h, base(h.OS), tt.delta)
 			if err != nil {
 				got = "!" + err.Error()
 			}
-			if got != tt.want {
-				t.Errorf("got\n%q, want\n%q", got, tt.want)
-			}
+			hosttest.Equal(t, got, tt.want)
 		})
 	}
 }
@@ -357,10 +344,7 @@ func TestRefusals(t *testing.T) {
 func TestGitHubBlockCannotBeLeft(t *testing.T) {
 	h := buildenv.Host{OS: buildenv.Linux}
 	value := "a\nGPUBUILD_END\nGPUBUILD_END_1\nEVIL<<X\nyes\nX"
-	text, err := buildenv.Export("github", h, base(h.OS), delta(change(buildenv.Set, "V", value)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(buildenv.Export("github", h, base(h.OS), delta(change(buildenv.Set, "V", value))))
 	if got := readGitHub(t, text); len(got) != 1 || got["V"] != value {
 		t.Errorf("got %q", got)
 	}
@@ -407,4 +391,25 @@ func FuzzExport(f *testing.F) {
 		}
 		compare(t, text, entries(string(out)), h.Apply(env, d), d)
 	})
+}
+
+func TestDiff(t *testing.T) {
+	h := buildenv.Host{OS: buildenv.Windows}
+	env := buildenv.NewEnv(h.OS, []string{`Path=C:\Windows`, "GONE=1"})
+	d := buildenv.Delta{}
+	d.Add(buildenv.Prepend, "PATH", `C:\sdk`, "the SDK")
+	d.Add(buildenv.Prepend, "PATH", `C:\cl`, "the SDK")
+	d.Add(buildenv.Set, "VSCMD_VER", "17.14", "the prompt")
+	d.Add(buildenv.Unset, "gone", "", "in the way")
+	d.Add(buildenv.Prepend, "Path", `C:\cuda`, "the toolkit")
+	const want = `-PATH=C:\Windows
++PATH=C:\cuda;C:\cl;C:\sdk;C:\Windows
+ # the SDK
+ # the toolkit
++VSCMD_VER=17.14
+ # the prompt
+-gone=1
+ # in the way
+`
+	hosttest.Equal(t, buildenv.Diff(h, env, d), want)
 }

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -59,7 +60,7 @@ func unitsOf(t *testing.T, platform, text string) *graph.Graph {
 	return g
 }
 
-// filesOf takes a text apart that has a line "=== PATH" before each file. PATH is below /w; of a registry's package it is NAME@VERSION and
+// filesOf takes a text apart that has a line "=== PATH" before each file. PATH is below /w, unless it begins with /; of a registry's package it is NAME@VERSION and
 // what comes below. A Cargo.toml begins with what is not said of its package.
 func filesOf(text string) map[string]string {
 	files := map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"app\"]\n"}
@@ -67,6 +68,10 @@ func filesOf(text string) map[string]string {
 		path, body, _ := strings.Cut(one, "\n")
 		dir, file, _ := strings.Cut(path, "/")
 		name, version, foreign := strings.Cut(dir, "@")
+		if dir == "" {
+			files[path] = body
+			continue
+		}
 		if file == "" {
 			file = "Cargo.toml"
 		}
@@ -110,10 +115,7 @@ func (b build) input(t *testing.T) (buildenv.Host, Input) {
 	t.Helper()
 	h := hosttest.Memory(filesOf(b.files))
 	h.Env = buildenv.NewEnv(buildenv.Linux, b.env)
-	p, err := manifest.Load(h, b.root())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(manifest.Load(h, b.root()))
 	h.OS = cmp.Or(b.os, h.OS)
 	in := Input{Project: p, Request: ask(b.ask), Lint: b.lint, Named: b.named, Missing: b.missing}
 	switch b.ask {
@@ -178,9 +180,7 @@ func (b build) check(t *testing.T) *Reach {
 			t.Errorf("%s: without effect %q", b.story, r.Ineffective)
 		}
 		for _, c := range r.Crates {
-			if c.Anyway != (c.On && c.Steps == nil && c.Name != r.Package) {
-				t.Errorf("%s: %+v", b.story, c)
-			}
+			hosttest.Equal(t, c.Anyway, (c.On && c.Steps == nil && c.Name != r.Package), b.story, c)
 		}
 	}
 	if b.on != "-" && len(a.Roots) > 0 {
@@ -189,9 +189,7 @@ func (b build) check(t *testing.T) *Reach {
 				on = append(on, c.Name)
 			}
 		}
-		if text := strings.Join(on, " "); text != b.on {
-			t.Errorf("%s: on: %q, want %q", b.story, text, b.on)
-		}
+		hosttest.Equal(t, strings.Join(on, " "), b.on, b.story)
 	}
 	if got := needsOf(a.Needs); b.needs != "" && got != b.needs {
 		t.Errorf("%s: needs %q, want %q", b.story, got, b.needs)
@@ -212,15 +210,10 @@ func (b build) applied(t *testing.T, f Finding) {
 	files := filesOf(b.files)
 	for _, e := range f.Edits {
 		text, err := edit.AddEdges([]byte(files[e.Manifest]), e)
-		if err != nil {
-			t.Errorf("%s: %v", b.story, err)
-		}
+		hosttest.Equal(t, err, nil, b.story)
 		files[e.Manifest] = string(text)
 	}
-	p, err := manifest.Load(hosttest.Memory(files), b.root())
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(manifest.Load(hosttest.Memory(files), b.root()))
 	if refused := RefusedEdges(p, p.Selected); len(refused) > 0 {
 		t.Errorf("%s: cargo refuses what was written: %+v", b.story, refused)
 	}
@@ -434,6 +427,10 @@ func TestRulesOfBuilds(t *testing.T) {
 			units: "app -> candle-core@0.11.1\ncandle-core@0.11.1 cuda,cudnn", ask: "candle-core/cudnn", on: "candle-core", want: []string{"error cudnn-without-cuda: ask cuda"}},
 		{story: "a program without code for cuda does not need it for cudnn", files: appOf + "[features]\ncuda = []\ncudnn = [\"candle-core/cudnn\"]\n[dependencies]\ncandle-core = \"0.11\"" + core,
 			units: "app cudnn -> candle-core@0.11.1\ncandle-core@0.11.1 cuda,cudnn", ask: "cudnn", on: "candle-core"},
+		{story: "a member that is named", files: appOf + "[features]\ncuda = []\n[dependencies]\nx = { path = \"../x\" }\n=== x\n[features]\ncuda = []",
+			ask: "cuda", named: []string{"x"}, want: []string{`error unreached: cuda = ["x/cuda"]`}},
+		{story: "a member that is not named", files: appOf + "[features]\ncuda = []\n[dependencies]\nx = { path = \"../x\" }\n=== x\n[features]\ncuda = []",
+			ask: "cuda", want: []string{`error unreached: cuda = ["x/cuda"]`}},
 		{story: "more crates than are named", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\ncandle-nn = \"0.11\"\nwhisper-rs-sys = \"0.15\"\nllama-cpp-sys-2 = \"0.1\"" + core + nn + whisp,
 			units: "app cuda -> candle-core@0.11.1 candle-nn@0.11.1 whisper-rs-sys@0.15.0 llama-cpp-sys-2@0.1.0\ncandle-core@0.11.1\ncandle-nn@0.11.1\nwhisper-rs-sys@0.15.0\nllama-cpp-sys-2@0.1.0", ask: "cuda",
 			want: []string{"error unreached: cuda = [\"candle-core/cuda\", \"candle-nn/cuda\", \"whisper-rs-sys/cuda\", \"llama-cpp-sys-2/cuda\"] ~ and 1 more"}},
@@ -541,8 +538,10 @@ func TestCudarcOfBuilds(t *testing.T) {
 		{build{story: "the older one is without", units: two("cuda-12080", "driver"), want: []string{"error cudarc-version: ask old/cuda-12080"}}, "unknown", "unknown"},
 		{build{story: "one of another's is without", units: "app cuda -> cudarc@0.19.10 far@1.0.0\ncudarc@0.19.10 cuda-12080\nfar@1.0.0 -> cudarc@0.17.8\ncudarc@0.17.8 driver",
 			want: []string{"error cudarc-version: export CUDARC_CUDA_VERSION=12080"}}, "unknown", "unknown"},
+		{build{story: "one alone, without a version", units: "app cuda -> cudarc@0.19.10\ncudarc@0.19.10 driver", line: 8, want: []string{"error cudarc-version: ask cudarc/cuda-13040"}}, "unknown", "unknown"},
+		{build{story: "cargo's configuration sets it", files: "\n=== .cargo/config.toml\n[env]\nCUDARC_CUDA_VERSION = \"13020\"", units: "app cuda -> cudarc@0.19.10\ncudarc@0.19.10 driver"}, "unknown", "unknown"},
 	} {
-		tt.files, tt.ask, tt.on = app+now+old, "cuda", "-"
+		tt.files, tt.ask, tt.on = app+now+old+tt.files, "cuda", "-"
 		a := tt.check(t)
 		if a.CudarcMax.String() != tt.max || a.Pin.String() != tt.pin {
 			t.Errorf("%s: at most %s by %s, pinned to %s; want %s and %s", tt.story, a.CudarcMax, a.MaxBy, a.Pin, tt.max, tt.pin)
@@ -677,18 +676,13 @@ func TestLeads(t *testing.T) {
 	files := filesOf(appOf + "[features]\ndefault = [\"on\"]\non = [\"candle-core/cuda\"]\ncuda = []\nfast = [\"candle-core/cuda\"]\nslow = []\ntorch = [\"dep:tch\"]\n" +
 		"[dependencies]\ncandle-core = \"0.11\"\ntch = { version = \"0.1\", optional = true }")
 	h := hosttest.Memory(files)
-	p, err := manifest.Load(h, "/w/app/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(manifest.Load(h, "/w/app/Cargo.toml"))
 	for _, tt := range []struct {
 		feature   string
 		noDefault bool
 		want      bool
 	}{{"slow", false, true}, {"slow", true, false}, {"fast", true, true}, {"cuda", true, true}, {"torch", true, true}} {
-		if got := Leads(h, p, p.Selected, tt.noDefault, tt.feature); got != tt.want {
-			t.Errorf("%s, no defaults %v: %v", tt.feature, tt.noDefault, got)
-		}
+		hosttest.Equal(t, Leads(h, p, p.Selected, tt.noDefault, tt.feature), tt.want, tt.feature, "no defaults", tt.noDefault)
 	}
 }
 
@@ -702,9 +696,7 @@ func TestFloorsOfBuilds(t *testing.T) {
 		for _, f := range a.Needs.Floors {
 			got += f.Crate + " " + f.Arch.String()
 		}
-		if got != want {
-			t.Errorf("%s: %q", text, got)
-		}
+		hosttest.Equal(t, got, want, text)
 	}
 }
 
@@ -738,9 +730,7 @@ func TestRunNeeds(t *testing.T) {
 		for _, n := range a.Needs.Run {
 			got = append(got, n.Need+" of "+n.Crate+" "+n.Why)
 		}
-		if text := strings.Join(got, "; "); text != want {
-			t.Errorf("%s: %q, want %q", feats, text, want)
-		}
+		hosttest.Equal(t, strings.Join(got, "; "), want, feats)
 	}
 }
 
@@ -770,9 +760,7 @@ func TestNeedsWithoutGraph(t *testing.T) {
 			t.Fatal(err)
 		}
 		in.Project, in.Alone, in.Unknown = in.Project.With(m), nil, "an old cargo"
-		if got := needsOf(judgeIn(h, in).Needs); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.dep, got, tt.want)
-		}
+		hosttest.Equal(t, needsOf(judgeIn(h, in).Needs), tt.want, tt.dep)
 	}
 }
 
@@ -789,13 +777,69 @@ func TestWorkOfBuilds(t *testing.T) {
 		{"app cuda -> serde@1.0.0\nserde@1.0.0", "", true}, {"app -> wgpu@26.0.0\nwgpu@26.0.0 vulkan", "", false},
 	} {
 		h, in := build{files: app, units: tt.units, ask: tt.ask}.input(t)
-		if got := judgeIn(h, in).GPUWork(); got != tt.want {
-			t.Errorf("%s, %q: %v", tt.units, tt.ask, got)
-		}
+		hosttest.Equal(t, judgeIn(h, in).GPUWork(), tt.want, tt.units, tt.ask)
 	}
 	h, in := build{files: appOf + "[dependencies]\ncandle-kernels = \"0.9\""}.input(t)
 	in.Alone, in.Unknown = nil, "an old cargo"
 	if a := judgeIn(h, in); !a.GPUWork() || needsOf(a.Needs) != "cuda host libs nvcc ptx" {
 		t.Errorf("without a graph: %v, %s", a.GPUWork(), needsOf(a.Needs))
 	}
+}
+
+func TestBackends(t *testing.T) {
+	on := func(backend string) CrateState { return CrateState{Backend: backend, On: true} }
+	for _, tt := range []struct {
+		story  string
+		root   Root
+		want   []string
+		vulkan bool
+	}{
+		{"nothing", Root{}, []string{"cpu"}, false},
+		{"off", Root{Crates: []CrateState{{Backend: "wgpu"}}}, []string{"cpu"}, false},
+		{"wgpu", Root{Crates: []CrateState{on("own"), on("wgpu"), on("vulkan")}}, []string{"vulkan", "wgpu"}, true},
+		{"ash alone", Root{Crates: []CrateState{on("vulkan")}}, []string{"vulkan"}, true},
+		{"both", Root{Reached: true, Crates: []CrateState{on("cuda,wgpu")}}, []string{"cuda", "wgpu"}, false},
+		{"wgpu where cuda is requested", Root{Asked: []string{"cuda"}, Crates: []CrateState{on("wgpu")}}, []string{"wgpu"}, false},
+		{"several of burn", Root{Crates: []CrateState{on("rocm,wgpu")}}, []string{"rocm", "wgpu"}, true},
+	} {
+		if got := tt.root.Backends(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.story, got, tt.want)
+		}
+		hosttest.Equal(t, (&Reach{Roots: []Root{tt.root}}).UsesVulkan(), tt.vulkan, tt.story, "Vulkan is")
+	}
+}
+
+// pkg is a short way to write a manifest.
+func pkg(name, rest string) string {
+	return "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\n" + rest
+}
+
+// judgeIn gathers and decides.
+func judgeIn(h buildenv.Host, in Input) *Reach {
+	facts := Gather(h, in)
+	return Judge(&facts)
+}
+
+// looks is the quick look, which keeps nothing.
+func looks(h buildenv.Host, p *manifest.Project, r manifest.Request) (bool, string) {
+	return NewSources(h, p).GPUWork(r, func(list func() []string) []string { return list() })
+}
+
+func FuzzParseGraph(f *testing.F) {
+	f.Add(
+		[]byte(
+			`{"version":1,"units":[{"pkg_id":"path+file:///w/a#0.1.0","target":{"kind":["bin"],"name":"a","src_path":"/w/a/src/main.rs"},"platform":null,"mode":"build","features":["cuda"],"dependencies":[{"index":1,"extern_crate_name":"candle_core"}]},{"pkg_id":"registry+https://registry.example/i#candle-core@0.11.1","target":{"kind":["lib"],"name":"candle_core","src_path":"/r/candle-core-0.11.1/src/lib.rs"},"mode":"build","features":["cuda"],"dependencies":[{"index":1}]}],"roots":[0]}`,
+		),
+	)
+	f.Add([]byte(`{"version":1,"units":[],"roots":[]}`))
+	f.Add([]byte(`{"version":1,"units":[{"pkg_id":"path+file:///w/b#0.1.0","target":{"kind":["bin"],"name":"b","src_path":"/w/b/src/main.rs"},"platform":null,"mode":"build","features":["cuda"],"dependencies":[]}],"roots":[0]}`)) // not of the project
+	f.Fuzz(func(t *testing.T, data []byte) {
+		g, err := graph.Parse(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n")})
+		p := hosttest.Must(manifest.Load(h, "/w/a/Cargo.toml"))
+		judgeIn(h, Input{Project: p, Graph: g, Request: ask("cuda")})
+	})
 }

@@ -14,7 +14,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/features/edit"
@@ -285,8 +288,7 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 	g.feats[i] = feats
 	var out []string
 	for _, h := range slices.Sorted(maps.Keys(tables)) {
-		out = append(out, tables[h])
-		out[len(out)-1] = h + tables[h]
+		out = append(out, h+tables[h])
 	}
 	return out
 }
@@ -294,10 +296,7 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 func TestGPUWorkAgainstCargo(t *testing.T) {
 	cargo := need.Tool(t, "cargo")
 	count, first := need.Count(t, "random", map[bool]int{true: 20, false: 10}[need.Has("long")]), int64(need.Count(t, "seed", 1))
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))
 	var mu sync.Mutex
 	tally := map[string]int{}
 	note := func(what string) {
@@ -332,40 +331,29 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	files, members := generate(seed)
 	dir := filepath.Join(base, strconv.FormatInt(seed, 10))
 	defer os.RemoveAll(dir)
+	var archive txtar.Archive
 	for p, text := range files {
-		full := filepath.Join(dir, filepath.FromSlash(p))
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Error(err)
-			return
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			t.Error(err)
-			return
-		}
+		archive.Files = append(archive.Files, txtar.File{Name: p, Data: []byte(text)})
+	}
+	if err := txtar.Write(&archive, dir); err != nil {
+		t.Error(err)
+		return
 	}
 	r := rand.New(rand.NewSource(seed * 7919))
 	at := filepath.Join(dir, filepath.FromSlash(members[r.Intn(len(members))]))
 	req, targets := manifest.Request{}, []string(nil)
-	args := []string{"build", "--unit-graph", "-Zunstable-options", "--offline"}
 	switch r.Intn(6) {
 	case 0:
 		req.AllFeatures = true
-		args = append(args, "--all-features")
 	case 1:
 	case 2:
 		req.Features = []string{"cuda", "extra"}
-		args = append(args, "--features", "cuda,extra")
 	default:
 		req.Features = []string{"cuda"}
-		args = append(args, "--features", "cuda")
 	}
-	if r.Intn(4) == 0 {
-		req.NoDefault = true
-		args = append(args, "--no-default-features")
-	}
+	req.NoDefault = r.Intn(4) == 0
 	if r.Intn(10) == 0 {
 		targets = []string{[]string{"x86_64-pc-windows-msvc", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"}[r.Intn(3)]}
-		args = append(args, "--target", targets[0])
 	}
 	name := func() string { // of a member
 		words := strings.Split(members[r.Intn(len(members))], "/")
@@ -399,28 +387,23 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 		if r.Intn(6) == 0 && !req.AllFeatures {
 			req.Features = append(req.Features, "candle-core/cuda")
 		}
-		args = args[:3]
-		for _, f := range req.Features {
-			args = append(args, "--features", f)
-		}
-		for _, given := range []struct {
-			is   bool
-			word string
-		}{{true, "--offline"}, {req.Workspace, "--workspace"}, {req.AllFeatures, "--all-features"}, {req.NoDefault, "--no-default-features"}} {
-			if given.is {
-				args = append(args, given.word)
-			}
-		}
-		for flag, list := range map[string][]string{"-p": req.Packages, "--exclude": req.Excludes, "--target": targets} {
-			for _, v := range list {
-				args = append(args, flag, v)
-			}
+	}
+	args := []string{"build", "--unit-graph", "-Zunstable-options", "--offline"}
+	for word, given := range map[string]bool{
+		"--workspace": req.Workspace, "--all-features": req.AllFeatures, "--no-default-features": req.NoDefault,
+	} {
+		if given {
+			args = append(args, word)
 		}
 	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
+	for flag, list := range map[string][]string{
+		"--features": req.Features, "-p": req.Packages, "--exclude": req.Excludes, "--target": targets,
+	} {
+		for _, v := range list {
+			args = append(args, flag, v)
+		}
 	}
+	h := hosttest.Must(local.Host())
 	p, err := manifest.Load(h, filepath.Join(at, "Cargo.toml"))
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
@@ -485,9 +468,7 @@ func sameReading(t *testing.T, story string, read, known *manifest.Project) {
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")
 	}
-	if len(read.Members) != len(known.Members) {
-		t.Errorf("%s: %d members, cargo has %d", story, len(read.Members), len(known.Members))
-	}
+	hosttest.Equal(t, len(read.Members), len(known.Members), story, "members, cargo has")
 	for _, m := range read.Members {
 		if other := known.Package(m.Manifest); other == nil || text(m) != text(other) {
 			t.Errorf("%s: read as\n%s", story, text(m))
@@ -534,10 +515,7 @@ func closureAgainst(t *testing.T, story string, h buildenv.Host, p *manifest.Pro
 		u := &v.Graph.Units[r.Node]
 		return v.Nodes[r.Node].ID + u.Target.Name + fmt.Sprint(u.Target.Kind)
 	}
-	root, err := h.ReadFile(p.RootManifest, 1<<20)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := hosttest.Must(h.ReadFile(p.RootManifest, 1<<20))
 	newer := bytes.Contains(root, []byte("resolver = \"2\"")) || bytes.Contains(root, []byte("resolver = \"3\""))
 	with, less := graph.NewView(h, p, g), graph.NewView(h, p, other)
 	for i := range with.Roots {

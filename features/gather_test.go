@@ -2,13 +2,11 @@ package features
 
 import (
 	"io/fs"
-	"os"
 	"slices"
 	"testing"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
-	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 )
@@ -30,48 +28,12 @@ func (c counted) EvalSymlinks(path string) (s string, e error) {
 	return c.Files.EvalSymlinks(path)
 }
 
-// TestJudgeReadsNothing: every shape is decided from what was gathered.
-func TestJudgeReadsNothing(t *testing.T) {
-	files := map[string]string{}
-	for p, text := range shapeFiles(t) {
-		files["/w/"+p] = text
-	}
-	for _, s := range shapes {
-		h, asked := hosttest.Memory(files), 0
-		h.Files = counted{h.Files, &asked}
-		data, err := os.Open(graphName(s.dir, s.args, s.test))
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := graph.Parse(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data.Close()
-		p, err := manifest.Load(h, "/w/"+s.dir+"/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		facts := Gather(h, Input{Project: p, Request: s.request, Graph: g})
-		if asked == 0 {
-			t.Fatal("nothing is counted")
-		}
-		asked = 0
-		if Judge(&facts); asked > 0 {
-			t.Errorf("%s %s: %d questions to the file system", s.dir, s.story, asked)
-		}
-	}
-}
-
 // TestHelpersOfHelpers: what a registry's helper itself uses counts for the script that uses the helper.
 func TestHelpersOfHelpers(t *testing.T) {
 	h := hosttest.Memory(map[string]string{
 		"/w/Cargo.toml": pkg("app", "[build-dependencies]\nkernels-build = \"1\"\n"), "/w/build.rs": "fn main() { kernels_build::run() }",
 	})
-	p, err := manifest.Load(h, "/w/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
 	m, err := manifest.ParseMetadata([]byte(`{"packages": [
 		{"id": "path+file:///w#app@0.1.0", "name": "app", "manifest_path": "/w/Cargo.toml", "dependencies": [{"name": "kernels-build", "kind": "build"}],
 			"targets": [{"kind": ["custom-build"], "src_path": "/w/build.rs"}]},
@@ -100,10 +62,7 @@ func TestGeneralHelper(t *testing.T) {
 			"/w/Cargo.toml": pkg("app", "[build-dependencies]\ncc = \"1\"\n"), "/w/build.rs": text,
 			"/r/cc/src/lib.rs": "pub struct Build; impl Build { pub fn new() {}\npub fn compile(&self) { if self.cuda { run(\"nvcc\") } } }",
 		})
-		p, err := manifest.Load(h, "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
 		m, err := manifest.ParseMetadata([]byte(`{"packages": [
 			{"id": "path+file:///w#app@0.1.0", "name": "app", "manifest_path": "/w/Cargo.toml", "dependencies": [{"name": "cc", "kind": "build"}],
 				"targets": [{"kind": ["custom-build"], "src_path": "/w/build.rs"}]},
@@ -126,10 +85,7 @@ func TestRunsNvccOnce(t *testing.T) {
 		h := hosttest.Memory(map[string]string{
 			"/w/Cargo.toml": pkg("app", ""), dir + "/build.rs": `fn main() { run("make") }`, dir + "/Makefile": "a:\n\tnvcc a.cu\n",
 		})
-		p, err := manifest.Load(h, "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
 		kept := 0
 		once := func(_ string, ask func() bool) bool { kept++; return ask() }
 		if !NewSources(h, p).runsNvcc(source.Script{Source: dir + "/build.rs"}, dir, once) || kept != want {

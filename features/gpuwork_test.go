@@ -1,7 +1,6 @@
 package features
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -59,56 +58,9 @@ func TestGPUWork(t *testing.T) {
 		}
 		files["/broken/Cargo.toml"] = "[package\n"
 		h := hosttest.Memory(files)
-		p, err := manifest.Load(h, "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
 		if got, why := NewSources(h, p).GPUWork(tt.request, nothing); got != (tt.why != "") || !strings.HasPrefix(why, tt.why) || got && !strings.HasSuffix(tt.why, ": ") && why != tt.why {
 			t.Errorf("%s: %v: %s", tt.story, got, why)
-		}
-	}
-}
-
-// BenchmarkQuickLook is what a build without GPU work pays: 600 packages that nothing leads to a GPU, all of them local.
-func BenchmarkQuickLook(b *testing.B) {
-	files := map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"2\"\n"}
-	text := lock("serde")
-	for i := 0; i < 600; i++ {
-		deps := "serde = \"1\"\n"
-		if i > 0 {
-			deps += fmt.Sprintf("p%d = { path = \"../p%d\" }\n", i-1, i-1)
-		}
-		files[fmt.Sprintf("/w/crates/p%d/Cargo.toml", i)] = pkg(fmt.Sprintf("p%d", i), "[features]\nfast = []\n[dependencies]\n"+deps)
-		text += fmt.Sprintf("\n[[package]]\nname = \"p%d\"\nversion = \"0.1.0\"\ndependencies = [\n \"serde\",\n]\n", i)
-	}
-	files["/w/Cargo.lock"] = text
-	benchmark(b, files, "/w/Cargo.toml")
-}
-
-// BenchmarkQuickLookSmall is the same for one package with some registry dependencies.
-func BenchmarkQuickLookSmall(b *testing.B) {
-	benchmark(
-		b,
-		map[string]string{
-			"/w/Cargo.toml": pkg(
-				"app",
-				"[features]\nfast = [\"rayon/fast\"]\n[dependencies]\nrayon = \"1\"\nserde = \"1\"\n",
-			),
-			"/w/Cargo.lock": lock("app: rayon serde", "rayon: either", "either", "serde"),
-		},
-		"/w/Cargo.toml",
-	)
-}
-
-func benchmark(b *testing.B, files map[string]string, path string) {
-	h := hosttest.Memory(files)
-	for i := 0; i < b.N; i++ {
-		p, err := manifest.Load(h, path)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if work, why := NewSources(h, p).GPUWork(manifest.Request{}, nothing); work {
-			b.Fatal(why)
 		}
 	}
 }

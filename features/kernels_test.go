@@ -84,10 +84,7 @@ func TestScriptsAreGPUWork(t *testing.T) {
 			tt.files["/w/Cargo.lock"] = "version = 4\n"
 		}
 		h := hosttest.Memory(tt.files)
-		p, err := manifest.Load(h, "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
 		work, why := looks(h, p, manifest.Request{Features: tt.ask})
 		if work != (tt.want != "") || work && !strings.Contains(why, tt.want) {
 			t.Errorf("%s: %v: %s, want %q", tt.story, work, why, tt.want)

@@ -22,20 +22,11 @@ const registryRoot = "/home/u/.cargo/registry/src/registry.example-1/"
 // judgeStored judges a stored graph of a real project on a machine that holds just these files.
 func judgeStored(t *testing.T, stored, path string, files map[string]string, env []string, r manifest.Request) *Reach {
 	t.Helper()
-	data, err := os.ReadFile("testdata/graphs/" + stored)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := graph.Parse(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile("testdata/graphs/" + stored))
+	g := hosttest.Must(graph.Parse(bytes.NewReader(data)))
 	h := hosttest.Memory(files)
 	h.Env = buildenv.NewEnv(buildenv.Linux, env)
-	p, err := manifest.Load(h, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(manifest.Load(h, path))
 	a := judgeIn(h, Input{Project: p, Request: r, Graph: g})
 	return a
 }
@@ -90,9 +81,7 @@ func TestNeedsOfCandle(t *testing.T) {
 	if a.Stops || len(a.Findings) != 0 {
 		t.Errorf("findings %+v", a.Findings)
 	}
-	if got := unitNames(a); got != "candle-kernels cudarc" {
-		t.Errorf("units %s", got)
-	}
+	hosttest.Equal(t, unitNames(a), "candle-kernels cudarc", "units")
 	kernels, cudarc := a.Units[0], a.Units[1]
 	if want := (Inputs{NVCC: true, Host: true, Arch: true, Root: true, Env: []string{"CUDA_COMPUTE_CAP", "CUDA_HOME", "NVCC", "NVCC_CCBIN"}}); !reflect.DeepEqual(
 		kernels.Inputs,
@@ -148,9 +137,7 @@ func TestNeedsOfOwnScript(t *testing.T) {
 	if !n.CUDA || !n.NVCC || !n.HostCXX || n.CUDALibs || !n.EmbedsPTX || n.NVCCVersion {
 		t.Errorf("%+v", n)
 	}
-	if got := unitNames(a); got != "matmul" {
-		t.Errorf("units %s: cudarc with dynamic-loading and a version set depends on nothing here", got)
-	}
+	hosttest.Equal(t, unitNames(a), "matmul", "units", "cudarc with dynamic-loading and a version set depends on nothing here")
 	if len(a.Findings) != 0 || !a.CudarcMax.IsZero() || !a.Pin.IsZero() {
 		t.Errorf("%+v, %s, %s: a cudarc that opens its libraries and was set a version limits no toolkit", a.Findings, a.CudarcMax, a.Pin)
 	}
@@ -161,22 +148,6 @@ func TestNeedsOfOwnScript(t *testing.T) {
 		if !r.Reached || len(r.Crates) != 2 {
 			t.Errorf("%+v", r)
 		}
-	}
-}
-
-// TestNeedsOfCC: a script that compiles by the cc crate reads NVCC without naming it.
-func TestNeedsOfCC(t *testing.T) {
-	files := map[string]string{
-		"/w/matmul/Cargo.toml": pkg(
-			"matmul",
-			"[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\n",
-		),
-		"/w/matmul/build.rs":                       "fn main() {\n    if std::env::var_os(\"CARGO_FEATURE_CUDA\").is_some() { cc::Build::new().cuda(true).file(\"k.cu\").compile(\"k\"); }\n}\n",
-		registryRoot + "cudarc-0.19.10/Cargo.toml": cudarcManifest,
-	}
-	a := judgeStored(t, "real_matmul_cuda.json", "/w/matmul/Cargo.toml", files, nil, ask("cuda"))
-	if !a.Needs.NVCC || len(a.Units) == 0 || !strings.Contains(strings.Join(a.Units[0].Inputs.Env, " "), "NVCC") {
-		t.Errorf("%+v, %+v", a.Needs, a.Units)
 	}
 }
 
@@ -195,9 +166,7 @@ func TestRootless(t *testing.T) {
 		"dynamic-loading cuda-13040 cutensor-version-from-build-system":   false,
 		"dynamic-loading cuda-13040 cuda-version-from-build-system nvrtc": false,
 	} {
-		if got := catalog.CudarcOf(strings.Fields(features)).Rootless; got != want {
-			t.Errorf("%s: %v", features, got)
-		}
+		hosttest.Equal(t, catalog.CudarcOf(strings.Fields(features)).Rootless, want, features)
 	}
 }
 
@@ -275,10 +244,7 @@ func TestEntrenar(t *testing.T) {
 // TestUnknown: without a unit graph nothing is judged, the reason is said, and what the build needs is what manifests show.
 func TestUnknown(t *testing.T) {
 	h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.9\"\n")})
-	p, err := manifest.Load(h, "/w/a/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(manifest.Load(h, "/w/a/Cargo.toml"))
 	a := judgeIn(h, Input{Project: p, Request: ask("cuda"), Unknown: "an old cargo"})
 	if a.Unknown != "an old cargo" || len(a.Roots)+len(a.Units) > 0 || !a.Needs.CUDA || a.Stops {
 		t.Errorf("%+v", a)
@@ -309,9 +275,7 @@ func TestFloors(t *testing.T) {
 				got += fmt.Sprintf("%s since %s until %s", f.Arch, f.Since, f.Until)
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%s: floor %q, want %q", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, tt.story, "floor")
 	}
 }
 

@@ -46,17 +46,14 @@ func TestRefusedEdges(t *testing.T) {
 		{"member/cuda", "declare cuda of member"},
 		{"member/fast", "none"},
 	} {
-		p, err := manifest.Load(hosttest.Memory(map[string]string{
+		p := hosttest.Must(manifest.Load(hosttest.Memory(map[string]string{
 			"/w/Cargo.toml": pkg("app", "[workspace]\nmembers = [\"member\"]\n[features]\ncuda = [\""+tt.edge+"\"]\ncuda2 = []\nzz = []"+deps+
 				"member = { path = \"member\" }\nboth = { path = \"both\" }\n"),
 			"/w/nn/Cargo.toml":     pkg("nn", "[features]\ncuda = []\n"),
 			"/w/opt/Cargo.toml":    pkg("opt", "[features]\ncuda = []\ngpu = []\n"),
 			"/w/both/Cargo.toml":   pkg("both", "[features]\ncuda-dynamic = []\ncuda-static = []\n"),
 			"/w/member/Cargo.toml": pkg("member", "[features]\nslow = []\n"),
-		}), "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		}), "/w/Cargo.toml"))
 		got, message := "", ""
 		for _, f := range RefusedEdges(p, p.Selected) {
 			if got = "none"; len(f.Edits) == 1 {
@@ -110,8 +107,6 @@ func TestOneOfACause(t *testing.T) {
 		for _, f := range OneOfACause(tt.list) {
 			got = append(got, f.Message)
 		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, strings.Join(got, " "), tt.want, tt.story, got)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestAlerts: each condition raises one alert after it has lasted, and again only after it was over.
@@ -55,9 +57,7 @@ func TestAlerts(t *testing.T) {
 					got = append(got, fmt.Sprintf("%s@%d", a.Kind, i))
 				}
 			}
-			if g := strings.Join(got, " "); g != tt.want {
-				t.Errorf("got %q, want %q", g, tt.want)
-			}
+			hosttest.Equal(t, strings.Join(got, " "), tt.want)
 		})
 	}
 }
@@ -184,9 +184,7 @@ func TestUnseen(t *testing.T) {
 					w.Add(sample)
 				}
 			}
-			if got := strings.Join(w.Summary(at(max(tt.until, tt.to)), !tt.silent).Unseen, " "); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			hosttest.Equal(t, strings.Join(w.Summary(at(max(tt.until, tt.to)), !tt.silent).Unseen, " "), tt.want)
 		})
 	}
 	w := NewWatch(DefaultThresholds(), when(true), start)
@@ -281,16 +279,12 @@ func TestUsage(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	want := "GPU 1 (L4) was busy 20 % of 200 s; at most 77 °C and 12.0 of 24.0 GB in samples; 20000 J; slowed down for 0 s"
-	if u.Text() != want {
-		t.Errorf("%s", u.Text())
-	}
+	hosttest.Equal(t, u.Text(), want)
 	w = NewWatch(DefaultThresholds(), when(true), start)
 	w.Add(Sample{Time: start, ClockMHz: 300})
 	u = w.Summary(start, true).GPUs[0]
 	w.Add(Sample{Time: start, Index: 1, Utilisation: new(98), Throttle: new(uint64(0x40)), Temperature: 40})
-	if text := w.Summary(start, true).GPUs[1].Text(); text != "GPU 1 was asked only once: utilisation 98 %; at most 40 °C in samples" {
-		t.Error(text)
-	}
+	hosttest.Equal(t, w.Summary(start, true).GPUs[1].Text(), "GPU 1 was asked only once: utilisation 98 %; at most 40 °C in samples")
 	later := Sample{Time: start.Add(time.Minute), Index: 1, Throttle: new(uint64(0x40)), Temperature: 40}
 	if a := w.Add(later); len(a) != 1 || a[0].Message != "GPU 1 is slowed down by heat: 40 °C" {
 		t.Errorf("%+v", a)

@@ -14,7 +14,7 @@ import (
 func TestBackend(t *testing.T) {
 	both := with(kernels, func(n *toolchain.Needs) { n.ROCm, n.Reads = true, []string{"cudaforge", "ROCM_PATH"} })
 	only := toolchain.Needs{ROCm: true, Reads: []string{"ROCM_PATH", "HIP_PATH"}}
-	tests := []struct {
+	for _, tt := range []struct {
 		story, ask string
 		needs      toolchain.Needs
 		env        string
@@ -35,13 +35,9 @@ func TestBackend(t *testing.T) {
 		{"ROCM_PATH already names it, with a slash", "", only, "ROCM_PATH=/srv/rocm/\nHIP_PATH=/opt/other",
 			"rocm (the features reach crates of ROCm only): ROCm /srv/rocm: set HIP_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin"},
 		{"no crate of either", "", toolchain.Needs{}, "", " (no crate here uses CUDA or ROCm)"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse([]byte(usual))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(hosttest.Parse([]byte(usual)))
 			for _, v := range strings.Fields(tt.env) {
 				name, value, _ := strings.Cut(v, "=")
 				h.Env = h.Env.Set(name, value)
@@ -67,9 +63,7 @@ func TestBackend(t *testing.T) {
 					got += ": " + c
 				}
 			}
-			if got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
+			hosttest.Equal(t, got, tt.want)
 		})
 	}
 

@@ -125,17 +125,12 @@ func TestBadMachines(t *testing.T) {
 			links + toolkit("/opt/Größe 'x' \"y\" %z% 世界"), "/opt/Größe 'x' \"y\" %z% 世界 /usr/bin/gcc"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse([]byte(tt.machine))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(hosttest.Parse([]byte(tt.machine)))
 			s, err := toolchain.Choose(gather(h, silent{}), kernels, toolchain.Wish{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := s.Toolkit.Root + " " + s.Compiler.Path; got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
+			hosttest.Equal(t, s.Toolkit.Root+" "+s.Compiler.Path, tt.want)
 			env := h.Apply(h.Env, toolchain.Environment(h, s, kernels))
 			for _, dir := range h.SplitList(env.Get("PATH")) {
 				if strings.Count(":"+env.Get("PATH")+":", ":"+dir+":") > 1 && dir != "" {

@@ -14,7 +14,7 @@ func TestNVCCReadsTheCompiler(t *testing.T) {
 	const vs = `C:\Program Files\Microsoft Visual Studio\18\Insiders`
 	const old = vs + `\VC\Tools\MSVC\14.29.30133`
 	const tooNew = vs + `\VC\Tools\MSVC\14.51.36231\bin\Hostx64\x64`
-	tests := []struct{ story, name, value, toolset, change string }{
+	for _, tt := range []struct{ story, name, value, toolset, change string }{
 		{"the directory", "NVCC_CCBIN", old + `\bin\Hostx64\x64`, "14.29.30133", ""},
 		{"in other letters", "NVCC_CCBIN", strings.ToUpper(old) + `\BIN\HOSTX64\X64`, "14.29.30133", ""},
 		{"the program, with slashes", "NVCC_CCBIN", strings.ReplaceAll(old, `\`, "/") + "/bin/Hostx64/x64/cl", "14.29.30133", ""},
@@ -35,15 +35,11 @@ func TestNVCCReadsTheCompiler(t *testing.T) {
 		{"they name one that does not fit", "NVCC_APPEND_FLAGS", `--compiler-bindir="` + tooNew + `" -v`, "14.44.35207",
 			"set NVCC_APPEND_FLAGS=-v"},
 		{"a file name that begins so", "NVCC_APPEND_FLAGS", `-I C:\x-ccbin y`, "14.44.35207", ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			h := hosttest.Load(t, "windows-five-toolsets")
 			h.Env = h.Env.Set(tt.name, tt.value)
-			s, err := toolchain.Choose(windows(h), kernels, toolchain.Wish{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))
 			got := ""
 			for _, c := range toolchain.Environment(h, s, kernels).Changes {
 				if c.Name == tt.name {
@@ -70,24 +66,20 @@ func TestNVCCFlagsOnLinux(t *testing.T) {
 	}
 	machine = strings.Replace(machine, "/usr/local/cuda-12.4/include/crt/host_config.h\n", "", 1) +
 		"-- /usr/local/cuda-12.4/include/crt/host_config.h --\n#if __GNUC__ > 13\n#error -- unsupported GNU version!\n#endif\n"
-	tests := []struct{ story, value, compiler, change string }{
+	for _, tt := range []struct{ story, value, compiler, change string }{
 		{"one that fits is what nvcc takes by itself", "-ccbin g++-9 -O3", "9", ""},
 		{"by its path", "-ccbin=/usr/bin/g++-9", "9", ""},
 		{"its directory", "-ccbin /usr/bin", "12", ""},
 		{"one that is too new", "-O3 -ccbin /usr/bin/g++-15", "12", "set NVCC_APPEND_FLAGS=-O3"},
 		{"one that is gone", "-ccbin /opt/gone/g++", "12", "unset NVCC_APPEND_FLAGS="},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			h, err := hosttest.Parse([]byte(strings.Replace(machine, "-- @env --\n", "-- @env --\nNVCC_APPEND_FLAGS="+tt.value+"\n", 1)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			f := gather(h, silent{})
-			s, err := toolchain.Choose(f, kernels, toolchain.Wish{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := hosttest.Must(toolchain.Choose(f, kernels, toolchain.Wish{}))
 			got := ""
 			for _, c := range toolchain.Environment(h, s, kernels).Changes {
 				if c.Name == "NVCC_APPEND_FLAGS" {

@@ -7,6 +7,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
@@ -62,7 +63,22 @@ func TestChoose(t *testing.T) {
 		{Crate: "candle-kernels 0.11.0", Arch: capability("80"), Since: version("13.2"), Why: "it defines __hmax_nan"},
 		{Crate: "old", Arch: capability("90"), Until: version("12.4"), Why: "not with these toolkits"},
 	}
-	tests := []struct {
+	floored, sm80 := with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{Arch: "80"}
+	pinned := func(v string) toolchain.Needs {
+		return with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version(v), true })
+	}
+	newest := func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }
+	doubt := func(f *toolchain.Facts) { f.Toolkits[0].Missing = []string{cuda.PartCCCL} }
+	driver := func(v string) func(*toolchain.Facts) {
+		return func(f *toolchain.Facts) { f.Driver = gpu.Driver{Version: "595.1", CUDA: version(v)} }
+	}
+	by := func(v string, kind cuda.Kind, name string) cuda.Toolkit {
+		if v == "12.6" {
+			return kit(v, "50", "90", cuda.Source{Kind: kind, Name: name})
+		}
+		return kit(v, "75", "121", cuda.Source{Kind: kind, Name: name})
+	}
+	for _, tt := range []struct {
 		story string
 		facts func(*toolchain.Facts)
 		needs toolchain.Needs
@@ -77,12 +93,10 @@ func TestChoose(t *testing.T) {
 			n.CudarcMax, n.Pin = version("13.4"),
 				version("13.0")
 		}), toolchain.Wish{Arch: "sm_90a", ArchOrigin: "x"}, "/cuda-13.5 9.0 x"},
-		{"a pin and linked libraries of another major", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
-			with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("12.3"), true }), toolchain.Wish{},
+		{"a pin and linked libraries of another major", newest, pinned("12.3"), toolchain.Wish{},
 			"CUDA 13.5 in /cuda-13.5 does not fit: a feature fixes cudarc's bindings to CUDA 12.3, and the libraries of CUDA 13.5 do " +
 				"not have all of them | use a toolkit of CUDA 12 from 12.3 on, or cudarc's feature cuda-13050 in place of cuda-12030"},
-		{"a pin that is newer than a toolkit of its major", nil,
-			with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("13.3"), true }), toolchain.Wish{CUDA: "13.2", Arch: "80"},
+		{"a pin that is newer than a toolkit of its major", nil, pinned("13.3"), toolchain.Wish{CUDA: "13.2", Arch: "80"},
 			"CUDA 13.2 in /cuda-13.2 does not fit: a feature fixes cudarc's bindings to CUDA 13.3, and the libraries of CUDA 13.2 do " +
 				"not have all of them | use a toolkit of CUDA 13 from 13.3 on, or cudarc's feature cuda-13020 in place of cuda-13030"},
 		{"libraries and C++ sources without a kernel need a host compiler", func(f *toolchain.Facts) {
@@ -94,21 +108,13 @@ func TestChoose(t *testing.T) {
 			"`gpubuild toolchain list --available` lists what there is now"},
 		{"a major that cannot have", nil, kernels, toolchain.Wish{CUDA: "15.0"}, "there is no CUDA toolkit 15.0 | use one of those " +
 			"listed above: no CUDA 15.0 can be installed; `gpubuild toolchain list --available` lists what can"},
-		{"PTX of the next minor release is too new, too", func(f *toolchain.Facts) {
-			f.Driver = gpu.Driver{Version: "595.1", CUDA: version("13.4")}
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
-		{"PTX must not be newer than the driver", func(f *toolchain.Facts) {
-			f.Driver = gpu.Driver{Version: "595.1",
-				CUDA: version("13.2")}
-		}, kernels, toolchain.Wish{Arch: "8.0", ArchOrigin: "x"}, "/cuda-13.2 8.0 x"},
-		{"a driver of the last major: the older toolkit runs here",
-			func(f *toolchain.Facts) { f.Driver = gpu.Driver{Version: "570", CUDA: version("12.8")} }, toolchain.Needs{NVCC: true},
-			toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"PTX of the next minor release is too new, too", driver("13.4"), kernels, sm80, "/cuda-13.2 8.0 "},
+		{"PTX must not be newer than the driver", driver("13.2"), kernels, toolchain.Wish{Arch: "8.0", ArchOrigin: "x"}, "/cuda-13.2 8.0 x"},
+		{"a driver of the last major: the older toolkit runs here", driver("12.8"), toolchain.Needs{NVCC: true}, sm80, "/cuda-12.6 8.0 "},
 		{"an old GPU needs an old toolkit", func(f *toolchain.Facts) { f.Devices = devices("8.9", "6.1") }, kernels, toolchain.Wish{},
 			"/cuda-12.6 6.1 the lowest of 2 GPUs, GPU 6.1"},
 		{"a GPU newer than one toolkit", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[2:]; f.Devices = devices("12.0") }, kernels,
-			toolchain.Wish{},
-			"CUDA 12.6 compiles for sm_90 and older, not for sm_120 | use a newer toolkit " +
+			toolchain.Wish{}, "CUDA 12.6 compiles for sm_90 and older, not for sm_120 | use a newer toolkit " +
 				"(`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or `--gpu-arch=90`, whose PTX a newer GPU takes"},
 		{"too old a GPU for any of them", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:2] }, kernels,
 			toolchain.Wish{Arch: "61", ArchOrigin: "CUDA_COMPUTE_CAP"},
@@ -116,14 +122,12 @@ func TestChoose(t *testing.T) {
 				"for a GPU of sm_75 or newer: `--gpu-arch=75`; for sm_61 CUDA 12.9 is the newest (`gpubuild toolchain install 12.9`)"},
 		{"what the directory was built for stays when no GPU is visible", nil, kernels, toolchain.Wish{Previous: capability("8.6")},
 			"/cuda-13.5 8.6 what this target directory was built for"},
-		{"the crates' floor is above the toolkit's", nil, with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{},
+		{"the crates' floor is above the toolkit's", nil, floored, toolchain.Wish{},
 			"/cuda-13.5 8.0 the lowest that candle-kernels 0.11.0 compiles for with CUDA 13.5, because no GPU is visible and no " +
 				"architecture was given"},
-		{"an arch below the crates' floor, and a toolkit without that floor", nil,
-			with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{Arch: "75", ArchOrigin: "--gpu-arch"},
-			"/cuda-12.6 7.5 --gpu-arch"},
-		{"an arch below the crates' floor", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
-			with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{Arch: "75", ArchOrigin: "--gpu-arch"},
+		{"an arch below the crates' floor, and a toolkit without that floor", nil, floored,
+			toolchain.Wish{Arch: "75", ArchOrigin: "--gpu-arch"}, "/cuda-12.6 7.5 --gpu-arch"},
+		{"an arch below the crates' floor", newest, floored, toolchain.Wish{Arch: "75", ArchOrigin: "--gpu-arch"},
 			"candle-kernels 0.11.0 does not compile for sm_75 with CUDA 13.5: it defines " +
 				"__hmax_nan; --gpu-arch asks for it | for a GPU of sm_80 or newer: `--gpu-arch=80`; or use a toolkit older than CUDA 13.2, or another version " +
 				"of candle-kernels 0.11.0"},
@@ -133,33 +137,25 @@ func TestChoose(t *testing.T) {
 		{"a release that is asked for", func(f *toolchain.Facts) {
 			f.Toolkits[0].Label, f.Toolkits[1].Label = "13.5.0", "13.2.1"
 		}, kernels, toolchain.Wish{CUDA: "13.2.1", Arch: "80"}, "/cuda-13.2 8.0 "},
-		{"of a major that is asked for, the one without a doubt", func(f *toolchain.Facts) {
-			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
-		}, kernels, toolchain.Wish{CUDA: "13", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"of a major that is asked for, the one without a doubt", doubt, kernels, toolchain.Wish{CUDA: "13", Arch: "80"}, "/cuda-13.2 8.0 "},
 		{"a variable's, with its doubt", func(f *toolchain.Facts) {
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
 			f.Toolkits[0].Sources = []cuda.Source{{Kind: cuda.Variable, Name: "CUDA_HOME"}}
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		}, kernels, sm80, "/cuda-13.5 8.0 "},
 		{"a version of three numbers is none that a toolkit has", nil, kernels, toolchain.Wish{CUDA: "13.2.1"}, "there is no CUDA toolkit " +
 			"13.2.1 | use one of those listed above, or: gpubuild toolchain install 13.2.1"},
-		{"one that is asked for is taken with its doubt", func(f *toolchain.Facts) {
-			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
-		}, kernels, toolchain.Wish{CUDA: "13.5", Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"one that is asked for is taken with its doubt", doubt, kernels, toolchain.Wish{CUDA: "13.5", Arch: "80"}, "/cuda-13.5 8.0 "},
 		{"where all have a doubt the first stays", func(f *toolchain.Facts) {
 			for i := range f.Toolkits {
 				f.Toolkits[i].Missing = []string{cuda.PartCCCL}
 			}
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
-		{"a doubt gives way to a toolkit without one", func(f *toolchain.Facts) {
-			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
+		}, kernels, sm80, "/cuda-13.5 8.0 "},
+		{"a doubt gives way to a toolkit without one", doubt, kernels, sm80, "/cuda-13.2 8.0 "},
 		{"a doubt about the one that a variable names does not", func(f *toolchain.Facts) {
-			f.Toolkits[0] = kit("13.5", "75", "121", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})
+			f.Toolkits[0] = by("13.5", cuda.Variable, "CUDA_HOME")
 			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
-		{"a part that only kernels need is no doubt where nvcc is only asked for its version", func(f *toolchain.Facts) {
-			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
-		}, toolchain.Needs{NVCCVersion: true}, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		}, kernels, sm80, "/cuda-13.5 8.0 "},
+		{"a part that only kernels need is no doubt where nvcc is only asked for its version", doubt, toolchain.Needs{NVCCVersion: true}, sm80, "/cuda-13.5 8.0 "},
 		{"a variable names nothing", func(f *toolchain.Facts) {
 			f.Toolkits = []cuda.Toolkit{{Root: "/nonexistent", Origin: "NVCC, PATH", Problem: "it does not exist"}}
 		}, kernels, toolchain.Wish{}, "there is no CUDA toolkit | `gpubuild --gpu-toolkit=fetch …` " +
@@ -196,7 +192,7 @@ func TestChoose(t *testing.T) {
 		}, kernels, toolchain.Wish{Previous: capability("61")}, "CUDA 13.5 compiles for sm_75 and " +
 			"newer, not for sm_61 | for a GPU of sm_75 or newer: `--gpu-arch=75`; for sm_61 CUDA 12.9 is the newest (`gpubuild " +
 			"toolchain install 12.9`)"},
-		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
+		{"no cuDNN", newest,
 			with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install " +
 				"cuDNN for CUDA 13 (NVIDIA's repository for Debian, Ubuntu: cudnn9-cuda-13; `gpubuild toolchain install 13.5 --parts cudnn` needs no admin " +
 				"rights) and point CUDNN_LIB at its root"},
@@ -208,7 +204,7 @@ func TestChoose(t *testing.T) {
 			"toolchain install 12.6 --parts cudnn` needs no admin rights) and point CUDNN_LIB at its root"},
 		{"cuDNN decides on the toolkit", func(f *toolchain.Facts) {
 			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", CUDAMajor: 12, Link: true, Lib: "/cudnn/lib"}}
-		}, candle, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		}, candle, sm80, "/cuda-12.6 8.0 "},
 		{"cuDNN without the link that a linker needs", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[2:]
 			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", Major: 9, CUDAMajor: 12, Lib: "/cudnn/lib"}}
@@ -217,33 +213,33 @@ func TestChoose(t *testing.T) {
 		{"the variables agree, and an older one is theirs", func(f *toolchain.Facts) {
 			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"},
 				cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		}, kernels, sm80, "/cuda-12.6 8.0 "},
 		{"a variable comes before nvcc on PATH", func(f *toolchain.Facts) {
-			f.Toolkits[0] = kit("13.5", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
-			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+			f.Toolkits[0] = by("13.5", cuda.OnPath, "PATH")
+			f.Toolkits[2] = by("12.6", cuda.Variable, "CUDA_HOME")
+		}, kernels, sm80, "/cuda-12.6 8.0 "},
 		{"but not variables that disagree", func(f *toolchain.Facts) {
-			f.Toolkits[0] = kit("13.5", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
-			f.Toolkits[1] = kit("13.2", "75", "121", cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
-			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+			f.Toolkits[0] = by("13.5", cuda.OnPath, "PATH")
+			f.Toolkits[1] = by("13.2", cuda.Variable, "CUDA_PATH")
+			f.Toolkits[2] = by("12.6", cuda.Variable, "CUDA_HOME")
+		}, kernels, sm80, "/cuda-13.5 8.0 "},
 		{"the active environment comes before nvcc on PATH", func(f *toolchain.Facts) {
-			f.Toolkits[0] = kit("13.5", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
-			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Environment, Name: "CONDA_PREFIX"})
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+			f.Toolkits[0] = by("13.5", cuda.OnPath, "PATH")
+			f.Toolkits[2] = by("12.6", cuda.Environment, "CONDA_PREFIX")
+		}, kernels, sm80, "/cuda-12.6 8.0 "},
 		{"of variables that disagree the newest, before usual places", func(f *toolchain.Facts) {
-			f.Toolkits = []cuda.Toolkit{kit("13.5", "75", "121"), kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"}),
-				kit("13.2", "75", "121", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})}
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
-		{"an architecture that does not exist", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, kernels, toolchain.Wish{Arch: "200"},
+			f.Toolkits = []cuda.Toolkit{kit("13.5", "75", "121"), by("12.6", cuda.Variable, "CUDA_PATH"),
+				by("13.2", cuda.Variable, "CUDA_HOME")}
+		}, kernels, sm80, "/cuda-13.2 8.0 "},
+		{"an architecture that does not exist", newest, kernels, toolchain.Wish{Arch: "200"},
 			"CUDA 13.5 compiles for sm_121 and older, and sm_200 is no architecture that gpubuild knows;  asks for it | " +
 				"correct it; the newest that this toolkit compiles for is `--gpu-arch=121`"},
 		{"the newest that a toolkit compiles for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "90"}, "/cuda-12.6 9.0 "},
-		{"the lowest that the crates compile for", nil, with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"the lowest that the crates compile for", nil, floored, sm80, "/cuda-13.5 8.0 "},
 		{"the crates' floor is the toolkit's", nil, with(kernels, func(n *toolchain.Needs) {
 			n.Floors = []toolchain.Floor{{Crate: "k", Arch: capability("75"), Why: "x"}}
 		}), toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU is visible and no architecture was given"},
-		{"an arch below the floor of both", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(kernels, func(n *toolchain.Needs) {
+		{"an arch below the floor of both", newest, with(kernels, func(n *toolchain.Needs) {
 			n.Floors = []toolchain.Floor{{Crate: "k", Arch: capability("75"), Why: "x"}}
 		}), toolchain.Wish{Arch: "70"}, "CUDA 13.5 compiles for sm_75 and newer, not for sm_70;  asks for it | for a GPU of sm_75 or newer: `--gpu-arch=75`; " +
 			"for sm_70 CUDA 12.9 is the newest (`gpubuild toolchain install 12.9`)"},
@@ -252,12 +248,12 @@ func TestChoose(t *testing.T) {
 		{"one GPU", func(f *toolchain.Facts) { f.Devices = devices("8.9") }, kernels, toolchain.Wish{}, "/cuda-13.5 8.9 the GPU, GPU 8.9"},
 		{"a GPU of which nothing is known", func(f *toolchain.Facts) { f.Devices = []gpu.Device{{Name: "x"}, devices("8.9")[0]} }, kernels, toolchain.Wish{},
 			"/cuda-13.5 8.9 the lowest of 2 GPUs, GPU 8.9"},
-		{"a pin of the toolkit's own version", nil, with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("13.2"), true }), toolchain.Wish{CUDA: "13.2", Arch: "80"}, "/cuda-13.2 8.0 "},
-		{"cudarc knows just this one", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.5") }), toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"a pin of the toolkit's own version", nil, pinned("13.2"), toolchain.Wish{CUDA: "13.2", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"cudarc knows just this one", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.5") }), sm80, "/cuda-13.5 8.0 "},
 		{"nothing to link with", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1]; f.Toolkits[0].Lib = "" }, toolchain.Needs{Libraries: true}, toolchain.Wish{},
 			"CUDA 13.5 in /cuda-13.5 does not fit: it has no libraries to link | install NVIDIA's cuda-libraries-dev, or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
-		{"no libcuda.so to link with gives way", func(f *toolchain.Facts) { f.Toolkits[0].Stubs = "" }, toolchain.Needs{Libraries: true}, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
-		{"unless the driver's is there", func(f *toolchain.Facts) { f.Toolkits[0].Stubs, f.LibCUDA = "", "/usr/lib/libcuda.so" }, toolchain.Needs{Libraries: true}, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"no libcuda.so to link with gives way", func(f *toolchain.Facts) { f.Toolkits[0].Stubs = "" }, toolchain.Needs{Libraries: true}, sm80, "/cuda-13.2 8.0 "},
+		{"unless the driver's is there", func(f *toolchain.Facts) { f.Toolkits[0].Stubs, f.LibCUDA = "", "/usr/lib/libcuda.so" }, toolchain.Needs{Libraries: true}, sm80, "/cuda-13.5 8.0 "},
 		{"a wish that is none", nil, kernels, toolchain.Wish{CUDA: "newest"}, "there is no CUDA toolkit newest | use one of those listed above, or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
 		{"the newest release, which is not here", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[1:] }, kernels, toolchain.Wish{CUDA: "13.5"}, "there is no CUDA toolkit 13.5 | use one of those listed above, or: gpubuild toolchain install 13.5"},
 		{"one that was never published", nil, kernels, toolchain.Wish{CUDA: "12.7"}, "there is no CUDA toolkit 12.7 | use one of those listed above: no CUDA 12.7 can be installed; `gpubuild toolchain list --available` lists what can"},
@@ -269,19 +265,16 @@ func TestChoose(t *testing.T) {
 			f.Toolkits[1].Root, f.Toolkits[1].Real = `C:\CUDA\v13.2`, `D:\real`
 		}, kernels, toolchain.Wish{CUDA: `D:\real`, Arch: "80"}, `C:\CUDA\v13.2 8.0 `},
 		{"nvcc on PATH comes before usual places", func(f *toolchain.Facts) {
-			f.Toolkits[1] = kit("13.2", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
-		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
-	}
-	for _, tt := range tests {
+			f.Toolkits[1] = by("13.2", cuda.OnPath, "PATH")
+		}, kernels, sm80, "/cuda-13.2 8.0 "},
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			f := three()
 			if tt.facts != nil {
 				tt.facts(&f)
 			}
 			s, err := toolchain.Choose(f, tt.needs, tt.wish)
-			if got := told(s, err); got != tt.want {
-				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
-			}
+			hosttest.Equal(t, told(s, err), tt.want)
 		})
 	}
 }
@@ -517,14 +510,12 @@ func TestUncheckedIsLoud(t *testing.T) {
 	if err != nil || s.Compiler == nil || !strings.Contains(strings.Join(s.Notes, "\n"), "NVCC_APPEND_FLAGS switches nvcc's check off") {
 		t.Errorf("got %v, notes %v", err, s.Notes)
 	}
-	if got := toolchain.Unchecked(buildenv.NewEnv(buildenv.Linux, []string{"NVCC_APPEND_FLAGS=-Xptxas -v"})); got != "" {
-		t.Errorf("got %q", got)
-	}
+	hosttest.Equal(t, toolchain.Unchecked(buildenv.NewEnv(buildenv.Linux, []string{"NVCC_APPEND_FLAGS=-Xptxas -v"})), "")
 }
 
 func TestArchWish(t *testing.T) {
 	env := buildenv.NewEnv(buildenv.Linux, []string{"CUDA_COMPUTE_CAP=86", "GPUBUILD_ARCH=89"})
-	tests := []struct {
+	for _, tt := range []struct {
 		flag string
 		env  buildenv.Env
 		want string
@@ -533,12 +524,9 @@ func TestArchWish(t *testing.T) {
 		{"", env, "89 GPUBUILD_ARCH"},
 		{"", env.Unset("GPUBUILD_ARCH"), "86 CUDA_COMPUTE_CAP"},
 		{"", buildenv.Env{}, "75 gpubuild.toml"},
-	}
-	for _, tt := range tests {
+	} {
 		a, o := toolchain.ArchWish(tt.flag, "--arch", tt.env, "75", "gpubuild.toml")
-		if got := a + " " + o; got != tt.want {
-			t.Errorf("got %s, want %s", got, tt.want)
-		}
+		hosttest.Equal(t, a+" "+o, tt.want)
 	}
 }
 

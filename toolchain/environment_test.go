@@ -1,7 +1,9 @@
 package toolchain_test
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -54,8 +56,8 @@ func changed(d buildenv.Delta) string {
 
 // TestEnvironment holds that nothing is changed that already leads to the same tree, and that everything that does not is.
 func TestEnvironment(t *testing.T) {
-	onlyCudarc := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudarc"} })
-	tests := []struct {
+	onlyCudarc := reads("cudarc")
+	for _, tt := range []struct {
 		story string
 		env   []string // on top of the machine's own
 		needs toolchain.Needs
@@ -74,16 +76,12 @@ func TestEnvironment(t *testing.T) {
 			"set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set " +
 				"CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"},
 		{"no nvcc on PATH", []string{"PATH=/usr/bin"}, onlyCudarc, "prepend PATH=/usr/local/cuda/bin"},
-		{"a variable that nothing reads is left alone", []string{"CUDA_PATH=/opt/old"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }),
-			"set CUDA_COMPUTE_CAP=75"},
-		{"a build script of one's own that reads CUDA_HOME only", nil,
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "PATH"} }), "set CUDA_HOME=/usr/local/cuda"},
-		{"ggml would ask the GPU of this machine", nil,
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDAARCHS", "CMAKE_*"} }),
+		{"a variable that nothing reads is left alone", []string{"CUDA_PATH=/opt/old"}, reads("cudaforge"), "set CUDA_COMPUTE_CAP=75"},
+		{"a build script of one's own that reads CUDA_HOME only", nil, reads("CUDA_HOME", "PATH"), "set CUDA_HOME=/usr/local/cuda"},
+		{"ggml would ask the GPU of this machine", nil, reads("CUDAARCHS", "CMAKE_*"),
 			"set CUDAARCHS=75; set CMAKE_CUDA_ARCHITECTURES=75"},
 		{"the user's own list for CMake", []string{"CMAKE_CUDA_ARCHITECTURES=80;90", "CUDAARCHS=80;90"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDAARCHS", "CMAKE_*"} }), ""},
+			reads("CUDAARCHS", "CMAKE_*"), ""},
 		{"a build script that links and may not know the stubs", []string{"LIBRARY_PATH=/x"},
 			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"CUDA_ROOT"} }),
 			"set CUDA_ROOT=/usr/local/cuda; append LIBRARY_PATH=/usr/local/cuda/lib64"},
@@ -92,48 +90,34 @@ func TestEnvironment(t *testing.T) {
 		{"cudarc names the directories itself", nil,
 			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"cudarc"} }), ""},
 		{"the same with CUDA_PATH set as well, which it reads too", []string{"CUDA_PATH=/usr/local/cuda"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "CUDA_PATH"} }), ""},
-		{"NVCC of another toolkit", []string{"NVCC=/opt/cuda-12.6/bin/nvcc"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "unset NVCC="},
+			reads("CUDA_HOME", "CUDA_PATH"), ""},
+		{"NVCC of another toolkit", []string{"NVCC=/opt/cuda-12.6/bin/nvcc"}, reads("NVCC"), "unset NVCC="},
 		{"NVCC with a launcher before it names no program", []string{"NVCC=ccache /usr/local/cuda/bin/nvcc"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "unset NVCC="},
-		{"NVCC by its bare name means PATH", []string{"NVCC=nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }),
-			""},
-		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=75"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), ""},
-		{"the arch that was asked for is set already", []string{"CUDA_COMPUTE_CAP=75"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), ""},
+			reads("NVCC"), "unset NVCC="},
+		{"NVCC by its bare name means PATH", []string{"NVCC=nvcc"}, reads("NVCC"), ""},
+		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=75"}, reads("cudaforge"), ""},
+		{"the arch that was asked for is set already", []string{"CUDA_COMPUTE_CAP=75"}, reads("bindgen_cuda"), ""},
 		{"CMake reads its own variable", []string{"CUDAToolkit_ROOT=/opt/old"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "set CUDAToolkit_ROOT=/usr/local/cuda; set " +
+			reads("cmake"), "set CUDAToolkit_ROOT=/usr/local/cuda; set " +
 				"CUDA_PATH=/usr/local/cuda"},
 		{"CMake's own nvcc and host compiler are others", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9",
-			"CUDA_PATH=/usr/local/cuda", "CUDAToolkit_ROOT=/usr/local/cuda"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "unset CUDACXX=; unset CUDAHOSTCXX="},
+			"CUDA_PATH=/usr/local/cuda", "CUDAToolkit_ROOT=/usr/local/cuda"}, reads("cmake"), "unset CUDACXX=; unset CUDAHOSTCXX="},
 		{"what CMake reads and nothing here does", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9"}, onlyCudarc,
 			""},
 		{"an arch in a form that build scripts panic at", []string{"CUDA_COMPUTE_CAP=5.0"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), "set CUDA_COMPUTE_CAP=75"},
+			reads("bindgen_cuda"), "set CUDA_COMPUTE_CAP=75"},
 		{"NVCC_CCBIN of a compiler that is gone", []string{"NVCC_CCBIN=/usr/bin/g++-9"}, onlyCudarc, "unset NVCC_CCBIN="},
 		{"NVCC_CCBIN of the very compiler", []string{"NVCC_CCBIN=/usr/bin/g++"}, onlyCudarc, ""},
 		{"crates that need a driver only", []string{"CUDA_PATH=/opt/old"}, toolchain.Needs{CUDA: true}, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse([]byte(usual))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(hosttest.Parse([]byte(usual)))
 			for _, v := range tt.env {
 				name, value, _ := strings.Cut(v, "=")
 				h.Env = h.Env.Set(name, value)
 			}
-			s, err := toolchain.Choose(gather(h, nil), tt.needs, toolchain.Wish{CUDA: "12.4"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := changed(toolchain.Environment(h, s, tt.needs)); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
+			s := hosttest.Must(toolchain.Choose(gather(h, nil), tt.needs, toolchain.Wish{CUDA: "12.4"}))
+			hosttest.Equal(t, changed(toolchain.Environment(h, s, tt.needs)), tt.want)
 		})
 	}
 }
@@ -142,20 +126,12 @@ func TestEnvironment(t *testing.T) {
 // configuration does not.
 func TestArchOfAFlag(t *testing.T) {
 	t.Parallel()
-	needs := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDAARCHS"} })
+	needs := reads("CUDAARCHS")
 	for origin, want := range map[string]string{"--gpu-arch": "set CUDAARCHS=90", "--arch": "set CUDAARCHS=90", "gpubuild.toml": ""} {
-		h, err := hosttest.Parse([]byte(usual))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte(usual)))
 		h.Env = h.Env.Set("CUDAARCHS", "80")
-		s, err := toolchain.Choose(gather(h, nil), needs, toolchain.Wish{CUDA: "12.4", Arch: "90", ArchOrigin: origin})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := changed(toolchain.Environment(h, s, needs)); got != want {
-			t.Errorf("%s: %q, want %q", origin, got, want)
-		}
+		s := hosttest.Must(toolchain.Choose(gather(h, nil), needs, toolchain.Wish{CUDA: "12.4", Arch: "90", ArchOrigin: origin}))
+		hosttest.Equal(t, changed(toolchain.Environment(h, s, needs)), want, origin)
 	}
 }
 
@@ -180,10 +156,7 @@ func TestEnvironmentIsFixed(t *testing.T) {
 				env := h.Apply(h.Env, d)
 				h.Env = env
 				arch, origin := toolchain.ArchWish("", "", env, "", "")
-				second, err := toolchain.Choose(gather(h, run), needs, toolchain.Wish{Arch: arch, ArchOrigin: origin})
-				if err != nil {
-					t.Fatal(err)
-				}
+				second := hosttest.Must(toolchain.Choose(gather(h, run), needs, toolchain.Wish{Arch: arch, ArchOrigin: origin}))
 				if second.Toolkit.Real != first.Toolkit.Real || second.Compiler.Real != first.Compiler.Real ||
 					second.Capability != first.Capability {
 					t.Errorf("first %s, %s, %s; then %s, %s, %s", first.Toolkit.Named(), first.Compiler.Named(), first.Capability,
@@ -200,12 +173,9 @@ func TestEnvironmentIsFixed(t *testing.T) {
 
 // TestEnvironmentWithDevice holds that nvidia-smi's answer is not said again, and that another choice is.
 func TestEnvironmentWithDevice(t *testing.T) {
-	h, err := hosttest.Parse([]byte(usual))
-	if err != nil {
-		t.Fatal(err)
-	}
-	needs := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} })
-	tests := []struct {
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))
+	needs := reads("bindgen_cuda")
+	for _, tt := range []struct {
 		story   string
 		devices []string
 		arch    string
@@ -215,29 +185,20 @@ func TestEnvironmentWithDevice(t *testing.T) {
 		{"the lowest is not the first", []string{"8.9", "8.6"}, "", "set CUDA_COMPUTE_CAP=86"},
 		{"another arch is asked for, with a suffix that bindgen_cuda cannot read", []string{"8.9"}, "90a", "set CUDA_COMPUTE_CAP=90"},
 		{"none", nil, "86", "set CUDA_COMPUTE_CAP=86"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			f := gather(h, nil)
 			f.Devices, f.Driver = devices(tt.devices...), gpu.Driver{Version: "580.65.06", CUDA: version("13.0")}
-			s, err := toolchain.Choose(f, needs, toolchain.Wish{Arch: tt.arch, ArchOrigin: "--gpu-arch", CUDA: "12.4"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := changed(toolchain.Environment(h, s, needs)); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
+			s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{Arch: tt.arch, ArchOrigin: "--gpu-arch", CUDA: "12.4"}))
+			hosttest.Equal(t, changed(toolchain.Environment(h, s, needs)), tt.want)
 		})
 	}
 }
 
 // TestPreviousUnset holds that a second build, which asks no driver, leaves the variable as the first one had it.
 func TestPreviousUnset(t *testing.T) {
-	h, err := hosttest.Parse([]byte(usual))
-	if err != nil {
-		t.Fatal(err)
-	}
-	needs := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} })
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))
+	needs := reads("bindgen_cuda")
 	for _, tt := range []struct {
 		driver string
 		unset  bool
@@ -245,29 +206,18 @@ func TestPreviousUnset(t *testing.T) {
 	}{{"580.65.06", true, ""}, {"580.65.06", false, "set CUDA_COMPUTE_CAP=89"}, {"", true, "set CUDA_COMPUTE_CAP=89"}} {
 		f := gather(h, nil)
 		f.Driver.Version = tt.driver
-		s, err := toolchain.Choose(f, needs, toolchain.Wish{Previous: capability("89"), PreviousUnset: tt.unset, CUDA: "12.4"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := changed(toolchain.Environment(h, s, needs)); got != tt.want {
-			t.Errorf("%+v: got %s", tt, got)
-		}
+		s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{Previous: capability("89"), PreviousUnset: tt.unset, CUDA: "12.4"}))
+		hosttest.Equal(t, changed(toolchain.Environment(h, s, needs)), tt.want, tt)
 	}
 }
 
 // TestReadDirectly holds that a script which reads the variable itself is told the architecture, whatever nvidia-smi answers.
 func TestReadDirectly(t *testing.T) {
-	h, err := hosttest.Parse([]byte(usual))
-	if err != nil {
-		t.Fatal(err)
-	}
-	needs := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"PATH", "CUDA_COMPUTE_CAP"} })
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))
+	needs := reads("PATH", "CUDA_COMPUTE_CAP")
 	f := gather(h, nil)
 	f.Devices, f.Driver = devices("8.9"), gpu.Driver{Version: "580.65.06", CUDA: version("13.0")}
-	s, err := toolchain.Choose(f, needs, toolchain.Wish{CUDA: "12.4"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{CUDA: "12.4"}))
 	if got := changed(toolchain.Environment(h, s, needs)); !strings.Contains(got, "set CUDA_COMPUTE_CAP=89") {
 		t.Errorf("got %s", got)
 	}
@@ -277,9 +227,7 @@ func TestReadDirectly(t *testing.T) {
 func TestSuffix(t *testing.T) {
 	d := toolchain.Environment(buildenv.Host{OS: buildenv.Linux}, toolchain.Set{Capability: capability("100"), Suffix: "f"},
 		toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}})
-	if got := changed(d); got != "set CUDA_COMPUTE_CAP=100f" {
-		t.Errorf("got %s", got)
-	}
+	hosttest.Equal(t, changed(d), "set CUDA_COMPUTE_CAP=100f")
 }
 
 // TestSuffixIsKept: a directory that was built for sm_100f is built for that again, not for sm_100, when nothing is said.
@@ -292,10 +240,7 @@ func TestSuffixIsKept(t *testing.T) {
 
 // TestEnvironmentCUDNN holds where cuDNN's root must be told: not inside the toolkit nor in the system's directories.
 func TestEnvironmentCUDNN(t *testing.T) {
-	h, err := hosttest.Parse([]byte(usual))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))
 	tk := cuda.Find(h, nil)[0]
 	all := "set CUDNN_LIB=/opt/cudnn; set CUDNN_PATH=/opt/cudnn; set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set " +
 		"CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"
@@ -311,9 +256,7 @@ func TestEnvironmentCUDNN(t *testing.T) {
 		t.Run(tt.story, func(t *testing.T) {
 			d := toolchain.Environment(h, toolchain.Set{Toolkit: &tk, CUDNN: &tt.install}, toolchain.Needs{Libraries: true, CUDNN: true,
 				Reads: []string{"cudarc"}})
-			if got := changed(d); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
+			hosttest.Equal(t, changed(d), tt.want)
 		})
 	}
 }
@@ -329,18 +272,13 @@ func TestFindCUDAHelper(t *testing.T) {
 				got = fmt.Sprintf("%s %s=%s", c.Op, c.Name, c.Value)
 			}
 		}
-		if got != want {
-			t.Errorf("%s: got %q, want %q", root, got, want)
-		}
+		hosttest.Equal(t, got, want, root)
 	}
 }
 
 // TestEnvironmentOfASet: what depends on one property of the set alone.
 func TestEnvironmentOfASet(t *testing.T) {
-	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/nvidia-smi +x\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/nvidia-smi +x\n")))
 	set := func(v string, change func(*toolchain.Set)) toolchain.Set {
 		k := kit(v, "75", "121")
 		s := toolchain.Set{Toolkit: &k, Driver: gpu.Driver{Version: "595.1"}, Capability: capability("89")}
@@ -353,7 +291,7 @@ func TestEnvironmentOfASet(t *testing.T) {
 	wsl := func(s *toolchain.Set) { s.LibCUDA = "/usr/lib/wsl/lib/libcuda.so" }
 	unset := func(s *toolchain.Set) { s.CapabilityUnset = true }
 	links := toolchain.Needs{CUDA: true, Libraries: true, Reads: []string{"cudarc"}}
-	forge := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} })
+	forge := reads("cudaforge")
 	for _, tt := range []struct {
 		story string
 		set   toolchain.Set
@@ -372,5 +310,124 @@ func TestEnvironmentOfASet(t *testing.T) {
 		if got := changed(toolchain.Environment(h, tt.set, tt.needs)); strings.Contains(got, tt.want) != tt.is {
 			t.Errorf("%s: %s", tt.story, got)
 		}
+	}
+}
+
+// TestGenerator holds which generator CMake crates get on Windows, and that a user's own stays.
+func TestGenerator(t *testing.T) {
+	const vs = `C:\Program Files\Microsoft Visual Studio\2022\Community`
+	const bin = vs + `\VC\Tools\MSVC\14.44.35207\bin\HostX64\x64`
+	text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-prompt.txtar"))
+	cmake := reads("cmake")
+	for _, tt := range []struct {
+		story, env, files string
+		needs             toolchain.Needs
+		want              string
+	}{
+		{"ninja on PATH", "", `C:\Windows\system32\ninja.exe` + "\n", cmake, "Ninja"},
+		{"no ninja: CMake chooses", "", bin + `\nmake.exe` + "\n", cmake, ""},
+		{"the user's own", "CMAKE_GENERATOR=Visual Studio 17 2022\n", bin + `\nmake.exe` + "\n", cmake, ""},
+		{"no CMake in the build", "", bin + `\nmake.exe` + "\n", kernels, ""},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			h, err := hosttest.Parse([]byte(strings.NewReplacer("-- @env --\n", "-- @env --\n"+tt.env, "-- @empty --\n", "-- @empty --\n"+
+				tt.files).Replace(string(text))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := hosttest.Must(toolchain.Choose(windows(h), tt.needs, toolchain.Wish{}))
+			got := ""
+			for _, c := range toolchain.Environment(h, s, tt.needs).Changes {
+				if c.Name == "CMAKE_GENERATOR" {
+					got = c.Value
+				}
+			}
+			hosttest.Equal(t, got, tt.want)
+		})
+	}
+}
+
+func TestSteers(t *testing.T) {
+	for _, tt := range []struct {
+		os, name string
+		want     bool
+	}{
+		{"windows", "nvcc_ccbin", true}, {"linux", "nvcc_ccbin", false}, {"linux", "NVCC_CCBIN", true}, {"windows", "Include", true},
+		{"linux", "CUDNN_LIB", true},
+		{"windows", "Path", false}, {"linux", "RUST_LOG", false}, {"linux", "CARGO_HOME", false}, {"linux", "LD_PRELOAD", false},
+	} {
+		hosttest.Equal(t, toolchain.SelectsToolchain(buildenv.Host{OS: tt.os}, tt.name), tt.want, tt.name, tt.os)
+	}
+	s := toolchain.Set{Toolkit: &cuda.Toolkit{NVCC: "/cuda/bin/nvcc"}, Compiler: &hostcc.Compiler{CXX: "/usr/bin/g++"}}
+	for name, want := range map[string]string{"NVCC_CCBIN": "/usr/bin/g++", "CUDACXX": "/cuda/bin/nvcc", "NVCC_APPEND_FLAGS": ""} {
+		hosttest.Equal(t, toolchain.InPlace(s, name), want, name)
+	}
+	hosttest.Equal(t, toolchain.InPlace(toolchain.Set{}, "NVCC"), "", "without a toolkit")
+}
+
+func TestLettersOfDirectories(t *testing.T) {
+	for _, tt := range []struct {
+		os, target, tmp string
+		nvcc            bool
+		want            []string
+		at              string // of nvcc
+	}{
+		{"windows", `C:\src\app\target`, `C:\Users\DMITRI~1\AppData\Local\Temp`, true, nil, ""},
+		{"windows", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true,
+			[]string{`the target directory is C:\проект\target`, `temporary files is C:\Users\Дмитрий`}, ""},
+		{"windows", `C:\t`, `C:\tmp`, true, []string{`nvcc is C:\кэш\bin\nvcc.exe`}, `C:\кэш\bin\nvcc.exe`},
+		{"windows", `C:\проект\target`, `C:\tmp`, false, nil, ""},
+		{"linux", `/home/дмитрий/target`, `/tmp`, true, nil, ""},
+	} {
+		text := "os: " + tt.os + "\narch: amd64\n-- @env --\nTMP=" + tt.tmp + "\n"
+		h := hosttest.Must(hosttest.Parse([]byte(text)))
+		got := toolchain.Unreadable(h, toolchain.Needs{NVCC: tt.nvcc}, &cuda.Toolkit{NVCC: cmp.Or(tt.at, `C:\cuda\bin\nvcc.exe`)}, tt.target)
+		if len(got) != len(tt.want) {
+			t.Errorf("%+v: %q", tt, got)
+			continue
+		}
+		for i, want := range tt.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%q, want %q", got[i], want)
+			}
+		}
+	}
+}
+
+// TestLongPath: a PATH that cmd.exe cannot hand on is said, and stays as it is.
+func TestLongPath(t *testing.T) {
+	for length, want := range map[int]bool{7000: false, 7001: true} {
+		h := buildenv.Host{OS: buildenv.Windows, Env: buildenv.NewEnv(buildenv.Windows, []string{"PATH=" + strings.Repeat("x", length)})}
+		notes := toolchain.Unreadable(h, toolchain.Needs{NVCC: true}, &cuda.Toolkit{}, `C:\t`)
+		hosttest.Equal(t, len(notes) > 0, want, length, notes)
+	}
+}
+
+func TestPlanted(t *testing.T) {
+	set := toolchain.Set{Toolkit: &cuda.Toolkit{NVCC: `C:\CUDA\bin\nvcc.exe`}, Compiler: &hostcc.Compiler{CXX: `C:\VC\bin\cl.exe`}}
+	const chosen = "C:\\CUDA\\bin\\nvcc.exe\nC:\\VC\\bin\\cl.exe\n"
+	for _, tt := range []struct{ story, os, dir, files, want string }{
+		{"nothing there", "windows", `C:\app`, "C:\\app\\build.rs\n" + chosen, ""},
+		{"cl.exe, which nvcc itself takes first", "windows", `C:\app`, "C:\\app\\CL.exe\n" + chosen,
+			`C:\app\cl.exe lies where the build runs, and Windows would run it instead of C:\VC\bin\cl.exe`},
+		{"a batch file of that name, which cmd takes first", "windows", `C:\app`, "C:\\app\\nvcc.bat\n" + chosen,
+			`C:\app\nvcc.bat lies where`},
+		{"a part of nvcc's, which cmd takes first", "windows", `C:\app`, "C:\\app\\cudafe++.exe\n" + chosen,
+			`C:\app\cudafe++.exe lies where the build runs, and Windows would run it instead of C:\CUDA\bin\cudafe++.exe`},
+		{"another part, as a batch file", "windows", `C:\app`, "C:\\app\\ptxas.cmd\n" + chosen, `C:\app\ptxas.cmd lies where`},
+		{"the librarian", "windows", `C:\app`, "C:\\app\\lib.exe\n" + chosen, `C:\app\lib.exe lies where the build runs, and Windows ` +
+			`would run it instead of C:\VC\bin\lib.exe`},
+		{"a batch file of the project's own", "windows", `C:\app`, "C:\\app\\lib.bat\nC:\\app\\link.cmd\n" + chosen, ""},
+		{"built in the toolkit's own directory", "windows", `C:\CUDA\bin`, "C:\\CUDA\\bin\\ptxas.exe\n" + chosen, ""},
+		{"built in the compiler's own directory", "windows", `C:\VC\bin`, chosen, ""},
+		{"where the current directory is not searched", "linux", "/app", "/app/cl +x\n/app/nvcc +x\n", ""},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			h := hosttest.Must(hosttest.Parse([]byte("os: " + tt.os + "\ncwd: " + tt.dir + "\n-- @empty --\n" + tt.files)))
+			got := hosttest.Outcome("", toolchain.Planted(h, set, []string{tt.dir}))
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
 	}
 }

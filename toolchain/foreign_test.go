@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestForeign(t *testing.T) {
@@ -20,8 +21,6 @@ func TestForeign(t *testing.T) {
 		{"amd64", "my-board", false}, // a .json of the user's own
 		{"amd64", "", false},
 	} {
-		if got := Foreign(buildenv.Host{Arch: tt.arch}, tt.target); got != tt.want {
-			t.Errorf("%s on %s: %t", tt.target, tt.arch, got)
-		}
+		hosttest.Equal(t, Foreign(buildenv.Host{Arch: tt.arch}, tt.target), tt.want, tt.target, tt.arch)
 	}
 }

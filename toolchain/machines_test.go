@@ -51,7 +51,7 @@ var kernels = toolchain.Needs{NVCC: true, EmbedsPTX: true, CUDA: true}
 
 // TestMachines tells of every stored machine what is chosen on it and why, and what a build's environment becomes.
 func TestMachines(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		host  string
 		needs toolchain.Needs
 	}{
@@ -88,8 +88,7 @@ func TestMachines(t *testing.T) {
 		{"linux-toolset-and-rocm", kernels},
 		{"linux-arm64", candle},
 		{"linux-jetson", candle},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.host, func(t *testing.T) {
 			h, f := machine(t, tt.host)
 			golden(t, tt.host, story(h, f, tt.needs))
@@ -100,6 +99,11 @@ func TestMachines(t *testing.T) {
 func with(n toolchain.Needs, change func(*toolchain.Needs)) toolchain.Needs {
 	change(&n)
 	return n
+}
+
+// reads is what crates that compile kernels need, and read of the environment.
+func reads(names ...string) toolchain.Needs {
+	return with(kernels, func(n *toolchain.Needs) { n.Reads = names })
 }
 
 // story words a choice and its environment.
@@ -142,18 +146,9 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "golden", name+".txt")
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.OK(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w := strings.ReplaceAll(string(want), "\r\n", "\n"); w != got {
-		t.Errorf("got:\n%s\nwant:\n%s", got, w)
-	}
+	want := hosttest.Must(os.ReadFile(path))
+	hosttest.Equal(t, strings.ReplaceAll(string(want), "\r\n", "\n"), got)
 }

@@ -2,6 +2,7 @@ package toolchain_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -31,11 +32,11 @@ func windows(h buildenv.Host) toolchain.Facts {
 // TestWindowsMachines tells of every stored Windows machine which set is chosen and why, and what a build's environment becomes.
 func TestWindowsMachines(t *testing.T) {
 	linked := with(kernels, func(n *toolchain.Needs) { n.Libraries = true })
-	tests := []struct {
+	for _, tt := range []struct {
 		host  string
 		needs toolchain.Needs
 	}{
-		{"windows-usual", with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudarc", "cmake"} })},
+		{"windows-usual", reads("cudarc", "cmake")},
 		{"windows-toolset-too-new", kernels},
 		{"windows-five-toolsets", linked},
 		{"windows-build-tools-wheels", linked},
@@ -50,8 +51,7 @@ func TestWindowsMachines(t *testing.T) {
 		{"windows-broken-states", kernels},
 		{"windows-two-nvcc", kernels},
 		{"windows-cudnn-installer", candle},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.host, func(t *testing.T) {
 			h := hosttest.Load(t, tt.host)
 			f := windows(h)
@@ -84,10 +84,7 @@ func TestPrompted(t *testing.T) {
 				t.Errorf("%s: the first nvcc is %s, %v", name, nvcc, err)
 			}
 		}
-		s, err := toolchain.Choose(windows(h), kernels, toolchain.Wish{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))
 		if d := toolchain.Environment(h, s, kernels); len(d.Changes) > 0 {
 			t.Errorf("%s: the second time it would still do %s", name, changed(d))
 		}
@@ -109,7 +106,7 @@ func TestPrompted(t *testing.T) {
 // nvcc's own does not lift the library's.
 func TestGates(t *testing.T) {
 	const header = "#if _MSC_VER < %d || _MSC_VER >= %d\n#error -- unsupported Microsoft Visual Studio version!\n#endif\n"
-	tests := []struct {
+	for _, tt := range []struct {
 		story, toolset, stl, cuda string
 		lo, hi                    int
 		unchecked                 bool
@@ -128,18 +125,14 @@ func TestGates(t *testing.T) {
 		{"nvcc's gate is lifted by the user", "14.51.36231", "12.4", "12.6", 1910, 1950, true, "", nil},
 		{"which does not lift the library's", "14.51.36231", "13.2", "12.6", 1910, 1950, true,
 			"its standard library takes CUDA 13.2 and newer, not 12.6", []string{"install the 14.44 toolset"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			v, err := gpu.ParseVersion(tt.cuda)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := hosttest.Must(gpu.ParseVersion(tt.cuda))
 			emit := ""
 			if tt.stl != "" {
 				emit = fmt.Sprintf(`_EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA %s or newer.");`, tt.stl)
 			}
-			h, err := hosttest.Parse([]byte(`os: windows
+			h := hosttest.Must(hosttest.Parse([]byte(`os: windows
 -- @env --
 CUDA_PATH=C:\cuda
 Path=C:\Windows
@@ -163,10 +156,7 @@ C:\Program Files (x86)\Windows Kits\10\Lib\10.0.1.0\ucrt\x64\ucrt.lib
 -- C:\cuda\include\cuda.h --
 #define CUDA_VERSION ` + fmt.Sprint(v.Major*1000+v.Minor*10) + `
 -- C:\cuda\include\crt\host_config.h --
-` + fmt.Sprintf(header, tt.lo, tt.hi)))
-			if err != nil {
-				t.Fatal(err)
-			}
+` + fmt.Sprintf(header, tt.lo, tt.hi))))
 			w := toolchain.Wish{}
 			if tt.unchecked {
 				w.Unchecked = "NVCC_APPEND_FLAGS"
@@ -207,7 +197,7 @@ func TestAskedRoot(t *testing.T) {
 // TestAskedToolset holds how a user names a toolset: by version, by the path of cl.exe or its directory, or by a variable.
 func TestAskedToolset(t *testing.T) {
 	dir := `C:\Program Files\Microsoft Visual Studio\18\Insiders\VC\Tools\MSVC\14.29.30133\bin\Hostx64\x64`
-	tests := []struct{ story, ccbin, env, want string }{
+	for _, tt := range []struct{ story, ccbin, env, want string }{
 		{"nobody", "", "", "14.44.35207"},
 		{"version", "14.29", "", "14.29.30133"},
 		{"whole version", "14.29.30133", "", "14.29.30133"},
@@ -220,8 +210,7 @@ func TestAskedToolset(t *testing.T) {
 		{"cl is what PATH says", "", "NVCC_CCBIN=cl.exe", "14.44.35207"},
 		{"what is asked for is never replaced", "14.51", "", "no host compiler here fits CUDA 13.0"},
 		{"what is not there", "14.30", "", "no host compiler here fits CUDA 13.0"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			h := hosttest.Load(t, "windows-five-toolsets")
 			if name, value, ok := strings.Cut(tt.env, "="); ok {
@@ -242,5 +231,63 @@ func TestAskedToolset(t *testing.T) {
 				t.Errorf("got %s", got)
 			}
 		})
+	}
+}
+
+// TestPromptsThatAreNotRight has prompts in which a cl.exe is there and nvcc or the cc crate would still take the wrong one.
+func TestPromptsThatAreNotRight(t *testing.T) {
+	const bin = `\VC\Tools\MSVC\14.44.35207\bin\HostX64\x64`
+	for _, tt := range []struct {
+		story   string
+		change  *strings.Replacer
+		changed []string
+	}{
+		{"of x86", strings.NewReplacer("\nPATH=C:\\Program Files\\Microsoft Visual Studio\\2022\\Community"+bin,
+			"\nVSCMD_ARG_TGT_ARCH=x86\nPlatform=x86\nPATH=C:\\Program Files\\Microsoft Visual Studio\\2022\\Community"+
+				strings.ReplaceAll(bin, "64", "86"),
+			`35207\lib\x64;`, `35207\lib\x86;`, `ucrt\x64;`, `ucrt\x86;`, "um\\x64\n--", "um\\x86\n--", "-- @empty --\n",
+			"-- @empty --\nC:\\Program Files\\Microsoft Visual Studio\\2022\\Community"+strings.ReplaceAll(bin, "64", "86")+"\\cl.exe\n"),
+			[]string{"PATH", "LIB", "VSCMD_ARG_TGT_ARCH"}},
+		{"in which VCToolsVersion was set by hand to what is not there", strings.NewReplacer("VCToolsVersion=14.44.35207",
+			"VCToolsVersion=14.99.1"), []string{"VCToolsVersion"}},
+		{"of another processor by its variable alone", strings.NewReplacer("VCToolsVersion=14.44.35207", "VSCMD_ARG_TGT_ARCH=arm64"),
+			[]string{"VSCMD_ARG_TGT_ARCH"}},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-prompt.txtar"))
+			h := hosttest.Must(hosttest.Parse([]byte(tt.change.Replace(string(text)))))
+			s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))
+			d := toolchain.Environment(h, s, kernels)
+			for _, name := range tt.changed {
+				if !strings.Contains(changed(d), " "+name+"=") {
+					t.Errorf("%s is left: %s", name, changed(d))
+				}
+			}
+			env := h.Apply(h.Env, d)
+			if strings.Contains(env.Get("LIB"), `\x86`) || env.Get("VCToolsVersion") != "14.44.35207" ||
+				env.Get("VSCMD_ARG_TGT_ARCH") != "x64" {
+				t.Errorf("LIB=%s VCToolsVersion=%s VSCMD_ARG_TGT_ARCH=%s", env.Get("LIB"), env.Get("VCToolsVersion"),
+					env.Get("VSCMD_ARG_TGT_ARCH"))
+			}
+			h.Env = env
+			if cl, err := h.LookPath("cl"); err != nil || cl != s.MSVC.Toolset.CL {
+				t.Errorf("nvcc would take %s, %v", cl, err)
+			}
+		})
+	}
+}
+
+// TestNoCompilerForARM holds that a Visual Studio on ARM without a compiler for ARM is to get that one, not a second Visual Studio.
+func TestNoCompilerForARM(t *testing.T) {
+	text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-arm64.txtar"))
+	h, err := hosttest.Parse([]byte(strings.NewReplacer(`\arm64\cl.exe`, `\x64\cl.exe`).Replace(string(text))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = toolchain.Choose(windows(h), kernels, toolchain.Wish{})
+	if err == nil || !strings.Contains(err.Error(), "it has no cl.exe that runs here and builds for arm64") ||
+		!strings.Contains(err.(interface{ Hint() string }).Hint(), `to Visual Studio 2022 Community 17.14.36015.10: Visual Studio `+
+			`Installer, Modify, Individual components, "MSVC … C++ ARM64/ARM64EC build tools"`) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -24,28 +25,16 @@ func copyTree(t *testing.T, to string, when time.Time) {
 	t.Helper()
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = filepath.Join("..", "..")
-	out, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := hosttest.Must(list.Output())
 	for _, name := range strings.Split(strings.Trim(string(out), "\x00"), "\x00") {
 		if strings.HasPrefix(name, "testdata/") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join("..", "..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := hosttest.Must(os.ReadFile(filepath.Join("..", "..", name)))
 		path := filepath.Join(to, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, data, 0o640); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, when, when); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.OK(t, os.WriteFile(path, data, 0o640))
+		hosttest.OK(t, os.Chtimes(path, when, when))
 	}
 }
 
@@ -76,14 +65,9 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 		}
 		outs[i] = filepath.Join(t.TempDir(), "dist")
 		r := release{root: tree, out: outs[i], version: "v" + testVersion, commit: testCommit, zig: need.Tool(t, "zig")}
-		if err := r.run(only); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, r.run(only))
 	}
-	names, err := os.ReadDir(outs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := hosttest.Must(os.ReadDir(outs[0]))
 	for _, n := range names {
 		a, err1 := os.ReadFile(filepath.Join(outs[0], n.Name()))
 		b, err2 := os.ReadFile(filepath.Join(outs[1], n.Name()))
@@ -91,13 +75,8 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 			t.Errorf("%s differs: %v %v", n.Name(), err1, err2)
 		}
 	}
-	chosen, err := choose(only)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(names) != 2*len(chosen)+1 {
-		t.Errorf("%v", names)
-	}
+	chosen := hosttest.Must(choose(only))
+	hosttest.Equal(t, len(names), 2*len(chosen)+1, names)
 	sum := exec.Command("sha256sum", "-c", "SHA256SUMS")
 	sum.Dir = outs[0]
 	if out, err := sum.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != 2*len(chosen) {
@@ -137,16 +116,10 @@ func checkArchive(t *testing.T, dist string, target target) {
 
 func unpack(t *testing.T, path string) map[string][]byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(path))
 	files := map[string][]byte{}
 	if strings.HasSuffix(path, ".zip") {
-		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(zip.NewReader(bytes.NewReader(data), int64(len(data))))
 		for _, f := range r.File {
 			in, err := f.Open()
 			if err != nil {
@@ -155,16 +128,11 @@ func unpack(t *testing.T, path string) map[string][]byte {
 			if files[f.Name], err = io.ReadAll(in); err != nil {
 				t.Fatal(err)
 			}
-			if f.Modified.Unix() != 1700000000 {
-				t.Errorf("%s is of %s", f.Name, f.Modified)
-			}
+			hosttest.Equal(t, f.Modified.Unix(), 1700000000, f.Name, "is of", f.Modified)
 		}
 		return files
 	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := hosttest.Must(gzip.NewReader(bytes.NewReader(data)))
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if err == io.EOF {
@@ -215,14 +183,9 @@ func runs(t *testing.T, dist string) {
 // validMaterials asks CycloneDX's own Python library, strictly.
 func validMaterials(t *testing.T, dist string) {
 	bom := filepath.Join(dist, targets[0].stem(testVersion)+".cdx.json")
-	data, err := os.ReadFile(bom)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(bom))
 	var got cdx
-	if err := json.Unmarshal(data, &got); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, json.Unmarshal(data, &got))
 	seen := map[string]bool{}
 	for _, c := range got.Components {
 		seen[c.Name] = true
@@ -248,9 +211,7 @@ sys.exit(str(wrong) if wrong else 0)
 		t.Error("the validator takes anything")
 	}
 	broken := filepath.Join(t.TempDir(), "x.json")
-	if err := os.WriteFile(broken, bytes.Replace(data, []byte(`"type": "library"`), []byte(`"type": "nonsense"`), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(broken, bytes.Replace(data, []byte(`"type": "library"`), []byte(`"type": "nonsense"`), 1), 0o600))
 	if exec.Command(python, "-c", check, broken).Run() == nil {
 		t.Error("the validator takes a component of no known type")
 	}
@@ -264,19 +225,13 @@ func inAnEmptyRoot(t *testing.T, dist string) {
 	}
 	root := t.TempDir()
 	files := unpack(t, filepath.Join(dist, targets[0].archive(testVersion)))
-	if err := os.WriteFile(filepath.Join(root, name), files[targets[0].stem(testVersion)+"/"+name], 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(filepath.Join(root, name), files[targets[0].stem(testVersion)+"/"+name], 0o755))
 	source := filepath.Join(t.TempDir(), "app.c")
-	if err := os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(source, []byte("int main(void) { return 0; }\n"), 0o600))
 	if out, err := exec.Command(need.CC(t), "-static", "-o", filepath.Join(root, "app"), source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(filepath.Join(root, "proc"), 0o755))
 	// As a container has it: /proc, and nothing of the host.
 	c := exec.Command("unshare", "--mount", "sh", "-c", "mount -t proc proc "+root+"/proc && exec chroot "+root+" /"+name+" prove /app")
 	c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "GPUBUILD_CACHE=/cache"}
@@ -291,9 +246,7 @@ func inAnEmptyRoot(t *testing.T, dist string) {
 
 func TestBadReleases(t *testing.T) {
 	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "old"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(filepath.Join(full, "old"), nil, 0o600))
 	for name, r := range map[string]release{
 		"no version":      {root: ".", out: t.TempDir(), commit: testCommit},
 		"odd version":     {root: ".", out: t.TempDir(), commit: testCommit, version: "1.2 -X x"},

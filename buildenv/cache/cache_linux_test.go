@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -19,9 +20,7 @@ func TestRealDisks(t *testing.T) {
 	}
 	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
 	path := filepath.Join(dir, "file")
-	if err := WriteFile(path, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, WriteFile(path, []byte("old"), 0o600))
 	err := WriteFile(path, bytes.Repeat([]byte("x"), 1<<20), 0o600)
 	var w *WriteError
 	if !errors.As(err, &w) || !errors.Is(err, syscall.ENOSPC) {

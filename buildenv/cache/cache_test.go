@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 )
 
 // The test binary holds a lock for another process: `BINARY __lock PATH` says "locked", and lets go when its input ends.
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestWhereTheCacheIs(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, os, home string
 		env            []string
 		want           string
@@ -54,17 +55,14 @@ func TestWhereTheCacheIs(t *testing.T) {
 		{"macOS", buildenv.Darwin, "/Users/u", nil, "/Users/u/Library/Caches/gpubuild"},
 		{"windows", buildenv.Windows, `C:\Users\u`, []string{`LocalAppData=D:\Local`}, `D:\Local\gpubuild`},
 		{"windows, a service without the variable", buildenv.Windows, `C:\Users\u`, nil, `C:\Users\u\AppData\Local\gpubuild`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := buildenv.Host{OS: tt.os, Home: tt.home, Env: buildenv.NewEnv(tt.os, tt.env)}
 			got, err := Dir(h)
 			if err != nil {
 				got = err.Error()
 			}
-			if got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
+			hosttest.Equal(t, got, tt.want)
 		})
 	}
 }
@@ -72,14 +70,9 @@ func TestWhereTheCacheIs(t *testing.T) {
 func TestMake(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	for i := 0; i < 2; i++ { // the second time it is there
-		if err := Make(dir); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, Make(dir))
 	}
-	fi, err := os.Stat(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fi := hosttest.Must(os.Stat(dir))
 	if fi.Mode().Perm() != 0o700 && os.PathSeparator == '/' {
 		t.Errorf("mode %v", fi.Mode())
 	}
@@ -90,9 +83,7 @@ func TestMake(t *testing.T) {
 
 func TestMakeWhereItCannotBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(file, nil, 0o600))
 	err := Make(filepath.Join(file, "cache"))
 	var ro *ReadOnlyError
 	if !errors.As(err, &ro) || ro.Hint() != "set GPUBUILD_CACHE to a directory that can be written to" {
@@ -103,9 +94,7 @@ func TestMakeWhereItCannotBe(t *testing.T) {
 func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for _, text := range []string{"one", "two"} {
-		if err := WriteFile(path, []byte(text), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, WriteFile(path, []byte(text), 0o640))
 		if got, err := os.ReadFile(path); err != nil || string(got) != text {
 			t.Errorf("got %q, %v", got, err)
 		}
@@ -119,30 +108,20 @@ func TestWriteFile(t *testing.T) {
 // alone says that a file is the only one in its directory.
 func alone(t *testing.T, path string) {
 	t.Helper()
-	left, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := hosttest.Must(os.ReadDir(filepath.Dir(path)))
 	for _, e := range left {
-		if e.Name() != filepath.Base(path) {
-			t.Errorf("left behind: %s", e.Name())
-		}
+		hosttest.Equal(t, e.Name(), filepath.Base(path), "left behind")
 	}
 }
 
 func TestWriteFileWhereItCannot(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "taken", "x"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct{ name, path, want, hint string }{
+	hosttest.OK(t, os.Mkdir(filepath.Join(dir, "taken"), 0o700))
+	hosttest.OK(t, os.WriteFile(filepath.Join(dir, "taken", "x"), nil, 0o600))
+	for _, tt := range []struct{ name, path, want, hint string }{
 		{"no directory", filepath.Join(dir, "none", "x"), "cannot be written: ", "make the directory"},
 		{"a directory of that name", filepath.Join(dir, "taken"), "taken cannot be written: file exists", filepath.Join(dir, "taken") + " is a directory: name a file"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := WriteFile(tt.path, []byte("x"), 0o600)
 			var w *WriteError
@@ -188,13 +167,8 @@ func TestAFullDiskLeavesTheOldFile(t *testing.T) {
 	for _, at := range []string{"write", "chmod", "sync", "close"} {
 		t.Run(at, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
-			if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			f, err := os.CreateTemp(filepath.Dir(path), ".file.*")
-			if err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(path, []byte("old"), 0o600))
+			f := hosttest.Must(os.CreateTemp(filepath.Dir(path), ".file.*"))
 			unchanged := func() error { return nil }
 			if err := save(broken{f, at, syscall.ENOSPC}, path, []byte("new content"), 0o600, unchanged); !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("got %v", err)
@@ -210,13 +184,8 @@ func TestAFullDiskLeavesTheOldFile(t *testing.T) {
 func TestIdentityChangesWithTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
-	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	first, err := Identify(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(path, []byte("one"), 0o600))
+	first := hosttest.Must(Identify(path))
 	if first.Size != 3 || first.MTime == 0 || first.Inode == 0 {
 		t.Errorf("got %+v", first)
 	}
@@ -227,9 +196,7 @@ func TestIdentityChangesWithTheFile(t *testing.T) {
 		}
 	}
 	// Another file of the same size and time in the same place: installers keep times.
-	if err := WriteFile(path, []byte("two"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, WriteFile(path, []byte("two"), 0o600))
 	if err := os.Chtimes(path, time.Time{}, time.Unix(0, first.MTime)); err != nil {
 		t.Fatal(err)
 	}
@@ -277,37 +244,22 @@ func TestLockWithinOneProcess(t *testing.T) {
 		t.Errorf("got %v, called %d times", err, calls)
 	}
 	for i := 0; i < 2; i++ { // a second release does nothing
-		if err := release(); err != nil {
-			t.Error(err)
-		}
+		hosttest.Equal(t, release(), nil)
 	}
 	if release, err = Lock(context.Background(), path, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := release(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Equal(t, release(), nil)
 }
 
 // holdLock starts another process that holds the lock, and answers its output and how to end it.
 func holdLock(t *testing.T, path string) (out *bufio.Scanner, letGo func(), cmd *exec.Cmd) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := hosttest.Must(os.Executable())
 	cmd = exec.Command(self, "__lock", path)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := hosttest.Must(cmd.StdinPipe())
+	stdout := hosttest.Must(cmd.StdoutPipe())
+	hosttest.OK(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return bufio.NewScanner(stdout), func() { in.Close() }, cmd
 }
@@ -331,16 +283,10 @@ func TestTwoProcessesTakeTurns(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	letGo()
-	if got := line(t, a); got != "released" {
-		t.Error(got)
-	}
-	if got := line(t, b); got != "locked" {
-		t.Error(got)
-	}
+	hosttest.Equal(t, line(t, a), "released")
+	hosttest.Equal(t, line(t, b), "locked")
 	letGoB()
-	if got := line(t, b); got != "released" {
-		t.Error(got)
-	}
+	hosttest.Equal(t, line(t, b), "released")
 }
 
 // TestALockDiesWithItsHolder: kill -9 leaves the files and no lock.
@@ -350,16 +296,9 @@ func TestALockDiesWithItsHolder(t *testing.T) {
 	if got := line(t, a); got != "locked" {
 		t.Fatal(got)
 	}
-	if err := holder.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	release, err := Lock(context.Background(), path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := release(); err != nil {
-		t.Error(err)
-	}
+	hosttest.OK(t, holder.Process.Kill())
+	release := hosttest.Must(Lock(context.Background(), path, nil))
+	hosttest.Equal(t, release(), nil)
 }
 
 func TestALockWithoutADirectory(t *testing.T) {
@@ -367,5 +306,33 @@ func TestALockWithoutADirectory(t *testing.T) {
 	var w *WriteError
 	if !errors.As(err, &w) || w.Hint() == "" {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestReplaceWritesNothingOfOthersOver(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a [b]")
+	hosttest.OK(t, os.Mkdir(dir, 0o755))
+	path := filepath.Join(dir, "Cargo.toml")
+	write := func(name, text string) {
+		t.Helper()
+		hosttest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o640))
+	}
+	write("Cargo.toml", "odd") // as long as what was read
+	var changed *ChangedError
+	if err := Replace(path, []byte("old"), []byte("new"), 0o640); !errors.As(err, &changed) || err != error(changed) {
+		t.Errorf("a changed file: %T %v", err, err)
+	}
+	write("Cargo.toml", "old")
+	write(".Cargo.toml.gpubuild-new", "of a killed run")
+	hosttest.Equal(t, Replace(path, []byte("old"), []byte("new"), 0o640), nil)
+	if got, err := os.ReadFile(path); err != nil || string(got) != "new" {
+		t.Errorf("%q %v", got, err)
+	}
+	if err := Replace(filepath.Join(dir, "gone"), nil, []byte("new"), 0o640); err == nil || errors.As(err, &changed) {
+		t.Errorf("a file that is not there was replaced, or changed: %v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v %v", entries, err)
 	}
 }

@@ -15,14 +15,13 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
 func TestACacheThatEveryoneMayWriteTo(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Chmod(dir, 0o777))
 	err := Make(dir)
 	var open *OpenError
 	if !errors.As(err, &open) || !strings.Contains(open.Hint(), "chmod go-w "+dir) {
@@ -41,9 +40,7 @@ func TestACacheThatIsNoDirectory(t *testing.T) {
 // TestHashWaitsForNothing: a name that a project gives may lead to a file of the kernel's.
 func TestHashWaitsForNothing(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "a.cuh")
-	if err := os.Symlink("/proc/kmsg", link); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Symlink("/proc/kmsg", link))
 	if _, err := os.Stat(link); err != nil {
 		need.Missing(t, "linux", "there is no /proc")
 	}
@@ -51,10 +48,7 @@ func TestHashWaitsForNothing(t *testing.T) {
 		t.Error(err)
 	}
 	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := hosttest.Must(net.Listen("unix", socket))
 	defer l.Close()
 	if _, err := Hash(socket); !errors.Is(err, buildenv.ErrUnbounded) {
 		t.Errorf("a socket: %v", err)
@@ -67,13 +61,9 @@ func TestEveryEntryIsLookedAt(t *testing.T) {
 		dir := t.TempDir()
 		for i, mode := range modes {
 			name := filepath.Join(dir, fmt.Sprint(i))
-			if err := errors.Join(os.WriteFile(name, nil, 0o600), os.Chmod(name, mode)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, errors.Join(os.WriteFile(name, nil, 0o600), os.Chmod(name, mode)))
 		}
-		if err := os.Chmod(dir, dirMode); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Chmod(dir, dirMode))
 		return dir
 	}
 	for story, tt := range map[string]struct {
@@ -96,9 +86,7 @@ func TestEveryEntryIsLookedAt(t *testing.T) {
 	}
 	cache := make(0o700)
 	for name, mode := range map[string]os.FileMode{"a": 0o700, "b": 0o777} {
-		if err := errors.Join(os.Mkdir(filepath.Join(cache, name), mode), os.Chmod(filepath.Join(cache, name), mode)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.Mkdir(filepath.Join(cache, name), mode), os.Chmod(filepath.Join(cache, name), mode)))
 	}
 	var open *OpenError
 	if _, err := Private(cache); !errors.As(err, &open) || open.Path != filepath.Join(cache, "b") {
@@ -109,24 +97,13 @@ func TestEveryEntryIsLookedAt(t *testing.T) {
 // TestHolder: who holds a lock is only said where it is known, and nobody needs to know it for its end.
 func TestHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	release, err := Lock(context.Background(), path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := hosttest.Must(Lock(context.Background(), path, nil))
 	for text, want := range map[string]string{"pid 7\n": "pid 7", "\n": "another process"} {
-		if err := os.WriteFile(holderFile(path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := holder(path); got != want {
-			t.Errorf("%q: %q", text, got)
-		}
+		hosttest.OK(t, os.WriteFile(holderFile(path), []byte(text), 0o600))
+		hosttest.Equal(t, holder(path), want, text)
 	}
-	if err := errors.Join(os.Remove(holderFile(path)), release()); err != nil {
-		t.Error(err)
-	}
-	if got := holder(path); got != "another process" {
-		t.Errorf("nobody: %q", got)
-	}
+	hosttest.Equal(t, errors.Join(os.Remove(holderFile(path)), release()), nil)
+	hosttest.Equal(t, holder(path), "another process", "nobody")
 }
 
 // TestWhoMayHaveWritten: programs of the cache are run, so nobody else may have written to it, or to what is in it.
@@ -135,7 +112,7 @@ func TestWhoMayHaveWritten(t *testing.T) {
 		need.Missing(t, "root", "only root can give a file to another user")
 	}
 	const nobody = 65534
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		owner int
 		mode  os.FileMode
@@ -147,13 +124,10 @@ func TestWhoMayHaveWritten(t *testing.T) {
 		{"everybody", 0, 0o777, "may be written to by every user (mode 0777)", ""},
 		{"another user's", nobody, 0o700, "belongs to user 65534, not to you (0)", ""},
 		{"an emptyDir of another user", nobody, 0o777, "", "user-0"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "cache")
-			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, tt.owner, tt.owner), os.Chmod(dir, tt.mode)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, tt.owner, tt.owner), os.Chmod(dir, tt.mode)))
 			used, err := Private(dir)
 			if !strings.Contains(fmt.Sprint(err), tt.want) || (err == nil) != (tt.want == "") || used != filepath.Join(dir, tt.used) {
 				t.Errorf("got %s, %v", used, err)
@@ -161,18 +135,14 @@ func TestWhoMayHaveWritten(t *testing.T) {
 			// The same below a cache of our own: a directory, a file in it, and what a link leads to.
 			top := t.TempDir()
 			probe := filepath.Join(top, "probe")
-			if err := errors.Join(os.Chmod(top, 0o700), os.Rename(dir, probe)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, errors.Join(os.Chmod(top, 0o700), os.Rename(dir, probe)))
 			safe := tt.owner == 0 && tt.want == ""
 			if used, err := Private(top); (err == nil) != safe || used != top {
 				t.Errorf("below: %s, %v", used, err)
 			}
 			real, link := filepath.Join(t.TempDir(), "lib.so"), filepath.Join(top, "lib.so")
-			if err := errors.Join(os.WriteFile(real, nil, 0o600), os.Chown(real, tt.owner, tt.owner), os.Chmod(real, tt.mode),
-				os.Symlink(real, link), os.Remove(probe)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, errors.Join(os.WriteFile(real, nil, 0o600), os.Chown(real, tt.owner, tt.owner), os.Chmod(real, tt.mode),
+				os.Symlink(real, link), os.Remove(probe)))
 			if err := TrustedDir(top); (err == nil) != safe {
 				t.Errorf("a link: %v", err)
 			}
@@ -191,27 +161,21 @@ func TestAPlantedLink(t *testing.T) {
 	}
 	top := t.TempDir()
 	theirs, shared := filepath.Join(top, "theirs"), filepath.Join(top, "shared")
-	if err := errors.Join(os.Mkdir(theirs, 0o777), os.Chown(theirs, 65534, 65534), os.Chmod(theirs, 0o777),
-		os.Mkdir(shared, 0o777), os.Chown(shared, 65534, 65534), os.Chmod(shared, 0o777|os.ModeSticky)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Mkdir(theirs, 0o777), os.Chown(theirs, 65534, 65534), os.Chmod(theirs, 0o777),
+		os.Mkdir(shared, 0o777), os.Chown(shared, 65534, 65534), os.Chmod(shared, 0o777|os.ModeSticky)))
 	for name, dir := range map[string]string{"cache": filepath.Join(shared, "cache"), "user-0": shared, "dangling": filepath.Join(shared, "d")} {
 		link, to := filepath.Join(shared, name), theirs
 		if name == "dangling" {
 			link, to = dir, filepath.Join(top, "nowhere")
 		}
-		if err := errors.Join(os.Symlink(to, link), os.Lchown(link, 65534, 65534)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.Symlink(to, link), os.Lchown(link, 65534, 65534)))
 		var open *OpenError
 		if used, err := Private(dir); !errors.As(err, &open) {
 			t.Errorf("%s: got %s, %v", name, used, err)
 		}
 	}
 	own := filepath.Join(shared, "user-0") // nor is a pipe of one's own a directory
-	if err := errors.Join(os.Remove(own), syscall.Mkfifo(own, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Remove(own), syscall.Mkfifo(own, 0o600)))
 	var none *ReadOnlyError
 	if used, err := Private(shared); !errors.As(err, &none) {
 		t.Errorf("a pipe: got %s, %v", used, err)
@@ -219,7 +183,7 @@ func TestAPlantedLink(t *testing.T) {
 }
 
 func TestHintsByTheCause(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		err  error
 		want string
 	}{
@@ -233,11 +197,8 @@ func TestHintsByTheCause(t *testing.T) {
 		{&WriteError{Path: "/d/f", Err: syscall.EACCES}, "make /d one that you may write to"},
 		{&ReadOnlyError{Dir: "/d", Err: syscall.EROFS}, "set GPUBUILD_CACHE to a directory that can be written to"},
 		{&ReadOnlyError{Dir: "/d", Err: syscall.ENOSPC}, "free some space there, or set GPUBUILD_CACHE to a directory with more"},
-	}
-	for _, tt := range tests {
-		if got := tt.err.(interface{ Hint() string }).Hint(); got != tt.want {
-			t.Errorf("%v: got %q, want %q", tt.err, got, tt.want)
-		}
+	} {
+		hosttest.Equal(t, tt.err.(interface{ Hint() string }).Hint(), tt.want, tt.err)
 	}
 }
 
@@ -248,16 +209,12 @@ func TestDirectoriesWithoutWriting(t *testing.T) {
 		return
 	}
 	dir := filepath.Join(t.TempDir(), "ro")
-	if err := os.Mkdir(dir, 0o500); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(dir, 0o500))
 	var ro *ReadOnlyError
 	if err := Make(dir); !errors.As(err, &ro) {
 		t.Errorf("got %v", err)
 	}
-	if err := Trusted("/"); err != nil {
-		t.Errorf("root's directory: %v", err)
-	}
+	hosttest.Equal(t, Trusted("/"), nil, "root's directory")
 	var w *WriteError
 	if err := WriteFile(filepath.Join(dir, "f"), nil, 0o600); !errors.As(err, &w) || !strings.HasPrefix(w.Hint(), "make ") {
 		t.Errorf("got %v", err)
@@ -267,23 +224,12 @@ func TestDirectoriesWithoutWriting(t *testing.T) {
 // asNobody runs a copy of this test binary, which root alone may reach where it is, for the same test as a user without any rights.
 func asNobody(t *testing.T) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("/tmp", "gpubuild-nobody-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := hosttest.Must(os.Executable())
+	data := hosttest.Must(os.ReadFile(self))
+	dir := hosttest.Must(os.MkdirTemp("/tmp", "gpubuild-nobody-"))
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	program := filepath.Join(dir, "test")
-	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(program, data, 0o755)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Chmod(dir, 0o777), os.WriteFile(program, data, 0o755)))
 	c := exec.Command(program, "-test.run", "^"+t.Name()+"$", "-test.v")
 	c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir)
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

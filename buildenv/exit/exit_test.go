@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 )
 
 type coded struct{}
@@ -16,7 +17,7 @@ func (coded) ExitCode() int { return Misfit }
 
 func TestOf(t *testing.T) {
 	child := &buildenv.ExitError{Result: buildenv.Result{Code: 101}}
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		err   error
 		want  int
@@ -35,12 +36,9 @@ func TestOf(t *testing.T) {
 		{"interrupted", fmt.Errorf("a: %w", context.Canceled), Interrupted},
 		{"interrupted, and the child's end says so too", errors.Join(child, context.Canceled), Interrupted},
 		{"interrupted after a verdict was printed", errors.Join(Code(Unproved), context.Canceled), Unproved},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			if got := Of(tt.err); got != tt.want {
-				t.Errorf("exit code %d, want %d", got, tt.want)
-			}
+			hosttest.Equal(t, Of(tt.err), tt.want, "exit code")
 		})
 	}
 }
@@ -86,8 +84,6 @@ func TestHint(t *testing.T) {
 		{"through a plain wrapper", fmt.Errorf("b: %w", inner), "inner"},
 		{"none", errors.New("x"), ""},
 	} {
-		if got := Hint(tt.err); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, Hint(tt.err), tt.want, tt.story)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestNearest(t *testing.T) {
@@ -13,23 +14,15 @@ func TestNearest(t *testing.T) {
 		"docotr": "doctor", "toolchian": "toolchain", "sacn": "scan", "foo": "", "nextest": "", "--kernell": "--kernel", "--feature": "--features",
 		"--bogus": "", "": "", "--bind": "--bin",
 	} {
-		if got := exit.Nearest(word, known); got != want {
-			t.Errorf("%q: %q, want %q", word, got, want)
-		}
+		hosttest.Equal(t, exit.Nearest(word, known), want, word)
 	}
 	long := strings.Repeat("x", 65)
-	if got := exit.Nearest(long, []string{long + "y"}); got != "" {
-		t.Errorf("a long word: %q", got)
-	}
+	hosttest.Equal(t, exit.Nearest(long, []string{long + "y"}), "", "a long word")
 	for _, of := range [][]string{{"--devices", "--gpu-device"}, {"--gpu-device", "--devices"}} {
-		if got := exit.Nearest("--device", of); got != "--gpu-device" {
-			t.Errorf("of %q: %q", of, got)
-		}
+		hosttest.Equal(t, exit.Nearest("--device", of), "--gpu-device", of)
 	}
 	for _, of := range [][]string{{"aab", "aac"}, {"aac", "aab"}} { // equally near
-		if got := exit.Nearest("aaa", of); got != "aab" {
-			t.Errorf("of %q: %q", of, got)
-		}
+		hosttest.Equal(t, exit.Nearest("aaa", of), "aab", of)
 	}
 	for word, want := range map[string]string{"docotr": "unknown word `docotr`; did you mean `doctor`?|", "foo": "unknown word `foo`|see help"} {
 		err := exit.Unknown("word", word, known, "see help")

@@ -26,7 +26,7 @@ func TestALinuxMachine(t *testing.T) {
 		return Outcome(string(data), err)
 	}
 	real := func(path string) string { return Outcome(h.Files.EvalSymlinks(path)) }
-	tests := []struct{ name, got, want string }{
+	for _, tt := range []struct{ name, got, want string }{
 		{"a file", read("/usr/local/cuda-13.4/version.json"), "{\"cuda\": {\"version\": \"13.4.92\"}}\n"},
 		{"through a link", read("/usr/local/cuda/include/cuda.h"), "#define CUDA_VERSION 13040"},
 		{"hex", read("/usr/lib/libtiny.so"), "\x7fELF\x02\x01\x01\x00"},
@@ -48,8 +48,7 @@ func TestALinuxMachine(t *testing.T) {
 		{"PATH", Outcome(h.LookPath("nvcc")), "/usr/local/cuda/bin/nvcc"},
 		{"PATH, a program that is not there", Outcome(h.LookPath("cl")), "cl is not in any directory of PATH"},
 		{"WSL", fmt.Sprint(h.IsWSL()), "false"},
-	}
-	for _, tt := range tests {
+	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, tt.got, tt.want)
 		}
@@ -103,7 +102,7 @@ func TestAWindowsMachine(t *testing.T) {
 	value := func(key, name string, view int) string { return Outcome(h.Registry.String(key, name, view)) }
 	list := func(names []string, err error) string { return Outcome(strings.Join(names, ", "), err) }
 	const cuda = `HKLM\SOFTWARE\NVIDIA Corporation\GPU Computing Toolkit\CUDA`
-	tests := []struct{ name, got, want string }{
+	for _, tt := range []struct{ name, got, want string }{
 		{"letter case does not count", Outcome(h.Files.EvalSymlinks(`c:\PROGRAM FILES\cuda\BIN\NVCC.EXE`)), `C:\Program Files\CUDA\bin\nvcc.exe`},
 		{"both separators", Outcome(h.Files.EvalSymlinks(`C:/Windows/./x/../system32/cmd.exe`)), `C:\Windows\system32\cmd.exe`},
 		{"a junction", Outcome(h.Files.EvalSymlinks(`C:\cuda\bin\nvcc.exe`)), `C:\Program Files\CUDA\bin\nvcc.exe`},
@@ -123,8 +122,7 @@ func TestAWindowsMachine(t *testing.T) {
 		{"keys", list(h.Registry.Keys(cuda, 64)), "v13.2"},
 		{"keys on the way", list(h.Registry.Keys(`HKLM\SOFTWARE`, 64)), "NVIDIA Corporation, Secret, Shared"},
 		{"values", list(h.Registry.Values(cuda+`\v13.2`, 64)), ", 64BitInstalled, InstallDir"},
-	}
-	for _, tt := range tests {
+	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, tt.got, tt.want)
 		}
@@ -135,7 +133,7 @@ func TestAWindowsMachine(t *testing.T) {
 }
 
 func TestMistakesInAMachine(t *testing.T) {
-	tests := []struct{ text, want string }{
+	for _, tt := range []struct{ text, want string }{
 		{"arch: amd64\n", `os: "": want linux, windows or darwin`},
 		{"os: beos\n", `os: "beos": want linux, windows or darwin`},
 		{"os: linux\ncolour: red\n", `line 2: unknown key "colour": want os, arch, kernel, home, cwd or cpus`},
@@ -152,8 +150,7 @@ func TestMistakesInAMachine(t *testing.T) {
 		{"os: linux\n-- @registry --\nx=1\n", `section @registry: "x=1": want NAME=VALUE below a [KEY]`},
 		{"os: linux\n-- --\n", "line 2: a section without a name"},
 		{"os: linux\n-- $ gcc 'x --\n", "section $ gcc 'x: a quote ' is never closed"},
-	}
-	for _, tt := range tests {
+	} {
 		if _, err := Parse([]byte(tt.text)); err == nil || err.Error() != tt.want {
 			t.Errorf("%q: got %v, want %s", tt.text, err, tt.want)
 		}

@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -102,12 +103,12 @@ func Parse(data []byte) (buildenv.Host, error) {
 		case name == "@dirs":
 			for _, l := range lines(f.Data) {
 				path, attrs := attributes(l)
-				err = firstError(err, tree.addDir(path, attrs))
+				err = cmp.Or(err, tree.addDir(path, attrs))
 			}
 		case name == "@empty":
 			for _, l := range lines(f.Data) {
 				path, attrs := attributes(l)
-				err = firstError(err, tree.addFile(path, nil, attrs))
+				err = cmp.Or(err, tree.addFile(path, nil, attrs))
 			}
 		case name == "@registry":
 			err = reg.parse(lines(f.Data))
@@ -244,11 +245,4 @@ func content(data []byte, attrs []string) (out []byte, perm fs.FileMode, unreada
 		}
 	}
 	return data, perm, unreadable, nil
-}
-
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }

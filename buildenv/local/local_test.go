@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestHost(t *testing.T) {
 	t.Setenv("GPUBUILD_SOMETHING", "set")
-	h, err := Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(Host())
 	if h.OS != runtime.GOOS || h.Arch != runtime.GOARCH || h.Env.Get("GPUBUILD_SOMETHING") != "set" {
 		t.Errorf("got %s %s %q", h.OS, h.Arch, h.Env.Get("GPUBUILD_SOMETHING"))
 	}
@@ -32,13 +31,8 @@ func TestHost(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("content"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f, err := files{}.Open(filepath.Join(dir, "f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(filepath.Join(dir, "f"), []byte("content"), 0o600))
+	f := hosttest.Must(files{}.Open(filepath.Join(dir, "f")))
 	defer f.Close()
 	at := make([]byte, 4)
 	if _, err := f.(io.ReaderAt).ReadAt(at, 3); err != nil || string(at) != "tent" {
@@ -68,10 +62,7 @@ func TestNoRegistryElsewhere(t *testing.T) {
 }
 
 func TestNoTerminal(t *testing.T) {
-	f, err := os.CreateTemp(t.TempDir(), "f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(os.CreateTemp(t.TempDir(), "f"))
 	defer f.Close()
 	if Terminal(f) || Terminal(nil) {
 		t.Error("a file is a terminal")

@@ -11,32 +11,26 @@ import (
 	"time"
 
 	cachefiles "gpubuild/buildenv/cache"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/memo"
 )
 
 func store(t *testing.T) (s memo.Store, cache, work string) {
 	t.Helper()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	cache, work = t.TempDir(), t.TempDir()
 	return memo.Open(h, cache, time.Now()), cache, work
 }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	hosttest.OK(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func TestAnEntryHoldsWhileItsInputsDo(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		story  string
 		change func(t *testing.T, dir string)
 		holds  bool
@@ -47,16 +41,13 @@ func TestAnEntryHoldsWhileItsInputsDo(t *testing.T) {
 		{"a watched file is gone", func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "file")) }, false},
 		{"a watched file that was not there appears", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "absent"), "x") }, false},
 		{"a name appears in a watched directory", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "sub", "new"), "x") }, false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			s, _, dir := store(t)
 			write(t, filepath.Join(dir, "file"), "a")
 			write(t, filepath.Join(dir, "sub", "old"), "a")
 			inputs := s.Watch(filepath.Join(dir, "file"), filepath.Join(dir, "absent"), filepath.Join(dir, "sub"))
-			if err := s.Put("kind", "key", inputs, []byte("bytes\nof two lines")); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, s.Put("kind", "key", inputs, []byte("bytes\nof two lines")))
 			tt.change(t, dir)
 			data, ok := s.Get("kind", "key")
 			if ok != tt.holds || ok && string(data) != "bytes\nof two lines" {
@@ -68,9 +59,7 @@ func TestAnEntryHoldsWhileItsInputsDo(t *testing.T) {
 
 func remove(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Remove(path))
 }
 
 // TestAYoungFileIsReadOnceMore: a file that was just written is known by its content until a later run has found it unchanged.
@@ -78,22 +67,14 @@ func TestAYoungFileIsReadOnceMore(t *testing.T) {
 	s, cache, dir := store(t)
 	file := filepath.Join(dir, "file")
 	write(t, file, "a")
-	if err := s.Put("kind", "key", s.Watch(file), nil); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, s.Put("kind", "key", s.Watch(file), nil))
 	if _, ok := s.Get("kind", "key"); !ok {
 		t.Fatal("nothing was kept")
 	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	later := memo.Open(h, cache, time.Now().Add(time.Minute))
 	for i, want := range []bool{true, false} {
-		data, err := os.ReadFile(filepath.Join(cache, "memo", "kind", "key"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := hosttest.Must(os.ReadFile(filepath.Join(cache, "memo", "kind", "key")))
 		if got := strings.Contains(string(data), " = "); got != want {
 			t.Errorf("before run %d: known by content: %v, want %v:\n%s", i+1, got, want, data)
 		}
@@ -108,10 +89,7 @@ func TestAYoungFileIsReadOnceMore(t *testing.T) {
 	if err := os.Chtimes(file, time.Time{}, time.Now().Add(-time.Hour)); err != nil { // as a copy that keeps times
 		t.Fatal(err)
 	}
-	fi, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fi := hosttest.Must(os.Stat(file))
 	if state := s.State(file); !strings.Contains(state, " = ") && cachefiles.StateTimeOf(fi) != 0 {
 		t.Errorf("one that was written now with an old time is known by %s", state)
 	}
@@ -119,14 +97,9 @@ func TestAYoungFileIsReadOnceMore(t *testing.T) {
 
 func TestADamagedEntryIsAMiss(t *testing.T) {
 	s, cache, dir := store(t)
-	if err := s.Put("kind", "key", s.Watch(dir), []byte("some bytes")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, s.Put("kind", "key", s.Watch(dir), []byte("some bytes")))
 	path := filepath.Join(cache, "memo", "kind", "key")
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := hosttest.Must(os.ReadFile(path))
 	for cut := range whole {
 		write(t, path, string(whole[:cut]))
 		if data, ok := s.Get("kind", "key"); ok {
@@ -192,9 +165,7 @@ func TestPutAndRemove(t *testing.T) {
 		t.Errorf("%v, %d were written", err, puts.Load())
 	}
 	for range 2 { // the second finds none
-		if err := s.Remove("kind", "key"); err != nil {
-			t.Error(err)
-		}
+		hosttest.Equal(t, s.Remove("kind", "key"), nil)
 	}
 	if _, ok := s.Get("kind", "key"); ok {
 		t.Error("a removed entry is there")
@@ -213,14 +184,9 @@ func TestAPathThatNoLineCanHold(t *testing.T) {
 func TestOldEntriesArePruned(t *testing.T) {
 	s, cache, _ := store(t)
 	for i := range 510 {
-		if err := s.Put("kind", fmt.Sprint(i), nil, nil); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, s.Put("kind", fmt.Sprint(i), nil, nil))
 	}
-	entries, err := os.ReadDir(filepath.Join(cache, "memo", "kind"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := hosttest.Must(os.ReadDir(filepath.Join(cache, "memo", "kind")))
 	if _, ok := s.Get("kind", "509"); !ok || len(entries) > 500 {
 		t.Errorf("%d entries are left, want at most 500, with the last: %v", len(entries), ok)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/memo"
 )
@@ -13,22 +14,15 @@ import (
 // TestRecorder: whatever is looked at through a recorded host is an input, with what of it was looked at.
 func TestRecorder(t *testing.T) {
 	t.Parallel()
-	host, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := hosttest.Must(local.Host())
 	top := t.TempDir()
 	path := func(name string) string { return filepath.Join(top, name) }
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(path(name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(path(name), []byte(text), 0o644))
 	}
 	for _, dir := range []string{"listed", "there"} {
-		if err := os.Mkdir(path(dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Mkdir(path(dir), 0o755))
 	}
 	write("read", "1")
 	write("stat", "1")
@@ -64,14 +58,9 @@ func TestRecorder(t *testing.T) {
 		{"a file that was not there", func() { write("absent", "") }, true},
 		{"a file that was there", func() { _ = os.Remove(path("exists")) }, true},
 		{"a file with its old time", func() {
-			old, err := os.Stat(path("read"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			old := hosttest.Must(os.Stat(path("read")))
 			write("read", "3")
-			if err := os.Chtimes(path("read"), old.ModTime(), old.ModTime()); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.Chtimes(path("read"), old.ModTime(), old.ModTime()))
 		}, host.OS != "windows"},
 	} {
 		list := look()

@@ -9,22 +9,18 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 )
 
 // TestRecorderBelowUsr: in place of what is not there counts its directory, which says nothing of where a dangling link leads.
 func TestRecorderBelowUsr(t *testing.T) {
 	t.Parallel()
-	host, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := hosttest.Must(local.Host())
 	top := t.TempDir()
 	dir, target := filepath.Join(top, "dir"), filepath.Join(top, "target")
 	link := filepath.Join(dir, "link")
-	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(target, link)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Mkdir(dir, 0o755), os.Symlink(target, link)))
 	later := Open(host, filepath.Join(top, "cache"), time.Now().Add(time.Minute))
 	look := func() []Input {
 		h, r := later.Record()
@@ -44,14 +40,10 @@ func TestRecorderBelowUsr(t *testing.T) {
 		if !later.Unchanged(list) {
 			t.Errorf("before %s is there, it has changed", name)
 		}
-		if err := os.WriteFile(name, nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(name, nil, 0o644))
 		if later.Unchanged(list) {
 			t.Errorf("%s is there, and nothing has changed", name)
 		}
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Remove(name))
 	}
 }

@@ -4,7 +4,7 @@ import "testing"
 
 // TestBatchLine has the cases of Rust's std, library/std/tests/win_bat.rs and src/process/tests.rs, and the one that was seen.
 func TestBatchLine(t *testing.T) {
-	tests := []struct{ arg, want string }{
+	for _, tt := range []struct{ arg, want string }{
 		{"plain", "plain"},
 		{`C:\a\b.txt`, `C:\a\b.txt`},
 		{"", `""`},
@@ -18,8 +18,7 @@ func TestBatchLine(t *testing.T) {
 		{`ends\`, `"ends\\"`},
 		{"a=b,c;d", `"a=b,c;d"`},
 		{"日本", "日本"},
-	}
-	for _, tt := range tests {
+	} {
 		got, err := batchLine(`C:\w.bat`, []string{tt.arg})
 		if want := `cmd.exe /e:ON /v:OFF /d /c ""C:\w.bat" ` + tt.want + `"`; err != nil || got != want {
 			t.Errorf("%q: got %s, %v; want %s", tt.arg, got, err, want)

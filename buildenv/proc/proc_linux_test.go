@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -27,9 +28,7 @@ func reachedOnce(t *testing.T, program, code string) {
 	cmd := exec.Command(command("runner").Path, "__helper", "runner", program)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, cmd.Start())
 	slave.Close()
 	var out bytes.Buffer
 	buf := make([]byte, 4096)
@@ -39,21 +38,15 @@ func reachedOnce(t *testing.T, program, code string) {
 		out.Write(buf[:n])
 		if !typed && strings.Contains(out.String(), "ready\r\n") { // Ctrl-C makes the kernel drop what has not been read yet
 			typed = true
-			if _, err := master.WriteString("\x03"); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Must(master.WriteString("\x03"))
 		}
 		if err != nil {
 			break
 		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Equal(t, cmd.Wait(), nil)
 	got := strings.ReplaceAll(strings.ReplaceAll(out.String(), "\r", ""), "^C", "")
-	if got != "ready\ngot interrupt\nbye\ncode "+code+", cancelled true\n" {
-		t.Errorf("got %q", got)
-	}
+	hosttest.Equal(t, got, "ready\ngot interrupt\nbye\ncode "+code+", cancelled true\n")
 }
 
 func terminal(t *testing.T) (master, slave *os.File) {

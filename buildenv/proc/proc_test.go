@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 )
 
 // The test binary is every program that the tests run: `BINARY __helper WHAT …`.
@@ -167,10 +168,7 @@ func TestTheEnvironmentIsTheCommandsAlone(t *testing.T) {
 	for _, env := range [][]string{nil, {"A=1", "B=two words"}} {
 		c := command("env")
 		c.Env = env
-		r, err := Runner{}.Run(context.Background(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(Runner{}.Run(context.Background(), c))
 		got := strings.Split(string(r.Stdout), "\x00")
 		// Go adds SystemRoot on Windows, where nothing runs without it.
 		got = slices.DeleteFunc(got, func(s string) bool { return s == "" || strings.HasPrefix(strings.ToUpper(s), "SYSTEMROOT=") })
@@ -181,10 +179,7 @@ func TestTheEnvironmentIsTheCommandsAlone(t *testing.T) {
 }
 
 func TestItStartsInItsDirectory(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))
 	c := command("dir")
 	c.Dir = dir
 	if r, err := (Runner{}).Run(context.Background(), c); err != nil || string(r.Stdout) != dir {
@@ -216,27 +211,15 @@ func TestOutputIsBounded(t *testing.T) {
 
 // TestFilesArePassedOn: a child must get the file itself, or a terminal would be a pipe to it.
 func TestFilesArePassedOn(t *testing.T) {
-	in, err := os.Create(filepath.Join(t.TempDir(), "in"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := hosttest.Must(os.Create(filepath.Join(t.TempDir(), "in")))
 	defer in.Close()
-	if _, err := in.WriteString("content"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := in.Seek(3, io.SeekStart); err != nil {
-		t.Fatal(err)
-	}
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(in.WriteString("content"))
+	hosttest.Must(in.Seek(3, io.SeekStart))
+	out := hosttest.Must(os.Create(filepath.Join(t.TempDir(), "out")))
 	defer out.Close()
 	c := command("cat")
 	c.Stdin, c.Stdout = in, out
-	if _, err := (Runner{}).Run(context.Background(), c); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must((Runner{}).Run(context.Background(), c))
 	if got, _ := os.ReadFile(out.Name()); string(got) != "tent" {
 		t.Errorf("got %q", got)
 	}
@@ -257,22 +240,15 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode os.FileMode) string {
 		p := filepath.Join(dir, name)
-		if err := os.WriteFile(p, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(p, []byte(text), mode))
 		return p
 	}
 	// A program of that name in the current directory must not be run.
-	old, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chdir(dir); err != nil {
-		t.Fatal(err)
-	}
+	old := hosttest.Must(os.Getwd())
+	hosttest.OK(t, os.Chdir(dir))
 	defer func() { _ = os.Chdir(old) }()
 	write("cargo", "#!/bin/sh\nexit 0\n", 0o755)
-	tests := []struct {
+	for _, tt := range []struct {
 		name string
 		cmd  buildenv.Cmd
 		want string
@@ -282,8 +258,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 		{"nothing", buildenv.Cmd{}, ": cannot be started: not an absolute path"},
 		{"a file that is not there", buildenv.Cmd{Path: filepath.Join(dir, "none")}, "cannot be started: "},
 		{"a directory that is not there", buildenv.Cmd{Path: command("env").Path, Dir: filepath.Join(dir, "none")}, "cannot be started"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Runner{}.Run(context.Background(), tt.cmd)
 			var start *StartError

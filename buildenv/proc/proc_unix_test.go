@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 )
 
 func helperUnix(what string, _ []string) int {
@@ -44,10 +45,7 @@ func (w *watcher) pids(t *testing.T) []int {
 	var out []int
 	for _, l := range strings.Split(w.String(), "\n") {
 		if s, ok := strings.CutPrefix(l, "ready "); ok {
-			n, err := strconv.Atoi(strings.TrimSpace(s))
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := hosttest.Must(strconv.Atoi(strings.TrimSpace(s)))
 			out = append(out, n)
 		}
 	}
@@ -124,9 +122,7 @@ func TestWhatGoesOnByItselfIsLeftAlone(t *testing.T) {
 	w := &watcher{}
 	c := command("leave")
 	c.Stdout = w
-	if _, err := (Runner{}).Run(context.Background(), c); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must((Runner{}).Run(context.Background(), c))
 	for _, pid := range w.pids(t) {
 		if gone(pid) {
 			t.Errorf("process %d is gone", pid)
@@ -154,12 +150,8 @@ func TestTheSameSignalIsPassedOn(t *testing.T) {
 	c := command("runner", "counts")
 	c.Stdout = w
 	r := Runner{Started: func(_ buildenv.Cmd, p int) { pid <- p }}
-	if _, err := r.Run(context.Background(), c); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.String(); got != "ready\ngot terminated\nbye\ncode 3, cancelled true\n" {
-		t.Errorf("got %q", got)
-	}
+	hosttest.Must(r.Run(context.Background(), c))
+	hosttest.Equal(t, w.String(), "ready\ngot terminated\nbye\ncode 3, cancelled true\n")
 }
 
 // TestAFurtherSignalEndsItAtOnce: a child that takes no notice has a minute, unless the user asks again.
@@ -191,7 +183,7 @@ func TestAFurtherSignalEndsItAtOnce(t *testing.T) {
 
 func TestWhatIsNoProgram(t *testing.T) {
 	dir := t.TempDir()
-	tests := []struct {
+	for _, tt := range []struct {
 		name, text string
 		mode       os.FileMode
 		want, hint string
@@ -199,13 +191,10 @@ func TestWhatIsNoProgram(t *testing.T) {
 		{"text", "hello\n", 0o755, "exec format error", "no program for this machine"},
 		{"not-executable", "#!/bin/sh\n", 0o644, "permission denied", "make it executable"},
 		{"no-interpreter", "#!/nonexistent/sh\n", 0o755, "no such file or directory", "the interpreter or loader"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(dir, tt.name)
-			if err := os.WriteFile(path, []byte(tt.text), tt.mode); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(path, []byte(tt.text), tt.mode))
 			_, err := Runner{}.Run(context.Background(), buildenv.Cmd{Path: path})
 			var start *StartError
 			if !errors.As(err, &start) || err.Error() != path+": cannot be started: "+tt.want || !strings.Contains(start.Hint(), tt.hint) {
@@ -236,9 +225,7 @@ func TestFamily(t *testing.T) {
 	}
 	for _, p := range all {
 		want := p.pid == 20 || p.pid == 21 || p.pid == 23 || p.pid == 30 || p.pid == 31
-		if got[p.pid] != want {
-			t.Errorf("process %d: %v, want %v", p.pid, got[p.pid], want)
-		}
+		hosttest.Equal(t, got[p.pid], want, "process", p.pid)
 	}
 }
 

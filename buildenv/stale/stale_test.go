@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/stale"
 )
 
@@ -38,9 +39,7 @@ func TestDifferences(t *testing.T) {
 		{"a variable that was set, empty", "", "FLAGS=", "FLAGS none → \"\": k"},
 		{"one that is unset", "FLAGS=-G", "", "FLAGS -G → none: k"},
 	} {
-		if got := strings.Join(stale.Lines(stale.Differences("k", parse(tt.old), parse(tt.now))), "; "); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, strings.Join(stale.Lines(stale.Differences("k", parse(tt.old), parse(tt.now))), "; "), tt.want, tt.story)
 	}
 }
 
@@ -73,11 +72,7 @@ func TestManyLines(t *testing.T) {
 }
 
 func whole(t testing.TB) []byte {
-	data, err := stale.Stamp{PkgID: "p", Features: []string{"cuda"}, Ran: 5, Inputs: parse("nvcc=13.3#ab"), Sum: "1"}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return hosttest.Must(stale.Stamp{PkgID: "p", Features: []string{"cuda"}, Ran: 5, Inputs: parse("nvcc=13.3#ab"), Sum: "1"}.Encode())
 }
 
 // TestDecodeRefuses: what is no whole stamp of this schema is none, so that the package is built again.
@@ -105,10 +100,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
-		s2, err := stale.Decode(again)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s2 := hosttest.Must(stale.Decode(again))
 		if third, _ := s2.Encode(); !bytes.Equal(again, third) {
 			t.Fatalf("%s\n%s", again, third)
 		}

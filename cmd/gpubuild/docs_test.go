@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 const root = "../.."
@@ -21,10 +23,7 @@ var (
 // read returns a page without its code blocks, and with the file that it includes.
 func read(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(path))
 	text := fenced.ReplaceAllString(string(data), "")
 	if m := snippet.FindStringSubmatch(text); m != nil {
 		return read(t, filepath.Join(root, m[1]))

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // layers lists the packages from the bottom up; a package may import only packages of the layers below its own. A name that ends with /
@@ -97,7 +99,7 @@ func TestPackagesImportOnlyDownwards(t *testing.T) {
 	root := filepath.Join("..", "..")
 	fset := token.NewFileSet()
 	files := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	hosttest.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -117,10 +119,7 @@ func TestPackagesImportOnlyDownwards(t *testing.T) {
 		}
 		checkFile(t, fset, path, filepath.ToSlash(rel))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if files < 30 {
 		t.Errorf("only %d files were looked at: the test does not see the repository", files)
 	}
@@ -128,10 +127,7 @@ func TestPackagesImportOnlyDownwards(t *testing.T) {
 
 func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 	t.Helper()
-	f, err := parser.ParseFile(fset, path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(parser.ParseFile(fset, path, nil, 0))
 	here := layer(pkg)
 	if here < 0 {
 		t.Errorf("%s: package %s is in no layer", path, pkg)

@@ -2,8 +2,12 @@ package catalog
 
 import (
 	"fmt"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestCudarcFeatures: what the features of a cudarc mean (0.19.10 build.rs and Cargo.toml).
@@ -14,9 +18,7 @@ func TestCudarcFeatures(t *testing.T) {
 		if v, ok := CudarcVersion(feature); ok {
 			got = v.String()
 		}
-		if got != want {
-			t.Errorf("%s: %q", feature, got)
-		}
+		hosttest.Equal(t, got, want, feature)
 	}
 	for _, tt := range []struct{ features, pin, rest string }{
 		{"", "unknown", "dynamic-loading [] asks=false latest=false: when they are first used"},
@@ -38,7 +40,7 @@ func TestCudarcFeatures(t *testing.T) {
 // TestCrates: what a catalog says of crates with features.
 func TestCrates(t *testing.T) {
 	t.Parallel()
-	c, err := parseCatalog(`schema = 1
+	c := hosttest.Must(parseCatalog(`schema = 1
 [[crate]]
 name = "gated"
 backend = "cuda"
@@ -86,10 +88,7 @@ name = "friend"
 backend = "none"
 role = "false-friend"
 cuda_features = ["cuda"]
-`)
-	if err != nil {
-		t.Fatal(err)
-	}
+`))
 	for _, tt := range []struct{ name, features, want string }{
 		{"gated", "", "cuda brings off [] needs [cmake] opens [libcudart]"}, {"gated", "cuda", "cuda brings on [] needs [cmake libclang] opens [libcudart]"}, {"gated", "x,_cuda", "cuda brings on [] needs [cmake] opens [libcudart]"},
 		{"gated", "vk,metal,accel", "cuda brings off [metal vulkan] needs [cmake] opens [libcudart]"}, {"gated", "net", "cuda brings off [] needs [cmake network] opens [libcudart]"},
@@ -104,9 +103,7 @@ cuda_features = ["cuda"]
 			got = map[bool]string{true: "cuda "}[k.CUDA()] + map[bool]string{true: "brings "}[k.BringsCUDA()] + map[bool]string{true: "on", false: "off"}[k.On(feats)] +
 				fmt.Sprintf(" %v needs %v opens %v", k.Other(feats), k.Also(feats), k.Opens(feats))
 		}
-		if got != tt.want {
-			t.Errorf("%s %s: %q, want %q", tt.name, tt.features, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, tt.name, tt.features)
 	}
 	if env := c.Crate("gated").Env(); fmt.Sprint(env) != "[A B C]" || c.Crate("carrier").Env() != nil {
 		t.Errorf("variables: %v", env)
@@ -123,8 +120,50 @@ cuda_features = ["cuda"]
 		text string
 		want bool
 	}{{Floor{}, "", true}, {Floor{File: "a", Has: "x"}, "", false}, {Floor{File: "a", Has: "x"}, "x", true}, {Floor{File: "a", Has: "x"}, "y", false}, {Floor{File: "a", Has: "x", Lacks: "y"}, "x", true}, {Floor{File: "a", Has: "x", Lacks: "y"}, "xy", false}} {
-		if got := tt.f.AppliesTo(tt.text); got != tt.want {
-			t.Errorf("%+v of %q: %v", tt.f, tt.text, got)
+		hosttest.Equal(t, tt.f.AppliesTo(tt.text), tt.want, tt.f, tt.text)
+	}
+}
+
+func TestCatalog(t *testing.T) {
+	c := Default()
+	for i := range c.Crates {
+		e := &c.Crates[i]
+		hosttest.Equal(t, c.Crate(e.Name), e, e.Name, "stands twice")
+		if len(e.Sources) == 0 || e.Backend == "" || strings.ContainsAny(e.Name, " ()") {
+			t.Errorf("%s: %+v", e.Name, e)
 		}
+		switch e.Role {
+		case Carrier, Gated, Monitor, ByFile, Helper, FalseFriend:
+		default:
+			t.Errorf("%s: role %q", e.Name, e.Role)
+		}
+		if e.Role == Gated && len(e.CUDAFeatures) == 0 {
+			t.Errorf("%s is gated by nothing", e.Name)
+		}
+		for _, f := range e.Floors {
+			if f.Arch.IsZero() || f.Why == "" || len(f.Sources) == 0 || (f.File == "") != (f.Has == "") {
+				t.Errorf("%s: floor %+v", e.Name, f)
+			}
+			f.AppliesTo("x") // panics where a pattern is none
+		}
+		for _, name := range e.Env() {
+			if !regexp.MustCompile(`^[A-Z][A-Z0-9_]*\*?$`).MatchString(name) || name == "PATH" || name == "OUT_DIR" || strings.HasPrefix(name, "CARGO_") {
+				t.Errorf("%s: %q is no variable that is recorded", e.Name, name)
+			}
+		}
+		for f := range e.Lost {
+			if _, ok := e.Features[f]; !ok {
+				t.Errorf("%s loses something without %s, which it has not", e.Name, f)
+			}
+		}
+	}
+	if got := c.Crate("candle-kernels").Env(); !reflect.DeepEqual(got, []string{"CUDA_COMPUTE_CAP", "CUDA_HOME", "NVCC", "NVCC_CCBIN"}) {
+		t.Errorf("variables of candle-kernels: %v", got)
+	}
+	if c.Crate("serde") != nil || c.Crate("serde").CUDA() {
+		t.Error("a crate that nobody listed")
+	}
+	if _, err := parseCatalog("schema = 1\nunknown = 2\n"); err == nil {
+		t.Error("an unknown key went unnoticed")
 	}
 }

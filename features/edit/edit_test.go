@@ -13,13 +13,14 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
 func TestAddEdges(t *testing.T) {
 	one := []string{"candle-nn/cuda"}
 	two := []string{"candle-nn/cuda", "engine?/cuda"}
-	tests := []struct {
+	for _, tt := range []struct {
 		story, text string
 		add         []string
 		want        string // empty: as before
@@ -106,19 +107,13 @@ func TestAddEdges(t *testing.T) {
 			one,
 			"[features]\ncuda = [\"candle-nn/cuda\"]\n[dependencies]\ncandle-nn.workspace = true\nx = { workspace = true, features = [ \"cuda\" ] }\n",
 		},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			if tt.want == "" {
 				tt.want = tt.text
 			}
-			got, err := AddEdges([]byte(tt.text), Edit{Manifest: "Cargo.toml", Feature: "cuda", Add: tt.add})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(got) != tt.want {
-				t.Errorf("got\n%swant\n%s", got, tt.want)
-			}
+			got := hosttest.Must(AddEdges([]byte(tt.text), Edit{Manifest: "Cargo.toml", Feature: "cuda", Add: tt.add}))
+			hosttest.Equal(t, string(got), tt.want, got)
 			if again, err := AddEdges(got, Edit{Feature: "cuda", Add: tt.add}); err != nil || !bytes.Equal(again, got) {
 				t.Errorf("a second time changes it: %v\n%s", err, again)
 			}
@@ -194,17 +189,14 @@ func TestDiffApplies(t *testing.T) {
 		fmt.Fprintf(&long, "line %d\n", i%7)
 	}
 	mid := long.String()
-	tests := []struct{ old, now string }{
+	for i, tt := range []struct{ old, now string }{
 		{"a\n", "a\nb\n"}, {"a", "a\nb\n"}, {"", "x\n"}, {"a\nb\nc\n", "b\nc\n"}, {"a\r\nb\r\n", "a\r\nx\r\nb\r\n"},
 		{"top\n" + mid + "end", "new\ntop!\n" + mid + "end\nmore"},
 		{mid, "x\n" + mid[:100] + "\ny\n" + mid[100:]},
-	}
-	for i, tt := range tests {
+	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "Cargo.toml")
-		if err := os.WriteFile(path, []byte(tt.old), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(path, []byte(tt.old), 0o644))
 		c := exec.Command(git, "apply", "--whitespace=nowarn", "-")
 		c.Dir, c.Stdin = dir, strings.NewReader(Diff("Cargo.toml", []byte(tt.old), []byte(tt.now)))
 		c.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL=/dev/null")
@@ -216,9 +208,67 @@ func TestDiffApplies(t *testing.T) {
 			t.Errorf("%d: %v\ngot  %q\nwant %q", i, err, got, tt.now)
 		}
 	}
-	if Diff("x", []byte("a\n"), []byte("a\n")) != "" {
-		t.Error("a diff of nothing")
-	}
+	hosttest.Equal(t, Diff("x", []byte("a\n"), []byte("a\n")), "", "a diff of nothing")
 }
 
 // FuzzAddDependency: whatever TOML goes in, the result parses, only bytes were inserted, and the entry is there.
+
+// TestReplacesEdge: an edge that cargo refuses gives way to the right one, or goes where that is there already.
+func TestReplacesEdge(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		story, text, instead string
+		add                  []string
+		want                 string // empty: refused
+	}{
+		{"the only one", "[features]\ncuda = [\"nn/cuad\"] # x\n", "nn/cuad", []string{"nn/cuda"}, "[features]\ncuda = [\"nn/cuda\"] # x\n"},
+		{"the first", "[features]\ncuda = ['a', 'b']\n", "a", []string{"c"}, "[features]\ncuda = [\"c\", 'b']\n"},
+		{"the last, on lines of its own", "[features]\ncuda = [\n  \"a\",\n  \"b\", # why\n]\n", "b", []string{"c"}, "[features]\ncuda = [\n  \"a\",\n  \"c\", # why\n]\n"},
+		{"the right one is there, behind it", "[features]\ncuda = [\"a\", \"b\"]\n", "a", []string{"b"}, "[features]\ncuda = [\"b\"]\n"},
+		{"the right one is there, before it", "[features]\ncuda = [\"b\", \"a\", \"c\"]\n", "a", []string{"b"}, "[features]\ncuda = [\"b\", \"c\"]\n"},
+		{"the right one is there, at the end", "[features]\ncuda = [\"b\", \"a\"]\n", "a", []string{"b"}, "[features]\ncuda = [\"b\"]\n"},
+		{"it is not there", "[features]\ncuda = [\"b\"]\n", "a", []string{"c"}, ""},
+		{"it is another feature's", "[features]\ncuda = []\nrocm = [\"a\"]\n", "a", []string{"c"}, ""},
+		{"nothing in its place", "[features]\ncuda = [\"a\"]\n", "a", nil, ""},
+		{"two in its place", "[features]\ncuda = [\"a\"]\n", "a", []string{"b", "c"}, ""},
+	} {
+		got, err := AddEdges([]byte(tt.text), Edit{Manifest: "Cargo.toml", Feature: "cuda", Instead: tt.instead, Add: tt.add})
+		if string(got) != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s: %q %v, want %q", tt.story, got, err, tt.want)
+		}
+	}
+}
+
+// TestDeclares: a feature that enables nothing yet is written as an empty list, once.
+func TestDeclares(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"[features]\ncuda = []\n": "[features]\ncuda = []\n", "[features]\ncuda = [\"a\"]\n": "[features]\ncuda = [\"a\"]\n",
+		"[features]\n": "[features]\ncuda = []\n", "": "[features]\ncuda = []\n", "[package]\n\n": "[package]\n\n[features]\ncuda = []\n",
+	} {
+		if got, err := AddEdges([]byte(text), Edit{Feature: "cuda"}); string(got) != want || err != nil {
+			t.Errorf("%q: %q %v, want %q", text, got, err, want)
+		}
+	}
+}
+
+// TestEditLines: how an edit is said, and that keys and values are TOML.
+func TestEditLines(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		e     Edit
+		parts []string
+	}{
+		{Edit{Feature: "cuda", Add: []string{"a/b", "c"}}, []string{"`cuda`", `"a/b", "c"`}}, {Edit{Feature: "cuda"}, []string{"`cuda`", "declared"}},
+		{Edit{Feature: "cuda", Add: []string{"a"}, Instead: "b"}, []string{`"a"`, `instead of "b"`}},
+	} {
+		for _, part := range tt.parts {
+			if got := tt.e.String(); !strings.Contains(got, part) || strings.Contains(got, "declared") != (len(tt.e.Add) == 0) || strings.Contains(got, "instead") != (tt.e.Instead != "") {
+				t.Errorf("%+v: %s", tt.e, got)
+			}
+		}
+	}
+	for feature, want := range map[string]string{"cuda-12_a": "cuda-12_a = []", "a b": `"a b" = []`, "": `"" = []`, "c++": `"c++" = []`} {
+		hosttest.Equal(t, FeatureLine(feature, nil), want, feature)
+	}
+}

@@ -21,18 +21,13 @@ func TestClosureOfOptional(t *testing.T) {
 		{"cuda = [\"nn?/cuda\"]\nnn = [\"dep:nn\", \"extra\"]\nextra = []", false},
 		{"cuda = [\"nn/cuda\"]\nother = [\"dep:nn\", \"extra\"]\nextra = []", false},
 	} {
-		p, err := manifest.Load(hosttest.Memory(map[string]string{
+		p := hosttest.Must(manifest.Load(hosttest.Memory(map[string]string{
 			"/w/Cargo.toml": "[package]\nname = \"app\"\n[features]\n" + tt.features +
 				"\n[dependencies]\nnn = { path = \"nn\", optional = true }\n",
 			"/w/nn/Cargo.toml": "[package]\nname = \"nn\"\n[features]\ncuda = []\n",
-		}), "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		}), "/w/Cargo.toml"))
 		v := Possible(p, catalog.Default(), p.Selected)
-		if got := v.Closure(&v.Roots[0], Feature{0, "cuda"}).Has(Feature{0, "extra"}); got != tt.extra {
-			t.Errorf("%s: extra is %v", tt.features, got)
-		}
+		hosttest.Equal(t, v.Closure(&v.Roots[0], Feature{0, "cuda"}).Has(Feature{0, "extra"}), tt.extra, tt.features, "extra is")
 	}
 }
 
@@ -43,11 +38,7 @@ func load(t *testing.T, app string, others map[string]string) *manifest.Project 
 	for name, rest := range others {
 		files["/w/"+name+"/Cargo.toml"] = "[package]\nname = \"" + name + "\"\nversion = \"1.0.0\"\n" + rest
 	}
-	p, err := manifest.Load(hosttest.Memory(files), "/w/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return hosttest.Must(manifest.Load(hosttest.Memory(files), "/w/Cargo.toml"))
 }
 
 // TestWeakEdges: `x?/f` of a view of manifests counts once the closure turns x on, before or after it, and in a weak view always.
@@ -69,9 +60,7 @@ func TestWeakEdges(t *testing.T) {
 		p := load(t, "[features]\n"+tt.features+dep, nn)
 		v := Possible(p, catalog.Default(), p.Selected)
 		v.Weak = tt.weak
-		if got := v.Closure(&v.Roots[0], Feature{0, "cuda"}).Has(Feature{1, "cuda"}); got != tt.want {
-			t.Errorf("%s, weak %v: %v", tt.features, tt.weak, got)
-		}
+		hosttest.Equal(t, v.Closure(&v.Roots[0], Feature{0, "cuda"}).Has(Feature{1, "cuda"}), tt.want, tt.features, "weak", tt.weak)
 	}
 }
 
@@ -94,9 +83,7 @@ func TestDevDependencies(t *testing.T) {
 		g := &Graph{Version: 1, Roots: []int{0}, Units: []Unit{unit("#app", tt.kind, tt.mode, []string{"cuda"}, UnitDep{1, "nn"}),
 			unit("/nn#nn", "lib", "build", []string{"cuda"})}}
 		v := NewView(hosttest.Memory(nil), p, g)
-		if got := v.Closure(&v.Roots[0], Feature{0, "cuda"}).Has(Feature{1, "cuda"}); got != tt.want {
-			t.Errorf("%s %s: %v", tt.kind, tt.mode, got)
-		}
+		hosttest.Equal(t, v.Closure(&v.Roots[0], Feature{0, "cuda"}).Has(Feature{1, "cuda"}), tt.want, tt.kind, tt.mode)
 		if _, got := v.DepFor(&v.Roots[0], 0, 1); !got {
 			t.Errorf("%s %s: the root has no entry for it", tt.kind, tt.mode)
 		}
@@ -117,9 +104,7 @@ func TestLinked(t *testing.T) {
 		root int
 		want string
 	}{{0, "[0 1 5 6]"}, {2, "[2]"}, {9, "[9 7]"}, {3, "[3]"}} {
-		if got := fmt.Sprint(g.Linked(tt.root)); got != tt.want {
-			t.Errorf("of %d: %s, want %s", tt.root, got, tt.want)
-		}
+		hosttest.Equal(t, fmt.Sprint(g.Linked(tt.root)), tt.want, tt.root)
 	}
 	if got := []int{g.Compiled(3), g.Compiled(0)}; got[0] != 8 || got[1] != -1 {
 		t.Errorf("compiled: %v", got)
@@ -153,8 +138,6 @@ func TestExplain(t *testing.T) {
 				got += " " + s.Text
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%s %s: %q, want %q", tt.crate, tt.feature, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, tt.crate, tt.feature)
 	}
 }

@@ -19,10 +19,7 @@ func TestManifestsOfUnits(t *testing.T) {
 		"/w/Cargo.toml": of("app"), "/w/lib/Cargo.toml": of("lib"), "/r/far-1/Cargo.toml": of("far"), "/r/far-1/src/lib.rs": "", "/g/x/Cargo.toml": of("other"),
 		deep + "/Cargo.toml": of("deep"), "/g/Cargo.toml": of("top"), "/p/own/Cargo.toml": of("not-own"), "/p/Cargo.toml": of("own"),
 	})
-	p, err := manifest.Load(h, "/w/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
 	for _, tt := range []struct{ id, src, want string }{
 		{"path+file:///w#app@1.0.0", "/w/src/main.rs", "/w/Cargo.toml"}, {"path+file:///w/lib#1.0.0", "/w/lib/src/lib.rs", "/w/lib/Cargo.toml"},
 		{"registry+https://host.example/i#far@1.0.0", "/r/far-1/src/lib.rs", "/r/far-1/Cargo.toml"}, {"registry+https://host.example/i#far@1.0.0", "/r/far-1/src/bin/x/main.rs", "/r/far-1/Cargo.toml"},
@@ -37,9 +34,7 @@ func TestManifestsOfUnits(t *testing.T) {
 				t.Errorf("%s: %s is in %s", tt.id, n.Name, n.Dir)
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%s of %s: %q, want %q", tt.id, tt.src, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, tt.id, tt.src)
 	}
 }
 
@@ -58,12 +53,8 @@ func TestEntriesOfNodes(t *testing.T) {
 	for i, want := range map[string]int{"nn": 1, "old-nn": 2, "other": 3, "gen": -1} {
 		for _, d := range p.Selected.Dependencies {
 			if d.Key == i {
-				if got := v.DepNode(0, d, root.Set); got != want {
-					t.Errorf("%s: unit %d, want %d", i, got, want)
-				}
-				if got := v.DepNode(0, d, map[int]bool{}); got != -1 {
-					t.Errorf("%s is not linked: %d", i, got)
-				}
+				hosttest.Equal(t, v.DepNode(0, d, root.Set), want, i, "unit")
+				hosttest.Equal(t, v.DepNode(0, d, map[int]bool{}), -1, i, "is not linked")
 			}
 		}
 	}
@@ -88,9 +79,7 @@ func TestWays(t *testing.T) {
 	p := load(t, "", nil)
 	v := NewView(hosttest.Memory(nil), p, g)
 	for to, want := range []string{"[0]", "[0 1]", "[0 2]", "[0 1 3]", "[0 2 4]", "[]"} {
-		if got := fmt.Sprint(v.Way(&v.Roots[0], to)); got != want {
-			t.Errorf("to %d: %s, want %s", to, got, want)
-		}
+		hosttest.Equal(t, fmt.Sprint(v.Way(&v.Roots[0], to)), want, to)
 	}
 }
 
@@ -117,9 +106,7 @@ func TestAlone(t *testing.T) {
 				got = append(got, n.Name+" "+strings.Join(n.Features, ","))
 			}
 		}
-		if text := strings.Join(got, "; "); text != tt.want {
-			t.Errorf("%+v sure %v: %q, want %q", tt.r, tt.sure, text, tt.want)
-		}
+		hosttest.Equal(t, strings.Join(got, "; "), tt.want, tt.r, "sure", tt.sure)
 	}
 	if v := Alone(p, nil, manifest.Request{}, false); len(v.Roots) != 0 {
 		t.Errorf("of no member: %+v", v.Roots)

@@ -15,10 +15,7 @@ func TestWithMetadata(t *testing.T) {
 		"/w/kern/Cargo.toml": "[package]\nname = \"kernels\"\nversion = \"0.2.0\"\n",
 		"/w/off/Cargo.toml":  "[package]\nname = \"off\"\nversion = \"0.1.0\"\n[features]\ncuda = []\n",
 	})
-	p, err := Load(h, "/w/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Load(h, "/w/Cargo.toml"))
 	m, err := ParseMetadata([]byte(`{"packages": [
 {"id": "path+file:///w#app@0.1.0", "name": "app", "version": "0.1.0", "manifest_path": "/w/Cargo.toml",
  "features": {"cuda": ["kern/cuda"], "wgpu": ["dep:wgpu"], "off": ["dep:off"]},
@@ -57,9 +54,7 @@ func TestWithMetadata(t *testing.T) {
 	if far == nil || len(far.Dependencies) != 0 || len(far.Targets) != 0 {
 		t.Errorf("%+v", far)
 	}
-	if again := p.With(nil); again != p {
-		t.Error("without metadata the manifests count")
-	}
+	hosttest.Equal(t, p.With(nil), p, "without metadata the manifests count")
 }
 
 // TestDefaultMembers: what a command line without -p builds, cargo says for the root; in a member's directory it is that member.
@@ -77,10 +72,7 @@ func TestDefaultMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[string]string{"/w/Cargo.toml": "b", "/w/a/Cargo.toml": "a"} {
-		p, err := Load(h, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(Load(h, at))
 		if got, _ := p.With(m).Selection(Request{}); names(got) != want {
 			t.Errorf("%s: %s", at, names(got))
 		}

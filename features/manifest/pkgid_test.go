@@ -29,13 +29,9 @@ func TestParsePkgID(t *testing.T) {
 	}
 	win := buildenv.Host{OS: buildenv.Windows}
 	for id, want := range map[string]string{"path+file:///C:/w/app#0.1.0": `C:\w\app`, "path+file:///w/app#0.1.0": `\w\app`, "path+file:///#app@0.1.0": `\`, "path+file:///wx:/app#0.1.0": `\wx:\app`} {
-		if got := ParsePkgID(id).Dir(win); got != want {
-			t.Errorf("%s on Windows: %s", id, got)
-		}
+		hosttest.Equal(t, ParsePkgID(id).Dir(win), want, id, "on Windows")
 	}
-	if got := ParsePkgID("path+file:///C:/w#app@0.1.0").Dir(h); got != "/C:/w" {
-		t.Errorf("elsewhere: %s", got)
-	}
+	hosttest.Equal(t, ParsePkgID("path+file:///C:/w#app@0.1.0").Dir(h), "/C:/w", "elsewhere")
 }
 
 func TestLocate(t *testing.T) {
@@ -72,12 +68,8 @@ func TestLocate(t *testing.T) {
 		`target/cfg(target_os = "linux")/dependencies/nn`: 20, "dependencies/tokio": 21, "dependencies/tokio/version": 22, "bin/name": 24,
 	} {
 		key := strings.ReplaceAll(path, "/", "\x00")
-		if got[key].Line != line {
-			t.Errorf("%s: line %d, want %d", path, got[key].Line, line)
-		}
+		hosttest.Equal(t, got[key].Line, line, path, "line")
 	}
 	cuda, _ := got.At("features", "cuda")
-	if v := text[cuda.Start:cuda.End]; v != `["candle-core/cuda"]` {
-		t.Errorf("the value's bytes: %s", v)
-	}
+	hosttest.Equal(t, text[cuda.Start:cuda.End], `["candle-core/cuda"]`, "the value's bytes")
 }

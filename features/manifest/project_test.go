@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
 )
@@ -22,7 +25,7 @@ func names(list []*Package) string {
 }
 
 func TestLoadWorkspaces(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		story             string
 		files             map[string]string
 		manifest          string // default /w/Cargo.toml
@@ -100,8 +103,7 @@ func TestLoadWorkspaces(t *testing.T) {
 			members:  "old",
 			defaults: "old",
 		},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			if tt.manifest == "" {
 				tt.manifest = "/w/Cargo.toml"
@@ -109,10 +111,7 @@ func TestLoadWorkspaces(t *testing.T) {
 			if tt.root == "" {
 				tt.root = "/w"
 			}
-			p, err := Load(hosttest.Memory(tt.files), tt.manifest)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := hosttest.Must(Load(hosttest.Memory(tt.files), tt.manifest))
 			if p.Root != tt.root || names(p.Members) != tt.members || names(p.Default) != tt.defaults || names(p.Locals) != tt.locals ||
 				len(p.Doubts) != 0 {
 				t.Errorf(
@@ -137,10 +136,7 @@ func TestInheritedNames(t *testing.T) {
 			"local.workspace = true", "[build-dependencies]", `nn = { workspace = true }`}, "\n")),
 		"/w/other/local/Cargo.toml": pkg("local", ""),
 	})
-	p, err := Load(h, "/w/a/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Load(h, "/w/a/Cargo.toml"))
 	var got []string
 	for _, d := range p.Selected.Dependencies {
 		got = append(got, fmt.Sprintf("%s %s=%s optional=%v %s line %d", d.Kind, d.Key, d.Package, d.Optional, d.Path, p.Selected.DependencyLine(d)))
@@ -159,10 +155,7 @@ func TestImplicitFeatures(t *testing.T) {
 				`cudarc = { version = "1", optional = true }`, `nn = { version = "1", optional = true }`, `serde = "1"`}, "\n")),
 		},
 	)
-	p, err := Load(h, "/w/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Load(h, "/w/Cargo.toml"))
 	if got := strings.Join(p.Selected.FeatureNames(), " "); got != "cuda nn" {
 		t.Errorf("features %s: cudarc has none of its own because of dep:cudarc", got)
 	}
@@ -177,10 +170,7 @@ func TestBrokenManifests(t *testing.T) {
 		"of a member":        {"/w/Cargo.toml": pkg("a", "[workspace]\nmembers = [\"b\"]\n"), "/w/b/Cargo.toml": "[package\n"},
 		"of a dependency":    {"/w/Cargo.toml": pkg("a", "[dependencies]\nb = { path = \"../b\" }\n"), "/b/Cargo.toml": "= 1"},
 	} {
-		p, err := Load(hosttest.Memory(files), "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(Load(hosttest.Memory(files), "/w/Cargo.toml"))
 		if why := strings.Join(p.Doubts, " "); !strings.Contains(why, "Cargo.toml: ") {
 			t.Errorf("%s: %s", story, why)
 		}
@@ -197,10 +187,7 @@ func TestInlineTableOverLines(t *testing.T) {
 			"/w/Cargo.toml": pkg("a", "[dependencies]\ncandle-core = {\n  version = \"1\", # why\n  features = [\"cuda\"],\n}\n"),
 		},
 	)
-	p, err := Load(h, "/w/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Load(h, "/w/Cargo.toml"))
 	if d := p.Selected.Dependencies[0]; len(d.Features) != 1 || p.Selected.DependencyLine(d) != 6 {
 		t.Errorf("%+v at line %d", d, p.Selected.DependencyLine(d))
 	}
@@ -214,4 +201,64 @@ func TestFindManifest(t *testing.T) {
 	if _, err := Find(h, "/other"); !errors.Is(err, ErrNotFound) || exit.Hint(err) == "" {
 		t.Errorf("%v", err)
 	}
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add(
+		"[package]\nname = \"a\"\n[features]\ncuda = [\"dep:cudarc\", \"x?/y\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true, path = \"../c\" }\n[target.'cfg(unix)'.dependencies]\nx.workspace = true\n",
+		"crates/*",
+	)
+	f.Add("[workspace]\nmembers = [\"a\", \"**\"]\n", "**/[a-")
+	f.Add("\uFEFF[package]\r\nname = '''a'''\r\n", "..")
+	f.Fuzz(func(t *testing.T, text, member string) {
+		h := hosttest.Memory(map[string]string{"/w/Cargo.toml": text, "/w/crates/b/Cargo.toml": pkg("b", ""), "/w/Cargo.lock": text})
+		p := hosttest.Must(Load(h, "/w/Cargo.toml"))
+		left := globLimit
+		expand(h, "/w", member, &left)
+		parseLock(text)
+		for _, m := range p.Members {
+			m.FeatureLine("cuda")
+			m.FeatureNames()
+		}
+	})
+}
+
+// FuzzLocate holds the line locator against the TOML reader: what one finds, the other must, too.
+func FuzzLocate(f *testing.F) {
+	f.Add("a = 1\n[b]\nc.d = [1, {e = 2}]\nf = { g = 'h', i = \"\"\"j\n\"\"\" }\n[[k]]\nl = 1979-05-27 07:32:00\n")
+	f.Add("[features]\ncuda = [ # x\n \"a\", ]\n\"quoted.key\" = []\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		spans := Locate([]byte(text))
+		var v map[string]any
+		md, err := toml.Decode(text, &v)
+		if err != nil || strings.Contains(text, `\`) || len(text) > 500 {
+			return
+		}
+		for _, k := range md.Keys() {
+			if _, ok := spans.At(k...); !ok && !inArray(md, k) {
+				t.Errorf("%q is not located in %q", k, text)
+			}
+		}
+	})
+}
+
+// inArray says whether a key lies in an inline array, whose insides are not located.
+func inArray(md toml.MetaData, k toml.Key) bool {
+	for i := 1; i < len(k); i++ {
+		if kind := md.Type(k[:i]...); kind == "Array" || kind == "ArrayHash" {
+			return true
+		}
+	}
+	return false
+}
+
+// pkg is a short way to write a manifest.
+func pkg(name, rest string) string {
+	return "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\n" + rest
+}
+
+// readOne reads a manifest that belongs to no project.
+func readOne(h buildenv.Host, path string) *Package {
+	p := Project{host: h, byPath: map[string]*Package{}}
+	return p.Read(path)
 }

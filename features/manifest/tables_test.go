@@ -12,13 +12,10 @@ import (
 // TestSelection: which packages -p, --workspace and --exclude mean, as cargo's package id specifications say.
 func TestSelection(t *testing.T) {
 	t.Parallel()
-	p, err := Load(hosttest.Memory(map[string]string{
+	p := hosttest.Must(Load(hosttest.Memory(map[string]string{
 		"/w/Cargo.toml":   pkg("app", "[workspace]\nmembers = [\"a\", \"b\"]\n[dependencies]\nout = { path = \"../out\" }\n"),
 		"/w/a/Cargo.toml": pkg("a-one", ""), "/w/b/Cargo.toml": pkg("b-two", ""), "/out/Cargo.toml": pkg("out", ""),
-	}), "/w/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}), "/w/Cargo.toml"))
 	for _, tt := range []struct {
 		r     Request
 		want  string
@@ -104,9 +101,7 @@ func TestQuestionsOfMembers(t *testing.T) {
 	for _, q := range p.Questions([]string{"fast"}) {
 		got = append(got, q.Package.Name+"/"+q.Feature)
 	}
-	if text := strings.Join(got, " "); text != "app/cuda app/engine-cuda app/fast app/locked-cuda app/whisper-cuda engine/metal" {
-		t.Errorf("%s", text)
-	}
+	hosttest.Equal(t, strings.Join(got, " "), "app/cuda app/engine-cuda app/fast app/locked-cuda app/whisper-cuda engine/metal")
 }
 
 // TestLockedPackages: where the manifests of Cargo.lock's packages are, and that one that is missing makes all unknown.
@@ -141,17 +136,12 @@ func TestLockedPackages(t *testing.T) {
 		for path, text := range tt.files {
 			files[path] = text
 		}
-		p, err := Load(hosttest.Memory(files), "/w/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(Load(hosttest.Memory(files), "/w/Cargo.toml"))
 		var got []string
 		for _, m := range p.Locked("x") {
 			got = append(got, map[bool]string{true: "-", false: m.Version}[m.Version == ""])
 		}
-		if text := strings.Join(got, " "); text != tt.want {
-			t.Errorf("%s: %q", tt.story, text)
-		}
+		hosttest.Equal(t, strings.Join(got, " "), tt.want, tt.story)
 	}
 }
 
@@ -160,9 +150,7 @@ func TestBuildScripts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "/w/build.rs", "build = false": "", "build = true": "/w/build.rs", `build = "gen/make.rs"`: "/w/gen/make.rs", `build = "/else/x.rs"`: "/else/x.rs"} {
 		h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", text+"\n"), "/w/build.rs": ""})
-		if got := readOne(h, "/w/Cargo.toml").BuildScript; got != want {
-			t.Errorf("%s: %s", text, got)
-		}
+		hosttest.Equal(t, readOne(h, "/w/Cargo.toml").BuildScript, want, text)
 	}
 	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", "")})
 	if got := readOne(h, "/w/Cargo.toml").BuildScript; got != "" || readOne(h, "/none/Cargo.toml") != nil {
@@ -183,16 +171,12 @@ func TestDependencyTables(t *testing.T) {
 	}
 	want := []string{`normal b=real 2truefalse ["x" "y"] 5`, `normal old=old 1falsefalse [] 6`, `normal plain=plain 1falsetrue [] 4`, `build gen=gen /genfalsetrue [] 8`,
 		`dev t=t 1falsetrue [] 10`, `build un=un 1cfg(unix)falsetrue [] 14`, `normal win=win 1cfg(windows)falsetrue [] 12`}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	hosttest.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	if p.DependencyLine(Dependency{Key: "t", Kind: Normal}) != 0 || !p.Optional("b") || p.Optional("plain") || !p.Implicit("b") {
 		t.Error("t is a dev-dependency, b an optional one with a feature of its name")
 	}
 	for feature, line := range map[string]int{"x": 3} { // no [features]: it goes before the dependencies
-		if got := p.FeatureLine(feature); got != line {
-			t.Errorf("%s: line %d", feature, got)
-		}
+		hosttest.Equal(t, p.FeatureLine(feature), line, feature, "line")
 	}
 	if got := readOne(hosttest.Memory(map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\n"}), "/w/Cargo.toml").FeatureLine("x"); got != 1 {
 		t.Errorf("without dependencies: line %d", got)
@@ -235,10 +219,7 @@ func TestWorkspaceRoots(t *testing.T) {
 		{"what was built is no member", "/w/Cargo.toml", map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"l/**\"]\n", "/w/l/target/package/p/Cargo.toml": pkg("p", ""), "/w/l/q/Cargo.toml": pkg("q", "")}, "/w", "q", false},
 		{"Cargo.lock is a directory", "/w/Cargo.toml", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/Cargo.lock/x": ""}, "/w", "app", true},
 	} {
-		p, err := Load(hosttest.Memory(tt.files), tt.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(Load(hosttest.Memory(tt.files), tt.at))
 		if p.Root != tt.root || names(p.Members) != tt.members || (len(p.Doubts) > 0) != tt.doubt {
 			t.Errorf("%s: root %s, members %s, doubts %q", tt.story, p.Root, names(p.Members), p.Doubts)
 		}
@@ -266,10 +247,7 @@ func TestMetadataAnswers(t *testing.T) {
 		t.Error("no JSON")
 	}
 	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("app", "")})
-	p, err := Load(h, "/w/Cargo.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := hosttest.Must(Load(h, "/w/Cargo.toml"))
 	m, err := ParseMetadata([]byte(`{"packages": [
 		{"id": "path+file:///w#app@0.1.0", "name": "app", "manifest_path": "/w/Cargo.toml", "dependencies": [{"name": "two"}, {"name": "two", "kind": "build", "rename": "b"}, {"name": "lib-name"}, {"name": "macro"}], "targets": [{"kind": ["proc-macro"]}]},
 		{"id": "r#two@1.0.0", "name": "two", "version": "1.0.0", "manifest_path": "/r/two-1/Cargo.toml"}, {"id": "r#two@2.0.0", "name": "two", "version": "2.0.0", "manifest_path": "/r/two-2/Cargo.toml"},

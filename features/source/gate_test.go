@@ -40,10 +40,7 @@ func TestTestsOf(t *testing.T) {
 			files["/w/p/"+name] = text
 		}
 		h := hosttest.Memory(files)
-		project, err := manifest.Load(h, "/w/p/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		project := hosttest.Must(manifest.Load(h, "/w/p/Cargo.toml"))
 		p := project.Selected
 		r := NewReader(h, "/w")
 		var got string
@@ -57,9 +54,7 @@ func TestTestsOf(t *testing.T) {
 				return strings.Join(out, " ")
 			}
 			got = places(is.Code) + " | " + places(is.Tests) + " | " + is.Script
-			if got != tt.want {
-				t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
-			}
+			hosttest.Equal(t, got, tt.want, tt.story)
 		}
 	}
 }
@@ -100,9 +95,7 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{"-Ia/b": "a/b", "-La": "a", "-isystema": "a", "a-I": "a-I", "-iquotex": "x"} {
-		if got := WithoutFlag(word); got != want {
-			t.Errorf("%s: %s", word, got)
-		}
+		hosttest.Equal(t, WithoutFlag(word), want, word)
 	}
 }
 
@@ -121,8 +114,6 @@ func TestUnchanging(t *testing.T) {
 		{linux, "/home/u/.cargo/registry/src/a/x-1", true}, {linux, "/home/u/.cargo/git/checkouts/x", true}, {linux, "/home/u/.cargo/bin/x", false}, {linux, "/w/vendor/x", false},
 		{windows, `C:\Windows\System32\cmd.exe`, true}, {windows, `C:\w\x`, false}, {windows, `C:\Program Files\Git\bin\sh.exe`, true}, {windows, `C:\c\registry\src\x`, true},
 	} {
-		if got := Unchanging(tt.h, tt.path); got != tt.want {
-			t.Errorf("%s: %v", tt.path, got)
-		}
+		hosttest.Equal(t, Unchanging(tt.h, tt.path), tt.want, tt.path)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 )
@@ -68,7 +69,7 @@ func (s *script) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error)
 func TestVersion(t *testing.T) {
 	const proc = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\nGCC version:  gcc version 12.2.0\n"
 	const open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build  (root@x)\n"
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		os    string
 		files map[string]string
@@ -82,28 +83,22 @@ func TestVersion(t *testing.T) {
 		{"newer than the table", "linux", map[string]string{"/sys/module/nvidia/version": "700.1\n"}, "700.1 | unknown | /sys/module/nvidia/version"},
 		{"WSL2", "linux", map[string]string{"/usr/lib/wsl/lib/libcuda.so.1": ""}, "| unknown | /usr/lib/wsl/lib"},
 		{"Windows has no such files", "windows", map[string]string{"/sys/module/nvidia/version": "580.65.06"}, "| unknown |"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			d := driver.Version(machine(tt.os, nil, tt.files))
-			if got := strings.TrimSpace(fmt.Sprintf("%s | %s | %s", d.Version, d.CUDA, d.Origin)); got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			hosttest.Equal(t, strings.TrimSpace(fmt.Sprintf("%s | %s | %s", d.Version, d.CUDA, d.Origin)), tt.want)
 		})
 	}
 }
 
 func TestSupports(t *testing.T) {
-	tests := []struct{ os, driver, want string }{
+	for _, tt := range []struct{ os, driver, want string }{
 		{"linux", "440.33", "unknown"}, {"linux", "450.36.06", "11.0"}, {"linux", "535.216.01", "12.2"}, {"linux", "565.57.01", "12.6"},
 		{"linux", "570.26", "12.8"}, {"linux", "575.51.02", "12.8"}, {"linux", "615.1", "13.4"}, {"linux", "617.1", "unknown"},
 		{"windows", "527.41", "12.0"}, {"windows", "580.88", "13.0"}, {"windows", "591.1", "unknown"},
 		{"linux", "", "unknown"}, {"linux", "x.y", "unknown"},
-	}
-	for _, tt := range tests {
-		if got := driver.Supports(tt.os, tt.driver).String(); got != tt.want {
-			t.Errorf("%s %s: got %s, want %s", tt.os, tt.driver, got, tt.want)
-		}
+	} {
+		hosttest.Equal(t, driver.Supports(tt.os, tt.driver).String(), tt.want, tt.os, tt.driver)
 	}
 }
 
@@ -120,7 +115,7 @@ func TestNoDriverStartsNoProcess(t *testing.T) {
 const l4 = "0, GPU-5a, NVIDIA L4, 8.9, 23034, 550.54.15\n"
 
 func TestNvidiaSMI(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		story   string
 		replies map[string]reply
 		want    []string // devices
@@ -149,8 +144,7 @@ func TestNvidiaSMI(t *testing.T) {
 		{story: "garbage", replies: map[string]reply{"compute_cap": {out: "\x00\xff hello\n<html>\n"}}, driver: "  ", notes: []string{"an answer of another form"}},
 		{story: "one good line among others", replies: map[string]reply{"compute_cap": {out: "WARNING: infoROM is corrupted\n" + l4 + "x, y, z, 1, 2, 3\n"}},
 			want: []string{"0 GPU-5a NVIDIA L4 8.9 24152899584"}, driver: "550.54.15 12.4 nvidia-smi", notes: []string{"a line of another form"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": ""})
 			s := &script{t: t, answers: tt.replies}
@@ -162,9 +156,7 @@ func TestNvidiaSMI(t *testing.T) {
 			if d.CUDA.IsZero() {
 				cuda = ""
 			}
-			if got := d.Version + " " + cuda + " " + d.Origin; got != tt.driver {
-				t.Errorf("driver: got %q, want %q", got, tt.driver)
-			}
+			hosttest.Equal(t, d.Version+" "+cuda+" "+d.Origin, tt.driver, "driver")
 			for _, n := range tt.notes {
 				if !strings.Contains(strings.Join(notes, "\n"), n) {
 					t.Errorf("notes: got %q, want %q among them", notes, n)
@@ -211,9 +203,7 @@ func TestTracesOfADriver(t *testing.T) {
 			s.answers[ask] = reply{out: tt.says}
 		}
 		d, _, notes := driver.Inventory(context.Background(), machine(tt.os, []string{tt.env}, tt.files), s)
-		if got := d.Version + ": " + strings.Join(notes, ", "); got != tt.want {
-			t.Errorf("%s: got %q, want %q", story, got, tt.want)
-		}
+		hosttest.Equal(t, d.Version+": "+strings.Join(notes, ", "), tt.want, story)
 	}
 }
 

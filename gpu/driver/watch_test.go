@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -34,14 +35,9 @@ func standin(t *testing.T) string {
 // watching runs Watch on a stand-in that plays a script, until enough says so; without driver there is no stand-in.
 func watching(t *testing.T, library, script string, enough func([]gpu.Sample) bool) ([]gpu.Sample, []string, error) {
 	t.Helper()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	file := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(file, []byte(script), 0o644))
 	h.Env = h.Env.Set("SMI_STANDIN", file).Set("SMI_STANDIN_SPEED", "5").Set("PATH", library)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -94,12 +90,8 @@ func TestWatchBySMI(t *testing.T) {
 		"echo '1, GPU-b, [N/A], 0, 81920, 30, 345, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], Enabled, NVIDIA H100'\n" +
 		"echo '2, [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], " +
 		"[GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]'\nexec sleep 60\n"
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(need.Program(t, "sh", "sleep"), filepath.Join(dir, "sleep")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755))
+	hosttest.OK(t, os.Symlink(need.Program(t, "sh", "sleep"), filepath.Join(dir, "sleep")))
 	samples, notes, err := watching(t, dir, "", func(s []gpu.Sample) bool { return len(s) == 3 })
 	if err != nil || len(samples) != 3 {
 		t.Fatal(samples, notes, err)
@@ -142,9 +134,7 @@ func TestWatchLeavesOneOut(t *testing.T) {
 					script += "echo '" + row(i) + "'\n"
 				}
 			}
-			if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755))
 			samples, _, err := watching(t, dir, "", func(s []gpu.Sample) bool { return false })
 			var got []string
 			for _, s := range samples {
@@ -166,9 +156,7 @@ func TestWatchRefusedBySMI(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := "#!" + need.Program(t, "sh", "sh") + "\necho 'Unable to determine the device handle for GPU0: GPU is lost.'\nread forever\n"
-	if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755))
 	_, _, err := watching(t, dir, "", func([]gpu.Sample) bool { return false })
 	if err == nil || !strings.Contains(err.Error(), "GPU is lost") {
 		t.Error(err)

@@ -3,7 +3,6 @@ package fatbin
 import (
 	"bytes"
 	"debug/elf"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,58 +11,25 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
-
-// BenchmarkScan goes over bytes that hold next to nothing: those of this test program, over and over, or evenly mixed ones.
-func BenchmarkScan(b *testing.B) {
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	code, err := os.ReadFile(self)
-	if err != nil {
-		b.Fatal(err)
-	}
-	code = bytes.Repeat(code, max(1, 64<<20/len(code)))
-	mixed := make([]byte, 64<<20)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(mixed)
-	for _, bb := range []struct {
-		name string
-		data []byte
-	}{{"code", code}, {"mixed", mixed}} {
-		b.Run(bb.name, func(b *testing.B) {
-			b.SetBytes(int64(len(bb.data)))
-			for range b.N {
-				scan(b, bb.data)
-			}
-		})
-	}
-}
 
 // big makes a file of about 1 GB from the program that GPUBUILD_TEST=binary=FILE names: with its own device code over and over, or once and with other
 // code around it.
 func big(t testing.TB, deviceCode bool) string {
 	from := need.Value(t, "binary")
-	f, err := elf.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := hosttest.Must(elf.Open(from))
 	defer f.Close()
 	name := map[bool]string{true: ".nv_fatbin", false: ".text"}[deviceCode]
 	section := f.Section(name)
 	if section == nil {
 		t.Fatalf("%s has no section %s", from, name)
 	}
-	data, err := section.Data()
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(section.Data())
 	dir := t.TempDir()
 	more, to := filepath.Join(dir, "more"), filepath.Join(dir, "big")
-	if err := os.WriteFile(more, bytes.Repeat(data, (1<<30)/len(data)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(more, bytes.Repeat(data, (1<<30)/len(data)), 0o600))
 	words := []string{"--strip-debug", "--update-section", ".nv_fatbin=" + more, from, to}
 	if !deviceCode {
 		words = []string{"--strip-debug", "--add-section", ".more=" + more, from, to}
@@ -71,9 +37,7 @@ func big(t testing.TB, deviceCode bool) string {
 	if out, err := exec.Command("objcopy", words...).CombinedOutput(); err != nil {
 		need.Missing(t, "binutils", "objcopy: %v: %s", err, out)
 	}
-	if err := os.Remove(more); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Remove(more))
 	return to
 }
 
@@ -86,23 +50,15 @@ func BenchmarkAgainstCuobjdump(b *testing.B) {
 		code bool
 	}{{"device code", true}, {"other code", false}} {
 		b.Run(bb.name, func(b *testing.B) {
-			f, err := os.Open(big(b, bb.code))
-			if err != nil {
-				b.Fatal(err)
-			}
+			f := hosttest.Must(os.Open(big(b, bb.code)))
 			defer f.Close()
-			fi, err := f.Stat()
-			if err != nil {
-				b.Fatal(err)
-			}
+			fi := hosttest.Must(f.Stat())
 			b.SetBytes(fi.Size())
 			var ours, theirs []float64
 			for i := range b.N + 1 {
 				b.StartTimer()
 				began := time.Now()
-				if _, err := Scan(f, fi.Size()); err != nil {
-					b.Fatal(err)
-				}
+				hosttest.Must(Scan(f, fi.Size()))
 				mine := time.Since(began)
 				b.StopTimer()
 				began = time.Now()
@@ -124,21 +80,12 @@ func BenchmarkAgainstCuobjdump(b *testing.B) {
 func TestSameAnswersAsCuobjdump(t *testing.T) {
 	cuobjdump, from := need.Tool(t, "cuobjdump"), need.Value(t, "binary")
 	for _, path := range []string{from, big(t, true), big(t, false)} {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := hosttest.Must(os.Open(path))
 		defer f.Close()
-		fi, err := f.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fi := hosttest.Must(f.Stat())
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		r, err := Scan(f, fi.Size())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(Scan(f, fi.Size()))
 		runtime.ReadMemStats(&after)
 		if taken := after.TotalAlloc - before.TotalAlloc; taken > 128<<20 {
 			t.Errorf("%d bytes were allocated for a file of %d", taken, fi.Size())
@@ -174,10 +121,7 @@ func oracle(t *testing.T, cuobjdump, path string) []string {
 // BenchmarkBinary scans a file: GPUBUILD_TEST=binary=/x/target/release/candle-matmul go test -bench Binary ./gpu/fatbin
 func BenchmarkBinary(b *testing.B) {
 	path := need.Value(b, "binary")
-	f, err := os.Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := hosttest.Must(os.Open(path))
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil {

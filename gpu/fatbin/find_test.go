@@ -2,7 +2,6 @@ package fatbin
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 )
@@ -37,23 +36,5 @@ func TestFindFindsAll(t *testing.T) {
 		if seen[kind] < 100 {
 			t.Errorf("kind %d was met %d times", kind, seen[kind])
 		}
-	}
-}
-
-// BenchmarkFind is about machine code, this test program's own, while it is in the processor's second cache, as a piece is that has just been read.
-func BenchmarkFind(b *testing.B) {
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	code, err := os.ReadFile(self)
-	if err != nil {
-		b.Fatal(err)
-	}
-	code = code[1<<20 : 1<<20+chunkSize]
-	b.SetBytes(int64(len(code)))
-	var hits []hit
-	for range b.N {
-		hits = find(code, 0, hits[:0])
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"gpubuild/buildenv/hosttest"
 )
 
 // Device code made here, so that tests need no toolkit. Compared with what nvcc 13.4.92 writes, only what is read is there.
@@ -142,9 +143,6 @@ func lz4Literals(data []byte) []byte {
 // test program does not hold it.
 func ptx(t testing.TB, target string) []byte {
 	t.Helper()
-	data, err := os.ReadFile("testdata/kernels.ptx")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile("testdata/kernels.ptx"))
 	return bytes.ReplaceAll(data, []byte("sm_90a"), []byte(target))
 }

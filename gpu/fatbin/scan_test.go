@@ -15,15 +15,11 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 )
 
 func scan(t testing.TB, data []byte) *Report {
-	t.Helper()
-	r, err := Scan(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return hosttest.Must(Scan(bytes.NewReader(data), int64(len(data))))
 }
 
 // lines words images for comparison.
@@ -58,7 +54,7 @@ func TestWhatAFileHolds(t *testing.T) {
 	legacy := cubin(0, "", "k")
 	legacy[8] = 7
 	copy(legacy[48:], []byte{0x5a, 0x0d, 0x5a, 0}) // 0x800: sm_90a
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		data  []byte
 		want  []string
@@ -107,8 +103,7 @@ func TestWhatAFileHolds(t *testing.T) {
 		}(), want: []string{"cubin sm_90 raw", "cubin sm_80 raw hidden", "cubin sm_75 raw behind"}, notes: []string{"malformed"}},
 		{story: "only the numbers that a scanner holds", data: dots("\x00\x50\xed\x55\xba\x00\x00\x50\xed\x55\xba\x01\x00\x10\x00\x00\x00\x00\x00\x7fELF\x02\x01@version @target"), want: nil},
 		{story: "plain text", data: []byte("hello, world\n"), want: nil},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			r := scan(t, tt.data)
 			if got := lines(r.Images); !slices.Equal(got, tt.want) {
@@ -158,19 +153,10 @@ func TestEveryPlace(t *testing.T) {
 }
 
 func TestThisProgramHoldsNone(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := hosttest.Must(os.Executable())
+	f := hosttest.Must(os.Open(self))
 	defer f.Close()
-	fi, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fi := hosttest.Must(f.Stat())
 	r, err := Scan(f, fi.Size())
 	if err != nil || len(r.Images) != 0 {
 		t.Errorf("%v %+v", err, r.Images)
@@ -268,9 +254,7 @@ func TestScanFile(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, data []byte) string {
 		p := filepath.Join(dir, name)
-		if err := os.WriteFile(p, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(p, data, 0o644))
 		return p
 	}
 	for path, want := range map[string]string{
@@ -297,7 +281,7 @@ func TestScanFile(t *testing.T) {
 }
 
 func TestLZ4(t *testing.T) {
-	tests := []struct{ story, in, want string }{
+	for _, tt := range []struct{ story, in, want string }{
 		{"literals only", "\x50hello", "hello"},
 		{"a match into itself", "\x1fa\x01\x00\x02\x50hello", strings.Repeat("a", 22) + "hello"},
 		{"a match of three letters", "\x35abc\x03\x00\x10.", "abcabcabcabc."},
@@ -309,16 +293,13 @@ func TestLZ4(t *testing.T) {
 		{"cut in the distance", "\x1fa\x01", "error"},
 		{"cut in the length", "\xf0\xff", "error"},
 		{"longer than allowed", "\x1fa\x01\x00\xff\xff\xff\x00\x10.", "error"},
-	}
-	for _, tt := range tests {
+	} {
 		out, err := unlz4(nil, []byte(tt.in), 100)
 		got := string(out)
 		if err != nil {
 			got = "error"
 		}
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, tt.story)
 	}
 }
 
@@ -331,10 +312,7 @@ func FuzzScan(f *testing.F) {
 	f.Add(elfFile(62, 0, part{".rodata", module}))
 	f.Add(text([]byte("MZ"), module))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := Scan(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(Scan(bytes.NewReader(data), int64(len(data))))
 		if !slices.IsSortedFunc(r.Images, func(a, b Image) int { return int(a.Offset - b.Offset) }) {
 			t.Error("images are not in order")
 		}

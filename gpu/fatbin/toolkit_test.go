@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -19,7 +20,7 @@ func TestRealToolkit(t *testing.T) {
 	need.Asked(t, "cc")
 	cuobjdump, _ := need.Find("cuobjdump")
 	const names = "_Z5scaleIfEvPT_i,matmul"
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		args  string
 		want  []string // kind, arch, compression; sorted
@@ -35,8 +36,7 @@ func TestRealToolkit(t *testing.T) {
 		{"several packed together", "-concat -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90,code=[sm_90,compute_90]",
 			[]string{"cubin sm_80 zstd", "cubin sm_90 zstd", "ptx compute_80 zstd", "ptx compute_90 zstd"}},
 		{"a device function of its own", "-arch=sm_90 -rdc=true -no-compress", []string{"cubin sm_90 raw", "ptx compute_90 raw"}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "k.fatbin")
 			out, err := exec.Command(nvcc, append(strings.Fields(tt.args), "-fatbin", "-o", file, filepath.Join("testdata", "kernels.cu"))...).CombinedOutput()
@@ -46,10 +46,7 @@ func TestRealToolkit(t *testing.T) {
 				}
 				t.Fatalf("%v\n%s", err, out)
 			}
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := hosttest.Must(os.ReadFile(file))
 			odd := append(append(make([]byte, chunkSize-5), data...), ptx(t, "sm_80")...)
 			host := scan(t, elfFile(62, 0, part{".rodata", odd}))
 			alone := scan(t, data)
@@ -63,9 +60,7 @@ func TestRealToolkit(t *testing.T) {
 			for _, im := range alone.Images {
 				got = append(got, fmt.Sprintf("%s %s %s", im.Kind, im.Arch, im.Compression))
 				words = append(words, listing(im))
-				if k := strings.Join(im.Kernels, ","); k != names {
-					t.Errorf("%s %s: kernels %s, want %s", im.Kind, im.Arch, k, names)
-				}
+				hosttest.Equal(t, strings.Join(im.Kernels, ","), names, im.Kind, im.Arch, "kernels")
 				if im.Kind == Cubin && im.Toolkit == "" || im.Kind == PTX && im.PTXVersion == "" {
 					t.Errorf("no version: %+v", im)
 				}

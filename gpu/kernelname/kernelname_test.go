@@ -5,14 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestKernelNames judges real kernels' names.
 func TestKernelNames(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "testdata", "kernelnames", "names.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(filepath.Join("..", "..", "testdata", "kernelnames", "names.tsv")))
 	count := map[string]int{}
 	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
@@ -52,7 +51,7 @@ func TestNamesThatTheTableWasNotMadeFor(t *testing.T) {
 }
 
 func TestPlain(t *testing.T) {
-	tests := map[string]string{
+	for name, want := range map[string]string{
 		"matmul":                        "matmul",
 		"_Z6matmulPKfS0_Pfj":            "matmul",
 		"_ZL6matmulPKf":                 "matmul",
@@ -74,11 +73,8 @@ func TestPlain(t *testing.T) {
 		"_ZN3abc":   "_ZN3abc",
 		"_ZN1aI":    "_ZN1aI",
 		"_Zplii":    "operator+",
-	}
-	for name, want := range tests {
-		if got := Demangle(name); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
+	} {
+		hosttest.Equal(t, Demangle(name), want, name)
 	}
 }
 

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -51,10 +53,7 @@ func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, 
 
 func machine(t *testing.T) (buildenv.Host, string) {
 	t.Helper()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	if h.OS != buildenv.Linux {
 		need.Missing(t, "linux", "the probe is built there")
 	}
@@ -67,10 +66,7 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 	run := &counting{}
 	build := func(want int) Probe {
 		t.Helper()
-		p, err := Build(context.Background(), h, run, home, Compiler{Path: gcc}, CUDA)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := hosttest.Must(Build(context.Background(), h, run, home, Compiler{Path: gcc}, CUDA))
 		if run.runs != want {
 			t.Fatalf("%d compilations, want %d", run.runs, want)
 		}
@@ -80,22 +76,14 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 	if p.Digest == "" || p.SourceHash != SourceHash() {
 		t.Errorf("%+v", p)
 	}
-	if q := build(3); q != p {
-		t.Errorf("%+v is not %+v", q, p)
-	}
-	if err := os.WriteFile(p.Library, []byte("something else"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Equal(t, build(3), p, "is not")
+	hosttest.OK(t, os.WriteFile(p.Library, []byte("something else"), 0o700))
 	if q := build(6); q.Library != p.Library {
 		t.Errorf("%+v", q)
 	}
-	if err := os.Remove(p.Watch); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Remove(p.Watch))
 	build(9)
-	if err := os.Chmod(filepath.Dir(p.Library), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Chmod(filepath.Dir(p.Library), 0o777))
 	build(12) // others may have written to it
 	if fi, err := os.Stat(filepath.Dir(p.Library)); err != nil || fi.Mode().Perm() != 0o700 {
 		t.Errorf("%v %v", fi.Mode(), err)
@@ -168,9 +156,7 @@ func TestBuildErrors(t *testing.T) {
 	})
 	t.Run("the cache is a file", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "cache")
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(file, nil, 0o600))
 		_, err := Build(context.Background(), h, proc.Runner{}, file, Compiler{Path: gcc}, CUDA)
 		var unwritable *cache.ReadOnlyError
 		if !errors.As(err, &unwritable) || !strings.Contains(unwritable.Hint(), "GPUBUILD_CACHE") {
@@ -240,7 +226,7 @@ func TestCompile(t *testing.T) {
 	linux := buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{"PATH=/bin"})}
 	windows := buildenv.Host{OS: buildenv.Windows, Env: buildenv.NewEnv(buildenv.Windows, []string{"Path=C:\\bin", "Cl=/DNDEBUG", "_LINK_=/DEBUG"})}
 	prompt := windows.Env.Set("INCLUDE", `C:\inc`)
-	tests := []struct {
+	for _, tt := range []struct {
 		story    string
 		host     buildenv.Host
 		compiler Compiler
@@ -254,21 +240,95 @@ func TestCompile(t *testing.T) {
 		{"cl, the control", windows, Compiler{Path: `C:\cl.exe`, CL: true, Env: prompt}, 1, `C:\cl.exe /nologo /TC /utf-8 /W3 /O2 /MT /Fo:C:\out\gpubuild-control.exe.obj /Fe:C:\out\gpubuild-control.exe C:\src\control.c`, `INCLUDE=C:\inc LC_ALL=C Path=C:\bin`},
 		{"cl, the watcher", windows, Compiler{Path: `C:\cl.exe`, CL: true, Env: prompt}, 2, `C:\cl.exe /nologo /TC /utf-8 /W3 /O2 /MT /Fo:C:\out\gpubuild-watch.exe.obj /Fe:C:\out\gpubuild-watch.exe C:\src\watch_windows.c`, `INCLUDE=C:\inc LC_ALL=C Path=C:\bin`},
 		{"mingw, the library", windows, Compiler{Path: `C:\gcc.exe`}, 0, `C:\gcc.exe -std=c11 -O2 -static -o C:\out\gpubuild_probe.dll -shared C:\src\probe.c`, `Cl=/DNDEBUG LC_ALL=C Path=C:\bin _LINK_=/DEBUG`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			src, out := "/src", "/out"
 			if tt.host.OS == buildenv.Windows {
 				src, out = `C:\src`, `C:\out`
 			}
 			c := compile(tt.host, tt.compiler, src, out, parts(tt.host.OS, CUDA)[tt.part])
-			if c.String() != tt.want {
-				t.Errorf("got  %s\nwant %s", c, tt.want)
-			}
+			hosttest.Equal(t, c.String(), tt.want, c)
 			slices.Sort(c.Env)
 			if env := strings.Join(c.Env, " "); env != tt.env {
 				t.Errorf("got %s, want %s", env, tt.env)
 			}
 		})
+	}
+}
+
+// TestArm64 builds the probe, its control and the stand-in driver for Linux on arm64 and runs them there, on a processor that qemu plays.
+func TestArm64(t *testing.T) {
+	const gcc, qemu, root = "aarch64-linux-gnu-gcc", "qemu-aarch64-static", "/usr/aarch64-linux-gnu"
+	if h, err := local.Host(); err != nil || h.OS != buildenv.Linux {
+		need.Missing(t, "linux", "qemu's user mode needs it")
+	}
+	need.Asked(t, "arm64", "qemu")
+	dir, records := t.TempDir(), t.TempDir()
+	strict := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread"}
+	library := append(strict[:len(strict):len(strict)], "-shared", "-fPIC", "-fvisibility=hidden")
+	standin := func(name string) string { return filepath.Join("..", "..", "testdata", "standin", name) }
+	at := func(name string) string { return filepath.Join(dir, name) }
+	builds := [][]string{
+		append(library[:len(library):len(library)], "-Wl,-soname,libcuda.so.1", standin("cuda.c"), "-o", at("libcuda.so.1"), "-ldl"),
+		append(library[:len(library):len(library)], "-Wl,-soname,libcupti.so.13", standin("cupti.c"), "-o", at("libcupti.so.13"), "-ldl"),
+	}
+	for _, p := range parts(buildenv.Linux, CUDA) {
+		c := compile(buildenv.Host{OS: buildenv.Linux}, Compiler{Path: gcc}, "csrc", dir, p)
+		builds = append(builds, append(c.Args, "-Wall", "-Wextra", "-Werror"))
+	}
+	for _, args := range builds {
+		if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s %s: %v\n%s", gcc, strings.Join(args, " "), err, out)
+		}
+	}
+	control := at("gpubuild-control")
+	c := exec.Command(qemu, "-L", root, "-E", "LD_LIBRARY_PATH="+dir, control)
+	c.Env = append(os.Environ(), InjectionVariable+"="+at("libgpubuild_probe.so"), DirVariable+"="+records, CUPTIVariable+"="+at("libcupti.so.13"))
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"ok":true`) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r, err := ReadDir(records)
+	if err != nil || r.Bad != 0 || r.Cut != 0 || len(r.Processes) != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	p := r.Processes[0]
+	if len(p.Kernels) != 1 || p.Kernels[0].Name != "gpubuild_control" || p.End == nil || p.End.Accepted != 1 || p.End.Flush != 0 || len(p.Devices) != 1 || p.LibCUDA != at("libcuda.so.1") || p.Exe != control {
+		t.Errorf("%+v", p)
+	}
+}
+
+// noRunner fails: a release compiles nothing.
+type noRunner struct{}
+
+func (noRunner) Run(context.Context, buildenv.Cmd) (buildenv.Result, error) {
+	return buildenv.Result{}, errors.New("a compiler was started")
+}
+
+// TestAReleaseNeedsNoCompiler: what a release carries is written out, hashed and used; of a part alone nothing is.
+func TestAReleaseNeedsNoCompiler(t *testing.T) {
+	h := hosttest.Must(local.Host())
+	h.OS = buildenv.Linux
+	for _, backend := range []Backend{CUDA, Vulkan} {
+		carried := fstest.MapFS{}
+		for _, p := range parts(buildenv.Linux, backend) {
+			if carriedIn(carried, backend) != nil {
+				t.Fatalf("%s is missing, and the others are taken", p.name)
+			}
+			carried[releasedDir+"/"+p.name] = &fstest.MapFile{Data: []byte("program " + p.name)}
+		}
+		p := hosttest.Must(build(t.Context(), h, noRunner{}, t.TempDir(), Compiler{}, backend, carriedIn(carried, backend)))
+		for _, file := range []string{p.Library, p.Control, p.Watch} {
+			info, err := os.Stat(file)
+			if err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("%s: %v, %v", file, info, err)
+			}
+		}
+		if p.SourceHash != SourceHash() || p.Digest == "" {
+			t.Errorf("%+v", p)
+		}
+		if _, err := build(t.Context(), h, noRunner{}, t.TempDir(), Compiler{}, backend, nil); err == nil || !strings.Contains(err.Error(), "no host compiler") {
+			t.Errorf("without them: %v", err)
+		}
 	}
 }

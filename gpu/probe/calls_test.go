@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -57,10 +58,7 @@ func TestCalls(t *testing.T) {
 	}
 	var want []call
 	for _, m := range callID.FindAllStringSubmatch(string(header), -1) {
-		id, err := strconv.Atoi(m[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := hosttest.Must(strconv.Atoi(m[2]))
 		for _, k := range callKinds {
 			if k.name.MatchString(variant.ReplaceAllString(m[1], "")) {
 				want = append(want, call{id, k.kind, m[1]})
@@ -73,29 +71,19 @@ func TestCalls(t *testing.T) {
 		return cmp.Or(order(b)-order(a), a.id-b.id)
 	})
 	if *update {
-		if err := os.WriteFile(file, []byte(callsHeader(want)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(file, []byte(callsHeader(want)), 0o644))
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(file))
 	have := map[int]call{}
 	for _, m := range callRow.FindAllStringSubmatch(string(data), -1) {
-		id, err := strconv.Atoi(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := hosttest.Must(strconv.Atoi(m[1]))
 		if _, twice := have[id]; twice {
 			t.Errorf("%d stands there twice", id)
 		}
 		have[id] = call{id, m[2], m[3]}
 	}
 	for _, c := range want {
-		if have[c.id] != c {
-			t.Errorf("calls.h has %v, the toolkit's header %v", have[c.id], c)
-		}
+		hosttest.Equal(t, have[c.id], c, "calls.h has", "the toolkit's header")
 		delete(have, c.id)
 	}
 	older := strings.Contains(string(header), "cuMemcpyWithAttributesAsync") // an older toolkit does not know them all

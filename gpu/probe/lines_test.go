@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestLines: what each line of a record changes of a process, and which lines cannot be true.
@@ -85,10 +87,7 @@ func TestLines(t *testing.T) {
 		}},
 		"a call that is none of a lost context": {injected + repeat(1, `{"event":"refused","rc":1,"kind":"launch"}`), 0, func(p Process, _ Records) bool { return !p.Refused[0].Loses() && !p.Refused[0].Ends() }},
 	} {
-		r, err := ParseRecords(strings.NewReader(tt.lines))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(ParseRecords(strings.NewReader(tt.lines)))
 		var p Process
 		if len(r.Processes) > 0 {
 			p = r.Processes[0]
@@ -101,9 +100,7 @@ func TestLines(t *testing.T) {
 		}
 	}
 	for want, u := range map[string]Unavailable{"load: no": {Step: "load", Why: "no"}, "load: CUPTI answered 3": {Step: "load", RC: 3}} {
-		if u.String() != want {
-			t.Errorf("%q, want %q", u, want)
-		}
+		hosttest.Equal(t, u.String(), want, u)
 	}
 	if CUDA.Injection() == Vulkan.Injection() || CUDA.Name() != "CUDA" || Vulkan.Name() != "Vulkan" {
 		t.Error("the backends are called the same")
@@ -117,13 +114,9 @@ func TestReadDir(t *testing.T) {
 	if _, err := ReadDir(filepath.Join(dir, "none")); err == nil {
 		t.Error("no directory")
 	}
-	if err := os.Mkdir(filepath.Join(dir, "a.jsonl"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(filepath.Join(dir, "a.jsonl"), 0o700))
 	for name, text := range map[string]string{"7-99.jsonl": injected + recording + matmul, "7-99.jsonl.part": "x\n", "8-98.jsonl": strings.NewReplacer(`"pid":7`, `"pid":8`, `"started":99`, `"started":98`).Replace(injected) + matmul[:20]} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	r, err := ReadDir(dir)
 	if err != nil || len(r.Processes) != 2 || r.Processes[0].Pid != 8 || r.Processes[1].Launches() != 1 || r.Bad != 0 || r.Cut != 1 || r.Lost != 0 || r.Truncated {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/gpu"
 )
@@ -24,7 +25,7 @@ const (
 )
 
 func TestParseRecords(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		story, text         string
 		processes, bad, cut int
 		launches            uint64
@@ -46,13 +47,9 @@ func TestParseRecords(t *testing.T) {
 		{"nothing", "", 0, 0, 0, 0},
 		{"two processes of one number, in two namespaces", injected + recording + device + injected + recording + matmul + matmul + end + end, 2, 1, 0, 2},
 		{"two of them begin at once", injected + injected + recording + recording + matmul + end, 2, 1, 0, 1},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			r, err := ParseRecords(strings.NewReader(tt.text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := hosttest.Must(ParseRecords(strings.NewReader(tt.text)))
 			var launches uint64
 			for _, p := range r.Processes {
 				launches += p.Launches()
@@ -65,10 +62,7 @@ func TestParseRecords(t *testing.T) {
 }
 
 func TestParsedProcess(t *testing.T) {
-	r, err := ParseRecords(strings.NewReader(injected + recording + matmul + device + summed + end))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := hosttest.Must(ParseRecords(strings.NewReader(injected + recording + matmul + device + summed + end)))
 	p := r.Processes[0]
 	k := Kernel{Name: "matmul", Count: 11, Total: 34, Start: 5, End: 100, Context: 1, Stream: 7, Block: [3]int{16, 16, 1}}
 	if len(p.Kernels) != 1 || p.Kernels[0] != k {
@@ -141,9 +135,7 @@ func TestEarly(t *testing.T) {
 		if err != nil || r.Bad != 0 {
 			t.Fatal(err, r.Bad)
 		}
-		if got := r.Processes[0].Refused[0].Early; got != want {
-			t.Errorf("%v of %s", got, lines)
-		}
+		hosttest.Equal(t, r.Processes[0].Refused[0].Early, want, lines)
 	}
 }
 
@@ -184,9 +176,7 @@ func TestWaited(t *testing.T) {
 		for _, k := range r.Processes[0].Kernels {
 			got += k.Waited
 		}
-		if got != tt.want {
-			t.Errorf("%s: %d", story, got)
-		}
+		hosttest.Equal(t, got, tt.want, story)
 	}
 }
 
@@ -219,10 +209,7 @@ func TestBefore(t *testing.T) {
 
 // TestLostContexts: cuda.h says of which errors the process must be started anew.
 func TestLostContexts(t *testing.T) {
-	header, err := os.ReadFile(filepath.Join(need.Toolkit(t), "include", "cuda.h"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := hosttest.Must(os.ReadFile(filepath.Join(need.Toolkit(t), "include", "cuda.h")))
 	found := 0
 	for _, m := range regexp.MustCompile(`(?s)/\*\*(.*?)\*/\s*(CUDA_ERROR_\w+)\s*=\s*(\d+)`).FindAllStringSubmatch(string(header), -1) {
 		if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(m[1], "*", " ")), " "), "must be terminated and relaunched") {
@@ -247,13 +234,9 @@ func TestReadDirBelievesAFileOnlyAboutItsOwnProcess(t *testing.T) {
 		// a process of the same number and start in another PID namespace
 		"7-99-4026532000.jsonl": strings.Replace(injected, `"started":99`, `"started":99,"namespace":4026532000`, 1) + recording + end,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "9-99.jsonl"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(filepath.Join(dir, "9-99.jsonl"), 0o700))
 	r, err := ReadDir(dir)
 	if err != nil || len(r.Processes) != 2 || r.Bad != 1 {
 		t.Errorf("got %+v, %v", r, err)
@@ -265,14 +248,10 @@ func TestReadDirBelievesAFileOnlyAboutItsOwnProcess(t *testing.T) {
 func TestRecordsThatCouldNotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"7-99.jsonl": injected + recording + matmul + end, "8-99.jsonl": "", "9-99.jsonl": injected} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	want := 1
-	if err := os.Chmod(filepath.Join(dir, "9-99.jsonl"), 0); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Chmod(filepath.Join(dir, "9-99.jsonl"), 0))
 	if f, err := os.Open(filepath.Join(dir, "9-99.jsonl")); err == nil { // root reads it all the same, and finds that it speaks of another process
 		f.Close()
 	} else {
@@ -285,15 +264,14 @@ func TestRecordsThatCouldNotBeWritten(t *testing.T) {
 }
 
 func TestThousandsOfKernels(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		story           string
 		names, size, by int
 	}{
 		{"ten thousand long names are kept", 10000, 4000, 10000},
 		{"more names than are kept", maxKernels + 1000, 20, maxKernels},
 		{"more bytes than are kept", 17000 * 64 / 68, 4096 + 1000, maxNames / (4096 + 1000)},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			var text strings.Builder
 			text.WriteString(injected + recording)
@@ -316,10 +294,7 @@ func FuzzParseRecords(f *testing.F) {
 	f.Add([]byte(injected + recording + matmul + device + summed + end))
 	f.Add([]byte(injected + matmul[:30] + matmul + "\n{}\n{\"event\":\"dropped\",\"count\":-1}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := ParseRecords(strings.NewReader(string(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := hosttest.Must(ParseRecords(strings.NewReader(string(data))))
 		for _, p := range r.Processes {
 			for _, k := range p.Kernels {
 				if k.Name == "" || k.End <= k.Start || k.Count == 0 || k.Total < k.Count && k.Total != ^uint64(0) {

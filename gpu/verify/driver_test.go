@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/gpu/probe"
 )
 
@@ -35,7 +36,7 @@ func TestRealDriver(t *testing.T) {
 	module := func(v string) map[string]string { return map[string]string{"sys/module/nvidia/version": v + "\n"} }
 	proc := map[string]string{"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (root@x)\nGCC version: gcc 12\n"}
 	nodes := []string{"/dev/nvidiactl", "/dev/nvidia0"}
-	tests := []struct {
+	for _, tt := range []struct {
 		story  string
 		kernel string
 		files  map[string]string
@@ -68,8 +69,7 @@ func TestRealDriver(t *testing.T) {
 			Drivers: []string{"/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/drivers/nv_dispi.inf_amd64/libcuda.so.1.1"}, Nodes: []string{"/dev/dxg"}}, true, "untested on hardware"},
 		{"WSL2 with another library", "5.15.90.1-microsoft-standard-WSL2", nil, "/x/libcuda.so.1", Loaded{LibCUDA: "/x/libcuda.so.1", Nodes: []string{"/dev/dxg"}}, false, "below /usr/lib/wsl"},
 		{"WSL2 without the device", "5.15.90.1-microsoft-standard-WSL2", nil, "/usr/lib/wsl/lib/libcuda.so.1", Loaded{LibCUDA: "/usr/lib/wsl/lib/libcuda.so.1"}, false, "/dev/dxg"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			file, holds, _ := strings.Cut(tt.file, "=")
 			data := append(make([]byte, 1<<20-3), "\x00"+holds+"\x00 1.2.3 \x00999\x00"...) // across the first megabyte
@@ -139,7 +139,7 @@ func TestRealDriverOnWindows(t *testing.T) {
 }
 
 func TestSurroundings(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		entry   string
 		text    string // of the conflict
 		against bool
@@ -149,8 +149,7 @@ func TestSurroundings(t *testing.T) {
 		{"CUDA_INJECTION64_PATH=", "", false},
 		{"LD_AUDIT=/x/audit.so", "LD_AUDIT", true},
 		{"PATH=/bin", "", false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.entry, func(t *testing.T) {
 			found := surroundings(buildenv.Host{OS: buildenv.Linux}, buildenv.NewEnv(buildenv.Linux, []string{tt.entry}), probe.Probe{Library: "/ours.so"})
 			if (len(found) > 0) != (tt.text != "") {
@@ -167,9 +166,7 @@ func TestSurroundingsOnWindows(t *testing.T) {
 	h := buildenv.Host{OS: buildenv.Windows}
 	env := buildenv.NewEnv(h.OS, []string{`Cuda_Injection64_Path=c:\PROBE.dll`, "LD_AUDIT=/usr/lib/x.so"})
 	found := surroundings(h, env, probe.Probe{Library: `C:\probe.dll`})
-	if len(found) != 0 {
-		t.Errorf("got %+v", found)
-	}
+	hosttest.Equal(t, len(found), 0, found)
 }
 
 func TestParseStat(t *testing.T) {

@@ -206,7 +206,7 @@ func randomActs(n int) []string {
 	return words
 }
 
-// TestGPUActs runs the random programs of acts_test.go on this machine's real GPU, many at once, and writes what was said of them into traces=DIR/acts.txt,
+// TestGPUActs runs the random programs of TestActsAsOnAGPU on this machine's real GPU, many at once, and writes what was said of them into traces=DIR/acts.txt,
 // for testdata/gpu. What one opens the others see, so that what was not used on the stand-in may be not proven here.
 func TestGPUActs(t *testing.T) {
 	h, err := local.Host()

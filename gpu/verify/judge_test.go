@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )
@@ -338,14 +339,9 @@ func TestJudge(t *testing.T) {
 				t.Errorf("lines: %q", v.Lines)
 			}
 			// A stored evidence is judged the same.
-			data, err := json.Marshal(e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := hosttest.Must(json.Marshal(e))
 			var again Evidence
-			if err := json.Unmarshal(data, &again); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, json.Unmarshal(data, &again))
 			if w := Judge(again, rules); fmt.Sprint(w) != fmt.Sprint(v) {
 				t.Errorf("stored: %+v\nfresh: %+v", w, v)
 			}
@@ -364,7 +360,7 @@ func TestRulesBesideTheName(t *testing.T) {
 		e.Processes[0].Self, e.Processes[0].Tree, e.Processes[0].Exe, e.Processes[0].Pid = false, true, "/venv/bin/python3.11", 8
 		e.Processes[0].End.Status, e.Processes[0].End.Exited = new(int), true
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		spoil func(*Evidence)
 		rules Rules
@@ -395,8 +391,7 @@ func TestRulesBesideTheName(t *testing.T) {
 		{"a child on Windows, by path", func(e *Evidence) { inChild(e); e.Processes[0].Exe = `C:\venv\Scripts\python3.11.exe` }, Rules{Child: `c:\venv\Scripts\*`}, Proved, ""},
 		{"another child on Windows", func(e *Evidence) { inChild(e); e.Processes[0].Exe = `C:\venv\Scripts\python3.11.exe` }, Rules{Child: `ruby*`}, Unproved, "not by the binary itself"},
 		{"a child without its name", func(e *Evidence) { inChild(e); e.Processes[0].Exe = "" }, Rules{Child: "*"}, Unproved, "not by the binary itself"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			e := proven()
 			e.After = &Control{Outcome: ControlRecorded, Real: true}
@@ -423,9 +418,7 @@ func TestLinesOfAProof(t *testing.T) {
 where: H200 (` + uuid + `, capability 9.0), driver 580.65.06
 looked for: any matrix product
 self-test of the recorder: gpubuild's own kernel ran and was recorded`
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	hosttest.Equal(t, got, want)
 }
 
 func TestKindText(t *testing.T) {
@@ -457,7 +450,7 @@ func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 		r.Early = true
 		return r
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		probe.Refusal
 		waited bool // its context, after the kernel
@@ -515,8 +508,7 @@ func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 		{"the probe's own wait comes too late", answer(probe.Settling, 4, 1, 9), false, false},
 		{"the device is lost, in Vulkan", answer(probe.Lost, -4, 0, 6), true, true},
 		{"a submission is refused, in Vulkan", answer("", -2, 0, 6), true, true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			e := proven()
 			p := &e.Processes[0]
@@ -581,9 +573,7 @@ func TestWatchHolds(t *testing.T) {
 		"of a number that was seen": {id(8, 101, 1), false}, "below the watcher": {id(9, 101, 1, [2]uint64{5, 90}), true},
 		"below another": {id(9, 101, 1, [2]uint64{5, 91}), false}, "in another namespace": {id(7, 99, 2), false},
 	} {
-		if got := w.holds(tt.p); got != tt.want {
-			t.Errorf("%s: %v", story, got)
-		}
+		hosttest.Equal(t, w.holds(tt.p), tt.want, story)
 	}
 	if (Watch{}).holds(id(0, 0, 0)) {
 		t.Error("without a watcher nothing is known")

@@ -11,13 +11,16 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -108,10 +111,7 @@ func (l *lab) pretend(loaded Loaded) (bool, string) {
 // would see each other open one that they share.
 func (l *lab) room(t testing.TB) (libs, node string) {
 	t.Helper()
-	dir, err := os.MkdirTemp(l.dir, "room-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := hosttest.Must(os.MkdirTemp(l.dir, "room-"))
 	libs, node = filepath.Join(dir, "lib"), filepath.Join(dir, "lib", "node")
 	if err := errors.Join(os.Mkdir(libs, 0o755), os.Chmod(dir, 0o755), copyFile(filepath.Join(l.dir, "lib", "libcuda.so.1"), filepath.Join(libs, "libcuda.so.1")), makeNode(node)); err != nil {
 		t.Fatal(err)
@@ -158,18 +158,14 @@ func TestVerdictOfARun(t *testing.T) {
 	}
 	interposer := filepath.Join(l.dir, "libinterposer.so")
 	source := filepath.Join(l.dir, "interposer.c")
-	if err := os.WriteFile(source, []byte("int cuLaunchKernel(void) { return 0; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(source, []byte("int cuLaunchKernel(void) { return 0; }\n"), 0o600))
 	if out, err := exec.Command("gcc", "-shared", "-fPIC", source, "-o", interposer).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	symbolic, hard, script := filepath.Join(l.dir, "symbolic"), filepath.Join(l.dir, "hard"), filepath.Join(l.dir, "script")
-	if err := errors.Join(os.Symlink(l.program, symbolic), os.Link(l.program, hard),
-		os.WriteFile(script, []byte("#!/bin/sh\nexec "+l.program+" gpu\n"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct {
+	hosttest.OK(t, errors.Join(os.Symlink(l.program, symbolic), os.Link(l.program, hard),
+		os.WriteFile(script, []byte("#!/bin/sh\nexec "+l.program+" gpu\n"), 0o700)))
+	for _, tt := range []struct {
 		story  string
 		args   []string
 		change func(*Options)
@@ -256,8 +252,7 @@ func TestVerdictOfARun(t *testing.T) {
 		{"no watcher, and the CPU", []string{"cpu"}, func(o *Options) { o.Probe.Watch = "" }, Unproved, "could not be watched"},
 		{"forged records without a driver", []string{"forge"}, nil, Unproved, "stand-in"},
 		{"forged records of another process", []string{"forge", "pid"}, nil, Unproved, "not written by the probe"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			t.Parallel()
 			o := l.options(t, append([]string{}, tt.args...)...)
@@ -294,10 +289,7 @@ func TestVerdictOfARun(t *testing.T) {
 		t.Run("a fixed program, "+filepath.Base(preloaded), func(t *testing.T) {
 			o := l.options(t)
 			o.Binary, o.Env = fixed, o.Env.Set("LD_PRELOAD", preloaded)
-			e, err := Run(context.Background(), l.host, proc.Runner{}, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
 			if v := Judge(e, o.Rules); v.Kind != want {
 				t.Errorf("%s: %s", v.Kind, v.Why)
 			}
@@ -307,10 +299,7 @@ func TestVerdictOfARun(t *testing.T) {
 	t.Run("an interposer", func(t *testing.T) {
 		o := l.options(t, "gpu")
 		o.Env = o.Env.Set("LD_PRELOAD", interposer)
-		e, err := Run(context.Background(), l.host, proc.Runner{}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
 		if text := strings.Join(Judge(e, o.Rules).Conflicts, "\n"); !strings.Contains(text, "cuLaunchKernel") || !strings.Contains(text, interposer) {
 			t.Errorf("conflicts: %s", text)
 		}
@@ -320,10 +309,7 @@ func TestVerdictOfARun(t *testing.T) {
 func TestCountsAndTimes(t *testing.T) {
 	l := newLab(t)
 	o := l.options(t, "gpu", "20000")
-	e, err := Run(context.Background(), l.host, proc.Runner{}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
 	v := Judge(e, o.Rules)
 	if v.Launches != 20000 || v.Total < 20000 || len(v.Kernels) != 1 || v.Device == "" || v.UUID == "" {
 		t.Errorf("%+v", v)
@@ -335,9 +321,7 @@ func TestProgramKeepsItsStreamsAndStatus(t *testing.T) {
 	var out, errs bytes.Buffer
 	o := l.options(t, "gpu")
 	o.Stdout, o.Stderr = &out, &errs
-	if _, err := Run(context.Background(), l.host, proc.Runner{}, o); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
 	if out.String() != "done\n" || errs.Len() != 0 {
 		t.Errorf("stdout %q, stderr %q", &out, &errs)
 	}
@@ -350,9 +334,7 @@ func TestProgramKeepsItsStreamsAndStatus(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	l := newLab(t)
 	text := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(text, []byte("no program"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(text, []byte("no program"), 0o700))
 	for _, path := range []string{filepath.Join(l.dir, "nothing"), l.dir, l.cupti + ".none", text} {
 		o := l.options(t)
 		o.Binary = path
@@ -366,16 +348,11 @@ func TestRunRefuses(t *testing.T) {
 // A program for another processor is refused in words.
 func TestAnotherProcessorsProgram(t *testing.T) {
 	l := newLab(t)
-	data, err := os.ReadFile(l.program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(l.program))
 	data[18], data[19] = 2, 0 // SPARC, for which nobody has an emulator
 	o := l.options(t)
 	o.Binary = filepath.Join(t.TempDir(), "foreign")
-	if err := os.WriteFile(o.Binary, data, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(o.Binary, data, 0o700))
 	if _, err := Run(context.Background(), l.host, proc.Runner{}, o); err == nil || !strings.Contains(err.Error(), "it is for another processor") || !strings.Contains(exit.Hint(err), "--target") {
 		t.Errorf("got %v", err)
 	}
@@ -405,14 +382,9 @@ func TestTouchesItsOwnFile(t *testing.T) {
 	for acts, want := range map[string]Kind{"touch": Proved, "replace": Unproved, "delete": Unproved} {
 		o := z.options(animal{Program: "acts", Args: []string{"driver", "product", acts}}, l.options(t))
 		own := filepath.Join(t.TempDir(), "own")
-		if err := copyFile(o.Binary, own); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, copyFile(o.Binary, own))
 		o.Binary = own
-		e, err := Run(context.Background(), l.host, proc.Runner{}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
 		if v := Judge(e, o.Rules); v.Kind != want || want == Unproved && !strings.Contains(v.Why, "file changed") {
 			t.Errorf("%s: %s: %s", acts, v.Kind, v.Why)
 		}
@@ -427,9 +399,7 @@ func TestOutsideOfTheTree(t *testing.T) {
 	dir, worker := t.TempDir(), z.get("gpu")
 	script := filepath.Join(dir, "asks")
 	text := "#!/bin/sh\ncd " + dir + "\nenv >asked.new && mv asked.new asked\nwhile [ ! -e done ]; do sleep 0.02; done\n"
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(script, []byte(text), 0o755))
 	served := make(chan error, 1)
 	go func() { // the daemon
 		var env []byte
@@ -445,11 +415,123 @@ func TestOutsideOfTheTree(t *testing.T) {
 	o.Binary, o.Child, o.Args, o.Nodes = script, "gpu", nil, z.nodes
 	o.Env = o.Env.Set("LD_LIBRARY_PATH", z.libs)
 	e, err := Run(t.Context(), l.host, proc.Runner{Grace: time.Second}, o)
-	if err = errors.Join(err, <-served); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(err, <-served))
 	v := Judge(e, o.Rules)
 	if v.Kind != Unproved || !strings.Contains(v.Why, "which neither the program nor one of its children started") || len(e.Processes) != 1 {
 		t.Errorf("%s: %s\n%+v", v.Kind, v.Why, e)
 	}
+}
+
+func TestBinaryErrorNamesThePathOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none")
+	_, gone := os.Stat(path)
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{gone, path + ": no such file or directory"},
+		{&os.PathError{Op: "open", Path: "/other", Err: os.ErrPermission}, path + ": open /other: permission denied"},
+		{errors.New("is a script"), path + ": is a script"},
+	} {
+		e := BinaryError(path, tt.err)
+		if tt.err == gone && !errors.Is(e, os.ErrNotExist) {
+			t.Error("what it was is lost")
+		}
+		if got := e.Error(); got != tt.want && os.PathSeparator == '/' {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestScriptThatCannotRun: the system says of a script only that something is not there.
+func TestScriptThatCannotRun(t *testing.T) {
+	h := hosttest.Must(local.Host())
+	if h.OS != buildenv.Linux {
+		need.Missing(t, "linux", "how a script starts is asked of Linux")
+	}
+	for text, want := range map[string]string{
+		"#!/bin/sh\r\nexit\r\n":           "its first line ends with CR LF, which is part of the interpreter's name: write it with LF",
+		"#! /usr/bin/pyton3 -u\nexit()\n": "its interpreter /usr/bin/pyton3 does not exist",
+	} {
+		path := filepath.Join(t.TempDir(), "script")
+		hosttest.OK(t, os.WriteFile(path, []byte(text), 0o755))
+		o := hosttest.Must(remember(h, path, h.Env))
+		hosttest.Equal(t, o.refused(syscall.ENOENT).Error(), path+": "+want, want)
+	}
+}
+
+// ran is one run of a program.
+type ran struct {
+	out       string
+	wall, cpu time.Duration // cpu: of all its threads, the probe's too
+}
+
+// overhead runs a program bare and under the probe in turn, and answers the medians of what each measure makes of the runs.
+func overhead(b *testing.B, l *lab, program string, args []string, measures ...func(ran) float64) (bare, probed []float64) {
+	b.Helper()
+	env := l.host.Env.Set("LD_LIBRARY_PATH", filepath.Join(l.dir, "lib"))
+	each := [2][][]float64{make([][]float64, len(measures)), make([][]float64, len(measures))}
+	for range max(b.N, 5) {
+		for way := range each {
+			e, dir := env, b.TempDir()
+			if way == 1 {
+				e = e.Set(probe.InjectionVariable, l.probe.Library).Set(probe.DirVariable, dir).Set(probe.CUPTIVariable, l.cupti)
+			}
+			c := exec.Command(program, args...)
+			c.Env = e.Entries()
+			began := time.Now()
+			out, err := c.Output()
+			if err != nil {
+				b.Fatalf("%s: %v: %s", program, err, out)
+			}
+			r := ran{string(out), time.Since(began), c.ProcessState.UserTime() + c.ProcessState.SystemTime()}
+			for i, m := range measures {
+				each[way][i] = append(each[way][i], m(r))
+			}
+			records := hosttest.Must(probe.ReadDir(dir))
+			if recorded := len(records.Processes) == 1 && records.Processes[0].Launches() > 0; recorded != (way == 1) {
+				b.Fatalf("recorded: %v, under the probe: %v", recorded, way == 1)
+			}
+		}
+	}
+	medians := func(all [][]float64) (out []float64) {
+		for _, one := range all {
+			slices.Sort(one)
+			out = append(out, one[len(one)/2])
+		}
+		return out
+	}
+	return medians(each[0]), medians(each[1])
+}
+
+// BenchmarkOverhead says what the probe costs on the stand-in driver, whose CUPTI writes a record of the real one's size for each launch:
+// go test -bench Overhead -benchtime 9x ./gpu/verify
+func BenchmarkOverhead(b *testing.B) {
+	l := newLab(b)
+	b.Run("a launch", func(b *testing.B) {
+		program := filepath.Join(b.TempDir(), "launches")
+		if out, err := exec.Command("gcc", "-O2", filepath.Join("testdata", "launches.c"), "-o", program).CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+		bare, probed := overhead(b, l, program, []string{"1000000"}, func(r ran) float64 {
+			return hosttest.Must(strconv.ParseFloat(strings.TrimSpace(r.out), 64))
+		})
+		b.ReportMetric(bare[0], "bare-ns/launch")
+		b.ReportMetric(probed[0], "probed-ns/launch")
+		b.ReportMetric(probed[0]-bare[0], "added-ns/launch")
+	})
+	b.Run("the matmul sample", func(b *testing.B) {
+		program := need.Given("matmul")
+		if program == "" {
+			need.Value(b, "matmul")
+		}
+		bare, probed := overhead(b, l, program, []string{"--device", "cuda", "--sizes", "256,512"},
+			func(r ran) float64 { return r.wall.Seconds() * 1000 }, func(r ran) float64 { return r.cpu.Seconds() * 1000 })
+		b.ReportMetric(bare[0], "bare-ms")
+		b.ReportMetric(probed[0], "probed-ms")
+		b.ReportMetric(probed[0]/bare[0], "times")
+		b.ReportMetric(bare[1], "bare-cpu-ms")
+		b.ReportMetric(probed[1], "probed-cpu-ms")
+		b.ReportMetric(probed[1]/bare[1], "cpu-times")
+	})
 }

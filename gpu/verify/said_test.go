@@ -3,6 +3,8 @@ package verify
 import (
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestFellBack(t *testing.T) {
@@ -17,8 +19,6 @@ func TestFellBack(t *testing.T) {
 		"CUDA is not available" + strings.Repeat("ä", 100):         "CUDA is not available" + strings.Repeat("ä", 69), // in whole letters
 		"": "",
 	} {
-		if got := FellBack([]byte(output)); got != want {
-			t.Errorf("%q: %q, want %q", output, got, want)
-		}
+		hosttest.Equal(t, FellBack([]byte(output)), want, output)
 	}
 }

@@ -89,10 +89,7 @@ func (x trace) replay(animals []animal, real func(Loaded) (bool, string)) error 
 
 // TestTraces judges what real GPUs have recorded, on every machine.
 func TestTraces(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(tracesDir, "*", "*.json.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := hosttest.Must(filepath.Glob(filepath.Join(tracesDir, "*", "*.json.gz")))
 	if len(files) == 0 {
 		need.Missing(t, "gpu", "no trace of a real GPU is kept yet: .ci/gpu records them")
 	}
@@ -107,9 +104,7 @@ func TestTraces(t *testing.T) {
 			if err == nil {
 				err = x.replay(animals, RealDriver(elsewhere))
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			hosttest.Equal(t, err, nil)
 		})
 	}
 }
@@ -127,19 +122,11 @@ func TestTraceKeepsWhatWasSeen(t *testing.T) {
 		}
 		delete(stories, a.Story)
 		o := z.in(t).options(a, l.options(t))
-		e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
 		v := Judge(e, o.Rules)
 		path := filepath.Join(t.TempDir(), "new", "1.json.gz")
-		if err := (trace{traceSchema, a.Story, v.Kind, v.Why, e}).write(path); err != nil {
-			t.Fatal(err)
-		}
-		x, err := readTrace(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, (trace{traceSchema, a.Story, v.Kind, v.Why, e}).write(path))
+		x := hosttest.Must(readTrace(path))
 		if err := x.replay(animals, l.pretend); err != nil || x.Verdict != want {
 			t.Errorf("%s: %s, %v", a.Story, x.Verdict, err)
 		}
@@ -159,28 +146,18 @@ func TestTraceKeepsWhatWasSeen(t *testing.T) {
 // TestZooPTX has the real ptxas compile the kernels that the zoo gives a driver, which the stand-in driver does not read.
 func TestZooPTX(t *testing.T) {
 	toolkit := need.Toolkit(t)
-	header, err := filepath.Abs(filepath.Join(zooDir, "ptx.h"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	header := hosttest.Must(filepath.Abs(filepath.Join(zooDir, "ptx.h")))
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "say.c"), filepath.Join(dir, "say")
 	text := fmt.Sprintf("#include %q\nint main(int n, char **a) { (void)n; fputs(ptx(a[1]), stdout); return 0; }\n", header)
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(source, []byte(text), 0o600))
 	if out, err := exec.Command("gcc", "-std=c11", "-o", program, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, name := range []string{"matmul", "fill_f32"} {
-		ptx, err := exec.Command(program, name).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ptx := hosttest.Must(exec.Command(program, name).Output())
 		file := filepath.Join(dir, name+".ptx")
-		if err := os.WriteFile(file, ptx, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(file, ptx, 0o600))
 		for _, arch := range []string{"sm_75", "sm_90", "sm_120"} {
 			if out, err := exec.Command(filepath.Join(toolkit, "bin", "ptxas"), "-arch="+arch, "-o", filepath.Join(dir, "out.cubin"), file).CombinedOutput(); err != nil {
 				t.Errorf("%s for %s: %v: %s", name, arch, err, out)

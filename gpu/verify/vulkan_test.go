@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/gpu/probe"
 )
 
@@ -172,9 +173,7 @@ func TestAdapter(t *testing.T) {
 	e.Processes[0].Devices = []probe.Device{{Name: "A", Type: "discrete", API: "1.3.1"}, {Ordinal: 1, Name: "B", Type: "cpu", Driver: "llvmpipe", API: "1.3.2"}}
 	e.Processes[0].Kernels[0].Device = 1
 	for _, want := range []string{"B (cpu), llvmpipe, Vulkan 1.3.2", "A (discrete), unknown driver, Vulkan 1.3.1", "NVIDIA H200 (discrete), unknown driver, Vulkan ", ""} {
-		if got := e.Adapter(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		hosttest.Equal(t, e.Adapter(), want)
 		switch p := &e.Processes[0]; {
 		case p.Kernels != nil:
 			p.Kernels = nil
@@ -199,11 +198,7 @@ func TestLayered(t *testing.T) {
 		{env.Set(probe.AddLayersVariable, "/own"), nil, "/probe:/own|"},
 	} {
 		got := layered(tt.env, "/probe/layer.so", tt.replaced)
-		if s := got.Get(probe.AddLayersVariable) + "|" + got.Get(probe.LayerPathVariable); s != tt.want {
-			t.Errorf("got %s, want %s", s, tt.want)
-		}
-		if s := got.Get(probe.LayersVariable); s != "VK_LAYER_KHRONOS_validation:"+probe.LayerName {
-			t.Errorf("the layers are %s", s)
-		}
+		hosttest.Equal(t, got.Get(probe.AddLayersVariable)+"|"+got.Get(probe.LayerPathVariable), tt.want)
+		hosttest.Equal(t, got.Get(probe.LayersVariable), "VK_LAYER_KHRONOS_validation:"+probe.LayerName, "the layers are")
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -42,16 +43,11 @@ func newVulkanLab(t *testing.T) *vulkanLab {
 	if err != nil || len(found) == 0 {
 		need.Missing(t, "vulkan", "no %s: apt-get install mesa-vulkan-drivers", lavapipe)
 	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	l := &vulkanLab{dir: t.TempDir(), host: h, lavapipe: found[0]}
 	l.program, l.icd = filepath.Join(l.dir, "zoo-vulkan"), filepath.Join(l.dir, "icd.json")
 	l.noLoader, l.oldLoader = filepath.Join(l.dir, "none"), filepath.Join(l.dir, "old")
-	if err := os.Mkdir(l.oldLoader, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(l.oldLoader, 0o755))
 	sources, headers := filepath.Join("..", "..", "testdata", "zoo-vulkan"), filepath.Join("..", "probe", "csrc")
 	for _, args := range [][]string{
 		{filepath.Join(sources, "program.c"), "-o", l.program},
@@ -67,12 +63,8 @@ func newVulkanLab(t *testing.T) *vulkanLab {
 		l.icd: `{"file_format_version": "1.0.0", "ICD": {"library_path": "` + l.dir + `/libfake.so", "api_version": "1.1.0"}}`,
 		filepath.Join(l.noLoader, "libvulkan.so.1"): "no library",
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		hosttest.OK(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	l.probe, err = probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(l.dir, "cache"), probe.Compiler{Path: gcc}, probe.Vulkan)
 	if err != nil {
@@ -91,9 +83,7 @@ func (l *vulkanLab) options(t *testing.T, a vulkanAnimal, faked bool) Options {
 		Nodes: []string{}, Real: RealDriver(l.host)}
 	if faked {
 		node := filepath.Join(t.TempDir(), "node")
-		if err := makeNode(node); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, makeNode(node))
 		env = env.Set("VK_DRIVER_FILES", l.icd).Set("VK_ICD_FILENAMES", l.icd).Set("REAL_ICD", l.lavapipe).Set("FAKE_NODE", node).
 			Set("REAL_LOADER", filepath.Join(filepath.Dir(l.lavapipe), "libvulkan.so.1"))
 		o.Nodes = []string{node}
@@ -108,11 +98,8 @@ func (l *vulkanLab) options(t *testing.T, a vulkanAnimal, faked bool) Options {
 		}
 		const nobody = 65534
 		o.Binary = filepath.Join(t.TempDir(), "setuid")
-		err := errors.Join(os.Chmod(filepath.Dir(filepath.Dir(o.Binary)), 0o755), copyFile(l.program, o.Binary),
-			os.Chown(o.Binary, nobody, nobody), os.Chmod(o.Binary, 0o755|os.ModeSetuid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.Chmod(filepath.Dir(filepath.Dir(o.Binary)), 0o755), copyFile(l.program, o.Binary),
+			os.Chown(o.Binary, nobody, nobody), os.Chmod(o.Binary, 0o755|os.ModeSetuid)))
 	}
 	o.Env = env
 	a.asks(&o)
@@ -147,10 +134,7 @@ func TestVulkanZoo(t *testing.T) {
 		t.Run(a.Story, func(t *testing.T) {
 			t.Parallel()
 			o := l.options(t, a, true)
-			e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
 			v := Judge(e, o.Rules)
 			if n := survey(e, o.Rules).matched; n < a.Launches {
 				t.Errorf("%d dispatches were recorded, of %d", n, a.Launches)
@@ -158,9 +142,7 @@ func TestVulkanZoo(t *testing.T) {
 			if v.Kind != a.Verdict || !strings.Contains(v.Why, l.fill(a.Why)) {
 				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%+v\n%s", v.Kind, v.Why, a.Verdict, a.Why, strings.Join(v.Lines, "\n"), e, o.Stderr)
 			}
-			if wrong := a.belies(v); wrong != "" {
-				t.Error(wrong)
-			}
+			hosttest.Equal(t, a.belies(v), "")
 			e.Control.Real, e.Control.RealNote = RealDriver(l.host)(e.Control.Loaded)
 			for i := range e.Processes {
 				e.Processes[i].Real, e.Processes[i].RealNote = RealDriver(l.host)(e.Processes[i].Loaded)
@@ -176,10 +158,7 @@ func TestVulkanZoo(t *testing.T) {
 				want = *a.Software
 			}
 			o := l.options(t, a, false)
-			e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
 			if v := Judge(e, o.Rules); v.Kind != want {
 				t.Errorf("got %s: %s, want %s\n%+v\n%s", v.Kind, v.Why, want, e, o.Stderr)
 			}
@@ -215,10 +194,7 @@ func TestVulkanWGPU(t *testing.T) {
 		{"cpu", false, NotUsed, "no work group of a compute pipeline was launched"},
 	} {
 		o := l.options(t, vulkanAnimal{animal: animal{Args: []string{tt.mode}}}, tt.faked)
-		e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
 		v := Judge(e, o.Rules)
 		if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
 			t.Errorf("%s, as a GPU %v: got %s: %s\n%+v\n%s", tt.mode, tt.faked, v.Kind, v.Why, e, o.Stderr)
@@ -237,10 +213,7 @@ func TestVulkanHeader(t *testing.T) {
 	if out, err := exec.Command(gcc, "-fsyntax-only", "-I", filepath.Join("..", "probe", "csrc"), source).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	layer, err := os.ReadFile(filepath.Join("..", "probe", "csrc", "layer.c"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	layer := hosttest.Must(os.ReadFile(filepath.Join("..", "probe", "csrc", "layer.c")))
 	headers, err := filepath.Glob("/usr/include/vulkan/vulkan_*.h")
 	if err != nil || len(headers) == 0 {
 		need.Missing(t, "vulkan", "no headers of Vulkan")
@@ -248,10 +221,7 @@ func TestVulkanHeader(t *testing.T) {
 	runs := regexp.MustCompile(
 		`VKAPI_CALL vk(Cmd(Dispatch|TraceRays|Execute|Cu|BeginConditional|SubpassShading|BindShaders)\w*|QueueSubmit\w*)`)
 	for _, header := range headers {
-		text, err := os.ReadFile(header)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := hosttest.Must(os.ReadFile(header))
 		for _, m := range runs.FindAllStringSubmatch(string(text), -1) {
 			if !regexp.MustCompile(`(OURS|X)\(` + m[1] + `\b`).Match(layer) {
 				t.Errorf("%s has %s, which may run shaders, and the layer does not record it", header, m[0])

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/gpu/probe"
@@ -36,25 +37,18 @@ func TestLooksAmongExecs(t *testing.T) {
 	need.CC(t)
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "becomer.c"), filepath.Join(dir, "becomer")
-	if err := os.WriteFile(source, []byte(becomer), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(source, []byte(becomer), 0o600))
 	if out, err := exec.Command("gcc", "-O1", "-o", program, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	for _, bare := range []bool{false, true} {
 		c := exec.Command(program, "200")
 		if bare {
 			c.Args = append(c.Args, "bare")
 		}
 		c.Env = []string{"PATH=/bin", "LONG=" + strings.Repeat("x", 60<<10), probe.InjectionVariable + "=/p.so", probe.DirVariable + "=/run"}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, c.Start())
 		s := newSampler(h, probe.CUDA, "/run")
 		look := func() bool {
 			st, _ := s.stat(c.Process.Pid)
@@ -67,12 +61,8 @@ func TestLooksAmongExecs(t *testing.T) {
 			ended = err != nil || strings.Contains(string(line), "\x000\x00")
 		}
 		look()
-		if got := look(); got != bare {
-			t.Errorf("bare: %v, said to be: %v", bare, got)
-		}
-		if err := c.Process.Kill(); err != nil {
-			t.Error(err)
-		}
+		hosttest.Equal(t, look(), bare, "bare", "said to be")
+		hosttest.Equal(t, c.Process.Kill(), nil)
 		c.Wait() // killed: its error is that
 	}
 }
@@ -107,9 +97,7 @@ func TestProgramEndsWithItsWatcher(t *testing.T) {
 	if err != nil || bad != nil {
 		t.Fatal(err, bad)
 	}
-	if err := c.Process.Kill(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Equal(t, c.Process.Kill(), nil)
 	// the program holds the pipe's other end until it ends
 	ended := make(chan struct{})
 	go func() {

@@ -14,7 +14,7 @@ import (
 
 // What a user reads of a verdict: which kernels ran and whether they count, and what to do about what is missing.
 func TestWhatIsSaidOfAVerdict(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		from  func() Evidence
 		spoil func(*Evidence)
@@ -48,8 +48,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 			e.Control.Outcome, e.Control.Why = ControlFailed, "cuInit: the driver could not be initialised (CUDA error 34: "+refusals[34].what+")"
 		}, Rules{}, []string{"Take the stub's directory out of LD_LIBRARY_PATH"}, ""},
 		{"no device", silent, func(e *Evidence) { e.Control.Outcome = ControlNoDevice }, Rules{}, []string{"prove on a machine with a GPU"}, ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			e := tt.from()
 			e.After = &Control{Outcome: ControlRecorded, Real: true}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -17,8 +18,12 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
+	"gpubuild/gpu/probe"
 )
 
 // animal is one program of testdata/zoo with its true answer; zoo.toml says what each key means.
@@ -126,9 +131,7 @@ func (z *zooKeeper) get(name string) string {
 		return copied(z.t, filepath.Join(z.lab.dir, "lib", "libcuda.so.1"), filepath.Join(z.libs, file))
 	case "namesake": // of acts, by another file
 		path := filepath.Join(z.t.TempDir(), "acts")
-		if err := os.Symlink("/bin/true", path); err != nil {
-			z.t.Fatal(err)
-		}
+		hosttest.OK(z.t, os.Symlink("/bin/true", path))
 		return path
 	case "renamed":
 		return copied(z.t, filepath.Join(z.libs, "libcuda.so.1"), filepath.Join(z.libs, "libcompute.so"))
@@ -164,9 +167,7 @@ func (z *zooKeeper) get(name string) string {
 		return z.lab.cupti
 	case "other_cupti": // the same in another file, as PyTorch's wheel has it
 		path := filepath.Join(z.dir, "libcupti-other.so")
-		if err := copyFile(z.get("cupti"), path); err != nil {
-			z.t.Fatal(err)
-		}
+		hosttest.OK(z.t, copyFile(z.get("cupti"), path))
 		return path
 	case "broken_cupti":
 		return z.build("libcupti-broken.so", "cc", append(strict, "-shared", "-fPIC", source("fake_cupti"))...)
@@ -177,11 +178,7 @@ func (z *zooKeeper) get(name string) string {
 		}
 		return strings.TrimSpace(string(python))
 	case "child.py":
-		path, err := filepath.Abs(filepath.Join(zooDir, name))
-		if err != nil {
-			z.t.Fatal(err)
-		}
-		return path
+		return hosttest.Must(filepath.Abs(filepath.Join(zooDir, name)))
 	case "goprogram":
 		goTool := need.Tool(z.t, "go")
 		path := filepath.Join(z.dir, name)
@@ -210,10 +207,7 @@ func (z *zooKeeper) public(program string, mode os.FileMode) string {
 	if os.Geteuid() != 0 {
 		need.Missing(z.t, "mount", "only root may make a program another user's")
 	}
-	dir, err := os.MkdirTemp("", "zoo-public-")
-	if err != nil {
-		z.t.Fatal(err)
-	}
+	dir := hosttest.Must(os.MkdirTemp("", "zoo-public-"))
 	z.t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, program)
 	if err := errors.Join(os.Chmod(dir, 0o755), copyFile(filepath.Join(z.libs, "libcuda.so.1"), filepath.Join(dir, "libcuda.so.1")), makeNode(filepath.Join(dir, "node"))); err != nil {
@@ -229,9 +223,7 @@ func (z *zooKeeper) public(program string, mode os.FileMode) string {
 		z.t.Fatalf("%v: %s", err, text)
 	}
 	const nobody = 65534
-	if err := errors.Join(os.Chown(path, nobody, nobody), os.Chmod(path, mode)); err != nil {
-		z.t.Fatal(err)
-	}
+	hosttest.OK(z.t, errors.Join(os.Chown(path, nobody, nobody), os.Chmod(path, mode)))
 	return path
 }
 
@@ -273,19 +265,10 @@ func (z *zooKeeper) binary(a animal) string {
 		}
 		return path
 	case a.Script != "":
-		f, err := os.CreateTemp(z.dir, "script-")
-		if err != nil {
-			z.t.Fatal(err)
-		}
-		if _, err := f.WriteString(z.fill(a.Script)); err != nil {
-			z.t.Fatal(err)
-		}
-		if err := f.Chmod(0o700); err != nil {
-			z.t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			z.t.Fatal(err)
-		}
+		f := hosttest.Must(os.CreateTemp(z.dir, "script-"))
+		hosttest.Must(f.WriteString(z.fill(a.Script)))
+		hosttest.OK(z.t, f.Chmod(0o700))
+		hosttest.OK(z.t, f.Close())
 		return f.Name()
 	case a.Link:
 		return z.build(a.Program, "cc", append(strict, "-L"+z.get("lib"), "-Wl,--no-as-needed", "-l:libcuda.so.1")...)
@@ -302,10 +285,7 @@ func (z *zooKeeper) binary(a animal) string {
 func readZoo(t *testing.T) []animal {
 	t.Helper()
 	var zoo struct{ Animal []animal }
-	meta, err := toml.DecodeFile(filepath.Join(zooDir, "zoo.toml"), &zoo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	meta := hosttest.Must(toml.DecodeFile(filepath.Join(zooDir, "zoo.toml"), &zoo))
 	if extra := meta.Undecoded(); len(extra) > 0 {
 		t.Fatalf("unknown keys: %v", extra)
 	}
@@ -392,10 +372,7 @@ func TestZoo(t *testing.T) {
 			t.Parallel()
 			z := z.in(t)
 			o := z.options(a, l.options(t))
-			e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
 			v := Judge(e, o.Rules)
 			if n := survey(e, o.Rules).matched; n < a.Launches {
 				t.Errorf("%d launches were recorded, of %d", n, a.Launches)
@@ -403,9 +380,7 @@ func TestZoo(t *testing.T) {
 			if v.Kind != a.Verdict || !strings.Contains(v.Why, z.fill(a.Why)) {
 				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%+v\n%s", v.Kind, v.Why, a.Verdict, a.Why, strings.Join(v.Lines, "\n"), e, o.Stderr.(*bytes.Buffer))
 			}
-			if wrong := a.belies(v); wrong != "" {
-				t.Error(wrong)
-			}
+			hosttest.Equal(t, a.belies(v), "")
 			mutex.Lock()
 			count[a.Truth+" → "+v.Kind.String()]++
 			mutex.Unlock()
@@ -434,10 +409,7 @@ func TestZoo(t *testing.T) {
 		sort.Strings(lines)
 		t.Logf("%d animals\n%s", len(animals), strings.Join(lines, "\n"))
 	})
-	entries, err := os.ReadDir(zooDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := hosttest.Must(os.ReadDir(zooDir))
 	for _, e := range entries {
 		if !used[e.Name()] {
 			t.Errorf("%s is in the zoo, but in no line of zoo.toml", e.Name())
@@ -446,9 +418,7 @@ func TestZoo(t *testing.T) {
 }
 
 func copied(t *testing.T, from, to string) string {
-	if err := copyFile(from, to); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, copyFile(from, to))
 	return to
 }
 
@@ -458,4 +428,195 @@ func mapValues(m map[string]string) []string {
 		out = append(out, v)
 	}
 	return out
+}
+
+// actsFile has random programs of testdata/zoo/acts.c and what was said of them on a real GPU, a line each: verdict, tabulator, words. `.ci/gpu` writes it.
+var actsFile = filepath.Join("..", "..", "testdata", "gpu", "acts.txt")
+
+// TestActsAsOnAGPU runs the random programs on the stand-in driver: what is said of them is what was said on a real GPU.
+func TestActsAsOnAGPU(t *testing.T) {
+	need.Asked(t, "long")
+	data := hosttest.Must(os.ReadFile(actsFile))
+	l := newLab(t)
+	z := newZooKeeper(t, l)
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if len(lines) < 100 {
+		t.Fatalf("%s has only %d programs", actsFile, len(lines))
+	}
+	for _, line := range lines {
+		want, words, _ := strings.Cut(line, "\t")
+		t.Run(words, func(t *testing.T) {
+			t.Parallel()
+			o := z.in(t).options(animal{Program: "acts", Args: strings.Fields(words)}, l.options(t))
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
+			v := Judge(e, o.Rules)
+			hosttest.Equal(t, v.Kind.String(), want, v.Kind, v.Why, "on the GPU")
+		})
+	}
+}
+
+// TestControlOfAnEarlierProgram: a control that recorded for an earlier program is taken and named; a program that used no GPU, or ran another
+// kernel, has one of its own behind it, and one for which the earlier control did not record has one in front.
+func TestControlOfAnEarlierProgram(t *testing.T) {
+	l := newLab(t)
+	first, err := Run(context.Background(), l.host, proc.Runner{}, l.options(t, "gpu"))
+	if err != nil || first.Control.Outcome != ControlRecorded {
+		t.Fatalf("%+v, %v", first.Control, err)
+	}
+	earlier := first.Control
+	earlier.With = "n1"
+	failed := earlier
+	failed.Outcome = ControlFailed
+	for _, tt := range []struct {
+		story   string
+		args    []string
+		control Control
+		change  func(*Options)
+		want    Kind
+		started int
+		with    string
+	}{
+		{"its kernel matches", []string{"gpu"}, earlier, nil, Proved, 0, "n1"},
+		{"it ran on the CPU", []string{"cpu"}, earlier, nil, NotUsed, 1, "n1"},
+		{"the driver is gone since", []string{"cpu"}, earlier, with("STANDIN_CUDA_INIT", "803"), Unproved, 1, "n1"},
+		{"the earlier one failed", []string{"gpu"}, failed, nil, Proved, 1, ""},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			o := l.options(t, tt.args...)
+			if o.Control = tt.control; tt.change != nil {
+				tt.change(&o)
+			}
+			started := 0
+			count := func(c buildenv.Cmd, _ int) {
+				if c.Path == o.Probe.Control || slices.Contains(c.Args, o.Probe.Control) {
+					started++
+				}
+			}
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Started: count}, o))
+			v := Judge(e, o.Rules)
+			if v.Kind != tt.want || started != tt.started || e.Control.With != tt.with {
+				t.Errorf("%s (%s), %d controls were started, recorded with %q", v.Kind, v.Why, started, e.Control.With)
+			}
+		})
+	}
+}
+
+// TestInterprets: only the script by its whole path, behind options, is the binary: another file after a chdir has the same relative name.
+func TestInterprets(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		story string
+		line  string
+		words []string
+		want  bool
+	}{
+		{"as Linux starts it", "/p", []string{"/w/train.py", "x"}, true},
+		{"with an option of its first line", "/p -u", []string{"-u", "/w/train.py"}, true},
+		{"with an option of its own", "/p", []string{"-cimport x", "/w/train.py"}, false},
+		{"started again without a word: it reads its standard input", "/p", nil, false},
+		{"a title that left the words empty", "/p", []string{""}, true},
+		{"a relative word", "/p", []string{"train.py"}, false},
+		{"another script, which is given this one", "/p", []string{"other.py", "/w/train.py"}, false},
+		{"code on the command line", "/p", []string{"-c", "import x", "/w/train.py"}, false},
+		{"options alone", "/p -O -u", []string{"-O", "-u"}, false},
+	} {
+		hosttest.Equal(t, interprets(tt.line, tt.words, "/w/train.py"), tt.want, tt.story)
+	}
+}
+
+// TestScript: a relative word is known only where the program was started, and nothing is guessed.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	h := hosttest.Must(local.Host())
+	for _, name := range []string{"train.py", "sub/train.py"} {
+		file := filepath.Join(dir, name)
+		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)))
+	}
+	script := func(exe, at string, words ...string) string {
+		p := probe.Process{Identity: probe.Identity{Exe: exe}, Words: words, Dir: filepath.Join(dir, at)}
+		return strings.TrimPrefix(script(h, p, dir), dir+"/")
+	}
+	for _, tt := range []struct{ story, got, want string }{
+		{"by a relative word", script("/usr/bin/python3.11", "", "-u", "train.py", "x"), "train.py"},
+		{"of the same name in another directory", script("/usr/bin/python3", "sub", "train.py"), ""},
+		{"by its path, in another directory", script("/usr/bin/python3", "sub", filepath.Join(dir, "train.py")), "train.py"},
+		{"behind an option with a value", script("/usr/bin/python3", "", "-c", "train.py"), ""},
+		{"that is not there", script("/usr/bin/python3", "", "other.py"), ""},
+		{"without words", script("/usr/bin/python3", ""), ""},
+		{"of what is no interpreter", script("/usr/bin/app", "", "train.py"), ""},
+	} {
+		hosttest.Equal(t, tt.got, tt.want, "a script", tt.story)
+	}
+}
+
+// TestTwoRefusedLoads: a program tries code for another device first, and that says nothing of a kernel that ran later; code that is refused
+// after the kernel does, whatever was refused before.
+func TestTwoRefusedLoads(t *testing.T) {
+	load := func(correlation uint32) probe.Refusal {
+		return probe.Refusal{RC: 209, Function: "cuModuleLoadData", Kind: probe.Code, Context: 1, Correlation: correlation}
+	}
+	for _, tt := range []struct {
+		story string
+		loads []probe.Refusal
+		want  Kind
+	}{
+		{"both before it", []probe.Refusal{load(1), load(2)}, Proved},
+		{"the later after it", []probe.Refusal{load(1), load(90)}, Unproved},
+		{"the later is written first", []probe.Refusal{load(90), load(1)}, Unproved},
+	} {
+		e := proven()
+		e.Processes[0].Refused = tt.loads
+		for i := range e.Processes[0].Kernels {
+			e.Processes[0].Kernels[i].Context, e.Processes[0].Kernels[i].Last = 1, 5
+		}
+		if v := Judge(e, Rules{}); v.Kind != tt.want {
+			t.Errorf("%s: %s: %s", tt.story, v.Kind, v.Why)
+		}
+	}
+}
+
+func TestDeviceNodes(t *testing.T) {
+	h, err := hosttest.Parse([]byte("os: linux\n-- /dev/nvidiactl --\n-- /dev/nvidia0 --\n-- /dev/nvidia-uvm --\n-- /dev/nvidia-caps/nvidia-cap1 --\n-- /dev/null --\n" +
+		"-- /dev/dxg --\n-- /dev/kfd --\n-- /dev/dri/card0 --\n-- /dev/dri/renderD128 --\n-- /dev/nvmap --\n-- /dev/nvhost-gpu --\n-- /dev/nvhost-ctrl --\n-- /dev/nvgpu/igpu0/ctrl --\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"/dev/dri/renderD128", "/dev/dxg", "/dev/kfd", "/dev/nvgpu/igpu0/ctrl", "/dev/nvhost-gpu", "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvmap"}
+	got := DeviceNodes(h)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The watcher tells which of the nodes was opened, and where one of them cannot be watched that it does not know.
+func TestWatcherOfNodes(t *testing.T) {
+	l := newLab(t)
+	dir := t.TempDir()
+	one, two, third := filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "third")
+	for _, p := range []string{one, two, third} {
+		hosttest.OK(t, makeNode(p))
+	}
+	cat := need.Program(t, "sh", "cat")
+	for i, tt := range []struct {
+		nodes, opens []string
+		watched      int
+		want         []string
+	}{
+		{[]string{one, two}, []string{one}, 2, []string{one}},
+		{[]string{one, two}, []string{two, one, two}, 2, []string{one, two}},
+		{[]string{one, two}, []string{third}, 2, nil},
+		{[]string{one, filepath.Join(dir, "none")}, []string{one}, -1, nil},
+		{nil, []string{third}, 0, nil},
+	} {
+		record := filepath.Join(dir, "record"+string(rune('a'+i)))
+		if out, err := exec.Command(l.probe.Watch, append([]string{record, strings.Join(tt.nodes, "\n"), cat}, tt.opens...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		w, _, err := readWatch(l.host, record)
+		if err != nil || !w.Complete || w.Watched != tt.watched || !slices.Equal(w.Nodes, tt.want) {
+			t.Errorf("%q, and %q are opened: %+v, %v", tt.nodes, tt.opens, w, err)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -53,9 +54,7 @@ fn main() { let warned = 1; let x: u8 = "no"; }
 			if l.Verbose > 0 { // rustc's own command lines are shown, and they do differ
 				plain, ours = firstWords(plain), firstWords(ours)
 			}
-			if plain != ours {
-				t.Errorf("%s, %s:\nplain:\n%s\nours:\n%s", args, round, plain, ours)
-			}
+			hosttest.Equal(t, plain, ours, args, round, "plain", "ours")
 			if !strings.Contains(out, `"reason":"build-finished"`) {
 				t.Errorf("%s: no messages: %s", args, out)
 			}
@@ -74,7 +73,7 @@ func firstWords(s string) string {
 }
 
 func TestBuildWords(t *testing.T) {
-	tests := []struct{ typed, bin, want string }{
+	for _, tt := range []struct{ typed, bin, want string }{
 		{"--features cuda -r", "", "build --message-format=json-render-diagnostics --features cuda -r"},
 		{"+nightly -v b -Fcuda", "", "+nightly -v b --message-format=json-render-diagnostics -Fcuda"},
 		{"build --message-format short -r", "", "build --message-format=json-render-diagnostics,json-diagnostic-short -r"},
@@ -90,15 +89,9 @@ func TestBuildWords(t *testing.T) {
 		{"clippy -- -D warnings", "", "clippy --message-format=json-render-diagnostics -- -D warnings"},
 		{"rustc -r -- --cfg x", "", "rustc --message-format=json-render-diagnostics -r -- --cfg x"},
 		{"check --from-the-future -Fcuda", "", "check --message-format=json-render-diagnostics --from-the-future -Fcuda"},
-	}
-	for _, tt := range tests {
-		l, _, err := Split(words(tt.typed), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(Build(Tool{}, l, tt.bin).Args, " "); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.typed, got, tt.want)
-		}
+	} {
+		l, _ := hosttest.Must2(Split(words(tt.typed), nil))
+		hosttest.Equal(t, strings.Join(Build(Tool{}, l, tt.bin).Args, " "), tt.want, tt.typed)
 	}
 }
 
@@ -123,7 +116,7 @@ func TestQuestionsAsValues(t *testing.T) {
 	}
 	const own = "--unit-graph -Zunstable-options"
 	const dir = ` --config build.build-dir="/c/graph/build"`
-	tests := []struct{ typed, want string }{
+	for _, tt := range []struct{ typed, want string }{
 		{
 			"+beta --offline r -p a --bin b -vv -q --message-format json --timings prog -- x",
 			"+beta build " + own + " --offline --package=a --bin=b --locked" + dir,
@@ -137,11 +130,8 @@ func TestQuestionsAsValues(t *testing.T) {
 		{"fix --allow-dirty --lib", "check " + own + " --lib --locked" + dir},
 		{"doc --open --new-flag", "doc " + own + " --new-flag --locked" + dir},
 		{"install x", "none"}, {"--list", "none"}, {"nextest run", "none"},
-	}
-	for _, tt := range tests {
-		if got := graph(tt.typed); got != tt.want {
-			t.Errorf("%s:\n%s, want\n%s", tt.typed, got, tt.want)
-		}
+	} {
+		hosttest.Equal(t, graph(tt.typed), tt.want, tt.typed)
 	}
 	if got := strings.Join(must(t, "test --all --bin b -Fa,b --release --target t --manifest-path m -j3").AsTree("x@1.0"), " "); got !=
 		"tree -e features -i x@1.0 --features=a,b --target=t --manifest-path=m --workspace" {
@@ -156,26 +146,17 @@ func TestQuestionsAsValues(t *testing.T) {
 		).Args,
 		" ",
 	)
-	if clean != "clean -p a -p b --profile fast --target t1 --target t2 --config=a=1 --target-dir=d --locked" {
-		t.Error(clean)
-	}
+	hosttest.Equal(t, clean, "clean -p a -p b --profile fast --target t1 --target t2 --config=a=1 --target-dir=d --locked")
 	for typed, want := range map[string]string{"build": "clean -p a", "build --profile dev": "clean -p a", "test --profile test": "clean -p a",
 		"build --release": "clean -p a --release", "build --profile release": "clean -p a --release", "bench": "clean -p a --profile bench"} {
-		if got := strings.Join(Clean(tool, must(t, typed), []string{"a"}, nil).Args, " "); got != want {
-			t.Errorf("after %s: %s", typed, got)
-		}
+		hosttest.Equal(t, strings.Join(Clean(tool, must(t, typed), []string{"a"}, nil).Args, " "), want, "after", typed)
 	}
-	if got := buildenv.TOMLString("a\"b\\c\n\x7fé"); got != `"a\"b\\c\u000A\u007Fé"` {
-		t.Error(got)
-	}
+	hosttest.Equal(t, buildenv.TOMLString("a\"b\\c\n\x7fé"), `"a\"b\\c\u000A\u007Fé"`)
 }
 
 func must(t *testing.T, typed string) Line {
 	t.Helper()
-	l, _, err := Split(words(typed), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, _ := hosttest.Must2(Split(words(typed), nil))
 	return l
 }
 
@@ -210,15 +191,11 @@ inherits = "release"
 		{"build -p other --config build.target='" + v.Host + "' --target-dir cfg", []string{v.Host}}} {
 		l := p.line(words(tt.args)...)
 		stale(l)
-		if got := stale(l); got != "" {
-			t.Errorf("%s: %q built again for nothing", tt.args, got)
-		}
+		hosttest.Equal(t, stale(l), "", tt.args, "built again for nothing")
 		res, err := p.run.Run(context.Background(), Clean(p.tool, l, []string{"core1@0.1.0"}, tt.targets))
 		if err != nil || bytes.Contains(res.Stderr, []byte("warning")) {
 			t.Fatalf("%s: %v\n%s", tt.args, err, res.Stderr)
 		}
-		if got := stale(l); got != "build-script-build core1 other" {
-			t.Errorf("%s: built again: %q", tt.args, got)
-		}
+		hosttest.Equal(t, stale(l), "build-script-build core1 other", tt.args, "built again")
 	}
 }

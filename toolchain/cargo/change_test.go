@@ -3,10 +3,12 @@ package cargo
 import (
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestChange(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		typed string
 		c     Change
 		want  string
@@ -20,12 +22,8 @@ func TestChange(t *testing.T) {
 		{"build --features cuda", Change{Without: []string{"cuda"}}, "build"},
 		{"run --features cuda -- --features x", Change{Features: []string{"f"}}, "run --features cuda,f -- --features x"},
 		{"build -vFcuda", Change{Features: []string{"f"}}, "build --features cuda,f -vFcuda"},
-	}
-	for _, tt := range tests {
-		l, _, err := Split(strings.Fields(tt.typed), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+	} {
+		l, _ := hosttest.Must2(Split(strings.Fields(tt.typed), nil))
 		got, err := l.Change(tt.c)
 		if err != nil || strings.Join(got.Words(), " ") != tt.want {
 			t.Errorf("%s: %q %v, want %q", tt.typed, strings.Join(got.Words(), " "), err, tt.want)
@@ -42,12 +40,7 @@ func TestAs(t *testing.T) {
 		"test --features cuda name -- --nocapture":            "features --fix --features=cuda",
 		"b --manifest-path x/Cargo.toml --release":            "features --fix --manifest-path=x/Cargo.toml --release",
 	} {
-		l, _, err := Split(strings.Fields(typed), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(l.As("features", "--fix"), " "); got != want {
-			t.Errorf("%s: %q, want %q", typed, got, want)
-		}
+		l, _ := hosttest.Must2(Split(strings.Fields(typed), nil))
+		hosttest.Equal(t, strings.Join(l.As("features", "--fix"), " "), want, typed)
 	}
 }

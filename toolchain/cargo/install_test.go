@@ -3,6 +3,8 @@ package cargo
 import (
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestInstallIsTheBuildOfItsPath(t *testing.T) {
@@ -14,10 +16,7 @@ func TestInstallIsTheBuildOfItsPath(t *testing.T) {
 		{"install --git https://x --features cuda name", "", "build --release --features=cuda"},
 		{"install cargo-thing@1.2", "", "build --release"},
 	} {
-		l, _, err := Split(strings.Fields(tt.typed), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l, _ := hosttest.Must2(Split(strings.Fields(tt.typed), nil))
 		in, ok := l.Install()
 		if got := strings.Join(in.Build.Words(), " "); !ok || in.Path != tt.path || got != tt.build {
 			t.Errorf("%s: %v %q %s, want %s", tt.typed, ok, in.Path, got, tt.build)

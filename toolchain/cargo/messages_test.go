@@ -6,9 +6,10 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"gpubuild/buildenv"
-	"testing/iotest"
+	"gpubuild/buildenv/hosttest"
 )
 
 // sample is shortened from cargo 1.95's output of `cargo run --message-format=json`, with a program's own lines between.
@@ -56,9 +57,7 @@ func TestMessagesAreToldFromOtherOutput(t *testing.T) {
 		if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%s: %v\n%s", chunk, err, strings.Join(got, "\n"))
 		}
-		if o := other.String(); o != sample[strings.Index(sample, "hello"):] {
-			t.Errorf("%s: other output %q", chunk, o)
-		}
+		hosttest.Equal(t, other.String(), sample[strings.Index(sample, "hello"):], chunk, "other output")
 	}
 }
 
@@ -67,9 +66,7 @@ func TestEndlessLineIsBounded(t *testing.T) {
 	w := &buildenv.Lines{Each: func(line []byte) { n, longest = n+len(line), max(longest, len(line)) }}
 	piece := bytes.Repeat([]byte("{"), 1<<20)
 	for range 40 {
-		if _, err := w.Write(piece); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(w.Write(piece))
 	}
 	if w.End(); n != 40<<20 || longest > buildenv.LongestLine+len(piece) {
 		t.Errorf("%d bytes passed on, at most %d at once", n, longest)
@@ -85,9 +82,7 @@ func FuzzReadMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, cut int) {
 		read := func(r io.Reader) (string, string) {
 			var each, other strings.Builder
-			if err := readMessages(r, func(m Message) { each.Write(m.Raw); each.WriteByte('\n') }, func(b []byte) { other.Write(b) }); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, readMessages(r, func(m Message) { each.Write(m.Raw); each.WriteByte('\n') }, func(b []byte) { other.Write(b) }))
 			return each.String(), other.String()
 		}
 		a, b := read(bytes.NewReader(data))

@@ -3,6 +3,8 @@ package cargo
 import (
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestNextest(t *testing.T) {
@@ -23,18 +25,13 @@ func TestNextest(t *testing.T) {
 		"test run":             "",
 		"nextest-other run -r": "",
 	} {
-		l, _, err := Split(strings.Fields(typed), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l, _ := hosttest.Must2(Split(strings.Fields(typed), nil))
 		test, ok := l.Nextest()
 		got := ""
 		if ok {
 			got = strings.Join(test.typed, " ")
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", typed, got, want)
-		}
+		hosttest.Equal(t, got, want, typed)
 		_, builds := l.NextestBuild()
 		if should := want != "" || typed == "nextest list" || typed == "nextest archive"; builds != should {
 			t.Errorf("%s: builds is %v", typed, builds)

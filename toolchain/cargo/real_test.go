@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/toolchain/cargo/builddir"
@@ -67,23 +68,13 @@ type project struct {
 
 func newProject(t *testing.T, archive string) *project {
 	t.Helper()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
+	dir := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))
 	root := filepath.Join(dir, "p")
 	for _, f := range txtar.Parse([]byte(archive)).Files {
 		p := filepath.Join(root, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(p, f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		hosttest.OK(t, os.WriteFile(p, f.Data, 0o644))
 	}
 	for _, n := range h.Env.Names() {
 		if strings.HasPrefix(n, "CARGO") || strings.HasPrefix(n, "RUSTC") || strings.HasPrefix(n, "RUSTFLAGS") {
@@ -105,10 +96,7 @@ func newProject(t *testing.T, archive string) *project {
 
 func (p *project) line(args ...string) Line {
 	p.t.Helper()
-	l, _, err := Split(args, testOwn)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	l, _ := hosttest.Must2(Split(args, testOwn))
 	return l
 }
 
@@ -297,7 +285,7 @@ func TestSplitMeansWhatCargoMeans(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, shapes)
 	p.must("generate-lockfile")
-	lines := []string{
+	for i, s := range []string{
 		"build -p app -Fcuda", "b -papp -F cuda", "build -p=app -F=cuda", "build --package app --features=cuda,cudnn", "check -vp app -rFcuda", "build -qrp app",
 		"build -p app --bin second -j1", "build -p app --bin=app --jobs 1", "build -p app --bins --timings", "build -p app --features cuda --features cudnn",
 		"build -p app --all-targets --keep-going", "build --workspace --exclude other --all-features", "build --all --exclude=app --no-default-features -F cuda",
@@ -306,8 +294,7 @@ func TestSplitMeansWhatCargoMeans(t *testing.T) {
 		"build --manifest-path app/Cargo.toml -r", "build --profile release --manifest-path=other/Cargo.toml", "build --target x86_64-unknown-linux-gnu -p other",
 		"--locked --config profile.dev.opt-level=1 build -p other", "--config profile.dev.opt-level=1 build -p other --config profile.dev.debug=false",
 		"build -p other --color=never --message-format short", "build -p other --offline --frozen --message-format=json", "build -p o*", "build -p app -p other -F app/cuda",
-	}
-	for i, s := range lines {
+	} {
 		if i%3 > 0 && !need.Has("long") {
 			continue
 		}
@@ -371,9 +358,7 @@ func TestProgramWordsAreWhatTheProgramGets(t *testing.T) {
 		for i, w := range got {
 			quoted[i] = fmt.Sprintf("%q", w)
 		}
-		if want := strings.TrimSpace(string(res.Stdout)); want != "["+strings.Join(quoted, ", ")+"]" {
-			t.Errorf("%s: the program got %s, we say %q", s, want, got)
-		}
+		hosttest.Equal(t, strings.TrimSpace(string(res.Stdout)), "["+strings.Join(quoted, ", ")+"]", s, "the program", "we say", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -35,20 +36,13 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 		t.Fatalf("%+v of %s", v, out)
 	}
 	p.must("build")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := hosttest.Must(os.Executable())
 	// a directory with .cargo in it and one with a space in its name
 	for _, d := range []string{"sub", ".cargo", "with space"} {
-		if err := os.MkdirAll(filepath.Join(p.dir, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Join(p.dir, d), 0o755))
 	}
 	for _, name := range []string{"sub/theirs", "with space/ours", "ours", "theirs"} {
-		if err := os.Symlink(self, filepath.Join(p.dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Symlink(self, filepath.Join(p.dir, name)))
 	}
 	p.tool.Env = p.tool.Env.Set("CARGO_TEST_ECHO", "ran")
 	plain := p.tool
@@ -73,16 +67,12 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 		{"triple over cfg", "[target.'cfg(unix)']\nrunner = 'no'\n[target.TRIPLE]\nrunner = 'sub/theirs'\n", "", "run -q", "sub/theirs"},
 		{"another triple", "[target.wasm32-wasip1]\nrunner = 'no'\n", "", "run -q", ""},
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, "sub", "c.toml"), []byte("[target."+v.Host+"]\nrunner = './theirs e'\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(filepath.Join(p.dir, "sub", "c.toml"), []byte("[target."+v.Host+"]\nrunner = './theirs e'\n"), 0o644))
 	for _, tt := range tests {
 		for _, our := range []string{ours, spaced} {
 			p.tool = plain
 			config := filepath.Join(p.dir, ".cargo", "config.toml")
-			if err := os.WriteFile(config, []byte(strings.ReplaceAll(tt.config, "TRIPLE", v.Host)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(config, []byte(strings.ReplaceAll(tt.config, "TRIPLE", v.Host)), 0o644))
 			if tt.env != "" {
 				p.tool.Env = p.tool.Env.Set(RunnerVar(v.Host), tt.env)
 			}
@@ -101,9 +91,7 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 				want = strings.Split(tt.want, sep)
 				want[0] = filepath.Join(p.dir, filepath.FromSlash(want[0]))
 			}
-			if strings.Join(user.Words, "|") != strings.Join(want, "|") {
-				t.Errorf("%s: user's runner %q, want %q", tt.story, user.Words, want)
-			}
+			hosttest.Equal(t, strings.Join(user.Words, "|"), strings.Join(want, "|"), tt.story, "user's runner", user.Words, want)
 			with, line, err := WithRunner(p.tool, l, v.Host, append([]string{our, "--"}, user.Words...), user)
 			if err != nil {
 				if u, ok := err.(*exit.UsageError); !ok || our != spaced || user.textBeside == "" || u.Hint() == "" {
@@ -127,9 +115,7 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 	}
 	// two that fit are refused by cargo and by us
 	two := "[target.'cfg(unix)']\nrunner = 'a'\n[target.'cfg(not(windows))']\nrunner = 'b'\n"
-	if err := os.WriteFile(filepath.Join(p.dir, ".cargo", "config.toml"), []byte(two), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(filepath.Join(p.dir, ".cargo", "config.toml"), []byte(two), 0o644))
 	if _, err := UserRunner(context.Background(), p.h, p.run, plain, p.line("run"), v.Host); err == nil ||
 		!strings.Contains(err.Error(), "two runners fit") {
 		t.Errorf("%v", err)
@@ -137,26 +123,21 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 }
 
 func TestNamesOfTargets(t *testing.T) {
-	if got := RunnerVar("x86_64-unknown-linux-gnu"); got != "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER" {
-		t.Error(got)
-	}
+	hosttest.Equal(t, RunnerVar("x86_64-unknown-linux-gnu"), "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER")
 	for in, want := range map[string]string{"": "host", "host-tuple": "host", "a-b": "a-b", "dir/my.json": "my", `C:\t\my.json`: "my"} {
-		if got := Triple(in, "host"); got != want {
-			t.Errorf("%q: %s", in, got)
-		}
+		hosttest.Equal(t, Triple(in, "host"), want, in)
 	}
 }
 
 func TestCfgExpressions(t *testing.T) {
 	cfgs := parseCfgs([]byte("unix\ntarget_os=\"linux\"\r\ntarget_feature=\"sse\"\ntarget_feature=\"sse2\"\n"))
-	tests := map[string]string{
+	for in, want := range map[string]string{
 		"cfg(unix)": "true", "cfg( windows )": "false", `cfg(target_os = "linux")`: "true", `cfg(target_os="win")`: "false",
 		`cfg(all())`: "true", `cfg(any())`: "false", `cfg(not(windows))`: "true", `cfg(all(unix, any(windows, target_feature = "sse2"), not(windows),))`: "true",
 		`cfg(true)`: "true", `cfg(all)`: "false", "unix": "error", "cfg(": "error", "cfg()": "error", "cfg(not())": "error", "cfg(all(unix)": "error",
 		"cfg(unix) ": "true", "cfg(unix windows)": "error", "cfg(a=)": "error", `cfg(a="b)`: "error", "cfg(all(unix windows))": "error",
 		"cfg(" + strings.Repeat("not(", 100) + "unix" + strings.Repeat(")", 101): "error",
-	}
-	for in, want := range tests {
+	} {
 		got := "false"
 		v, err := cfgs.match(in)
 		if v {
@@ -165,9 +146,7 @@ func TestCfgExpressions(t *testing.T) {
 		if err != nil {
 			got = "error"
 		}
-		if got != want {
-			t.Errorf("%s: %s, %v", in, got, err)
-		}
+		hosttest.Equal(t, got, want, in, err)
 	}
 }
 

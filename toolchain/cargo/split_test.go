@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 )
 
 var testOwn = OwnFlags{"--gpu-arch": Value, "--gpu-strict": Switch, "--gpu-prove": Optional, "--json": Optional}
@@ -19,7 +20,7 @@ func words(s string) []string {
 }
 
 func TestSplitTakesOwnFlagsAndNothingElse(t *testing.T) {
-	tests := []struct{ story, args, cargo, own string }{
+	for _, tt := range []struct{ story, args, cargo, own string }{
 		{"no verb means build", "--features cuda --release", "build --features cuda --release", ""},
 		{"nothing at all", "", "build", ""},
 		{"global flags alone", "--locked -v", "--locked -v build", ""},
@@ -48,16 +49,10 @@ func TestSplitTakesOwnFlagsAndNothingElse(t *testing.T) {
 		{"cargo's own version", "-V", "-V", ""},
 		{"an empty trailing", "run --", "run --", ""},
 		{"own flag of our own verbs", "build --json=out.json -Fcuda", "build -Fcuda", "--json=out.json"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			l, own, err := Split(words(tt.args), testOwn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.Join(l.Words(), " "); got != tt.cargo {
-				t.Errorf("cargo gets %q, want %q", got, tt.cargo)
-			}
+			l, own := hosttest.Must2(Split(words(tt.args), testOwn))
+			hosttest.Equal(t, strings.Join(l.Words(), " "), tt.cargo, "cargo gets")
 			var list []string
 			for _, o := range own {
 				if o.HasValue {
@@ -65,9 +60,7 @@ func TestSplitTakesOwnFlagsAndNothingElse(t *testing.T) {
 				}
 				list = append(list, o.Name)
 			}
-			if got := strings.Join(list, " "); got != tt.own {
-				t.Errorf("own flags %q, want %q", got, tt.own)
-			}
+			hosttest.Equal(t, strings.Join(list, " "), tt.own, "own flags")
 		})
 	}
 }
@@ -103,10 +96,7 @@ func TestSplitUnderstandsAllForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			for _, verb := range []string{"build", "b", "test"} {
-				l, _, err := Split(append([]string{verb}, tt.args...), nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				l, _ := hosttest.Must2(Split(append([]string{verb}, tt.args...), nil))
 				if !slices.Equal(l.Args, tt.args) || l.VerbWord != verb {
 					t.Errorf("words changed: %q %q", l.VerbWord, l.Args)
 				}
@@ -126,7 +116,7 @@ func TestSplitUnderstandsAllForms(t *testing.T) {
 }
 
 func TestSplitFaultsOfOurOwnFlags(t *testing.T) {
-	tests := []struct{ args, want, hint string }{
+	for _, tt := range []struct{ args, want, hint string }{
 		{"build --gpu-arhc sm_90", "unknown flag `--gpu-arhc`; did you mean `--gpu-arch`?", ""},
 		{"build --gpu-zzzzzzzzzz", "unknown flag `--gpu-zzzzzzzzzz`", "`gpubuild build --help` lists the flags"},
 		{"build --gpu-arch", "`--gpu-arch` needs a value", "write --gpu-arch=VALUE"},
@@ -135,8 +125,7 @@ func TestSplitFaultsOfOurOwnFlags(t *testing.T) {
 		{"build --gpu-arch=", "`--gpu-arch` has an empty value", "write --gpu-arch=VALUE"},
 		{"build --gpu-strict=yes", "`--gpu-strict` takes no value, but `yes` was given", "write --gpu-strict alone"},
 		{"--release run", "`run` stands after flags and is no argument of `build`", "put the verb first: gpubuild run --release"},
-	}
-	for _, tt := range tests {
+	} {
 		_, _, err := Split(words(tt.args), testOwn)
 		u, ok := err.(*exit.UsageError)
 		if !ok || u.Error() != tt.want || u.Hint() != tt.hint {
@@ -150,15 +139,14 @@ func TestSplitFaultsOfOurOwnFlags(t *testing.T) {
 }
 
 func TestVerbAndProfile(t *testing.T) {
-	tests := []struct{ args, verb, profile string }{
+	for _, tt := range []struct{ args, verb, profile string }{
 		{
 			"",
 			"build",
 			"dev",
 		}, {"b -r", "build", "release"}, {"c", "check", "dev"}, {"t", "test", "dev"}, {"r", "run", "dev"}, {"d", "doc", "dev"},
 		{"bench", "bench", "bench"}, {"bench --profile p", "bench", "p"}, {"nextest run -r", "nextest", "release"}, {"--list", "", "dev"},
-	}
-	for _, tt := range tests {
+	} {
 		l, _, err := Split(words(tt.args), nil)
 		if err != nil || l.Verb != tt.verb || l.ProfileName() != tt.profile {
 			t.Errorf("%q: verb %q profile %q, %v", tt.args, l.Verb, l.ProfileName(), err)
@@ -177,9 +165,7 @@ func TestConfigBeforeTheVerb(t *testing.T) {
 		t.Errorf("both: %q", l.Config)
 	}
 	l, _, _ = Split(words("--config a=1 build -r"), nil)
-	if got := strings.Join(l.WithConfig("c=3").Words(), " "); got != "--config a=1 build --config a=1 --config c=3 -r" {
-		t.Errorf("ours added: %s", got)
-	}
+	hosttest.Equal(t, strings.Join(l.WithConfig("c=3").Words(), " "), "--config a=1 build --config a=1 --config c=3 -r", "ours added")
 	l, _, _ = Split(words("--config a=1 run --config b=2 -r x --config z"), nil)
 	if got := strings.Join(l.WithConfig("c=3").Words(), " "); got != "--config a=1 run --config b=2 --config c=3 -r x --config z" {
 		t.Errorf("ours added: %s", got)

@@ -54,7 +54,7 @@ func TestCargoBesidePATH(t *testing.T) {
 func TestWhichCargo(t *testing.T) {
 	h := host(t, machine)
 	set := func(v string) buildenv.Host { n := h; n.Env = h.Env.Set("CARGO", v); return n }
-	tests := []struct {
+	for _, tt := range []struct {
 		story     string
 		h         buildenv.Host
 		toolchain string
@@ -70,8 +70,7 @@ func TestWhichCargo(t *testing.T) {
 			"",
 			"no cargo: it lies in /home/u/.cargo/bin, which PATH does not have here",
 		},
-	}
-	for _, tt := range tests {
+	} {
 		tool, err := Find(tt.h, Line{Toolchain: tt.toolchain})
 		got := tool.Path + " by " + tool.Origin
 		if err != nil {
@@ -80,9 +79,7 @@ func TestWhichCargo(t *testing.T) {
 				t.Errorf("%s: no hint", tt.story)
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%s: %s", tt.story, got)
-		}
+		hosttest.Equal(t, got, tt.want, tt.story)
 	}
 }
 
@@ -103,9 +100,7 @@ runner = "r"
 	if got := strings.Join(ConfigFiles(h, tool, Line{}), " "); got != "/w/app/.cargo/config /w/.cargo/config.toml /home/u/.cargo/config.toml" {
 		t.Error(got)
 	}
-	if got := strings.Join(ConfigFiles(h, tool, Line{Dir: "/home/u/x"}), " "); got != "/home/u/.cargo/config.toml" {
-		t.Error(got)
-	}
+	hosttest.Equal(t, strings.Join(ConfigFiles(h, tool, Line{Dir: "/home/u/x"}), " "), "/home/u/.cargo/config.toml")
 	for _, tt := range []struct {
 		key, env, want string
 		config         []string
@@ -119,9 +114,7 @@ runner = "r"
 	} {
 		tool.Env = buildenv.NewEnv(h.OS, append(h.Env.Entries(), tt.env))
 		v, is := readConfig(h, tool, Line{Config: tt.config}).find(strings.Split(tt.key, ".")...)
-		if got := fmt.Sprint(v, " of ", is.origin); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.key, got, tt.want)
-		}
+		hosttest.Equal(t, fmt.Sprint(v, " of ", is.origin), tt.want, tt.key)
 	}
 }
 
@@ -174,7 +167,7 @@ func TestOtherCargosAreUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		run   answers
 		line  string
@@ -232,8 +225,7 @@ func TestOtherCargosAreUnknown(t *testing.T) {
 		},
 		{"nothing to ask", answers{}, "fmt", "`fmt` builds nothing that cargo could be asked about"},
 		{"a graph", answers{"--unit-graph": {0, `{"version":1,"units":[],"roots":[]}`, "warning: w\n"}}, "build", "graph"},
-	}
-	for _, tt := range tests {
+	} {
 		var made []string
 		q := Request{
 			Line:   must(t, tt.line),
@@ -248,9 +240,7 @@ func TestOtherCargosAreUnknown(t *testing.T) {
 		case a.Reason != "":
 			got = "unknown: " + a.Reason
 		}
-		if got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, tt.story)
 		if len(made) != 2 && tt.line != "fmt" {
 			t.Errorf("%s: directories made: %q", tt.story, made)
 		}

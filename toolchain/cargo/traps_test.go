@@ -14,6 +14,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -71,18 +72,14 @@ func TestQuestionDoesNotPoison(t *testing.T) {
 			t.Fatalf("%v\n%s", err, res.Stderr)
 		}
 		_ = readMessages(bytes.NewReader(res.Stdout), func(m Message) { n += bytes.Count(m.Raw, []byte("CARGO_CFG_")) }, nil)
-		if n != clean {
-			t.Errorf("%s: the build sees %d cfgs, a clean one %d", args, n, clean)
-		}
+		hosttest.Equal(t, n, clean, args, "the build sees", "cfgs, a clean one")
 	}
 }
 
 // poisoned shows the hole: the cfgs of a build after a question in its own target directory.
 func (p *project) poisoned(t *testing.T) int {
 	c := p.tool.cmd(p.tool.Env.Set("RUSTC_BOOTSTRAP", "1"), words("build --unit-graph -Zunstable-options --target-dir poisoned"))
-	if _, err := p.run.Run(context.Background(), c); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(p.run.Run(context.Background(), c))
 	n := 0
 	_ = readMessages(
 		strings.NewReader(p.must(words("build --message-format=json --target-dir poisoned")...)),
@@ -107,17 +104,13 @@ feature-unification = "workspace"
 		t.Fatalf("%v %q", err, got.Reason)
 	}
 	// the word alone, in a comment, is no reason
-	if err := os.WriteFile(filepath.Join(p.dir, ".cargo", "config.toml"), []byte("# unstable things\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(filepath.Join(p.dir, ".cargo", "config.toml"), []byte("# unstable things\n"), 0o644))
 	n := len(p.run.ran)
 	if got, err = p.graph("build", "-p", "app"); err != nil || got.Graph == nil || len(p.run.ran)-n != 1 {
 		t.Errorf("%v %q, %d calls", err, got.Reason, len(p.run.ran)-n)
 	}
 	// and no configuration at all spares the question
-	if err := os.RemoveAll(filepath.Join(p.dir, ".cargo")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.RemoveAll(filepath.Join(p.dir, ".cargo")))
 	n = len(p.run.ran)
 	if got, err = p.graph("build", "-p", "app"); err != nil || got.Graph == nil || len(p.run.ran)-n != 1 {
 		t.Errorf("%v %q, %d calls", err, got.Reason, len(p.run.ran)-n)
@@ -203,10 +196,7 @@ build.build-dir = "other"
 `)
 	check := func(target, build string, args ...string) {
 		t.Helper()
-		got, err := Locate(context.Background(), p.h, p.run, p.tool, p.line(args...))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := hosttest.Must(Locate(context.Background(), p.h, p.run, p.tool, p.line(args...)))
 		rel := func(s string) string { r, _ := filepath.Rel(p.dir, s); return filepath.ToSlash(r) }
 		if got.WorkspaceRoot != p.dir || rel(got.TargetDirectory) != target || !strings.HasPrefix(rel(got.BuildDirectory), build) {
 			t.Errorf("%q: %+v", args, got)
@@ -240,9 +230,7 @@ func TestCargosOwnErrorComesThroughOnce(t *testing.T) {
 			t.Errorf("%s: %v", args, err)
 			continue
 		}
-		if calls := len(p.run.ran) - n; calls != 1 {
-			t.Errorf("%s: %d calls", args, calls)
-		}
+		hosttest.Equal(t, len(p.run.ran)-n, 1, args, "calls")
 		_, direct, err := p.cargo(p.line(words(args)...).Words()...)
 		var exit *buildenv.ExitError
 		if !errors.As(err, &exit) || exit.Result.Code != refused.Code {
@@ -295,9 +283,7 @@ func TestWaitingIsSaid(t *testing.T) {
 	p := newProject(t, poison)
 	p.must("generate-lockfile")
 	home := p.tool.Env.Get("CARGO_HOME")
-	if err := os.MkdirAll(home, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.MkdirAll(home, 0o755))
 	lock := flock.New(filepath.Join(home, ".package-cache"))
 	if ok, err := lock.TryLock(); !ok || err != nil {
 		t.Fatal(ok, err)
@@ -307,14 +293,8 @@ func TestWaitingIsSaid(t *testing.T) {
 	said := ""
 	q := Request{Line: p.line("build"), Asking: Asking{Private: p.priv, Colour: true}, Notice: func(s string) {
 		said += s
-		if err := lock.Unlock(); err != nil {
-			t.Error(err)
-		}
+		hosttest.Equal(t, lock.Unlock(), nil)
 	}}
-	if _, err := Graph(ctx, p.h, p.run, p.tool, q); err != nil {
-		t.Fatal(err)
-	}
-	if said != "Blocking waiting for file lock on package cache" {
-		t.Errorf("said %q", said)
-	}
+	hosttest.Must(Graph(ctx, p.h, p.run, p.tool, q))
+	hosttest.Equal(t, said, "Blocking waiting for file lock on package cache", "said")
 }

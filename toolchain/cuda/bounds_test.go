@@ -3,6 +3,8 @@ package cuda
 import (
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // today is the shape of the header of CUDA 13: the blocks of other compilers stand around those of gcc and clang, with other numbers.
@@ -48,7 +50,7 @@ const today = `/* check host compiler version  */
 
 func TestParseHostConfig(t *testing.T) {
 	type limits struct{ gccMin, gcc, clangMin, clang, mscMin, msc int }
-	tests := []struct {
+	for _, tt := range []struct {
 		story, header string
 		want          limits
 	}{
@@ -71,13 +73,10 @@ func TestParseHostConfig(t *testing.T) {
 		{"an error that has nothing to do with versions", "#if !defined(__GNUC__)\n#error no\n#endif", limits{}},
 		{"cut off in the middle", today[:len(today)/2], limits{gcc: 16}},
 		{"nothing", "", limits{}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			b := ParseHostConfig([]byte(tt.header))
-			if got := (limits{b.GCCMin, b.GCCMax, b.ClangMin, b.ClangMax, b.MSCMin, b.MSCMax}); got != tt.want {
-				t.Errorf("got %+v, want %+v", got, tt.want)
-			}
+			hosttest.Equal(t, (limits{b.GCCMin, b.GCCMax, b.ClangMin, b.ClangMax, b.MSCMin, b.MSCMax}), tt.want)
 		})
 	}
 	b := ParseHostConfig([]byte(today))
@@ -96,7 +95,7 @@ func TestBoundsFits(t *testing.T) {
 		GCC:      Quote{Text: "#if __GNUC__ > 13", Line: 9},
 		File:     "/c/host_config.h",
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		kind  string
 		major int
 		want  string
@@ -109,8 +108,7 @@ func TestBoundsFits(t *testing.T) {
 		{"msvc", 1949, ""},
 		{"msvc", 1950, "_MSC_VER up to 1949 only: `` in /c/host_config.h, line 0"},
 		{"msvc", 1900, "_MSC_VER from 1910 only: `` in /c/host_config.h, line 0"},
-	}
-	for _, tt := range tests {
+	} {
 		if ok, got := b.Fits(tt.kind, tt.major); got != tt.want || ok != (tt.want == "") {
 			t.Errorf("%s %d: got %v %q, want %q", tt.kind, tt.major, ok, got, tt.want)
 		}

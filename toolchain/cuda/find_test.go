@@ -16,7 +16,7 @@ import (
 
 // TestFind checks for each machine which trees are found, by which sources, and what is wrong with each.
 func TestFind(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		host string
 		want []string
 	}{
@@ -41,16 +41,13 @@ func TestFind(t *testing.T) {
 		},
 		{"linux-arch", []string{"/opt/cuda 13.0.2 [CUDA_PATH, PATH, a usual place]"}},
 		{"linux-bare", nil},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.host, func(t *testing.T) {
 			var got []string
 			for _, k := range Find(hosttest.Load(t, tt.host), nil) {
 				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s [%s] %s", k.Root, k.Label, k.Origin, k.Problem)))
 			}
-			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
-			}
+			hosttest.Equal(t, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 		})
 	}
 }
@@ -63,10 +60,7 @@ func TestMisspelt(t *testing.T) {
 		"~/cuda":      "~/cuda it does not exist: no shell has expanded ~",
 		"~":           "/w/~ it has no compiler and no headers: neither bin/nvcc nor include/cuda.h leads to a file",
 	} {
-		h, err := hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @dirs --\n/w/~\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @dirs --\n/w/~\n")))
 		h.Env = h.Env.Set("CUDA_HOME", value)
 		if k := Find(h, nil)[0]; k.Root+" "+k.Problem != want {
 			t.Errorf("got %q, want %q", k.Root+" "+k.Problem, want)
@@ -82,9 +76,7 @@ func TestFindExtra(t *testing.T) {
 		got = append(got, k.Root+" ["+k.Origin+"] "+k.Problem)
 	}
 	want := "/usr/local/cuda [CUDA_HOME, PATH, a usual place] |/usr/local/cuda-13.4 [gpubuild's cache, a usual place] |/nowhere [--gpu-toolkit] it does not exist"
-	if s := strings.Join(got, "|"); s != want {
-		t.Errorf("got %s, want %s", s, want)
-	}
+	hosttest.Equal(t, strings.Join(got, "|"), want)
 }
 
 func TestParts(t *testing.T) {
@@ -93,9 +85,7 @@ func TestParts(t *testing.T) {
 		missing[k.Version.String()] = strings.Join(k.Missing, " ")
 	}
 	want := map[string]string{"13.4": "crt", "13.3": "nvvm", "13.2": "runtime", "13.1": "cccl", "12.9": "nvcc"}
-	if fmt.Sprint(missing) != fmt.Sprint(want) {
-		t.Errorf("got %v, want %v", missing, want)
-	}
+	hosttest.Equal(t, fmt.Sprint(missing), fmt.Sprint(want), missing, want)
 }
 
 // TestIs holds that one root has many names: a slash at its end, a link, a relative step.
@@ -113,7 +103,7 @@ func TestIs(t *testing.T) {
 }
 
 func TestVersionFiles(t *testing.T) {
-	tests := []struct{ story, files, want string }{
+	for _, tt := range []struct{ story, files, want string }{
 		{"version.json", "-- /c/version.json --\n{\"cuda\":{\"version\":\"13.4.1\"}}\n", "13.4 13.4.1"},
 		{"version.txt", "-- /c/version.txt --\nCUDA Version 10.2.89\n", "10.2 10.2.89"},
 		{"cuda.h only", "", "12.6 12.6"},
@@ -121,28 +111,22 @@ func TestVersionFiles(t *testing.T) {
 		{"version.json of another shape", "-- /c/version.json --\n[1]\n", "12.6 12.6"},
 		{"version.txt of another program", "-- /c/version.txt --\n7.0.0\n", "12.6 12.6"},
 		{"no number in it", "-- /c/version.json --\n{\"cuda\":{\"version\":\"latest\"}}\n", "12.6 12.6"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse(
+			h := hosttest.Must(hosttest.Parse(
 				[]byte(
 					"os: linux\n-- @env --\nCUDA_HOME=/c\n-- /c/include/cuda.h --\n/* CUDA_VERSION 1 */\n#define CUDA_VERSION 12060\n" + tt.files,
 				),
-			)
-			if err != nil {
-				t.Fatal(err)
-			}
+			))
 			k := Find(h, nil)[0]
-			if got := k.Version.String() + " " + k.Label; got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
+			hosttest.Equal(t, k.Version.String()+" "+k.Label, tt.want)
 		})
 	}
 }
 
 // TestWindowsLayout holds that the types carry a Windows toolkit, too, looked at from any system.
 func TestWindowsLayout(t *testing.T) {
-	h, err := hosttest.Parse([]byte(`os: windows
+	h := hosttest.Must(hosttest.Parse([]byte(`os: windows
 -- @env --
 CUDA_PATH=C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\
 CUDA_PATH_V13_4=C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4
@@ -158,10 +142,7 @@ C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\include\nv\target
 #if _MSC_VER < 1920 || _MSC_VER >= 1960
 #error -- unsupported
 #endif
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))
 	all := Find(h, nil)
 	if len(all) != 1 {
 		t.Fatalf("got %d toolkits: %+v", len(all), all)
@@ -188,10 +169,7 @@ func TestWindowsCUPTI(t *testing.T) {
 			if tt.files != "" {
 				text += `C:\cuda\` + tt.files + "\n"
 			}
-			h, err := hosttest.Parse([]byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(hosttest.Parse([]byte(text)))
 			want := tt.want
 			if want != "" {
 				want = `C:\cuda\` + want
@@ -217,9 +195,7 @@ func TestReleases(t *testing.T) {
 		{Major: 13, Minor: 4}: "sm_75 sm_121", {Major: 12, Minor: 0}: "sm_50 sm_90", {Major: 13, Minor: 9}: "sm_75 sm_00", {Major: 14}: "sm_00 sm_00",
 	} {
 		lo, hi := archs(v)
-		if got := lo.String() + " " + hi.String(); got != want {
-			t.Errorf("%s: got %s, want %s", v, got, want)
-		}
+		hosttest.Equal(t, lo.String()+" "+hi.String(), want, v)
 	}
 }
 
@@ -240,10 +216,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestNoSystem(t *testing.T) {
-	h, err := hosttest.Parse([]byte("os: darwin\n-- @env --\nCUDA_HOME=/Developer/NVIDIA/CUDA-10.2\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte("os: darwin\n-- @env --\nCUDA_HOME=/Developer/NVIDIA/CUDA-10.2\n")))
 	if all := Find(h, nil); len(all) != 1 || all[0].Problem == "" || h.OS != buildenv.Darwin {
 		t.Errorf("got %+v", all)
 	}
@@ -254,21 +227,13 @@ func TestForeignNVCC(t *testing.T) {
 	for machine, want := range map[string]string{"\x3e": "", "\xb7": "its nvcc is a program for arm64, which this machine does not run"} {
 		dir := t.TempDir()
 		header := filepath.Join(dir, "include", "cuda.h")
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Mkdir(filepath.Dir(header), 0o755),
-			os.WriteFile(header, nil, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Mkdir(filepath.Dir(header), 0o755),
+			os.WriteFile(header, nil, 0o644)))
 		elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x03\x00" + machine + "\x00\x01\x00"
-		if err := os.WriteFile(filepath.Join(dir, "bin", "nvcc"), []byte(elf), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(filepath.Join(dir, "bin", "nvcc"), []byte(elf), 0o755))
 		h := buildenv.Host{OS: buildenv.Linux, Arch: "amd64", Files: disk{}, Env: buildenv.NewEnv(buildenv.Linux, []string{"CUDA_HOME=" + dir})}
-		if got := Find(h, nil)[0].Problem; got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-		if err := os.Remove(header); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Equal(t, Find(h, nil)[0].Problem, want)
+		hosttest.OK(t, os.Remove(header))
 		if got := Find(h, nil)[0].Problem; want == "" && got != "only nvcc is there, without headers and libraries of CUDA" {
 			t.Errorf("nvcc alone: %q", got)
 		}
@@ -317,12 +282,7 @@ func TestUnusable(t *testing.T) {
 		{linux, "/t/nvcc", "it does not exist"},
 		{linux, "nvcc-77", "it is not on PATH"},
 	} {
-		h, err := hosttest.Parse([]byte(tt.host))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := Unusable(h, tt.program); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.program, got, tt.want)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte(tt.host)))
+		hosttest.Equal(t, Unusable(h, tt.program), tt.want, tt.program)
 	}
 }

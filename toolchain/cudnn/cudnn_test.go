@@ -11,7 +11,7 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		host     string
 		toolkits []string
 		want     []string
@@ -34,16 +34,13 @@ func TestFind(t *testing.T) {
 			`C:\Program Files\NVIDIA\CUDNN\v9.17 9.17.0 CUDA 12 [the installer's place] split; DLLs in C:\Program Files\NVIDIA\CUDNN\v9.17\bin\12.9\x64`,
 			`C:\Program Files\NVIDIA\CUDNN\v9.5 9.5.1 CUDA 12 [the installer's place] split; DLLs in C:\Program Files\NVIDIA\CUDNN\v9.5\bin\12.6`,
 			`C:\Program Files\NVIDIA\CUDNN\v9.5 9.5.1 CUDA 11 [the installer's place] split; DLLs in C:\Program Files\NVIDIA\CUDNN\v9.5\bin\11.8`}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.host, func(t *testing.T) {
 			var got []string
 			for _, i := range cudnn.Find(hosttest.Load(t, tt.host), tt.toolkits) {
 				got = append(got, worded(i))
 			}
-			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
-			}
+			hosttest.Equal(t, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 		})
 	}
 }
@@ -71,17 +68,12 @@ func TestVersionOfALibrary(t *testing.T) {
 		"libcudnn.so.9\n/var/lib/dpkg/info/libcudnn9-cuda-12.list\n/var/lib/dpkg/info/libcudnn9-cuda-13.list": "/usr 9 CUDA 0 [system] system no link",
 		"libcudnn.so.9\n/usr/lib/x86_64-linux-gnu/libcudnn.so.9.10.2":                                         "/usr 9.10.2 CUDA 0 [system] system no link",
 	} {
-		h, err := hosttest.Parse([]byte("os: linux\n-- @empty --\n/usr/lib/x86_64-linux-gnu/" + files + "\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @empty --\n/usr/lib/x86_64-linux-gnu/" + files + "\n")))
 		var got []string
 		for _, i := range cudnn.Find(h, nil) {
 			got = append(got, worded(i))
 		}
-		if strings.Join(got, "\n") != want {
-			t.Errorf("%s: got %q, want %q", files, got, want)
-		}
+		hosttest.Equal(t, strings.Join(got, "\n"), want, files, got)
 	}
 }
 
@@ -95,10 +87,7 @@ func TestVariables(t *testing.T) {
 		"/headers": "/headers 9.0.0 CUDA 0 [CUDNN_LIB] named: its headers are there, its libraries are not",
 		"/old":     "/old 7.6.5 CUDA 0 [CUDNN_LIB] named: its headers are there, its libraries are not",
 	} {
-		h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nCUDNN_LIB=" + value + "\n" + tree))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nCUDNN_LIB=" + value + "\n" + tree)))
 		all := cudnn.Find(h, nil)
 		if len(all) != 1 || worded(all[0]) != want {
 			t.Errorf("%s: got %+v, want %s", value, all, want)
@@ -107,7 +96,7 @@ func TestVariables(t *testing.T) {
 }
 
 func TestFor(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		install cudnn.Install
 		major   int
 		want    string
@@ -118,8 +107,7 @@ func TestFor(t *testing.T) {
 		{cudnn.Install{Version: "9.10.2", Known: []int{11, 12}}, 11, ""},
 		{cudnn.Install{}, 13, ""},
 		{cudnn.Install{CUDAMajor: 12}, 0, ""},
-	}
-	for _, tt := range tests {
+	} {
 		ok, got := tt.install.For(tt.major)
 		if got != tt.want || ok != (tt.want == "") {
 			t.Errorf("%+v for %d: got %v %q, want %q", tt.install, tt.major, ok, got, tt.want)
@@ -151,9 +139,7 @@ func TestKnown(t *testing.T) {
 			t.Errorf("%v: got %+v, want %s", v, all, want)
 		}
 	}
-	if (gpu.Capability{}).String() != "unknown" {
-		t.Error("a capability that is not known must say so")
-	}
+	hosttest.Equal(t, (gpu.Capability{}).String(), "unknown", "a capability that is not known must say so")
 }
 
 func FuzzHeader(f *testing.F) {
@@ -192,7 +178,5 @@ func TestHeadersAloneAreToldOnce(t *testing.T) {
 		got = append(got, i.Root+" ["+i.Origin+"] "+i.Problem)
 	}
 	want := "/tk [CUDNN_LIB, toolkit] its headers are there, its libraries are not|/nothing [CUDNN_PATH] there is no cuDNN: neither include/cudnn.h nor lib/libcudnn.so"
-	if s := strings.Join(got, "|"); s != want {
-		t.Errorf("got %s, want %s", s, want)
-	}
+	hosttest.Equal(t, strings.Join(got, "|"), want)
 }

@@ -12,25 +12,18 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"gpubuild/buildenv/hosttest"
 )
 
-func table(t testing.TB) *Rules {
-	t.Helper()
-	rs, err := Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rs
+func table(testing.TB) *Rules { return hosttest.Must(Default()) }
+
+func ask(t testing.TB, text string) Match {
+	return hosttest.Must(Read(table(t), strings.NewReader(text)))
 }
 
-func ask(t testing.TB, rs *Rules, text string) Match {
-	t.Helper()
-	a, err := Read(rs, strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
+// first is the rule that a text is explained with; empty: none.
+func first(t testing.TB, text string) string { return append(ids(ask(t, text)), "")[0] }
 
 func ids(a Match) []string {
 	out := []string{}
@@ -88,7 +81,7 @@ func TestEveryExampleIsRecognised(t *testing.T) {
 				if n%10 > 0 && slices.Contains(written, shape) || n%10 > 0 && slices.Contains(prefixes, shape) && shape != prefixes[n%len(prefixes)] {
 					continue
 				}
-				if got := ids(ask(t, rs, make(e))); !contains(got, r.ID) {
+				if got := ids(ask(t, make(e))); !slices.Contains(got, r.ID) {
 					t.Errorf("%s, example %d, %s: got %v\n%s", r.ID, i, shape, got, e)
 				}
 			}
@@ -97,15 +90,6 @@ func TestEveryExampleIsRecognised(t *testing.T) {
 	if n < 100 {
 		t.Errorf("only %d examples were looked at", n)
 	}
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }
 
 func wide(s string, little, mark bool) string {
@@ -132,7 +116,6 @@ func coloured(s string) string {
 
 // TestLocalisedCompilers: Microsoft's tools translate their words, never the number and the file's name.
 func TestLocalisedCompilers(t *testing.T) {
-	rs := table(t)
 	for text, want := range map[string]string{
 		`LINK : fatal error LNK1181: Eingabedatei "cudnn.lib" kann nicht geöffnet werden.`:                                                                                                                     "lnk1181-cudnn",
 		`LINK : fatal error LNK1181: impossible d'ouvrir le fichier en entrée 'cudart.lib'`:                                                                                                                    "lnk1181-cudart-lib64",
@@ -149,15 +132,12 @@ func TestLocalisedCompilers(t *testing.T) {
 		`kernel.cu: fatal error C1083: 无法打开包括文件: “nv/target”: No such file or directory`:                                        "toolkit-without-cccl",
 		`kernel.cu(1): fatal error C1083: Cannot open include file: 'cuda_runtime.h': No such file or directory`:                "toolkit-without-runtime",
 	} {
-		if got := ids(ask(t, rs, text)); len(got) == 0 || got[0] != want {
-			t.Errorf("got %v, want %s\n%s", got, want, text)
-		}
+		hosttest.Equal(t, first(t, text), want, text)
 	}
 }
 
 // TestLooseWordsMatchNothing: lines that speak of the same things and are no failure, or are the failure of something else.
 func TestLooseWordsMatchNothing(t *testing.T) {
-	rs := table(t)
 	for _, text := range []string{
 		"// Cannot find compiler 'cl.exe' is what nvcc says then",
 		"called `Result::unwrap()` on an `Err` value: NotPresent\nnote: run with `RUST_BACKTRACE=1`",
@@ -194,7 +174,7 @@ func TestLooseWordsMatchNothing(t *testing.T) {
 		"If you see CUDA_ERROR_UNSUPPORTED_PTX_VERSION, update the driver.",
 		"- `CUDA_ERROR_NO_DEVICE`: no GPU is visible",
 	} {
-		if got := special(ask(t, rs, text)); len(got) != 0 {
+		if got := special(ask(t, text)); len(got) != 0 {
 			t.Errorf("%v were found in\n%s", got, text)
 		}
 	}
@@ -202,7 +182,6 @@ func TestLooseWordsMatchNothing(t *testing.T) {
 
 // TestKinds: the cause comes first, however late it stands and however often its consequences do.
 func TestKinds(t *testing.T) {
-	rs := table(t)
 	log := strings.Repeat("warning C4819: x\nkernel.cu : warning C4819: The file contains a character\n", 50) +
 		"error: failed to run custom build command for `candle-kernels v0.9.1`\n" +
 		"CMake Error at x.cmake:753 (message):\n  Compiling the CUDA compiler identification source file \"CMakeCUDACompilerId.cu\" failed.\n" +
@@ -210,7 +189,7 @@ func TestKinds(t *testing.T) {
 		"nvcc fatal   : Unsupported gpu architecture 'compute_120'\r\n" +
 		"nvcc fatal   : Unsupported gpu architecture 'compute_120'\r\n" +
 		"LINK : fatal error LNK1181: cannot open input file 'cudnn.lib'\n"
-	a := ask(t, rs, log)
+	a := ask(t, log)
 	want := "[arch-too-new-for-nvcc lnk1181-cudnn gpu-build-script-failed cmake-cuda-compiler-id-failed c4819-codepage]"
 	if got := fmt.Sprint(ids(a)); got != want {
 		t.Fatalf("got %s\nwant %s", got, want)
@@ -225,7 +204,7 @@ func TestKinds(t *testing.T) {
 	if a.Lines != 4106 || a.Bytes != int64(len(log)) {
 		t.Errorf("%d lines, %d bytes", a.Lines, a.Bytes)
 	}
-	if !a.Known() || ask(t, rs, "kernel.cu : warning C4819: x").Known() {
+	if !a.Known() || ask(t, "kernel.cu : warning C4819: x").Known() {
 		t.Error("a note explains nothing, a cause does")
 	}
 }
@@ -235,30 +214,24 @@ func TestConsequenceOfACause(t *testing.T) {
 	rule := func(id, kind, confirm string) string {
 		return fmt.Sprintf("[[rule]]\nid='%s'\nkind='%s'\non=['cannot open']\nconfirm='%s'\ncause='c'\nfix='f'\nsource=['https://s']\n", id, kind, confirm)
 	}
-	rs, err := Parse(rule("one", "cause", "cannot open cudnn") + rule("any", "consequence", "cannot open"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rs := hosttest.Must(Parse(rule("one", "cause", "cannot open cudnn") + rule("any", "consequence", "cannot open")))
 	for text, want := range map[string]string{
 		"cannot open cudnn\n": "[one]", "cannot open cudnn\ncannot open nccl\n": "[one any]", "cannot open nccl\ncannot open cudnn\n": "[one any]",
 	} {
-		if got := fmt.Sprint(ids(ask(t, rs, text))); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
+		hosttest.Equal(t, fmt.Sprint(ids(hosttest.Must(Read(rs, strings.NewReader(text))))), want, text)
 	}
 }
 
 // TestNeighbours: what a rule needs beside its line is found near it, and nowhere else.
 func TestNeighbours(t *testing.T) {
-	rs := table(t)
 	tail := "error: failed to run custom build command for `whisper-rs-sys v0.11.1`\nx\nx\ncalled `Result::unwrap()` on an `Err` value: NotPresent\n"
 	log := strings.Repeat("a line of a log\n", 20000) + tail + strings.Repeat("more\n", 200)
-	a := ask(t, rs, log)
+	a := ask(t, log)
 	if got := ids(a); len(got) != 2 || got[0] != "cuda-path-unset-whisper-rs-windows" || got[1] != "gpu-build-script-failed" || a.Found[0].Line != 20004 {
 		t.Errorf("%v", describe(a))
 	}
 	far := "whisper-rs-sys\n" + strings.Repeat("x\n", 40) + "called `Result::unwrap()` on an `Err` value: NotPresent\n"
-	if got := special(ask(t, rs, far)); len(got) != 0 {
+	if got := special(ask(t, far)); len(got) != 0 {
 		t.Errorf("40 lines away are not near: %v", got)
 	}
 }
@@ -266,25 +239,23 @@ func TestNeighbours(t *testing.T) {
 // TestTheEndIsRead: of a text of more than 16 MB the end is read, with the true number of each line; UTF-16 stays aligned. In a line without
 // an end a text is found wherever it is.
 func TestTheEndIsRead(t *testing.T) {
-	rs := table(t)
 	const text = "nvcc fatal   : Unsupported gpu architecture 'compute_120'"
 	crate := "   Compiling serde v1.0.228 " + strings.Repeat("(registry)", 20) + "\n"
 	fill := strings.Repeat(crate, (keep+keep/3)/len(crate))
-	a := ask(t, rs, "rust-lld: error: unable to find library -lcuda\n"+fill+text+"\n")
+	a := ask(t, "rust-lld: error: unable to find library -lcuda\n"+fill+text+"\n")
 	if len(a.Found) != 1 || a.Found[0].ID != "arch-too-new-for-nvcc" || a.Found[0].Line != strings.Count(fill, "\n")+2 || a.Lines != a.Found[0].Line {
 		t.Errorf("%v", describe(a))
 	}
-	if a := ask(t, rs, wide(fill[:len(fill)/2]+text, true, false)); len(a.Found) != 1 {
+	if a := ask(t, wide(fill[:len(fill)/2]+text, true, false)); len(a.Found) != 1 {
 		t.Errorf("UTF-16: %v", describe(a))
 	}
-	if a := ask(t, rs, strings.Repeat("x", 1<<20)+text+strings.Repeat("y", 1<<20)); len(a.Found) != 1 || a.Found[0].Line != 1 {
+	if a := ask(t, strings.Repeat("x", 1<<20)+text+strings.Repeat("y", 1<<20)); len(a.Found) != 1 || a.Found[0].Line != 1 {
 		t.Errorf("%v", describe(a))
 	}
 }
 
 // TestErrorsAreShownWhole: with an error come the lines below that complete it, whatever prefix each line has, and no others.
 func TestErrorsAreShownWhole(t *testing.T) {
-	rs := table(t)
 	for text, want := range map[string]string{
 		"2.272 CMake Error at a/CMakeLists.txt:65 (message):\n2.272   No such\n2.272   luck\n\n2.273 -- Configuring":                     "No such|luck",
 		"error: failed to load source for dependency `a`\nnote: b\n\nCaused by:\n  Unable to update b\n\nCaused by:\n  c is\nwarning: d": "Unable to update b|c is",
@@ -292,10 +263,8 @@ func TestErrorsAreShownWhole(t *testing.T) {
 		"thread 'main' panicked at src/main.rs:1:2:\nDriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")\nError: more":                    "DriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")",
 		"error: could not compile `a`\n  --- stdout\n  x":                                                                                "",
 	} {
-		a := ask(t, rs, text)
-		if got := strings.Join(a.Errors[0].More, "|"); got != want {
-			t.Errorf("got %q, want %q\n%s", got, want, text)
-		}
+		a := ask(t, text)
+		hosttest.Equal(t, strings.Join(a.Errors[0].More, "|"), want, text)
 		if strings.Contains(text, "UNKNOWN") && (a.Errors[0].Status == nil || len(a.Errors) != 2) {
 			t.Errorf("the status is not named once: %+v", a.Errors)
 		}
@@ -304,7 +273,6 @@ func TestErrorsAreShownWhole(t *testing.T) {
 
 // TestSiblings: of rules that look at the same text only the one that fits speaks.
 func TestSiblings(t *testing.T) {
-	rs := table(t)
 	for text, want := range map[string]string{
 		"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['clang.dll'], set the `LIBCLANG_PATH` ...\"  (with %LIBCLANG_PATH% = \"C:\\LLVM\")": "[libclang-path-quoted]",
 		"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['clang.dll', 'libclang.dll'], set":                                                  "[libclang-missing-windows]",
@@ -316,9 +284,7 @@ func TestSiblings(t *testing.T) {
 		"x: libcudnn.so.8: cannot open shared object file":                                                                                                                  "[cudnn-8-vs-9-soname]",
 		"libcuda.so: undefined symbol: cuLogsCurrent":                                                                                                                       "[driver-symbol-missing-linux]",
 	} {
-		if got := fmt.Sprint(ids(ask(t, rs, text))); got != want {
-			t.Errorf("got %s, want %s\n%s", got, want, text)
-		}
+		hosttest.Equal(t, fmt.Sprint(ids(ask(t, text))), want, text)
 	}
 }
 
@@ -328,7 +294,7 @@ func TestAnyWayToWrite(t *testing.T) {
 	text := coloured("   Compiling x\nerror: linking with `cc` failed\nrust-lld: error: unable to find library -lcuda\n") +
 		"\x1b[31merror\x1b[0m: thread 'main' panicked at build.rs\nUnsupported cuda toolkit version: `13.5`. Please raise a github issue.\n"
 	for _, text := range []string{text, wide(text, true, true), wide(text+"😀\n", false, true), strings.ReplaceAll(text, "\n", "\r\n")} {
-		whole := fmt.Sprintf("%+v", describe(ask(t, rs, text)))
+		whole := fmt.Sprintf("%+v", describe(ask(t, text)))
 		if !strings.Contains(whole, "ld-cannot-find-lcuda") || !strings.Contains(whole, "cudarc-unsupported-toolkit") {
 			t.Fatalf("got %s", whole)
 		}
@@ -339,9 +305,7 @@ func TestAnyWayToWrite(t *testing.T) {
 				_, _ = w.Write(p[:n])
 				p = p[n:]
 			}
-			if got := fmt.Sprintf("%+v", describe(w.Match(rs))); got != whole {
-				t.Errorf("in pieces of %d:\n%s\nwant\n%s", size, got, whole)
-			}
+			hosttest.Equal(t, fmt.Sprintf("%+v", describe(w.Match(rs))), whole, "in pieces of", size)
 		}
 	}
 }
@@ -356,17 +320,13 @@ func describe(a Match) []string {
 
 // TestUnknownIsSaidToBeUnknown: other failures than a GPU's are pointed to and not explained.
 func TestUnknownIsSaidToBeUnknown(t *testing.T) {
-	rs := table(t)
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "logs", "unknown", "*.log"))
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d logs of other failures: %v", len(files), err)
 	}
 	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := ask(t, rs, string(data))
+		data := hosttest.Must(os.ReadFile(f))
+		a := ask(t, string(data))
 		if got := special(a); len(got) != 0 {
 			t.Errorf("%s: %v", filepath.Base(f), got)
 		}
@@ -378,17 +338,13 @@ func TestUnknownIsSaidToBeUnknown(t *testing.T) {
 
 // TestGoodBuildsMatchNothing: logs of builds that succeeded, made by real builds.
 func TestGoodBuildsMatchNothing(t *testing.T) {
-	rs := table(t)
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "logs", "good", "*.log"))
 	if err != nil || len(files) < 60 {
 		t.Fatalf("%d logs of good builds: %v", len(files), err)
 	}
 	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := ask(t, rs, string(data))
+		data := hosttest.Must(os.ReadFile(f))
+		a := ask(t, string(data))
 		if len(a.Found) != 0 {
 			t.Errorf("%s: %v: line %d: %s", filepath.Base(f), ids(a), a.Found[0].Line, a.Found[0].Text)
 		}
@@ -400,20 +356,14 @@ func TestGoodBuildsMatchNothing(t *testing.T) {
 
 // TestFailuresOfRealProjects: logs of GPU builds that failed, and the rule that must come first.
 func TestFailuresOfRealProjects(t *testing.T) {
-	rs := table(t)
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "logs", "failed", "*.log"))
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d logs of failures: %v", len(files), err)
 	}
 	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := hosttest.Must(os.ReadFile(f))
 		want, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(f), ".log"), "--")
-		if got := ids(ask(t, rs, string(data))); len(got) == 0 || got[0] != want {
-			t.Errorf("%s: got %v", filepath.Base(f), got)
-		}
+		hosttest.Equal(t, first(t, string(data)), want, string(data))
 	}
 }
 
@@ -425,7 +375,7 @@ func TestFactsFillSentences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := ask(t, rs, "it needs CUDA 12.4\n").Found[0]
+	f := hosttest.Must(Read(rs, strings.NewReader("it needs CUDA 12.4\n"))).Found[0]
 	got := f.Words(Facts{CUDA: "13.0", Driver: "580", GPU: ""})
 	if want := "{12.4 of 580 f y 12.4 580 [12.4 is asked 580 is here]}"; fmt.Sprint(got) != want {
 		t.Errorf("got  %v\nwant %s", got, want)
@@ -438,9 +388,7 @@ func TestFactsFillSentences(t *testing.T) {
 		t.Errorf("a command with a hole: %+v", got)
 	}
 	f.Rule.Commands = []string{"x {images}", "y {cuda} {driver}", "z"}
-	if got := fmt.Sprint(f.Names()); got != "[images cuda driver toolkit gpu]" {
-		t.Errorf("names %s", got)
-	}
+	hosttest.Equal(t, fmt.Sprint(f.Names()), "[images cuda driver toolkit gpu]", "names")
 }
 
 func TestTable(t *testing.T) {
@@ -519,7 +467,7 @@ func TestCommands(t *testing.T) {
 			}
 		}
 		for _, e := range r.Examples {
-			for _, f := range ask(t, rs, e).Found {
+			for _, f := range ask(t, e).Found {
 				if c := f.Words(Facts{Again: "gpubuild --features cuda"}).Command; named.MatchString(f.Command) && f.Values == nil && c != "" {
 					t.Errorf("%s: %q holds what the text does not name", f.ID, c)
 				}
@@ -533,8 +481,7 @@ func TestCommands(t *testing.T) {
 
 // TestShownTextIsTame: a log may hold anything; what is shown of it is one line of letters.
 func TestShownTextIsTame(t *testing.T) {
-	rs := table(t)
-	a := ask(t, rs, "\x1b[2Jnvcc fatal   : Unsupported gpu architecture 'compute_\x07120'\nUnsupported gpu architecture\x00\u202e\x9b31m: nvcc fatal : Unsupported gpu architecture 'sm_1'\x7f"+strings.Repeat("é", 2000))
+	a := ask(t, "\x1b[2Jnvcc fatal   : Unsupported gpu architecture 'compute_\x07120'\nUnsupported gpu architecture\x00\u202e\x9b31m: nvcc fatal : Unsupported gpu architecture 'sm_1'\x7f"+strings.Repeat("é", 2000))
 	if len(a.Found) != 1 {
 		t.Fatalf("%v", ids(a))
 	}
@@ -549,10 +496,7 @@ func TestShownTextIsTame(t *testing.T) {
 }
 
 func FuzzTail(f *testing.F) {
-	rs, err := Default()
-	if err != nil {
-		f.Fatal(err)
-	}
+	rs := hosttest.Must(Default())
 	seen := map[string]bool{} // TestEveryExampleIsRecognised reads them all
 	for _, r := range rs.All {
 		if len(r.Examples) > 0 && !seen[r.Stage] {
@@ -563,10 +507,7 @@ func FuzzTail(f *testing.F) {
 	f.Add([]byte(wide("nvcc fatal", true, true)), 1)
 	f.Add([]byte(coloured("nvcc fatal : x")), 2)
 	f.Fuzz(func(t *testing.T, data []byte, size int) {
-		whole, err := Read(rs, bytes.NewReader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		whole := hosttest.Must(Read(rs, bytes.NewReader(data)))
 		w := &Tail{}
 		size = max(1, size&0xff)
 		for p := data; len(p) > 0; {
@@ -599,10 +540,7 @@ func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 // said why it leaves none. The rules were written on these texts, so this shows that none was forgotten; what they do with others is in heldout_test.go.
 func TestEveryReportedFailure(t *testing.T) {
 	rs := table(t)
-	data, err := os.ReadFile(filepath.Join("testdata", "reported.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(filepath.Join("testdata", "reported.jsonl")))
 	known, silent := 0, 0
 	for _, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
 		var r struct{ ID, Text, As, None string }
@@ -626,7 +564,7 @@ func TestEveryReportedFailure(t *testing.T) {
 		if r.As != "" {
 			want = r.As
 		}
-		if got := ids(ask(t, rs, r.Text)); !contains(got, want) {
+		if got := ids(ask(t, r.Text)); !slices.Contains(got, want) {
 			t.Errorf("%s: got %v\n%s", r.ID, got, r.Text)
 		}
 	}
@@ -637,7 +575,6 @@ func TestEveryReportedFailure(t *testing.T) {
 
 // TestOwners: what a tool names is looked up; what nobody owns is not claimed, and a general rule is left out where a special one knows.
 func TestOwners(t *testing.T) {
-	rs := table(t)
 	for text, want := range map[string]string{
 		"/usr/bin/ld: cannot find -lssl: No such file or directory":                                                          "library-to-link-not-found: part of OpenSSL",
 		"a.c:1:10: fatal error: mpi.h: No such file or directory":                                                            "header-not-found: part of MPI",
@@ -664,7 +601,7 @@ func TestOwners(t *testing.T) {
 		"Error: Lock acquisition failed: /tmp/x.lock":                                                                        "",
 		"Error: tcp connect: connection refused (os error 111)":                                                              "os-error: nothing listens there",
 	} {
-		a := ask(t, rs, text)
+		a := ask(t, text)
 		if want == "" {
 			if a.Known() {
 				t.Errorf("%q: %s", text, a.Found[0].ID)

@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestHeldOut: lines from public threads that were read only after the rules were written. Of the 16, 13 were recognised at once; cudart and cufft
 // (libraries that no rule had named) and CMake's wrapped text were not, and were then added.
 func TestHeldOut(t *testing.T) {
-	rs := table(t)
 	for _, tt := range []struct{ thread, text, want string }{
 		{"llamafile 56", "building ggml-cuda with nvcc -arch=native...\nnvcc fatal   : Value 'native' is not defined for option 'gpu-architecture'\n/usr/bin/nvcc: returned nonzero exit status", "value-sm-not-defined"},
 		{"llamafile 56, second", "nvcc fatal   : Value 'compute_86' is not defined for option 'gpu-architecture'", "value-sm-not-defined"},
@@ -30,9 +31,7 @@ func TestHeldOut(t *testing.T) {
 		{"mistral.rs 867", "Error: DriverError(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, \"the provided PTX was compiled with an unsupported toolchain.\") when loading dequantize_block_q4_K_f32", "unsupported-ptx-version"},
 		{"llama.cpp 22886", "CMake Error at /usr/share/cmake/Modules/CMakeDetermineCompilerId.cmake:934 (message):\n  Compiling the CUDA compiler identification source file\n  \"CMakeCUDACompilerId.cu\" failed.\n\n  Compiler: /usr/local/cuda/bin/nvcc", "cmake-cuda-compiler-id-failed"},
 	} {
-		if got := ids(ask(t, rs, tt.text)); len(got) == 0 || got[0] != tt.want {
-			t.Errorf("%s: got %v, want %s", tt.thread, got, tt.want)
-		}
+		hosttest.Equal(t, first(t, tt.text), tt.want, tt.text)
 	}
 }
 
@@ -74,24 +73,9 @@ var secondRound = []struct {
 
 // TestSecondRound: what is not known (no want) must stay unknown: no rule may claim it by a loose word.
 func TestSecondRound(t *testing.T) {
-	rs := table(t)
-	known, missed := 0, 0
 	for _, tt := range secondRound {
-		got := ids(ask(t, rs, tt.text))
-		switch {
-		case tt.want == "" && len(got) > 0:
-			t.Errorf("%s: %v claims what it does not know", tt.thread, got)
-		case tt.want != "" && (len(got) == 0 || got[0] != tt.want):
-			t.Errorf("%s: got %v, want %s", tt.thread, got, tt.want)
-		}
-		if tt.want != "" {
-			known++
-			if tt.missed {
-				missed++
-			}
-		}
+		hosttest.Equal(t, first(t, tt.text), tt.want, tt.thread)
 	}
-	t.Logf("of %d lines that a rule should know, %d were recognised at once", known, known-missed)
 }
 
 // thirdRound are the 15 of 45 further failures that were set aside before rules were written for the other 30 (every third line of the collection).
@@ -117,17 +101,13 @@ var thirdRound = []struct {
 }
 
 func TestThirdRound(t *testing.T) {
-	rs := table(t)
 	for _, tt := range thirdRound {
-		if got := ids(ask(t, rs, tt.text)); len(got) == 0 || got[0] != tt.want {
-			t.Errorf("got %v, want %s: %s", got, tt.want, tt.text)
-		}
+		hosttest.Equal(t, first(t, tt.text), tt.want, tt.text)
 	}
 }
 
 // TestOtherPrograms: errors of programs that have nothing to do with cargo, a toolkit or a GPU, in words that rules know.
 func TestOtherPrograms(t *testing.T) {
-	rs := table(t)
 	for _, text := range []string{
 		"error: failed to load model 'models/x.gguf'", "error: could not open file config.yaml", "error: unable to get device properties",
 		"error: checksum mismatch for weights.bin", "error: failed to open database: unable to open database file",
@@ -138,7 +118,7 @@ func TestOtherPrograms(t *testing.T) {
 		"note: falls back to CPU when no GPU is found\nerror: the port is taken",
 		"error: WAYLAND_DISPLAY is set to wayland-1, cannot parse --size",
 	} {
-		if a := ask(t, rs, text); len(a.Found) > 0 {
+		if a := ask(t, text); len(a.Found) > 0 {
 			t.Errorf("%s: %v", text, ids(a))
 		}
 	}
@@ -146,7 +126,6 @@ func TestOtherPrograms(t *testing.T) {
 
 // TestWrongAnswers: texts that a rule once explained with another failure's cause.
 func TestWrongAnswers(t *testing.T) {
-	rs := table(t)
 	for _, tt := range []struct{ text, want string }{
 		{"error: failed to run custom build command for `candle-kernels v0.9.1`", "gpu-build-script-failed"},
 		{"host_config.h(160): fatal error C1189: #error:  -- unsupported Microsoft Visual Studio version! Only the versions between 2017 and 2019 (inclusive) are supported!", "msvc-2022-before-cuda-11-6"},
@@ -186,19 +165,15 @@ func TestWrongAnswers(t *testing.T) {
 		{"Experimental ZLUDA support enabled\nFailed: CublasError(CUBLAS_STATUS_INTERNAL_ERROR)", "zluda-call-failed"},
 		{"/conda/envs/a/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by a.so)", "glibc-too-old"},
 	} {
-		got := ids(ask(t, rs, tt.text))
-		if tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) == 0 || got[0] != tt.want) {
-			t.Errorf("got %v, want %q: %s", got, tt.want, tt.text)
-		}
+		hosttest.Equal(t, first(t, tt.text), tt.want, tt.text)
 	}
-	if a := ask(t, rs, "error: failed to run custom build command for `candle-kernels v0.9.1`"); a.Known() || len(a.Errors) != 1 {
+	if a := ask(t, "error: failed to run custom build command for `candle-kernels v0.9.1`"); a.Known() || len(a.Errors) != 1 {
 		t.Errorf("that a build script failed is no cause, and the line is shown: %+v", a)
 	}
 }
 
 // TestEveryErrorIsSeen: what a tool prints when it fails is never "nothing looks like a failure", though no rule knows the cause.
 func TestEveryErrorIsSeen(t *testing.T) {
-	rs := table(t)
 	for _, text := range []string{
 		"libdevice not found at ./libdevice.10.bc", "terminate called after throwing an instance of 'std::runtime_error'",
 		"The procedure entry point cuFoo could not be located in the dynamic link library nvcuda.dll.",
@@ -222,15 +197,15 @@ func TestEveryErrorIsSeen(t *testing.T) {
 		"job 1 ended by SIGABRT",
 		"kernel.cu:12:3: note: suggested alternative: 'foo'\n" + strings.Repeat("In file included from a.h:1,\n", 30),
 	} {
-		if a := ask(t, rs, "   Compiling app v0.1.0\n"+text+"\n"); len(a.Errors) == 0 {
+		if a := ask(t, "   Compiling app v0.1.0\n"+text+"\n"); len(a.Errors) == 0 {
 			t.Errorf("not seen: %s", text)
 		}
 	}
 	for _, s := range statuses() {
-		if a := ask(t, rs, "call failed with "+s.Name+"\n"); len(a.Errors) != 1 || a.Errors[0].Status == nil {
+		if a := ask(t, "call failed with "+s.Name+"\n"); len(a.Errors) != 1 || a.Errors[0].Status == nil {
 			t.Errorf("%s is not seen", s.Name)
 		}
-		if a := ask(t, rs, "Error: call failed with "+s.Name+"\n"); !a.Known() {
+		if a := ask(t, "Error: call failed with "+s.Name+"\n"); !a.Known() {
 			t.Errorf("%s has no rule and no owner", s.Name)
 		}
 	}
@@ -238,7 +213,6 @@ func TestEveryErrorIsSeen(t *testing.T) {
 
 // TestNoErrorIsSeen where a line only speaks of one.
 func TestNoErrorIsSeen(t *testing.T) {
-	rs := table(t)
 	for _, text := range []string{
 		"  cargo:warning=Compiler family detection failed due to error: ToolFamilyMacroNotFound: Expects macro `__clang__`",
 		"12 passed, 0 failed in 3.1 s", "epoch 3: 0 errors", "step 10: 3 packets lost", "All tests passed; none failed",
@@ -249,7 +223,7 @@ func TestNoErrorIsSeen(t *testing.T) {
 		"-- Could NOT find CUDNN (missing: CUDNN_LIBRARY_PATH CUDNN_INCLUDE_PATH)\n-- Configuring done",
 		"warning: unused variable: `text`\n  |\n12 |     let text = \"error: cannot find -lcuda\";\n",
 	} {
-		if a := ask(t, rs, text); len(a.Errors) != 0 || len(a.Found) != 0 {
+		if a := ask(t, text); len(a.Errors) != 0 || len(a.Found) != 0 {
 			t.Errorf("%s: %+v", text, a)
 		}
 	}
@@ -307,11 +281,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-24.jsonl", 20, 0, 6},
 	} {
 		t.Run(round.file, func(t *testing.T) {
-			rs := table(t)
-			data, err := os.ReadFile(filepath.Join("testdata", round.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))
 			held, atOnce := 0, map[string]int{}
 			for line := range strings.Lines(string(data)) {
 				var f struct {
@@ -326,7 +296,7 @@ func TestUnseen(t *testing.T) {
 					held++
 					atOnce[f.AtOnce]++
 				}
-				a := ask(t, rs, f.Text)
+				a := ask(t, f.Text)
 				first := ""
 				if a.Known() {
 					first = a.Found[0].ID
@@ -347,7 +317,6 @@ func TestUnseen(t *testing.T) {
 
 // TestNoSuccessIsClaimed: that a text has no failure is said only where it shows that something went well.
 func TestNoSuccessIsClaimed(t *testing.T) {
-	rs := table(t)
 	for _, tt := range []struct {
 		text      string
 		succeeded bool
@@ -380,7 +349,7 @@ func TestNoSuccessIsClaimed(t *testing.T) {
 		{"warning: spurious network error (3 tries remaining): [7] could not connect to server\n    Finished `dev` profile\n", true, 0},
 		{"Unsupported target with no matching prebuilt SDK\n", false, 1},
 	} {
-		a := ask(t, rs, tt.text)
+		a := ask(t, tt.text)
 		if a.Succeeded != tt.succeeded || len(a.Errors) != tt.errors || a.Known() {
 			t.Errorf("%q: succeeded %v, %d lines that look like errors", tt.text, a.Succeeded, len(a.Errors))
 		}
@@ -389,7 +358,6 @@ func TestNoSuccessIsClaimed(t *testing.T) {
 
 // TestTestsThatPass: what the tests of a run printed that passed is blamed for nothing; a failed test, and what stands outside, is.
 func TestTestsThatPass(t *testing.T) {
-	rs := table(t)
 	const no = "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected\n"
 	for _, good := range []string{
 		"running 1 test\n" + no + "test a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored\n",
@@ -402,16 +370,14 @@ func TestTestsThatPass(t *testing.T) {
 		"Test project /b\n1: " + no + "1/1 Test #1: a ....   Passed    0.00 sec\n\n100% tests passed, 0 tests failed out of 1\n",
 		"===== test session starts =====\n" + no + "===== 3 passed, 1 skipped in 0.12s =====\n",
 	} {
-		a := ask(t, rs, good)
+		a := ask(t, good)
 		if len(a.Found)+len(a.Errors) > 0 || !a.Succeeded {
 			t.Errorf("%v, %v, succeeded %v:\n%s", ids(a), a.Errors, a.Succeeded, good)
 		}
 		for _, bad := range []string{good + "Error: " + no, no + "    Finished `test` profile\n" + good, strings.ReplaceAll(good, no, no+"test b ... FAILED\n")} {
-			if got := ids(ask(t, rs, bad)); len(got) == 0 || got[0] != "no-device" {
-				t.Errorf("got %v:\n%s", got, bad)
-			}
+			hosttest.Equal(t, first(t, bad), "no-device", bad)
 		}
-		if a := ask(t, rs, good+"process didn't exit successfully: `app` (signal: 11, SIGSEGV: invalid memory reference)\n"); len(a.Errors) == 0 {
+		if a := ask(t, good+"process didn't exit successfully: `app` (signal: 11, SIGSEGV: invalid memory reference)\n"); len(a.Errors) == 0 {
 			t.Errorf("a crash behind it is not seen:\n%s", good)
 		}
 	}
@@ -421,50 +387,40 @@ func TestTestsThatPass(t *testing.T) {
 		"Test project /b\n1: " + no + "1/2 Test #1: a ....***Failed    0.00 sec\n\n50% tests passed, 1 tests failed out of 2\n",
 		"===== test session starts =====\n" + no + "===== 1 failed, 3 passed in 0.12s =====\n",
 	} {
-		if got := ids(ask(t, rs, bad)); len(got) == 0 || got[0] != "no-device" {
-			t.Errorf("got %v:\n%s", got, bad)
-		}
+		hosttest.Equal(t, first(t, bad), "no-device", bad)
 	}
 }
 
 // TestRetriesThatFail: what was tried again is blamed where the text does not end well.
 func TestRetriesThatFail(t *testing.T) {
-	rs := table(t)
 	for _, end := range []string{
 		"", "batch 32: CUDA_ERROR_OUT_OF_MEMORY\n", "batch 32 ok\nError: DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")\n",
 		"batch 32 is not ok\n", "batch 32 ok\nthe worker died\n",
 	} {
 		text := "batch 64: CUDA_ERROR_OUT_OF_MEMORY\nretrying with batch 32\n" + end
-		if got := ids(ask(t, rs, text)); len(got) == 0 || got[0] != "gpu-out-of-memory" {
-			t.Errorf("got %v:\n%s", got, text)
-		}
+		hosttest.Equal(t, first(t, text), "gpu-out-of-memory", text)
 	}
 	for _, good := range []string{"    Finished `dev` profile [unoptimized] target(s) in 0.59s", "test result: ok. 3 passed; 0 failed", "-- Configuring done",
 		"[100%] Built target app", "3 passed in 2.1s"} {
 		for _, again := range []string{"CUDA error: out of memory, retrying", "CUDA error: out of memory\nwill retry"} {
-			if got := ids(ask(t, rs, good+"\n"+again+"\n")); len(got) == 0 || got[0] != "gpu-out-of-memory" {
-				t.Errorf("%s, then %s: got %v", good, again, got)
-			}
+			hosttest.Equal(t, first(t, good+"\n"+again+"\n"), "gpu-out-of-memory", good+"\n"+again+"\n")
 		}
 	}
 	const elsewhere = "batch 64: CUDA_ERROR_OUT_OF_MEMORY\n1\n2\n3\n4\nretrying the download\nstep ok\n"
-	if got := ids(ask(t, rs, elsewhere)); len(got) == 0 {
+	if got := ids(ask(t, elsewhere)); len(got) == 0 {
 		t.Error("a retry of something else excuses it")
 	}
 }
 
 // TestConsequencesYield: a lost device follows from an earlier error, and comes first where nothing earlier is known.
 func TestConsequencesYield(t *testing.T) {
-	rs := table(t)
 	const lost = "Error: WGPU error: Parent device is lost\n"
 	const refused = "ERROR wgpu_core: ComputePipeline(Internal(\"The selected version doesn't support Features(COMPUTE_SHADER)\"))\n"
 	for text, want := range map[string]string{
 		refused + lost: "not-offered-by-device", lost + refused: "vulkan-device-lost",
 		"wgpu error: Validation Error\n\nCaused by:\n    In Device::create_buffer\n    Not enough memory left\n" + lost: "gpu-out-of-memory",
 	} {
-		if got := ids(ask(t, rs, text)); len(got) == 0 || got[0] != want {
-			t.Errorf("got %v, want %s first:\n%s", got, want, text)
-		}
+		hosttest.Equal(t, first(t, text), want, text)
 	}
 }
 
@@ -473,7 +429,7 @@ func TestFixOfTheSystem(t *testing.T) {
 	rs := table(t)
 	const text = "Error: NoSuitableAdapterFound\n"
 	for log, want := range map[string]bool{text: false, text + "error: process didn't exit successfully: `target\\release\\app.exe`\n": true} {
-		fix := ask(t, rs, log).Found[0].Words(Facts{}).Fix
+		fix := ask(t, log).Found[0].Words(Facts{}).Fix
 		if strings.Contains(fix, "WARP") != want || strings.Contains(fix, "usermod") == want {
 			t.Errorf("%q: %s", log, fix)
 		}
@@ -485,14 +441,10 @@ func TestFixOfTheSystem(t *testing.T) {
 
 // TestBrokenLines: a message that a terminal or a mail program broke is read as one; two messages are not.
 func TestBrokenLines(t *testing.T) {
-	rs := table(t)
 	for text, want := range map[string]string{
 		"./app: error while loading shared libraries: libcudnn.so.9:\ncannot open shared object file: No such file": "cudnn-8-vs-9-soname",
 		"libcudnn.so.9 is used.\ncannot open shared object file: No such file":                                      "",
 	} {
-		got := ids(ask(t, rs, text))
-		if want != "" && (len(got) == 0 || got[0] != want) || want == "" && len(got) > 0 {
-			t.Errorf("got %v, want %q:\n%s", got, want, text)
-		}
+		hosttest.Equal(t, first(t, text), want, text)
 	}
 }

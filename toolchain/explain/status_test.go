@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -16,19 +17,13 @@ import (
 func TestStatusesOfTheToolkit(t *testing.T) {
 	for _, root := range need.Toolkits(t, 1) {
 		for header, name := range map[string]string{"cuda.h": `CUDA_ERROR_\w+`, "driver_types.h": `cudaError[A-Z]\w+`} {
-			text, err := os.ReadFile(filepath.Join(root, "include", header))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := hosttest.Must(os.ReadFile(filepath.Join(root, "include", header)))
 			found := regexp.MustCompile(`(?m)^\s*(`+name+`)\s*=\s*(\d+)`).FindAllSubmatch(text, -1)
 			if len(found) < 100 {
 				t.Errorf("%s: only %d were found", header, len(found))
 			}
 			for _, m := range found {
-				code, err := strconv.Atoi(string(m[2]))
-				if err != nil {
-					t.Fatal(err)
-				}
+				code := hosttest.Must(strconv.Atoi(string(m[2])))
 				if s := LookupStatus(string(m[1])); s == nil || s.Code != code {
 					t.Errorf("%s %s = %d: got %+v", header, m[1], code, s)
 				}
@@ -50,7 +45,7 @@ func TestRuntimeNames(t *testing.T) {
 			continue
 		}
 		pairs++
-		got, want := ask(t, rs, "app failed: "+s.Name+"\n"), ask(t, rs, "app failed: "+d.Name+"\n")
+		got, want := ask(t, "app failed: "+s.Name+"\n"), ask(t, "app failed: "+d.Name+"\n")
 		if fmt.Sprint(ids(got)) != fmt.Sprint(ids(want)) || fmt.Sprint(rs.Lookup(s.Name)) != fmt.Sprint(rs.Lookup(d.Name)) {
 			t.Errorf("%s: %v, %s: %v", s.Name, ids(got), d.Name, ids(want))
 		}

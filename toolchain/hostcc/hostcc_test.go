@@ -13,7 +13,7 @@ import (
 )
 
 func TestFind(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		story, host string
 		want        []string
 	}{
@@ -112,17 +112,10 @@ func TestFind(t *testing.T) {
 			[]string{"gcc 12.2.0 /a/gcc /a/g++ PATH default"},
 		},
 		{"none", "os: linux\n", nil},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse([]byte(tt.host))
-			if err != nil {
-				t.Fatal(err)
-			}
-			steps, err := hosttest.Commands([]byte(tt.host))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(hosttest.Parse([]byte(tt.host)))
+			steps := hosttest.Must(hosttest.Commands([]byte(tt.host)))
 			var got []string
 			for _, c := range hostcc.Find(context.Background(), h, hosttest.NewScript(t, steps...)) {
 				s := fmt.Sprintf("%s %s %s %s %s", c.Kind, c.Version, c.Path, c.CXX, c.Origin)
@@ -137,9 +130,7 @@ func TestFind(t *testing.T) {
 				}
 				got = append(got, s)
 			}
-			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
-			}
+			hosttest.Equal(t, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 		})
 	}
 }
@@ -185,10 +176,7 @@ func TestBounded(t *testing.T) {
 	for i := range 200 {
 		fmt.Fprintf(&b, "/d%d/gcc +x\n/d%d/g++ +x\n", i, i)
 	}
-	h, err := hosttest.Parse([]byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte(b.String())))
 	if n := len(hostcc.Find(context.Background(), h, says{text: "gcc (GCC) 13.1.0"})); n > 24 {
 		t.Errorf("%d compilers", n)
 	}
@@ -203,10 +191,7 @@ func FuzzVersion(f *testing.F) {
 	for _, s := range []string{"gcc (GCC) 14.2.1 20250110 (Red Hat 14.2.1-7)", "clang version 18.1.3", ")", "gcc (((( 1.2", "99999999999999999999.1"} {
 		f.Add(s)
 	}
-	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/a\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n"))
-	if err != nil {
-		f.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/a\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n")))
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, c := range hostcc.Find(context.Background(), h, says{text: text}) {
 			if c.Problem == "" && c.Major <= 0 {

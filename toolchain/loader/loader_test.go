@@ -17,6 +17,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -28,10 +29,7 @@ func here(t *testing.T, dir string, env ...string) buildenv.Host {
 	if runtime.GOOS != buildenv.Linux {
 		need.Missing(t, "linux", "its loader is asked")
 	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	for _, name := range h.Env.Names() {
 		if strings.HasPrefix(name, "LD_") {
 			h.Env = h.Env.Unset(name)
@@ -71,16 +69,12 @@ func built(t *testing.T) string {
 	}
 	library := func(name, source string, args ...string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
 		cc(source, append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed,-soname," + filepath.Base(name), "-o", name}, args...)...)
 	}
 	for version, in := range map[string]string{"v1": "lib", "v0": "older"} {
 		script := filepath.Join(dir, version)
-		if err := os.WriteFile(script, []byte(strings.ToUpper(version)+" { global: *; };\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(script, []byte(strings.ToUpper(version)+" { global: *; };\n"), 0o600))
 		library(in+"/liba.so.1", "int a(void){return 0;}", "-Wl,--version-script="+script)
 	}
 	library("lib/libin.so.1", "int in(void){return 0;}")
@@ -108,20 +102,12 @@ func built(t *testing.T) string {
 // shorten copies a program whose section header of .dynamic ends after one entry: only debug/elf reads that, and no loader.
 func shorten(t *testing.T, from, to string) {
 	t.Helper()
-	data, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := elf.NewFile(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile(from))
+	f := hosttest.Must(elf.NewFile(bytes.NewReader(data)))
 	table := binary.LittleEndian.Uint64(data[0x28:])
 	n := slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == ".dynamic" })
 	binary.LittleEndian.PutUint64(data[table+uint64(n)*64+0x20:], 16)
-	if err := os.WriteFile(to, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(to, data, 0o755))
 }
 
 // show writes what was found, one library a line, without those of the system.
@@ -181,9 +167,7 @@ func resolves(t *testing.T, dir string) {
 				t.Errorf("got\n%s\nwant\n%s%v", got, tt.want, err)
 			}
 			for _, l := range libs {
-				if added := slices.Contains(tt.dirs, filepath.Dir(l.Path)); added != (l.Origin == originAdded) {
-					t.Errorf("%s is said to be %q", l.Path, l.Origin)
-				}
+				hosttest.Equal(t, slices.Contains(tt.dirs, filepath.Dir(l.Path)), (l.Origin == originAdded), l.Path, "is said to be", l.Origin)
 			}
 		})
 	}
@@ -219,10 +203,7 @@ func neverTheFilesOwn(t *testing.T, dir string) {
 
 // readsMusl reads what musl's loader prints (1.2.3).
 func readsMusl(t *testing.T, dir string) {
-	o, err := open(here(t, dir), filepath.Join(dir, "app"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := hosttest.Must(open(here(t, dir), filepath.Join(dir, "app")))
 	const loader = "/lib/ld-musl-x86_64.so.1"
 	said := &answers{nil, "\t" + loader + " (0x7ffb6fddc000)\n\tlibb.so.1 => ./lib/libb.so.1 (0x7f1abefba000)\n" +
 		"\tlibc.so.6 => " + loader + " (0x7ffb6fddc000)\n",
@@ -243,9 +224,7 @@ func TestResolveWhatIsNoProgram(t *testing.T) {
 	for text, want := range map[string]string{"": "cut off", "MZ\x90\x00\x03": "a Windows program", "#!/bin/sh\n": "a script",
 		"\x7fELF": "cut off", "not an ELF file, but long enough to be one: it has more bytes than a header takes": "bad magic number"} {
 		file := filepath.Join(dir, "file")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		_, err := Resolve(t.Context(), here(t, dir), &answers{}, file, nil)
 		if exit.Of(err) != exit.Usage || exit.Hint(err) == "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
@@ -261,13 +240,9 @@ func TestRunDirs(t *testing.T) {
 	for _, file := range []string{"tk/lib/libcudart.so.13", "tk/lib/stubs/libcuda.so", "tk/include/cuda.h", "cudnn/lib/libcudnn.so.9",
 		"cuda/targets/x86_64-linux/lib/libcudart.so.12", "plain/libfoo.so"} {
 		file = filepath.Join(dir, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600)))
 	}
-	if err := errors.Join(os.Symlink("lib", dir+"/tk/lib64"), os.Symlink("tk/lib/stubs", dir+"/alias")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Symlink("lib", dir+"/tk/lib64"), os.Symlink("tk/lib/stubs", dir+"/alias")))
 	h := here(t, dir)
 	h.Arch = "amd64"
 	places := []string{"", "relative"}
@@ -281,10 +256,7 @@ func TestRunDirs(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	self, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		f.Fatal(err)
-	}
+	self := hosttest.Must(os.ReadFile(os.Args[0]))
 	f.Add(self[:min(len(self), 4096)])
 	f.Add([]byte("\x7fELF"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -93,17 +93,13 @@ func windows(t *testing.T, files map[string]any, facts string) buildenv.Host {
 		}
 		fmt.Fprintf(&b, "-- %s +base64 --\n%s\n", path, base64.StdEncoding.EncodeToString(data))
 	}
-	h, err := hosttest.Parse([]byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return hosttest.Must(hosttest.Parse([]byte(b.String())))
 }
 
 func TestResolveWindows(t *testing.T) {
 	const app, sys = `C:\app\app.exe`, `C:\Windows\System32\`
 	type files = map[string]any
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		files files
 		facts string
@@ -168,13 +164,9 @@ func TestResolveWindows(t *testing.T) {
 		{story: "a directory of that name is no DLL",
 			files: files{app: dll{needed: []string{"a.dll"}}, `C:\app\a.dll\x`: "", `C:\path\a.dll`: dll{}},
 			want:  `a.dll => C:\path\a.dll (PATH)`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			libs, err := Resolve(t.Context(), windows(t, tt.files, tt.facts), nil, app, tt.dirs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			libs := hosttest.Must(Resolve(t.Context(), windows(t, tt.files, tt.facts), nil, app, tt.dirs))
 			var lines []string
 			for _, l := range libs {
 				line := fmt.Sprintf("%s => %s (%s)", l.Name, l.Path, l.Origin)
@@ -186,9 +178,7 @@ func TestResolveWindows(t *testing.T) {
 				}
 				lines = append(lines, line)
 			}
-			if got := strings.Join(lines, "\n"); got != tt.want {
-				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
-			}
+			hosttest.Equal(t, strings.Join(lines, "\n"), tt.want)
 		})
 	}
 }
@@ -234,20 +224,14 @@ func TestCUDAMajor(t *testing.T) {
 		"CUBLASLT64_13.DLL": 13, "cudart64_110.dll": 11, "nvrtc64_120_0.dll": 12,
 		"nvrtc-builtins64_129.dll": 12, "nvJitLink_130_0.dll": 13, "libcufft.so.11": 0, "cusolver64_11.dll": 0, "libcublas.so": 0,
 		"curand64_10.dll": 0, "cudart.dll": 0} {
-		if got := CUDAMajor(name); got != want {
-			t.Errorf("%s: CUDA %d, want %d", name, got, want)
-		}
+		hosttest.Equal(t, CUDAMajor(name), want, name, "CUDA")
 	}
 }
 
 func TestMixed(t *testing.T) {
 	libs := []Library{{Name: "libc.so.6"}, {Name: "libcufft.so.11"}, {Name: "libcublas.so.13", By: "app"}, {Name: "libcudart.so.13"}}
-	if got := Mixed(libs); got != "" {
-		t.Errorf("one version: %s", got)
-	}
+	hosttest.Equal(t, Mixed(libs), "", "one version")
 	libs = append(libs, Library{Name: "libcudart.so.12", By: "libold.so"})
 	const want = "two CUDA versions in one program: libcublas.so.13 (for app) and libcudart.so.12 (for libold.so)"
-	if got := Mixed(libs); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	hosttest.Equal(t, Mixed(libs), want)
 }

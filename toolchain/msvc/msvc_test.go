@@ -10,7 +10,7 @@ import (
 
 // TestFind tells of each machine which toolsets of which instances are found, where the instances came from, and which SDK is best.
 func TestFind(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		host string
 		want []string
 	}{
@@ -32,8 +32,7 @@ func TestFind(t *testing.T) {
 			`14.29.30133 x64→x64 min 10.1 of Visual Studio 2022 17.14.36015`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
 		{"windows-no-sdk", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 Community 17.14.36015.10`, `SDK none UCRT none`}},
 		{"windows-no-visual-studio", []string{`SDK none UCRT none`}},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.host, func(t *testing.T) {
 			h := hosttest.Load(t, tt.host)
 			f := Find(h, h.Arch)
@@ -102,7 +101,7 @@ func TestIncomplete(t *testing.T) {
 }
 
 func TestParseState(t *testing.T) {
-	tests := []struct{ story, in, want string }{
+	for _, tt := range []struct{ story, in, want string }{
 		{"usual", `{"installationPath":"C:\\VS","installationVersion":"17.14.1","product":{"id":"Microsoft.VisualStudio.Product.BuildTools"},"packages":[]}`,
 			`C:\VS 17.14.1 BuildTools`},
 		{"byte order mark", "\xef\xbb\xbf" + `{"installationPath":"C:\\VS","installationVersion":"17.14.1"}`, `C:\VS 17.14.1 `},
@@ -113,23 +112,20 @@ func TestParseState(t *testing.T) {
 		{"no object", `[]`, "error"},
 		{"empty", ``, "error"},
 		{"no path", `{"installationVersion":"17"}`, "error"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			s, err := parseState([]byte(tt.in))
 			got := s.path + " " + s.version + " " + s.product
 			if err != nil {
 				got = "error"
 			}
-			if got != tt.want {
-				t.Errorf("got %s, %v", got, err)
-			}
+			hosttest.Equal(t, got, tt.want, err)
 		})
 	}
 }
 
 func TestParseSTL(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		story, in, want string
 		line            int
 	}{
@@ -144,8 +140,7 @@ func TestParseSTL(t *testing.T) {
 		{"another compiler's", `_EMIT_STL_ERROR(STL1000, "Unexpected compiler version, expected Clang 18 or newer.");`, "", 0},
 		{"none", "#define _STL_COMPILER_PREPROCESSOR 1", "", 0},
 		{"a comment without end", "/* _EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");", "", 0},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			s := parseSTL([]byte(tt.in))
 			got := ""
@@ -189,7 +184,7 @@ func TestBadInput(t *testing.T) {
 		return bin + "cl.exe\n" + bin + "link.exe\n" + bin + "lib.exe\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\include\\yvals_core.h\n" +
 			dir + "\\VC\\Tools\\MSVC\\14.44.1\\lib\\x64\\a.lib\n"
 	}
-	tests := []struct{ story, machine, want, problem string }{
+	for _, tt := range []struct{ story, machine, want, problem string }{
 		{"a link that leads to itself", "-- @links --\nC:\\a -> C:\\b\nC:\\b -> C:\\a\n-- " + cache +
 			"1\\state.json --\n{\"installationPath\":\"C:\\\\a\",\"installationVersion\":\"17\"}\n", "",
 			`names C:\a, which does not exist`},
@@ -205,13 +200,9 @@ func TestBadInput(t *testing.T) {
 		{"a directory in its place", "-- @dirs --\n" + cache + "1\\state.json\n", "", "state.json cannot be read"},
 		{"instances that may not be listed", "-- @dirs --\n" + strings.TrimSuffix(cache, `\`) + " +unreadable\n", "", "permission denied"},
 		{"two hundred instances that are gone", many(cache, 200), "", "does not exist"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse([]byte("os: windows\ncwd: C:\\\n" + tt.machine))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\\n" + tt.machine)))
 			h.Env = h.Env.Set("PATH", strings.Repeat(`C:\x;`, 16<<10))
 			f := Find(h, "amd64")
 			var got []string
@@ -221,9 +212,7 @@ func TestBadInput(t *testing.T) {
 					t.Errorf("%s: %+v", i.Path, i.Toolsets)
 				}
 			}
-			if s := strings.Join(got, "|"); s != tt.want {
-				t.Errorf("got %s", s)
-			}
+			hosttest.Equal(t, strings.Join(got, "|"), tt.want)
 			if s := strings.Join(f.Problems, "\n"); (s == "") != (tt.problem == "") || !strings.Contains(s, tt.problem) {
 				t.Errorf("told: %s", s)
 			}
@@ -239,54 +228,6 @@ func many(cache string, n int) string {
 	return b.String()
 }
 
-// BenchmarkFind measures the discovery on a large planted tree: 6 instances with a state.json of a million bytes, 60 toolsets, 20 SDKs.
-func BenchmarkFind(b *testing.B) {
-	h, err := hosttest.Parse([]byte(large()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	for range b.N {
-		f := Find(h, "amd64")
-		if len(f.Toolsets) != 60 || len(f.SDKs) != 20 {
-			b.Fatalf("%d toolsets, %d SDKs", len(f.Toolsets), len(f.SDKs))
-		}
-		f.Toolsets[0].Settings(h, *Best(f.SDKs), *Best(f.UCRTs))
-	}
-}
-
-// large is that machine.
-func large() string {
-	var empty, files strings.Builder
-	packages := strings.Repeat(`{"id":"Microsoft.VisualStudio.Component.VC.Tools.x86.x64","version":"17.14.36015.10","type":"Component"},`,
-		10000)
-	header := strings.Repeat("#define _HAS_SOMETHING 1 // of the library\n", 1000) + `_EMIT_STL_ERROR(STL1002, "Unexpected compiler ` +
-		`version, expected CUDA 12.4 or newer.");`
-	for i := range 6 {
-		vs := fmt.Sprintf(`C:\Program Files\Microsoft Visual Studio\2022\Edition%d`, i)
-		fmt.Fprintf(&files, "-- C:\\ProgramData\\Microsoft\\VisualStudio\\Packages\\_Instances\\%d\\state.json --\n"+
-			"{\"installationPath\":%q,\"installationVersion\":\"17.%d.1\",\"packages\":[%s{}]}\n", i, vs, i, packages)
-		for n := range 10 {
-			dir := fmt.Sprintf(`%s\VC\Tools\MSVC\14.4%d.%d`, vs, i, 30000+n)
-			for _, host := range []string{"HostX64", "HostX86", "HostARM64"} {
-				for _, target := range []string{"x64", "x86", "arm64"} {
-					for _, tool := range []string{"cl", "link", "lib"} {
-						fmt.Fprintf(&empty, "%s\\bin\\%s\\%s\\%s.exe\n", dir, host, target, tool)
-					}
-				}
-			}
-			fmt.Fprintf(&empty, "%s\\lib\\x64\\libcmt.lib\n", dir)
-			fmt.Fprintf(&files, "-- %s\\include\\yvals_core.h --\n%s\n", dir, header)
-		}
-	}
-	for i := range 20 {
-		for _, p := range []string{`Include\%s\um\Windows.h`, `Include\%s\um\winsdkver.h`, `Include\%s\shared\winapifamily.h`,
-			`Include\%s\ucrt\corecrt.h`, `Lib\%s\um\x64\kernel32.lib`, `Lib\%s\ucrt\x64\ucrt.lib`} {
-			fmt.Fprintf(&empty, `C:\Program Files (x86)\Windows Kits\10\`+p+"\n", fmt.Sprintf("10.0.%d.0", 10240+i))
-		}
-	}
-	return "os: windows\n-- @empty --\n" + empty.String() + files.String()
-}
-
 // TestWhatIsNoInstance: Visual Studio 2015 and a cl.exe by itself are not used, and the reason is given.
 func TestWhatIsNoInstance(t *testing.T) {
 	h, err := hosttest.Parse([]byte("os: windows\narch: amd64\n-- @env --\nPATH=D:\\tools\nVS140COMNTOOLS=C:\\VS14\\Common7\\Tools\\\n" +
@@ -299,5 +240,37 @@ func TestWhatIsNoInstance(t *testing.T) {
 	if len(found.Instances) > 0 || !strings.Contains(all, "Visual Studio 2015 and older are not supported") ||
 		!strings.Contains(all, `D:\tools\cl.exe belongs to no Visual Studio`) {
 		t.Errorf("%+v\n%s", found.Instances, all)
+	}
+}
+
+// TestUnpacked has a toolset and an SDK that were unpacked into one directory, as portable-msvc.py does: its setup_x64.bat names neither a
+// Visual Studio nor WindowsSdkDir. The tree is found by what the batch file sets, and by one variable alone.
+func TestUnpacked(t *testing.T) {
+	const root = `D:\my tools\msvc`
+	const tools, kits = root + `\VC\Tools\MSVC\14.44.35207`, root + `\Windows Kits\10`
+	files := "-- @empty --\n"
+	for _, f := range []string{tools + `\bin\Hostx64\x64\cl.exe`, tools + `\bin\Hostx64\x64\link.exe`, tools + `\bin\Hostx64\x64\lib.exe`,
+		tools + `\include\yvals_core.h`, tools + `\lib\x64\libcmt.lib`,
+		kits + `\Include\10.0.26100.0\um\Windows.h`, kits + `\Include\10.0.26100.0\um\winsdkver.h`,
+		kits + `\Include\10.0.26100.0\shared\winapifamily.h`, kits + `\Include\10.0.26100.0\ucrt\corecrt.h`,
+		kits + `\Lib\10.0.26100.0\um\x64\kernel32.lib`, kits + `\Lib\10.0.26100.0\ucrt\x64\ucrt.lib`,
+		kits + `\bin\10.0.26100.0\x64\rc.exe`} {
+		files += f + "\n"
+	}
+	for story, env := range map[string]string{
+		"setup_x64.bat": "VSCMD_ARG_HOST_ARCH=x64\nVSCMD_ARG_TGT_ARCH=x64\nVCToolsVersion=14.44.35207\n" +
+			"WindowsSDKVersion=10.0.26100.0\\\nVCToolsInstallDir=" + tools + "\\\nWindowsSdkBinPath=" + kits + "\\bin\\\n",
+		"the toolset's variable alone":                               "VCToolsInstallDir=" + tools + "\n",
+		"the SDK's variable alone, beside a Visual Studio elsewhere": "VSINSTALLDIR=" + root + "\nWindowsSdkBinPath=" + kits + "\\bin\n",
+	} {
+		t.Run(story, func(t *testing.T) {
+			h := hosttest.Must(hosttest.Parse([]byte("os: windows\n-- @env --\nPath=C:\\Windows\n" + env + files)))
+			f := Find(h, "amd64")
+			sdk, ucrt := Best(f.SDKs), Best(f.UCRTs)
+			if len(f.Toolsets) != 1 || f.Toolsets[0].Problem != "" || f.Toolsets[0].Install != root || sdk == nil || ucrt == nil ||
+				sdk.Root != kits || ucrt.Root != kits {
+				t.Errorf("toolsets %+v, SDK %+v, UCRT %+v", f.Toolsets, sdk, ucrt)
+			}
+		})
 	}
 }

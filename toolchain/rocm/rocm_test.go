@@ -12,7 +12,7 @@ import (
 const hipVersion = "#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 2\n#define HIP_VERSION_PATCH 41133\n"
 
 func TestFind(t *testing.T) {
-	tests := []struct{ story, host, want string }{
+	for _, tt := range []struct{ story, host, want string }{
 		{"nothing", "os: linux\n", ""},
 		{"Debian 12's own packages: no /opt/rocm, and the version where hipconfig reads it", `os: linux
 -- @env --
@@ -58,13 +58,9 @@ C:\Program Files\AMD\ROCm\5.7\bin\hipcc.bat
 C:\Program Files\AMD\ROCm\5.7\include\hip\hip_runtime.h
 -- C:\Program Files\AMD\ROCm\6.2\include\hip\hip_version.h --
 ` + hipVersion, `ROCm 6.2.41133 in C:\Program Files\AMD\ROCm\6.2 [HIP_PATH, a usual place] named; ROCm of unknown version in C:\Program Files\AMD\ROCm\5.7 [a usual place]`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse([]byte(tt.host))
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(hosttest.Parse([]byte(tt.host)))
 			var got []string
 			for _, i := range rocm.Find(h) {
 				s := fmt.Sprintf("%s [%s]", i, i.Origin)
@@ -79,9 +75,7 @@ C:\Program Files\AMD\ROCm\5.7\include\hip\hip_runtime.h
 				}
 				got = append(got, s)
 			}
-			if g := strings.Join(got, "; "); g != tt.want {
-				t.Errorf("got  %s\nwant %s", g, tt.want)
-			}
+			hosttest.Equal(t, strings.Join(got, "; "), tt.want)
 		})
 	}
 }

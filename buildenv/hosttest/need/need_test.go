@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestWishes(t *testing.T) {
@@ -32,7 +34,7 @@ var inScripts = regexp.MustCompile(`(?m)^(\[[^\]]*\] )*\[!?exec:|^(\[[^\]]*\] )*
 // TestNobodyElseDecides reads all tests: whether one runs is decided here, so that GPUBUILD_TEST says all of it.
 func TestNobodyElseDecides(t *testing.T) {
 	root, read := filepath.Join("..", "..", ".."), 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	hosttest.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -60,10 +62,7 @@ func TestNobodyElseDecides(t *testing.T) {
 			t.Errorf("%s:%d: %q belongs to buildenv/hosttest/need: call need.Tool, need.Asked or need.Missing", path, line, text[at[0]:at[1]])
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if read < 100 {
 		t.Errorf("only %d files were read: the test does not see the repository", read)
 	}

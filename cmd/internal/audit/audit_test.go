@@ -10,7 +10,10 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/proc"
 	"gpubuild/gpu/probe"
 )
 
@@ -19,7 +22,7 @@ func TestJudgeOfAMode(t *testing.T) {
 	code, ends := Mode{Name: "no-binary", answer: 209, stage: module}, Mode{Name: "launch-failure", answer: 719, stage: launch}
 	start, copies := Mode{Name: "launch-refused", answer: 701, stage: refused}, Mode{Name: "copy-failure", answer: 214, stage: back}
 	data := Mode{Name: "wrong-data", stage: wrong}
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		mode  Mode
 		asked []string
@@ -61,8 +64,7 @@ func TestJudgeOfAMode(t *testing.T) {
 		{"its data are wrong, and it says so", data, []string{"cuInit", "copy-back"}, buildenv.Result{Code: 1}, Honest, "ended with 1"},
 		{"its data are wrong, and it ends well", data, []string{"cuInit", "copy-back"}, buildenv.Result{}, Unchecked, "does not check its result"},
 		{"fails before it launches", ends, []string{"cuInit", "cublas"}, buildenv.Result{Code: 1}, NotReached, "before it asked for a launch"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			got := judge(buildenv.Linux, tt.mode, tt.asked, tt.run)
 			if got.Kind != tt.want || !strings.Contains(got.Why, tt.why) {
@@ -74,10 +76,7 @@ func TestJudgeOfAMode(t *testing.T) {
 
 // TestWordsJudgeNothing: no ordinary line of a program changes what a mode shows.
 func TestWordsJudgeNothing(t *testing.T) {
-	data, err := os.ReadFile("../../../testdata/ordinary/lines.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile("../../../testdata/ordinary/lines.txt"))
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	if len(lines) < 87 {
 		t.Fatalf("%d lines", len(lines))
@@ -99,7 +98,7 @@ func TestWordsJudgeNothing(t *testing.T) {
 
 func TestJudgeOnWindows(t *testing.T) {
 	none := Mode{Name: "no-device", answer: 100}
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		asked []string
 		code  uint32
@@ -118,8 +117,7 @@ func TestJudgeOnWindows(t *testing.T) {
 		{"another library is missing", nil, 0xC0000135, NotReached, "could not go on without a library (0xC0000135) before it looked for the driver"},
 		{"our driver lacks something", nil, 0xC0000139, Unsure, "lacks a function"},
 		{"our driver lacks something that is loaded late", []string{"cuInit"}, 0xC06D007F, Unsure, "lacks a function"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			got := judge(buildenv.Windows, none, tt.asked, buildenv.Result{Code: int(tt.code)})
 			if got.Kind != tt.want || !strings.Contains(got.Why, tt.why) {
@@ -139,18 +137,12 @@ func TestTheFailingLibrariesByGCCForWindows(t *testing.T) {
 	}
 	for _, l := range []library{{driverDLL, "driver.c", all.driver}, {all.soname, "runtime.c", all.runtime}} {
 		dir := t.TempDir()
-		source, err := l.write(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := hosttest.Must(l.write(dir))
 		c := probe.Compile(buildenv.Host{OS: buildenv.Windows}, probe.Compiler{Path: gcc}, dir, source, filepath.Join(dir, l.soname), true)
 		if out, err := exec.Command(c.Path, c.Args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		out, err := exec.Command("x86_64-w64-mingw32-objdump", "-p", filepath.Join(dir, l.soname)).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := hosttest.Must(exec.Command("x86_64-w64-mingw32-objdump", "-p", filepath.Join(dir, l.soname)).Output())
 		has := map[string]bool{}
 		for _, word := range strings.Fields(string(out)) {
 			has[word] = true
@@ -167,9 +159,7 @@ func TestImportsOfAWindowsProgram(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"a.bat": "@echo off\r\nrem of more than ninety-six bytes, so that there is enough to be read as the header of a program, which it is not\r\n", "empty.cmd": "", "short.bat": "@x\r\n"} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		if of, err := peImports(path); err != nil || of.functions != nil {
 			t.Errorf("%s: %+v, %v", name, of, err)
 		}
@@ -195,14 +185,10 @@ func TestWorst(t *testing.T) {
 		{append(k(Honest), Outcome{Kind: NotReached, Code: 1}), Honest}, {append(k(Baseline), Outcome{Kind: NotReached, Code: 1}), Unsure},
 	}
 	for _, kind := range []Kind{NotReached, Unchecked} { // of the modes that a good program may leave open
-		if got := Worst(append(k(Honest), Outcome{Kind: kind, optional: true})); got != Honest {
-			t.Errorf("%s: %s", kind, got)
-		}
+		hosttest.Equal(t, Worst(append(k(Honest), Outcome{Kind: kind, optional: true})), Honest, kind)
 	}
 	for _, tt := range tests {
-		if got := Worst(tt.all); got != tt.want {
-			t.Errorf("%v: %s, want %s", tt.all, got, tt.want)
-		}
+		hosttest.Equal(t, Worst(tt.all), tt.want, tt.all)
 	}
 }
 
@@ -234,23 +220,15 @@ func TestTheFailingDriverHasWhatABinaryImports(t *testing.T) {
 		}
 		return of.needed()
 	}
-	all, err := needs(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := hosttest.Must(needs(binary))
 	names := all.driver
-	if all.soname != "" {
-		t.Errorf("it loads %s", all.soname)
-	}
+	hosttest.Equal(t, all.soname, "", "it loads")
 	for n, want := range map[string]bool{"cuOfTheFuture_v9": true, "cuInit": true, "cuLaunchKernel": true, "cuLaunchKernel_ptsz": true, "cublasCreate_v2": false} {
 		if slices.Contains(names, n) != want {
 			t.Errorf("%s: %v", n, !want)
 		}
 	}
-	source, err := library{"libcuda.so.1", "driver.c", names}.text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := hosttest.Must(library{"libcuda.so.1", "driver.c", names}.text())
 	body := string(source)
 	if !strings.Contains(body, "ALIAS(cuLaunchKernel_ptsz, cuLaunchKernel)\n") {
 		t.Error("cuLaunchKernel_ptsz is not cuLaunchKernel")
@@ -268,5 +246,42 @@ func TestTheFailingDriverHasWhatABinaryImports(t *testing.T) {
 	}
 	if _, err := needs(filepath.Join(dir, "none")); err == nil {
 		t.Error("a file that is not there has functions")
+	}
+}
+
+// asks opens the driver by the name that it is given, and ends with what two of its functions answer.
+const asks = `#include <dlfcn.h>
+#include <stddef.h>
+int main(int n, char **a) {
+    void *h = dlopen(a[1], RTLD_NOW); long p; (void)n;
+    int (*init)(unsigned) = (int (*)(unsigned))dlsym(h, "cuInit"), (*alloc)(long *, size_t) = (int (*)(long *, size_t))dlsym(h, "cuMemAlloc_v2");
+    return 10 * init(0) + alloc(&p, 4);
+}
+`
+
+// TestTheModeIsFoundByAnyName: a program may load the failing driver by its link, as cudarc does, and gets the answers of the mode all the same.
+func TestTheModeIsFoundByAnyName(t *testing.T) {
+	gcc := need.CC(t)
+	if runtime.GOOS != "linux" {
+		need.Missing(t, "linux", "it makes ELF files")
+	}
+	h := hosttest.Must(local.Host())
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "asks.c"), filepath.Join(dir, "asks")
+	hosttest.OK(t, os.WriteFile(source, []byte(asks), 0o600))
+	if out, err := exec.Command(gcc, "-o", program, source, "-ldl").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"libcuda.so.1", "libcuda.so"} {
+		modes, err := Run(t.Context(), h, proc.Runner{}, Options{Binary: program, Args: []string{name}, Env: h.Env, Dir: t.TempDir(), Compiler: probe.Compiler{Path: gcc}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int{"no-device": (10*100 + 100) & 255, "oom": 2, "no-binary": 0, "wrong-data": 0}
+		for _, m := range modes {
+			if code, is := want[m.Mode]; is && m.Code != code {
+				t.Errorf("%s, %s: ended with %d, want %d", name, m.Mode, m.Code, code)
+			}
+		}
 	}
 }

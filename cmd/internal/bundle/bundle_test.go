@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -27,10 +28,7 @@ import (
 // machine is this one, with an empty cache and the libraries of one directory on the loader's path.
 func machine(t *testing.T, libraries string) *session.Machine {
 	t.Helper()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	if h.OS != buildenv.Linux {
 		need.Missing(t, "linux", "the libraries are made for Linux")
 	}
@@ -77,9 +75,7 @@ func run(t *testing.T, m *session.Machine, path string, args ...string) int {
 func library(t *testing.T, m *session.Machine, dir, name, source string, needs ...string) string {
 	t.Helper()
 	src, out := filepath.Join(dir, name+".c"), filepath.Join(dir, name)
-	if err := os.WriteFile(src, []byte(source), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(src, []byte(source), 0o644))
 	if code := run(t, m, need.CC(t), append([]string{"-shared", "-fPIC", "-Wl,-soname," + name, "-o", out, src}, needs...)...); code != 0 {
 		t.Fatalf("cc ended with %d", code)
 	}
@@ -91,9 +87,7 @@ func program(t *testing.T, m *session.Machine, source string, needs ...string) s
 	t.Helper()
 	dir := t.TempDir()
 	src, out := filepath.Join(dir, "app.c"), filepath.Join(dir, "app")
-	if err := os.WriteFile(src, []byte(source), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(src, []byte(source), 0o644))
 	args := append([]string{"-o", out, src, "-Wl,--allow-shlib-undefined"}, needs...)
 	if code := run(t, m, need.CC(t), args...); code != 0 {
 		t.Fatalf("cc ended with %d", code)
@@ -115,30 +109,18 @@ func TestProgramStartsFromItsBundle(t *testing.T) {
 	if made, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}); err != nil || len(copied(made)) != 3 || made.Files[0].Size < 3000 {
 		t.Fatalf("%+v, %v", made, err)
 	}
-	if err := os.Rename(dir, dir+"-gone"); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Rename(dir, dir+"-gone"))
 	t.Cleanup(func() { _ = os.Rename(dir+"-gone", dir) })
-	if code := run(t, m, app); code != 127 {
-		t.Errorf("without the bundle the program ends with %d: nothing was shown", code)
-	}
-	if code := run(t, m, filepath.Join(out, "app")); code != 7 {
-		t.Errorf("from the bundle it ends with %d", code)
-	}
-	text, err := os.ReadFile(filepath.Join(out, manifestName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Equal(t, run(t, m, app), 127, "without the bundle the program ends with", "nothing was shown")
+	hosttest.Equal(t, run(t, m, filepath.Join(out, "app")), 7, "from the bundle it ends with")
+	text := hosttest.Must(os.ReadFile(filepath.Join(out, manifestName)))
 	var b manifest
 	if err := json.Unmarshal(text, &b); err != nil || b.Schema != Schema || strings.Contains(string(text), dir) {
 		t.Errorf("%v; the manifest names a directory of this machine:\n%s", err, text)
 	}
 	for _, f := range b.Files {
 		file := filepath.Join(out, filepath.FromSlash(f.Name))
-		info, err := os.Stat(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := hosttest.Must(os.Stat(file))
 		if sum, err := cache.Hash(file); err != nil || sum != f.SHA256 || info.Size() != f.Size {
 			t.Errorf("%s: %s, %v; %d bytes, not %d", f.Name, sum, err, info.Size(), f.Size)
 		}
@@ -165,16 +147,11 @@ func TestLibrariesOpenedByName(t *testing.T) {
 	}
 	rtc := library(t, m, dir, "libnvrtc.so.13", `const char *name = "libnvrtc-builtins.so.13.4"; int rtc(void) { return 0; }`)
 	library(t, m, dir, "libnvrtc-builtins.so.13.4", "int part(void) { return 0; }")
-	if err := os.Symlink("libnvrtc-builtins.so.13.4", filepath.Join(dir, "libnvrtc-builtins.so")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Symlink("libnvrtc-builtins.so.13.4", filepath.Join(dir, "libnvrtc-builtins.so")))
 	source := `extern int dnn(void), rtc(void); const char *f = "curandCreateGenerator";
 		int main(void) { return dnn() + rtc() + (f[0] != 'c'); }`
 	app := program(t, m, source, dnn, rtc)
-	b, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")}))
 	for _, want := range []string{"lib/libcudnn_ops.so.9", "lib/libcudnn_graph.so.9", "lib/libnvrtc-builtins.so.13.4"} {
 		if !slices.ContainsFunc(b.Files, func(f File) bool { return f.Name == want }) {
 			t.Errorf("%s is not in %+v", want, b.Files)
@@ -198,13 +175,9 @@ func TestModes(t *testing.T) {
 	m := machine(t, dir)
 	lib := library(t, m, dir, "libmine.so.1", "int f(void) { return 3; }")
 	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
-	if err := errors.Join(os.Chmod(app, 0o400|fs.ModeSetuid), os.Chmod(lib, 0o400)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Chmod(app, 0o400|fs.ModeSetuid), os.Chmod(lib, 0o400)))
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))
 	for name, want := range map[string]fs.FileMode{"app": 0o755, "lib/libmine.so.1": 0o644} {
 		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
@@ -238,9 +211,7 @@ func TestNames(t *testing.T) {
 		"nvrtc-builtins64_134.dll": "nvrtc-builtins", "nvrtc64_130_0.dll": "nvrtc", "nvJitLink_130_0.dll": "nvJitLink",
 		"cudnn_ops64_9.dll": "cudnn_ops", "libcudnn.so": "cudnn", "libc.so.6": "c", "libcuda.so.1": "cuda", "nvcuda.dll": "nvcuda",
 	} {
-		if got := nameOf(file); got != want {
-			t.Errorf("%s: %s, want %s", file, got, want)
-		}
+		hosttest.Equal(t, nameOf(file), want, file)
 	}
 	for _, l := range known().Licence {
 		for _, name := range l.Libraries {
@@ -274,9 +245,7 @@ func TestNothingIsReplaced(t *testing.T) {
 	t.Parallel()
 	m, dir := machine(t, ""), t.TempDir()
 	app := program(t, m, "int main(void) { return 0; }")
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "directory"), 0o755), os.Symlink("nothing", filepath.Join(dir, "link"))); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Mkdir(filepath.Join(dir, "directory"), 0o755), os.Symlink("nothing", filepath.Join(dir, "link"))))
 	for _, name := range []string{"directory", "link"} {
 		before, err := os.Lstat(filepath.Join(dir, name))
 		if err != nil {
@@ -299,15 +268,9 @@ func TestLibraryWithItsOwnSearchPath(t *testing.T) {
 		"-Wl,--enable-new-dtags,-rpath,$ORIGIN/../"+filepath.Base(dir))
 	app := program(t, m, "extern int f(void); int main(void) { return f(); }", outer, "-Wl,-rpath,"+dir)
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	if code := run(t, m, filepath.Join(out, "app")); code != 7 {
-		t.Errorf("the program ended with %d", code)
-	}
+	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))
+	hosttest.OK(t, os.RemoveAll(dir))
+	hosttest.Equal(t, run(t, m, filepath.Join(out, "app")), 7, "the program ended with")
 }
 
 // TestNamesThatCannotBe: a program cannot have the name of one of the bundle's own files, nor a library none.
@@ -317,13 +280,9 @@ func TestNamesThatCannotBe(t *testing.T) {
 	app := program(t, m, "int main(void) { return 0; }")
 	for _, name := range []string{"lib", "bin", "prove", licenceName, manifestName} {
 		other := filepath.Join(t.TempDir(), name)
-		if err := os.Link(app, other); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Link(app, other))
 		_, err := Make(context.Background(), m, Options{Programs: []string{other}, Dir: filepath.Join(t.TempDir(), "out")})
-		if exit.Of(err) != exit.Usage {
-			t.Errorf("%s: %v", name, err)
-		}
+		hosttest.Equal(t, exit.Of(err), exit.Usage, name, err)
 	}
 }
 
@@ -340,36 +299,22 @@ func TestLauncher(t *testing.T) {
 	names := []string{"x`touch pwned`", "a$HOME", `a"b`, "a'b", "-x", "two words", "a\nb", "a;exit 0", "$(touch pwned)", "a:b", "%s", `a\`}
 	for _, name := range names {
 		named := filepath.Join(t.TempDir(), name)
-		if err := os.Link(app, named); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Link(app, named))
 		out := filepath.Join(t.TempDir(), "out `x` 'y'")
 		b, err := Make(context.Background(), &bare, Options{Programs: []string{named}, Dir: out})
 		if err != nil || filepath.Base(b.Programs[0]) != name {
 			t.Fatalf("%q: %v, %v", name, b.Programs, err)
 		}
 		start := filepath.Join(out, name)
-		if code := run(t, &bare, start, "1", "2"); code != 10 {
-			t.Errorf("%q ended with %d", name, code)
-		}
+		hosttest.Equal(t, run(t, &bare, start, "1", "2"), 10, name, "ended with")
 		link := filepath.Join(t.TempDir(), "link")
-		if err := os.Symlink(start, link); err != nil {
-			t.Fatal(err)
-		}
-		if code := run(t, m, need.Program(t, "sh", "sh"), link); code != 8 {
-			t.Errorf("%q by a link ended with %d", name, code)
-		}
+		hosttest.OK(t, os.Symlink(start, link))
+		hosttest.Equal(t, run(t, m, need.Program(t, "sh", "sh"), link), 8, name, "by a link ended with")
 		r, err := bare.Runner.Run(context.Background(), buildenv.Cmd{Path: need.Program(t, "sh", "sh"), Args: []string{"./" + name}, Dir: out})
-		if r.Code != 8 {
-			t.Errorf("%q by a relative path ended with %d, %v", name, r.Code, err)
-		}
+		hosttest.Equal(t, r.Code, 8, name, "by a relative path ended with", err)
 		colon := filepath.Join(t.TempDir(), "a:b")
-		if err := os.Rename(out, colon); err != nil {
-			t.Fatal(err)
-		}
-		if code := run(t, &bare, filepath.Join(colon, name)); code != 126 {
-			t.Errorf("%q in a directory with a colon ended with %d", name, code)
-		}
+		hosttest.OK(t, os.Rename(out, colon))
+		hosttest.Equal(t, run(t, &bare, filepath.Join(colon, name)), 126, name, "in a directory with a colon ended with")
 		if left, err := os.ReadDir(colon); err != nil || len(left) != 4 {
 			t.Errorf("%q: the bundle holds %v, %v", name, left, err)
 		}
@@ -385,9 +330,7 @@ func TestManifestIsComplete(t *testing.T) {
 	app := program(t, m, "extern char *f(void); int main(void) { return f()[0]; }", lib)
 	m.Host.Env = m.Host.Env.Set("PATH", "")
 	out := filepath.Join(t.TempDir(), "out")
-	if _, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))
 	text, err := os.ReadFile(filepath.Join(out, manifestName))
 	if err != nil {
 		t.Fatal(err)
@@ -427,9 +370,7 @@ func TestSeveralPrograms(t *testing.T) {
 	lib := library(t, m, dir, "libmine.so.1", "int f(void) { return 7; }")
 	source := "extern int f(void); int main(void) { return f(); }"
 	first, second := program(t, m, source, lib), filepath.Join(t.TempDir(), "second")
-	if err := os.Rename(program(t, m, source, lib), second); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Rename(program(t, m, source, lib), second))
 	out := filepath.Join(t.TempDir(), "out")
 	prove := proof.Runtime{Probe: probe.Probe{Library: lib, Watch: first}, CUPTI: lib, Others: []string{lib}}
 	b, err := Make(context.Background(), m, Options{Programs: []string{first, second}, Dir: out, Prove: prove})
@@ -437,9 +378,7 @@ func TestSeveralPrograms(t *testing.T) {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	for _, name := range []string{"app", "second"} {
-		if code := run(t, m, filepath.Join(out, name)); code != 7 {
-			t.Errorf("%s ended with %d", name, code)
-		}
+		hosttest.Equal(t, run(t, m, filepath.Join(out, name)), 7, name, "ended with")
 		program, rt, err := Open(m.Host, filepath.Join(out, name))
 		if err != nil || program != filepath.Join(out, "bin", name) || rt.Probe.Library != filepath.Join(out, "prove", "libmine.so.1") ||
 			rt.CUPTI != filepath.Join(out, "prove", "0", "libmine.so.1") || len(rt.Others) != 1 ||
@@ -457,19 +396,14 @@ func TestSeveralPrograms(t *testing.T) {
 		t.Errorf("two of one name: %v", err)
 	}
 	out += "3"
-	if _, err := Make(context.Background(), m, Options{Programs: []string{first}, Dir: out, Prove: prove}); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{first}, Dir: out, Prove: prove}))
 	if program, _, err := Open(m.Host, out); err != nil || program != filepath.Join(out, "bin", "app") {
 		t.Errorf("%s, %v", program, err)
 	}
 	if program, _, err := Open(m.Host, filepath.Join(out, manifestName)); program != "" || err != nil {
 		t.Errorf("the manifest was opened as the program %s: %v", program, err)
 	}
-	text, err := os.ReadFile(filepath.Join(out, manifestName))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile(filepath.Join(out, manifestName)))
 	added := filepath.Join(out, "lib", "libm.so.6")
 	for what, add := range map[string]func() error{
 		"lib/libm.so.6": func() error { return os.WriteFile(added, nil, 0o644) }, "lib/libm.so": func() error { return os.Symlink(lib, added[:len(added)-2]) },
@@ -478,16 +412,12 @@ func TestSeveralPrograms(t *testing.T) {
 			return os.WriteFile(filepath.Join(out, manifestName), []byte(other), 0o644)
 		},
 	} {
-		if err := add(); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, add())
 		if _, _, err := Open(m.Host, out); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)
 		}
 		_, _ = os.Remove(added), os.Remove(added[:len(added)-2]) // one of them is there
-		if err := os.WriteFile(filepath.Join(out, manifestName), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(filepath.Join(out, manifestName), text, 0o644))
 	}
 	newer := strings.Replace(string(text), `"version": "2.`, `"version": "9.`, 1)
 	if err := os.WriteFile(filepath.Join(out, manifestName), []byte(newer), 0o644); err != nil || newer == string(text) {
@@ -497,9 +427,7 @@ func TestSeveralPrograms(t *testing.T) {
 		!strings.Contains(err.Error(), "this machine has glibc 2.") {
 		t.Errorf("%v", err)
 	}
-	if err := os.Remove(filepath.Join(out, "lib", "libmine.so.1")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Remove(filepath.Join(out, "lib", "libmine.so.1")))
 	if _, _, err := Open(m.Host, out); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), "lib/libmine.so.1") {
 		t.Errorf("%v", err)
 	}
@@ -538,9 +466,7 @@ func TestWhatIsLeftToTheOtherMachine(t *testing.T) {
 			lib := library(t, m, dir, tt.library, "char much[1 << 20] = {1}; int f(void) { return 3; }")
 			app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
 			if tt.after != nil {
-				if err := tt.after(lib); err != nil {
-					t.Fatal(err)
-				}
+				hosttest.OK(t, tt.after(lib))
 			}
 			b, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
 			if why := left(b, tt.library); err != nil || (why == "") != (tt.want == "") || !strings.Contains(why, tt.want) || has(b, tt.library) != (why == "") {

@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/toolchain/loader"
@@ -23,9 +24,7 @@ func fake(t *testing.T, change func(*manifest)) (dir string) {
 	m := manifest{Schema: Schema, Bundle: Bundle{Programs: []string{"bin/app"}, Glibc: "2.17", Prove: &Prove{Probe: "prove/p.so", CUPTI: "prove/0/cupti", Others: []string{"prove/1/cupti"}}}}
 	for _, name := range []string{"bin/app", "app", "lib/libx.so.1", "prove/p.so", "prove/0/cupti", "prove/1/cupti"} {
 		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(name), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(name), 0o755)))
 		m.Files = append(m.Files, File{Name: name, Size: int64(len(name)), SHA256: sum(t, file)})
 	}
 	m.Files[2].Link = "lib/libx.so"
@@ -48,10 +47,7 @@ func fake(t *testing.T, change func(*manifest)) (dir string) {
 // TestUnchanged: a bundle is opened as it was made, and not with a file more, less or changed, nor where it starts what is none of its files.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	write := func(name, text string) func(string) error {
 		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755) }
 	}
@@ -88,9 +84,7 @@ func TestUnchanged(t *testing.T) {
 		"one that only proving lacks":    {func(m *manifest) { m.Glibc = "9.99" }, none, ""},
 	} {
 		dir := fake(t, tt.manifest)
-		if err := tt.change(dir); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, tt.change(dir))
 		program, rt, err := Open(h, dir)
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || exit.Hint(err) == "") {
 			t.Errorf("%s: %v", story, err)
@@ -105,10 +99,7 @@ func TestUnchanged(t *testing.T) {
 // TestOpen: which paths name a bundle's program: its directory if it has one, a start script, and nothing else.
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	h.Env = h.Env.Unset("LD_LIBRARY_PATH")
 	two := func(m *manifest) { m.Programs = []string{"bin/app", "prove/p.so"} }
 	for story, tt := range map[string]struct {
@@ -143,10 +134,5 @@ func TestOpen(t *testing.T) {
 }
 
 func sum(t *testing.T, file string) string {
-	t.Helper()
-	sum, err := cache.Hash(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sum
+	return hosttest.Must(cache.Hash(file))
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestWaitFilter: what cargo waits for is reported at once; its other words are kept for an error.
@@ -13,9 +15,7 @@ func TestWaitFilter(t *testing.T) {
 	w := waitFilter(&kept, func(s string) { reported = append(reported, s) })
 	for _, piece := range []string{"    Block", "ing waiting for file lock on artifact directory\n", "    Blocking waiting for file lock on package cache\nwarning: a\n",
 		"\x1b[1m\x1b[36m    Blocking\x1b[0m waiting for file lock on build directory\r\n", "error: b"} {
-		if _, err := w.Write([]byte(piece)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(w.Write([]byte(piece)))
 		if piece == "    Block" && len(reported) > 0 {
 			t.Error("reported before the line was complete")
 		}
@@ -24,7 +24,5 @@ func TestWaitFilter(t *testing.T) {
 		t.Errorf("reported %q", got)
 	}
 	w.End()
-	if got := kept.String(); got != "warning: a\nerror: b" {
-		t.Errorf("kept %q", got)
-	}
+	hosttest.Equal(t, kept.String(), "warning: a\nerror: b", "kept")
 }

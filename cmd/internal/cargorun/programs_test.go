@@ -19,10 +19,7 @@ import (
 
 func lineOf(t *testing.T, words string) cargo.Line {
 	t.Helper()
-	line, _, err := cargo.Split(strings.Fields(words), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
 	return line
 }
 
@@ -65,9 +62,7 @@ func TestProgramsOfABuild(t *testing.T) {
 				t.Errorf("%s: %+v", tt.words, p)
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%s %+v: %q, want %q", tt.words, tt.m, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, tt.words, tt.m)
 	}
 }
 
@@ -145,9 +140,7 @@ func TestNoRun(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		PrintExecutables(machine(nil, &said), lineOf(t, words), list)
-		if said.String() != want {
-			t.Errorf("%s: %q, want %q", words, said.String(), want)
-		}
+		hosttest.Equal(t, said.String(), want, words)
 	}
 }
 
@@ -199,9 +192,7 @@ func TestCompilerMessages(t *testing.T) {
 		var said bytes.Buffer
 		s := &session.Session{Machine: machine(&f, &said), Line: lineOf(t, "build"), Project: &manifest.Project{}}
 		built, _ := Build(t.Context(), s, cargo.Tool{Path: "/bin/cargo"}, Output{Other: &said, Messages: func([]byte) {}})
-		if got := len(built.CompileErrors) > 0; got != known {
-			t.Errorf("%s: %v", level, built.CompileErrors)
-		}
+		hosttest.Equal(t, len(built.CompileErrors) > 0, known, level, built.CompileErrors)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -50,14 +51,9 @@ func TestOnATerminal(t *testing.T) {
 				".cargo/config.toml": tt.config,
 			} {
 				path := filepath.Join(dir, name)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 			}
-			host, err := local.Host()
-			if err != nil {
-				t.Fatal(err)
-			}
+			host := hosttest.Must(local.Host())
 			host.Cwd = dir
 			for _, name := range []string{"CI", "TF_BUILD", "CARGO_TERM_COLOR", "CARGO_TERM_PROGRESS_WHEN", "NO_COLOR", "CARGO_TARGET_DIR"} {
 				host.Env = host.Env.Unset(name)
@@ -66,14 +62,9 @@ func TestOnATerminal(t *testing.T) {
 			for name, value := range tt.env {
 				host.Env = host.Env.Set(name, value)
 			}
-			ours, theirs, err := pty.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			ours, theirs := hosttest.Must2(pty.Open())
 			defer ours.Close()
-			if err := pty.Setsize(theirs, &pty.Winsize{Rows: 30, Cols: 72}); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, pty.Setsize(theirs, &pty.Winsize{Rows: 30, Cols: 72}))
 			var screen bytes.Buffer
 			read := make(chan struct{})
 			go func() {
@@ -84,21 +75,12 @@ func TestOnATerminal(t *testing.T) {
 			if tt.quiet {
 				words = append(words, "--quiet")
 			}
-			line, _, err := cargo.Split(words, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			line, _ := hosttest.Must2(cargo.Split(words, nil))
 			line.Dir = dir
 			shell := &console.Shell{Out: io.Discard, Err: theirs, Colour: true}
 			m := &session.Machine{Host: host, Runner: proc.Runner{}, Shell: shell, CacheDir: t.TempDir()}
-			s, err := session.Open(m, line)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tool, err := cargo.Find(host, line)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := hosttest.Must(session.Open(m, line))
+			tool := hosttest.Must(cargo.Find(host, line))
 			tool.Dir = dir
 			built, err := Build(context.Background(), s, tool, Output{Other: io.Discard})
 			theirs.Close()
@@ -107,15 +89,9 @@ func TestOnATerminal(t *testing.T) {
 			if err == nil {
 				t.Errorf("the build did not fail: %s", text)
 			}
-			if got := strings.Contains(text, "\x1b[1m\x1b[91merror"); got != tt.coloured {
-				t.Errorf("colours: %v: %q", got, text)
-			}
-			if got := strings.Contains(text, "Building"); got != tt.bars {
-				t.Errorf("a bar: %v: %q", got, text)
-			}
-			if got := built.Match.Known(); got != tt.read {
-				t.Errorf("known: %v: %q", got, text)
-			}
+			hosttest.Equal(t, strings.Contains(text, "\x1b[1m\x1b[91merror"), tt.coloured, "colours", text)
+			hosttest.Equal(t, strings.Contains(text, "Building"), tt.bars, "a bar", text)
+			hosttest.Equal(t, built.Match.Known(), tt.read, "known", text)
 			if built.Unread == tt.read {
 				t.Errorf("unread: %v", built.Unread)
 			}

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -141,12 +142,8 @@ func lintWorkflows(t *testing.T, lint func(path string) ([]byte, error), good, b
 	t.Helper()
 	run := func(text []byte) ([]byte, error) {
 		path := filepath.Join(t.TempDir(), ".github", "workflows", "gpu.yml")
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.OK(t, os.WriteFile(path, text, 0o644))
 		return lint(path)
 	}
 	for name, w := range workflows() {
@@ -168,9 +165,7 @@ func TestSchemasAcceptTheWorkflows(t *testing.T) {
 	write := func(text []byte) string {
 		n++
 		path := filepath.Join(dir, fmt.Sprint(n, ".yml"))
-		if err := os.WriteFile(path, text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(path, text, 0o644))
 		return path
 	}
 	check := func(schema string, files ...string) ([]byte, error) {
@@ -195,16 +190,11 @@ func TestSchemasAcceptTheWorkflows(t *testing.T) {
 // actionSteps are the run texts of the composite action, by step name.
 func actionSteps(t *testing.T) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile("../../../.github/actions/gpubuild/action.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile("../../../.github/actions/gpubuild/action.yml"))
 	var doc struct {
 		Runs struct{ Steps []struct{ Name, Run string } }
 	}
-	if err := yaml.Unmarshal(data, &doc); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, yaml.Unmarshal(data, &doc))
 	out := map[string]string{}
 	for _, s := range doc.Runs.Steps {
 		if s.Run != "" {
@@ -227,14 +217,9 @@ func TestActionInstalls(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(archive) }))
 	defer server.Close()
 	pemFile := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(pemFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	checkout, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct {
+	hosttest.OK(t, os.WriteFile(pemFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o644))
+	checkout := hosttest.Must(filepath.Abs("../../.."))
+	for _, tt := range []struct {
 		name, source, sha string
 		fails             string // empty: it installs
 		slow              bool
@@ -246,8 +231,7 @@ func TestActionInstalls(t *testing.T) {
 		{"a word", "gpubuild", "", "the input source is no package", false},
 		{"a text that a shell would run", "$(touch pwned); ./x", "", "the input source is no package", false},
 		{"a checkout", checkout, "", "", true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.slow {
 				need.Asked(t, "long")
@@ -285,15 +269,7 @@ func TestActionInstalls(t *testing.T) {
 func tarOf(t *testing.T, program string) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "gpubuild-v9"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "gpubuild-v9", "gpubuild"), []byte(program), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("tar", "-czf", "-", "-C", dir, "gpubuild-v9").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	hosttest.OK(t, os.MkdirAll(filepath.Join(dir, "gpubuild-v9"), 0o755))
+	hosttest.OK(t, os.WriteFile(filepath.Join(dir, "gpubuild-v9", "gpubuild"), []byte(program), 0o644))
+	return hosttest.Must(exec.Command("tar", "-czf", "-", "-C", dir, "gpubuild-v9").Output())
 }

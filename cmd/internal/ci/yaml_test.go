@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -184,9 +185,7 @@ func TestNamesThatCIWouldReadAreRefused(t *testing.T) {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-	if err := usual().check(); err != nil {
-		t.Error(err)
-	}
+	hosttest.Equal(t, usual().check(), nil)
 }
 
 // TestNothingHidesFailure: no workflow of ours may be green for a step that failed.
@@ -206,17 +205,10 @@ func TestWorkflowsAreGolden(t *testing.T) {
 		path := filepath.Join("..", "..", "..", "testdata", "golden", "ci", p.Name+".yml")
 		got := p.Workflow(usual())
 		if *update {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o644)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o644)))
 		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got) != string(want) {
-			t.Errorf("differs from %s (rewrite with -update and read it):\n%s", path, got)
-		}
+		want := hosttest.Must(os.ReadFile(path))
+		hosttest.Equal(t, string(got), string(want), "differs from", path, "rewrite with -update and read it", got)
 	}
 }
 

@@ -1,14 +1,14 @@
 package config_test
 
 import (
-	"gpubuild/gpu"
-	"time"
-
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/gpu"
 )
 
 func TestReadMergesWithOrigins(t *testing.T) {
@@ -41,7 +41,7 @@ func TestReadMergesWithOrigins(t *testing.T) {
 }
 
 func TestReadRefuses(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, table, data string
 		line              int
 		says              string
@@ -87,8 +87,7 @@ func TestReadRefuses(t *testing.T) {
 		{"an exit code that is too large", "", "[prove]\nexpect-exit = 256\n", 2, `prove.expect-exit: "256" is not an exit code`},
 		{"an exit code below 0", "", "[prove]\nexpect-exit = -1\n", 2, `prove.expect-exit: "-1" is not an exit code`},
 		{"a table in another case", "", "[Prove]\nkernel = \"gemm\"\n", 1, `unknown key "Prove"`},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := config.Read([]config.Source{{Path: "f.toml", Table: tt.table, Data: []byte(tt.data), User: "~/config.toml"}})
 			var e *config.Error
@@ -120,11 +119,7 @@ func TestReadAccepts(t *testing.T) {
 func TestTheStrongerSource(t *testing.T) {
 	t.Parallel()
 	read := func(first, second string) config.Config {
-		c, err := config.Read([]config.Source{{Path: "a.toml", Data: []byte(first)}, {Path: "b.toml", Data: []byte(second)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
+		return hosttest.Must(config.Read([]config.Source{{Path: "a.toml", Data: []byte(first)}, {Path: "b.toml", Data: []byte(second)}}))
 	}
 	for _, key := range []string{"gpu-features = [\"x\"]", "gpu-packages = [\"x\"]", "[ci]\nimage = \"x\"", "[on.x]\nplace = \"slurm\"", "[watch]\nmemory = 7"} {
 		for _, tt := range []struct{ first, second, origin string }{{key, "", "a.toml"}, {"", key, "b.toml"}, {key, key, "a.toml"}, {"", "", ""}} {
@@ -133,9 +128,7 @@ func TestTheStrongerSource(t *testing.T) {
 			for _, is := range []string{c.GPUFeatures.Origin, c.GPUPackages.Origin, c.CI.Origin, c.On.Origin, c.Watch.Origin} {
 				origin += is
 			}
-			if origin != tt.origin {
-				t.Errorf("%q in %q, %q: of %q", key, tt.first, tt.second, origin)
-			}
+			hosttest.Equal(t, origin, tt.origin, key, tt.first, tt.second)
 		}
 	}
 }
@@ -215,12 +208,43 @@ func TestThresholds(t *testing.T) {
 func TestKernelsAreOneExpression(t *testing.T) {
 	t.Parallel()
 	for want, k := range map[string]config.Kernels{"": nil, "a|b": {"a|b"}, "(?:a|b)|(?:c)": {"a|b", "c"}} {
-		if got := k.Expression(); got != want {
-			t.Errorf("%q: %q", k, got)
-		}
+		hosttest.Equal(t, k.Expression(), want, k)
 	}
 	c, err := config.Read([]config.Source{{Path: "f.toml", Data: []byte("[prove]\nkernel = [\"gemm\", \"matmul\"]\n")}})
 	if err != nil || c.Prove.Value.Kernel.Expression() != "(?:gemm)|(?:matmul)" {
 		t.Errorf("%+v %v", c.Prove.Value, err)
+	}
+}
+
+func TestSplitWords(t *testing.T) {
+	for _, tt := range []struct {
+		in, want string
+		ok       bool
+	}{
+		{`--device cuda`, "--device|cuda", true},
+		{`  'a b'  "c d" e\ f `, "a b|c d|e f", true},
+		{`''`, "", true},
+		{`'open`, "", false},
+		{`end\`, "", false},
+	} {
+		got, err := config.SplitWords(tt.in)
+		if (err == nil) != tt.ok || strings.Join(got, "|") != tt.want {
+			t.Errorf("splitWords(%q) = %q, %v; want %q", tt.in, got, err, tt.want)
+		}
+	}
+}
+
+// TestValuesOfAnotherType: a user reads TOML's words, not Go's.
+func TestValuesOfAnotherType(t *testing.T) {
+	for text, want := range map[string]string{
+		"strict = 1":                  "gpubuild.toml:1: strict has a value of the wrong type",
+		"gpu-features = [1, 2]":       "gpubuild.toml:1: gpu-features has a value of the wrong type",
+		"[toolchain]\ncuda = {a = 1}": "gpubuild.toml:2: toolchain.cuda has a value of the wrong type",
+		"prove = 1":                   "gpubuild.toml:1: prove has a value of the wrong type",
+	} {
+		_, err := config.Read([]config.Source{{Path: "gpubuild.toml", Data: []byte(text)}})
+		if err == nil || err.Error() != want {
+			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/config"
 )
 
@@ -27,7 +28,7 @@ func TestMarks(t *testing.T) {
 }
 
 func TestMarksRefuse(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, table, data string
 		line              int
 		says              string
@@ -46,8 +47,7 @@ func TestMarksRefuse(t *testing.T) {
 			3,
 			"is no pattern",
 		},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := config.Read([]config.Source{{Path: "f.toml", Table: tt.table, Data: []byte(tt.data)}})
 			var e *config.Error
@@ -62,7 +62,7 @@ func TestMarksRefuse(t *testing.T) {
 }
 
 func TestMarkMatches(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		pattern, pkg, kind, name string
 		want                     bool
 	}{
@@ -76,10 +76,7 @@ func TestMarkMatches(t *testing.T) {
 		{"app/*", "app2", "test", "x", false},
 		{"test:app/x", "app", "test", "x", true},
 		{"*", "app", "bench", "x", true},
-	}
-	for _, tt := range tests {
-		if got := config.Matches(tt.pattern, tt.pkg, tt.kind, tt.name); got != tt.want {
-			t.Errorf("%s of %s %s:%s: %v", tt.pattern, tt.pkg, tt.kind, tt.name, got)
-		}
+	} {
+		hosttest.Equal(t, config.Matches(tt.pattern, tt.pkg, tt.kind, tt.name), tt.want, tt.pattern, tt.pkg, tt.kind, tt.name)
 	}
 }

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestUserPath(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, os, home string
 		env            []string
 		want           string
@@ -28,16 +29,13 @@ func TestUserPath(t *testing.T) {
 		{"windows", buildenv.Windows, `C:\Users\u`, []string{`APPDATA=D:\Roaming`}, `D:\Roaming\gpubuild\config.toml`},
 		{"windows without the variable", buildenv.Windows, `C:\Users\u`, nil, `C:\Users\u\AppData\Roaming\gpubuild\config.toml`},
 		{"our own variable", buildenv.Linux, "/home/u", []string{"GPUBUILD_CONFIG=/x/mine.toml", "XDG_CONFIG_HOME=/y"}, "/x/mine.toml"},
-	}
-	for _, tt := range tests {
-		if got := UserPath(buildenv.Host{OS: tt.os, Home: tt.home, Env: buildenv.NewEnv(tt.os, tt.env)}); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+	} {
+		hosttest.Equal(t, UserPath(buildenv.Host{OS: tt.os, Home: tt.home, Env: buildenv.NewEnv(tt.os, tt.env)}), tt.want, tt.name)
 	}
 }
 
 func TestWithCUDA(t *testing.T) {
-	tests := map[string]struct{ data, cuda, want, err string }{
+	for name, tt := range map[string]struct{ data, cuda, want, err string }{
 		"a new file": {"", "13.4", "cuda = \"13.4\"\n", ""},
 		"another one": {
 			"# mine\ncuda = \"12.8\" # old\nredist = \"/r\"\n",
@@ -55,8 +53,7 @@ func TestWithCUDA(t *testing.T) {
 		"a key of a table":     {"[on.x]\nplace = 'slurm'\nargs = []\ncuda = '12'\n", "13", "", `unknown key "on.x.cuda"`},
 		"a place that is none": {"[on.a]\n", "13", "", "either a command or a place"},
 		"no download":          {"cuda = 'fetch'\n", "13", "", "names no toolkit"},
-	}
-	for name, tt := range tests {
+	} {
 		got, err := WithCUDA("config.toml", []byte(tt.data), tt.cuda)
 		var hint *Error
 		switch {

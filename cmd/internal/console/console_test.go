@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/toolchain/cargo"
 )
 
 func TestColour(t *testing.T) {
-	tests := []struct {
+	for _, tt := range []struct {
 		name, flag string
 		env        map[string]string
 		terminal   bool
@@ -27,13 +28,10 @@ func TestColour(t *testing.T) {
 		{"an empty NO_COLOR says nothing", "", map[string]string{"NO_COLOR": ""}, true, true},
 		{"a dumb terminal", "", map[string]string{"TERM": "dumb"}, true, false},
 		{"auto asks the terminal", "auto", nil, false, false},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			lookup := func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok }
-			if got := console.Colour(tt.flag, lookup, tt.terminal); got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
+			hosttest.Equal(t, console.Colour(tt.flag, lookup, tt.terminal), tt.want)
 		})
 	}
 }
@@ -45,17 +43,13 @@ func TestShellAlignsLikeCargo(t *testing.T) {
 	s.Detail("not shown unless verbose")
 	s.Finding(finding.Finding{ID: "features.unreached", Severity: "error", Message: "cuda stops at app", Path: "Cargo.toml", Line: 7, Fix: "add it", Evidence: "unit graph"})
 	want := "    Locating CUDA 13.4\nerror: cuda stops at app [features.unreached]\n  --> Cargo.toml:7\n\nhint: add it\n"
-	if err.String() != want {
-		t.Errorf("got %q, want %q", err.String(), want)
-	}
+	hosttest.Equal(t, err.String(), want)
 	err.Reset()
 	quiet := &console.Shell{Err: &err, Quiet: true}
 	quiet.Status("Locating", "x")
 	quiet.Finding(finding.Finding{ID: "a.note", Severity: "note", Message: "m", Fix: "f"})
 	quiet.Alert("Not proven:", "no GPU here")
-	if err.String() != " Not proven: no GPU here\n" {
-		t.Errorf("got %q", err.String())
-	}
+	hosttest.Equal(t, err.String(), " Not proven: no GPU here\n")
 	err.Reset()
 	heard := ""
 	muted := &console.Shell{Err: &err, Muted: true, Heard: func(line string) { heard += line }}
@@ -66,7 +60,7 @@ func TestShellAlignsLikeCargo(t *testing.T) {
 }
 
 func TestNothingSteersATerminal(t *testing.T) {
-	tests := []struct{ in, want string }{
+	for _, tt := range []struct{ in, want string }{
 		{"plain text, ümlaut, 漢字, \u200d", "plain text, ümlaut, 漢字, \u200d"},
 		{"a\tb\nc\r\nd", "a\tb\nc\nd"},
 		{"\x1b[2J\x1b]0;title\x07\x7f\b\x00", `\x1b[2J\x1b]0;title\x07\x7f\x08\x00`},
@@ -75,20 +69,12 @@ func TestNothingSteersATerminal(t *testing.T) {
 		{"\x9b31m \xff", `\x9b31m \xff`},
 		{"user\u202e\u2066x\u200f", `user\u202e\u2066x\u200f`},
 		{"a real \ufffd", "a real \ufffd"},
+	} {
+		hosttest.Equal(t, console.Visible(tt.in), tt.want, tt.in)
 	}
-	for _, tt := range tests {
-		if got := console.Visible(tt.in); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
-		}
-	}
-	if got := console.VisibleColoured("\x1b[1m\x1b[31merror\x1b[0m: \x1b[2J"); got != "\x1b[1m\x1b[31merror\x1b[0m: \\x1b[2J" {
-		t.Errorf("got %q", got)
-	}
+	hosttest.Equal(t, console.VisibleColoured("\x1b[1m\x1b[31merror\x1b[0m: \x1b[2J"), "\x1b[1m\x1b[31merror\x1b[0m: \\x1b[2J")
 	in := "\x1b \u009b \u202e \x7f \\x7f"
-	data, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(json.Marshal(in))
 	shown := console.VisibleJSON(data)
 	var back string
 	if err := json.Unmarshal(shown, &back); err != nil || back != in || console.Visible(string(shown)) != string(shown) {
@@ -111,9 +97,7 @@ func TestEveryMessageIsFiltered(t *testing.T) {
 		s.Failure(errors.New(evil))
 		s.Finding(finding.Finding{ID: evil, Severity: finding.Error, Message: evil, Path: evil, Line: 1, Evidence: evil, Fix: evil})
 		s.Failure(&cargo.RefusedError{Stderr: []byte(evil), Fix: evil})
-		if err := errors.Join(s.Print(evil), s.Data(evil)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(s.Print(evil), s.Data(evil)))
 	}
 	if got := strings.Count(out.String(), `\x1b[2Jx`); strings.Contains(out.String(), evil) || got != 2*16 {
 		t.Errorf("%d: %q", got, out.String())
@@ -129,8 +113,6 @@ func TestFold(t *testing.T) {
 		"  command: gpubuild doctor --for x": "  command: gpubuild doctor --for x",
 		"  gpubuild doctor  looks at it":     "  gpubuild doctor\n        looks at\n        it",
 	} {
-		if got := console.Fold(text, 16); got != want {
-			t.Errorf("%q: got\n%s\nwant\n%s", text, got, want)
-		}
+		hosttest.Equal(t, console.Fold(text, 16), want, text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/console"
 )
 
@@ -29,9 +30,7 @@ func TestDownloadBar(t *testing.T) {
 			end()
 			got := err.String()
 			if !terminal {
-				if got != "" {
-					t.Errorf("without a terminal: %q", got)
-				}
+				hosttest.Equal(t, got, "", "without a terminal")
 				return
 			}
 			for _, part := range []string{"Fetching", "25%", "50/200 MB, 50 MB/s)", "[1s:3s]"} {

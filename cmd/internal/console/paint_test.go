@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/console"
 )
 
@@ -35,8 +36,6 @@ func TestHomeIsATilde(t *testing.T) {
 		s.Status("Located", "%s", tt.text)
 		s.Hint("gpubuild --gpu-toolkit=" + tt.home + "/cuda") // a hint is pasted, also between quotes, where ~ is no directory
 		want := "     Located " + tt.want + "\n\nhint: gpubuild --gpu-toolkit=" + tt.home + "/cuda\n"
-		if err.String() != want {
-			t.Errorf("%q: got %q, want %q", tt.home, err.String(), want)
-		}
+		hosttest.Equal(t, err.String(), want, tt.home)
 	}
 }

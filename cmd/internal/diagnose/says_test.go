@@ -18,12 +18,7 @@ import (
 const wrongArch = "nvcc fatal   : Unsupported gpu architecture 'compute_10'\n"
 
 func rulesOf(t *testing.T) *explain.Rules {
-	t.Helper()
-	rules, err := explain.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rules
+	return hosttest.Must(explain.Default())
 }
 
 func stages(t *testing.T, said *bytes.Buffer) Stages {
@@ -34,10 +29,7 @@ func stages(t *testing.T, said *bytes.Buffer) Stages {
 // TestBuildsCause: a known cause is said after a failed build; on a terminal that could not be read, how to have it read.
 func TestBuildsCause(t *testing.T) {
 	t.Parallel()
-	known, err := explain.Read(rulesOf(t), strings.NewReader(wrongArch))
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := hosttest.Must(explain.Read(rulesOf(t), strings.NewReader(wrongArch)))
 	for _, tt := range []struct {
 		built cargorun.Built
 		want  bool

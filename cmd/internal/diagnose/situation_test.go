@@ -22,14 +22,8 @@ import (
 
 func foundIn(t *testing.T, text, id string) explain.Found {
 	t.Helper()
-	rules, err := explain.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := explain.Read(rules, strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := hosttest.Must(explain.Default())
+	a := hosttest.Must(explain.Read(rules, strings.NewReader(text)))
 	if len(a.Found) == 0 || id != "" && a.Found[0].ID != id {
 		t.Fatalf("%s is not what was found: %+v", id, a.Found)
 	}
@@ -38,10 +32,7 @@ func foundIn(t *testing.T, text, id string) explain.Found {
 
 // TestLogOfAnyMachine: nothing of this machine is said of a log, which may be pasted from another one.
 func TestLogOfAnyMachine(t *testing.T) {
-	rules, err := explain.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := hosttest.Must(explain.Default())
 	l, err := ReadLog(rules, "-", strings.NewReader("app: error while loading shared libraries: libcuda.so.1: cannot open shared object file\n"))
 	if err != nil || !l.Known || strings.Contains(l.Text(), "here:") {
 		t.Fatal(l, err)
@@ -52,10 +43,7 @@ func TestLogOfAnyMachine(t *testing.T) {
 // filled in.
 func TestNoHoleForWhatIsNotKnown(t *testing.T) {
 	m := &session.Machine{Host: hosttest.Load(t, "linux-bare"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: "/cache", Runner: noProcess(t)}
-	rules, err := explain.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := hosttest.Must(explain.Default())
 	told := 0
 	for _, r := range rules.All {
 		if explain.Stages[r.Stage] == "" {
@@ -77,18 +65,9 @@ func TestNoHoleForWhatIsNotKnown(t *testing.T) {
 
 func TestFactsOfTheRoad(t *testing.T) {
 	toolkit := func(version string, lo, hi string) cuda.Toolkit {
-		v, err := gpu.ParseVersion(version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		from, err := gpu.ParseArch(lo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		to, err := gpu.ParseArch(hi)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := hosttest.Must(gpu.ParseVersion(version))
+		from := hosttest.Must(gpu.ParseArch(lo))
+		to := hosttest.Must(gpu.ParseArch(hi))
 		return cuda.Toolkit{Root: "/cuda-" + version, Real: "/cuda-" + version, NVCC: "/cuda-" + version + "/bin/nvcc", Version: v, MinArch: from, MaxArch: to}
 	}
 	old, used, newest := toolkit("12.9", "sm_50", "sm_121"), toolkit("13.0", "sm_75", "sm_121"), toolkit("13.5", "sm_75", "sm_121")
@@ -100,7 +79,7 @@ func TestFactsOfTheRoad(t *testing.T) {
 		set:    toolchain.Set{Toolkit: &used, Capability: gpu.Capability{Major: 12}, CapabilityOrigin: "--gpu-arch"},
 		cudarc: []catalog.Cudarc{{Version: "0.19.2"}}, cudarcMax: gpu.Version{Major: 13, Minor: 0},
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name, log, id string
 		change        func(*situation)
 		here, command string
@@ -126,8 +105,7 @@ func TestFactsOfTheRoad(t *testing.T) {
 			"libcurand.so.10 is in /has/libcurand.so.10", "LD_LIBRARY_PATH=/has/libcurand.so.10 target/debug/app"},
 		{"nothing fits and nothing is known", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda",
 			func(s *situation) { *s = situation{again: s.again} }, "", ""},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := base
 			s.facts.Devices = append([]gpu.Device(nil), base.facts.Devices...)
@@ -135,12 +113,8 @@ func TestFactsOfTheRoad(t *testing.T) {
 				tt.change(&s)
 			}
 			w := s.words(foundIn(t, tt.log, tt.id))
-			if got := strings.Join(w.Here, "; "); got != tt.here {
-				t.Errorf("here\ngot  %s\nwant %s", got, tt.here)
-			}
-			if w.Command != tt.command {
-				t.Errorf("command\ngot  %s\nwant %s", w.Command, tt.command)
-			}
+			hosttest.Equal(t, strings.Join(w.Here, "; "), tt.here, "here")
+			hosttest.Equal(t, w.Command, tt.command, "command")
 		})
 	}
 }

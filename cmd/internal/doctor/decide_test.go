@@ -56,19 +56,13 @@ func planted(t *testing.T, text string, run programs) *session.Machine {
 	if !strings.Contains(text, "PATH=") {
 		text += "-- @env --\nPATH=/usr/bin\n"
 	}
-	h, err := hosttest.Parse([]byte("os: linux\narch: amd64\nhome: /home/u\ncwd: /w\n" + text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\narch: amd64\nhome: /home/u\ncwd: /w\n" + text)))
 	return &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: t.TempDir()}
 }
 
 func lineOf(t *testing.T, words string) cargo.Line {
 	t.Helper()
-	l, _, err := cargo.Split(strings.Fields(words), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
 	return l
 }
 
@@ -88,13 +82,9 @@ func TestOwnFeature(t *testing.T) {
 		{"all are asked for", "cuda = []\n", "build --all-features", ""},
 	} {
 		m := planted(t, manifestText+"[features]\n"+tt.features, nil)
-		if got := ownFeature(m, lineOf(t, tt.words)); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, ownFeature(m, lineOf(t, tt.words)), tt.want, tt.story)
 	}
-	if got := ownFeature(planted(t, "", nil), lineOf(t, "build")); got != "" {
-		t.Errorf("without a project: %q", got)
-	}
+	hosttest.Equal(t, ownFeature(planted(t, "", nil), lineOf(t, "build")), "", "without a project")
 }
 
 // TestNeedsWithoutALock: what the GPU crates of the manifests may need, by the features that are asked for.
@@ -113,10 +103,7 @@ func TestNeedsWithoutALock(t *testing.T) {
 		{"two crates, the other way round", "zz = { package = \"cubecl-hip-sys\", version = \"7\" }\ncandle-kernels = \"0.9\"", "", "build", "CUDA ROCm"},
 	} {
 		m := planted(t, manifestText+"[dependencies]\n"+tt.dependency+"\n[features]\n"+tt.features+"\n", nil)
-		s, err := session.Open(m, lineOf(t, tt.words))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(session.Open(m, lineOf(t, tt.words)))
 		f := Facts{Needs: toolchain.Needs{Libraries: true}}
 		f.takeNamed(reach.Judged{Session: s})
 		n, got := f.Needs, []string{}
@@ -278,13 +265,8 @@ func TestRunName(t *testing.T) {
 		{"windows", "libcudart", "", toolchain.Set{Toolkit: kit}, ""},
 	} {
 		dir := map[string]string{"linux": "/d", "windows": `C:\d`}[tt.os]
-		h, err := hosttest.Parse([]byte("os: " + tt.os + "\n-- @empty --\n" + strings.ReplaceAll(tt.files, " ", "\n") + "\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := runName(h, tt.library, []string{dir}, tt.set); got != tt.want {
-			t.Errorf("%s on %s with %q: %q, want %q", tt.library, tt.os, tt.files, got, tt.want)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte("os: " + tt.os + "\n-- @empty --\n" + strings.ReplaceAll(tt.files, " ", "\n") + "\n")))
+		hosttest.Equal(t, runName(h, tt.library, []string{dir}, tt.set), tt.want, tt.library, tt.os, tt.files)
 	}
 }
 
@@ -299,9 +281,7 @@ func TestWhichLibrariesAreLookedFor(t *testing.T) {
 	for _, l := range r.Libraries {
 		got += fmt.Sprintf("%s of %s %s; ", l.Found.Name, l.Crate, l.Found.Kind)
 	}
-	if got != "libcudart.so.12 of a ; libcufft of b "+string(loader.Missing)+"; " {
-		t.Errorf("%q", got)
-	}
+	hosttest.Equal(t, got, "libcudart.so.12 of a ; libcufft of b "+string(loader.Missing)+"; ")
 }
 
 // TestTryCache: that nothing can be kept is said, unless it is known already why the cache is not used.
@@ -369,5 +349,25 @@ func TestBlame(t *testing.T) {
 		if strings.Contains(at.Says, want) == not || tt.want != "-" && at.State != tt.state || (tt.id == "devices") != strings.Contains(at.Fix, "--gpus all") {
 			t.Errorf("%s: %s %q, fix %q; want %s %q", tt.story, at.State, at.Says, at.Fix, tt.state, tt.want)
 		}
+	}
+}
+
+// TestWithoutAToolkit: what is needed and hangs on a toolkit that is not there is not called unneeded.
+func TestWithoutAToolkit(t *testing.T) {
+	for _, tt := range []struct {
+		story      string
+		needs      toolchain.Needs
+		capability string
+	}{
+		{"kernels are compiled", toolchain.Needs{NVCC: true, Libraries: true}, "see cuda.toolkit"},
+		{"a library is linked", toolchain.Needs{Libraries: true}, "nothing is compiled"},
+		{"nothing of a toolkit is needed", toolchain.Needs{}, "nothing is compiled"},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			f := Facts{Needs: tt.needs, ChooseErr: &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}}
+			if got := checkCapability(f); got.State != Info || !strings.Contains(got.Says, tt.capability) {
+				t.Errorf("capability: %+v", got)
+			}
+		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/loader"
 	"gpubuild/toolchain/msvc"
 )
 
@@ -61,11 +62,8 @@ func TestCapabilityFix(t *testing.T) {
 
 func windows(t *testing.T, long string) buildenv.Host {
 	t.Helper()
-	h, err := hosttest.Parse([]byte("os: windows\n-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem]\n" +
-		"LongPathsEnabled=" + long + "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte("os: windows\n-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem]\n" +
+		"LongPathsEnabled=" + long + "\n")))
 	return h
 }
 
@@ -79,7 +77,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		Toolchain: toolchain.Facts{Toolkits: []cuda.Toolkit{toolkit}, Compilers: []hostcc.Compiler{compiler}},
 		Chosen:    toolchain.Set{Toolkit: &toolkit, Compiler: &compiler},
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		change func(*doctor.Facts)
 		id     string
@@ -181,8 +179,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"no project", func(f *doctor.Facts) { f.Project = "" }, "project", doctor.Info, doctor.OK},
 		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit,
 			doctor.Misfit},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := good
 			tt.change(&f)
@@ -190,9 +187,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			if c := find(t, checks, tt.id); c.State != tt.want {
 				t.Errorf("%s: got %s (%s), want %s", tt.id, c.State, c.Says, tt.want)
 			}
-			if got := doctor.Worst(checks); got != tt.worst {
-				t.Errorf("worst: got %s, want %s", got, tt.worst)
-			}
+			hosttest.Equal(t, doctor.Worst(checks), tt.worst, "worst")
 			seen := map[string]bool{}
 			for _, c := range checks {
 				if seen[c.ID] || c.Says == "" || c.Mark() == "" {
@@ -224,5 +219,65 @@ func TestIDs(t *testing.T) {
 	full := doctor.Facts{WSL: true, Host: windows(t, "1"), Toolchain: toolchain.Facts{MSVC: &msvc.Found{}}}
 	if got, want := ids(full), fmt.Sprintf(all, " windows.sdk", " wsl"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestLoaderPath(t *testing.T) {
+	lib := func(name string, kind loader.Kind, why string) doctor.RunLibrary {
+		l := loader.Library{Name: name, Kind: kind}
+		switch kind {
+		case loader.Added:
+			l.Path = "/tk/lib64/" + name
+		case loader.Missing:
+			l.Problem = "not found"
+		}
+		return doctor.RunLibrary{Crate: "cudarc 0.19.10", Why: why, Found: l}
+	}
+	for _, tt := range []struct {
+		story        string
+		libs         []doctor.RunLibrary
+		build, prove doctor.State
+		says, fix    string
+	}{
+		{"driver only", nil, doctor.Info, doctor.Info, "no crate here needs", ""},
+		{"all on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start")}, doctor.OK, doctor.OK,
+			"a bare start finds libcublas.so.13", ""},
+		{"only through gpubuild, and the program cannot start without",
+			[]doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start")}, doctor.OK, doctor.OK,
+			"found only under `gpubuild run`: libcublas.so.13 (/tk/lib64)", ""},
+		{"only through gpubuild, opened when it is used",
+			[]doctor.RunLibrary{lib("libnvrtc.so.13", loader.Added, "when they are first used")}, doctor.OK, doctor.OK,
+			"found only under", ""},
+		{"nowhere, behind one that is there", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start"),
+			lib("libcudnn.so.9", loader.Missing, "to start")}, doctor.Warning, doctor.Missing,
+			"not found: libcudnn.so.9", "gpubuild toolchain install 13.4 --parts run,cudnn"},
+		{"a stub", []doctor.RunLibrary{lib("libcublas.so.13", loader.Stub, "to start")}, doctor.Warning, doctor.Missing, "not found",
+			"gpubuild toolchain install 13.4 --parts run"},
+	} {
+		for prove, want := range map[bool]doctor.State{false: tt.build, true: tt.prove} {
+			f := doctor.Facts{Prove: prove, Run: doctor.RunTime{Libraries: tt.libs, Dirs: []string{"/tk/lib64"}}, Cache: "/c",
+				Host:   buildenv.Host{OS: buildenv.Linux},
+				Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{Root: "/c/toolkits/cuda-13.4", Version: gpu.Version{Major: 13, Minor: 4}}}}
+			c := find(t, doctor.Run(f), "loader.path")
+			if c.State != want || !strings.Contains(c.Says, tt.says) || !strings.Contains(c.Fix, tt.fix) {
+				t.Errorf("%s, prove %v: %s %s | %s, want %s", tt.story, prove, c.State, c.Says, c.Fix, want)
+			}
+			if c.State != doctor.OK && len(tt.libs) > 0 && (c.Breaks == "" || len(c.Places) == 0) {
+				t.Errorf("%s: %+v", tt.story, c)
+			}
+		}
+	}
+	f := doctor.Facts{Prove: true, Run: doctor.RunTime{Libraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start")}},
+		ChooseErr: &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}}
+	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "see cuda.toolkit") {
+		t.Errorf("without a toolkit: %+v", c)
+	}
+	f.ChooseErr, f.Prove = nil, false // crates that build without one, as burn's do, and load NVRTC when they run
+	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Warning || c.Fix != "gpubuild toolchain install --parts run" {
+		t.Errorf("a build that needs no toolkit: %+v", c)
+	}
+	f.Run.Libraries = append(f.Run.Libraries, lib("libnccl", loader.Missing, "when they are first used")) // docs.nvidia.com/deeplearning/nccl
+	if c := find(t, doctor.Run(f), "loader.path"); !strings.HasSuffix(c.Fix, "--parts run; from NVIDIA's package repository: apt install libnccl2") {
+		t.Errorf("NCCL: %+v", c)
 	}
 }

@@ -27,10 +27,7 @@ import (
 // thisMachine is the machine that the test runs on, with a cache of its own.
 func thisMachine(tb testing.TB, cacheDir string) *session.Machine {
 	tb.Helper()
-	h, err := local.Host()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	return &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}
 }
 
@@ -48,10 +45,7 @@ func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, 
 // TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one.
 func TestRunLibraries(t *testing.T) {
 	root := need.Toolkit(t)
-	self, err := proc.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := hosttest.Must(proc.Self())
 	for _, tt := range []struct {
 		story, path string
 		kind        loader.Kind
@@ -90,26 +84,19 @@ func TestRunLibraries(t *testing.T) {
 
 // TestStubsOnPath finds the driver's stub by its directory's name, behind a link of another name, and behind a link of its own.
 func TestStubsOnPath(t *testing.T) {
-	self, err := proc.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := hosttest.Must(proc.Self())
 	top := t.TempDir()
 	stubs, plain, linked := filepath.Join(top, "lib64", "stubs"), filepath.Join(top, "plain"), filepath.Join(top, "nice")
 	need.Program(t, "cc", "gcc")
 	for _, dir := range []string{stubs, plain} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(dir, 0o755))
 	}
 	gcc := exec.Command("gcc", "-shared", "-x", "c", "/dev/null", "-o", filepath.Join(stubs, "libcuda.so"))
 	if out, err := gcc.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for from, to := range map[string]string{filepath.Join(plain, "libcuda.so.1"): filepath.Join(stubs, "libcuda.so"), linked: stubs} {
-		if err := os.Symlink(to, from); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Symlink(to, from))
 	}
 	for path, want := range map[string]string{
 		filepath.Join(top, "lib64"): "",
@@ -120,9 +107,7 @@ func TestStubsOnPath(t *testing.T) {
 		m := thisMachine(t, t.TempDir())
 		m.Self = self
 		m.Host.Env = m.Host.Env.Set("LD_LIBRARY_PATH", path)
-		if got := strings.Join(runTime(t.Context(), m, nil, toolchain.Set{}).Stubs, ", "); got != want {
-			t.Errorf("%s: %q, want %q", path, got, want)
-		}
+		hosttest.Equal(t, strings.Join(runTime(t.Context(), m, nil, toolchain.Set{}).Stubs, ", "), want, path)
 	}
 }
 
@@ -132,10 +117,7 @@ func TestDoctorAsksTheDriverOnce(t *testing.T) {
 		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
 		count := &counting{Runner: run}
 		m := &session.Machine{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}
-		f, err := Gather(context.Background(), m, cargo.Line{}, Options{Tools: tools.Options{Arch: arch}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := hosttest.Must(Gather(context.Background(), m, cargo.Line{}, Options{Tools: tools.Options{Arch: arch}}))
 		asked := 0
 		for _, path := range count.started {
 			if strings.HasSuffix(path, "nvidia-smi") {

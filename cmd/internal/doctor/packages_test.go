@@ -80,12 +80,8 @@ func following(t *testing.T, fix string) (files string) {
 func fetched(t *testing.T, fix string) (files string) {
 	t.Helper()
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "archives", "partial"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "status"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.MkdirAll(filepath.Join(root, "archives", "partial"), 0o755))
+	hosttest.OK(t, os.WriteFile(filepath.Join(root, "status"), nil, 0o644))
 	run := func(name string, args ...string) {
 		t.Helper()
 		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
@@ -104,10 +100,7 @@ func fetched(t *testing.T, fix string) (files string) {
 	for _, deb := range debs {
 		run("dpkg-deb", "-x", deb, root)
 	}
-	programs, err := os.ReadDir(filepath.Join(root, "usr", "bin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	programs := hosttest.Must(os.ReadDir(filepath.Join(root, "usr", "bin")))
 	var links, empty strings.Builder
 	for _, e := range programs {
 		if to, err := os.Readlink(filepath.Join(root, "usr", "bin", e.Name())); err == nil {
@@ -134,16 +127,10 @@ func (r release) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, erro
 func TestAptCompiler(t *testing.T) {
 	t.Parallel()
 	compiler := func(text string) Check {
-		h, err := hosttest.Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte(text)))
 		m := &session.Machine{Host: h, Runner: release{hosttest.NewScript(t)}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard},
 			CacheDir: h.Join(h.Home, ".cache", "gpubuild")}
-		f, err := Gather(context.Background(), m, cargo.Line{}, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := hosttest.Must(Gather(context.Background(), m, cargo.Line{}, Options{}))
 		return checkHostCompiler(f)
 	}
 	before := compiler(bare)

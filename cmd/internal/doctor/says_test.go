@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
@@ -95,9 +96,7 @@ func TestNVCCOnPath(t *testing.T) {
 		chosen := cuda.Toolkit{Root: "/a", Version: gpu.Version{Major: 13, Minor: 4}, Origin: "CUDA_HOME"}
 		other := cuda.Toolkit{Root: tt.root, Version: gpu.Version{Major: 13, Minor: 3}, Problem: tt.problem, Sources: tt.sources}
 		c := find(t, doctor.Run(doctor.Facts{Needs: toolchain.Needs{NVCC: true}, Chosen: toolchain.Set{Toolkit: &chosen}, Toolchain: toolchain.Facts{Toolkits: []cuda.Toolkit{other}}}), "cuda.toolkit")
-		if got := strings.Contains(c.Says, "the nvcc on PATH is of CUDA 13.3"); got != tt.want {
-			t.Errorf("%s: %q", story, c.Says)
-		}
+		hosttest.Equal(t, strings.Contains(c.Says, "the nvcc on PATH is of CUDA 13.3"), tt.want, story, c.Says)
 	}
 }
 
@@ -114,9 +113,7 @@ func TestVerdict(t *testing.T) {
 		"Probably ready to build: no lock. Probably ready to prove: no lock.":            {{ID: "project", State: doctor.Info, Unsure: "no lock"}},
 		"Not ready to build: no cargo. Probably ready to prove what is built: no lock.":  {{ID: "project", State: doctor.Info, Unsure: "no lock"}, {ID: "cargo", State: doctor.Missing, Says: "no cargo"}},
 	} {
-		if got := doctor.Verdict(checks); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		hosttest.Equal(t, doctor.Verdict(checks), want)
 	}
 }
 
@@ -136,7 +133,5 @@ func TestText(t *testing.T) {
 	got := doctor.Text([]doctor.Check{{ID: "driver", State: doctor.OK, Says: "580", Fix: "no"}, {ID: "cargo", State: doctor.Missing, Says: "none\nof it", Places: []string{"/a", "/b"}, Fix: "install it", Breaks: "all"}})
 	const want = "Build\n✗ cargo          none\n                 of it\n                 without it: all\n                 looked at: /a; /b\n                 fix: install it\n" +
 		"Run\n✓ driver         580\n\nNot ready to build: none. Ready to prove what is built.\n"
-	if got != want {
-		t.Errorf("%q", got)
-	}
+	hosttest.Equal(t, got, want)
 }

@@ -3,12 +3,22 @@
 package elsewhere
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"time"
 
+	"github.com/xtaci/smux"
+
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
@@ -22,17 +32,12 @@ import (
 // sent; what only the other machine has is named as such.
 func TestJudgedHere(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	const uuid, there = "GPU-11111111-2222-3333-4444-555555555555", "/home/u/.cache/gpubuild/elsewhere/runs/run-1"
 	app, script := filepath.Join(t.TempDir(), "app"), filepath.Join(t.TempDir(), "train.py")
 	weights := filepath.Join(t.TempDir(), "weights")
 	for _, name := range []string{app, script, weights} {
-		if err := os.WriteFile(name, []byte("x"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(name, []byte("x"), 0o700))
 	}
 	req := request{Files: []file{{Name: "bin/app", SHA256: sumOf("x"), Size: 1, From: app}, {Name: "work/train.py", SHA256: sumOf("x"), Size: 1, From: script},
 		{Name: "work/weights", SHA256: sumOf("x"), Size: 1, From: weights}},
@@ -86,21 +91,13 @@ func TestJudgedHere(t *testing.T) {
 			t.Errorf("%s: %v, %+v", tt.story, err, p.Verdict)
 			continue
 		}
-		if p.NoReceipt != came.NoReceipt {
-			t.Errorf("%s: why there is no receipt: %q", tt.story, p.NoReceipt)
-		}
+		hosttest.Equal(t, p.NoReceipt, came.NoReceipt, tt.story, "why there is no receipt")
 		if p.Verdict.Kind != verify.Proved || p.Receipt == nil {
 			continue
 		}
 		real := func(verify.Evidence) func(verify.Loaded) (bool, string) { return verify.RealDriver(m.Host) }
-		data, err := p.Receipt.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := receipt.Decode(data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := hosttest.Must(p.Receipt.Encode())
+		r := hosttest.Must(receipt.Decode(data))
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) > 0 || r.Environment["CUDA_VISIBLE_DEVICES"] != "0" {
 			t.Errorf("the receipt does not hold here: %q", wrong)
 		}
@@ -108,21 +105,15 @@ func TestJudgedHere(t *testing.T) {
 			r.Also[2] != (receipt.Binary{Path: weights, Size: 1, SHA256: sumOf("x"), Sent: true}) {
 			t.Errorf("also: %+v", r.Also)
 		}
-		if err := os.WriteFile(script, []byte("y"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(script, []byte("y"), 0o600))
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 1 {
 			t.Errorf("the script was changed: %q", wrong)
 		}
-		if err := os.WriteFile(weights, []byte("y"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(weights, []byte("y"), 0o600))
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 2 || !strings.Contains(wrong[1], "weights, which was used with it, is another one") {
 			t.Errorf("what was sent was changed: %q", wrong)
 		}
-		if err := os.Remove(weights); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Remove(weights))
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 1 {
 			t.Errorf("what was sent is not here: %q", wrong)
 		}
@@ -139,5 +130,46 @@ func TestJudgedHere(t *testing.T) {
 	}
 	if _, err := judged(m, strange, "node1", proven()); err == nil || !strings.Contains(err.Error(), "luck") {
 		t.Errorf("rules that are none: %v", err)
+	}
+}
+
+// TestLines: what is written comes back in pieces of any size, each ends a line, and what was changed on the way is noticed.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	var wire bytes.Buffer
+	out := &lines{to: &wire}
+	text := strings.Repeat("a\nb\x00", 1000)
+	for _, piece := range []string{text, "x", "", text} {
+		if n, err := out.Write([]byte(piece)); err != nil || n != len(piece) || !bytes.HasSuffix(wire.Bytes(), []byte("\n")) {
+			t.Fatalf("%d, %v", n, err)
+		}
+	}
+	sent := wire.String()
+	got, err := io.ReadAll(iotest.OneByteReader(&lines{from: bufio.NewReader(strings.NewReader(sent))}))
+	if err != nil || string(got) != text+"x"+text {
+		t.Errorf("%d bytes came of %d, %v", len(got), 2*len(text)+1, err)
+	}
+	if _, err := io.ReadAll(&lines{from: bufio.NewReader(strings.NewReader(strings.ReplaceAll(sent, "\n", "\r\n")))}); !errors.Is(err, smux.ErrInvalidProtocol) {
+		t.Errorf("a terminal's line ends: %v", err)
+	}
+}
+
+// TestMultiplexed: much is on its way before the other side reads, since it takes srun long to say that more may come.
+func TestMultiplexed(t *testing.T) {
+	t.Parallel()
+	here, there := net.Pipe()
+	client, err1 := smux.Client(here, multiplexed(time.Minute))
+	server, err2 := smux.Server(there, multiplexed(time.Minute))
+	hosttest.OK(t, errors.Join(err1, err2))
+	defer client.Close()
+	defer server.Close()
+	out := hosttest.Must(client.OpenStream())
+	_, err1 = out.Write([]byte("x"))
+	in, err2 := server.AcceptStream()
+	hosttest.OK(t, errors.Join(err1, err2))
+	hosttest.Must(io.ReadFull(in, make([]byte, 1)))
+	hosttest.OK(t, out.SetWriteDeadline(time.Now().Add(20*time.Second)))
+	if n, err := out.Write(make([]byte, 2<<20)); err != nil {
+		t.Errorf("%d bytes of 2 MiB were taken: %v", n, err)
 	}
 }

@@ -56,9 +56,7 @@ func TestParse(t *testing.T) {
 				t.Errorf("%s: %v", tt.word, err)
 			}
 		}
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.word, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, tt.word)
 	}
 }
 
@@ -74,19 +72,13 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 	if err := put("abc"); err != nil || !s.has(sum) || !s.has(sum) {
 		t.Errorf("a whole file is not kept: %v", err)
 	}
-	if err := os.WriteFile(s.path(sum), []byte("xyz0"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(s.path(sum), []byte("xyz0"), 0o600))
 	if s.has(sum) {
 		t.Error("a file that was changed still counts")
 	}
-	if err := put("abc"); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, put("abc"))
 	dir := t.TempDir()
-	if err := s.place(file{Name: "work/data", SHA256: sum}, dir); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, s.place(file{Name: "work/data", SHA256: sum}, dir))
 	if err := os.WriteFile(filepath.Join(dir, "work", "data"), []byte("changed"), 0o600); err != nil || !s.has(sum) {
 		t.Errorf("a program's change of its data changes what is kept: %v", err)
 	}
@@ -101,15 +93,11 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 		if err := s.receive(strings.NewReader(text), sumOf(text), 1000); err != nil || !s.has(sumOf(text)) {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(s.path(sumOf(text))+".seen", time.Time{}, time.Now().Add(time.Duration(i-5)*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Chtimes(s.path(sumOf(text))+".seen", time.Time{}, time.Now().Add(time.Duration(i-5)*time.Hour)))
 	}
 	program := filepath.Join(s.dir, used, "gpubuild") // of an earlier version
-	if err := errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.WriteFile(program, make([]byte, 1000), 0o700),
-		os.Chtimes(program, time.Time{}, time.Now().Add(-9*time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Mkdir(filepath.Dir(program), 0o700), os.WriteFile(program, make([]byte, 1000), 0o700),
+		os.Chtimes(program, time.Time{}, time.Now().Add(-9*time.Hour))))
 	users := []string{filepath.Join(s.dir, "files", "data.bin"), filepath.Join(s.dir, "project", "gpubuild"), filepath.Join(s.dir, used, "notes"),
 		filepath.Join(s.dir, "project", used), filepath.Join(s.dir, "files", "abcd"), filepath.Join(s.dir, used, "receiving-1"), filepath.Join(s.dir, "files", used, "x")}
 	torn := filepath.Join(s.dir, "files", "receiving-1")
@@ -117,10 +105,8 @@ func TestStoreTakesOnlyWhatFits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range users { // `cache` may name a directory that has other things in it
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, make([]byte, 1000), 0o600),
-			os.Chtimes(name, time.Time{}, time.Now().Add(-99*time.Hour))); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, make([]byte, 1000), 0o600),
+			os.Chtimes(name, time.Time{}, time.Now().Add(-99*time.Hour))))
 	}
 	if err := s.prune(1500, "here", time.Now()); err != nil || s.has(sumOf(later[0])) || !s.has(sumOf(later[1])) {
 		t.Errorf("what was not used for longest goes, and no more than that: %v", err)
@@ -142,28 +128,16 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	s := store{t.TempDir()}
 	for _, name := range []string{"files", "runs/run-here-killed/bin", "runs/run-here-alive", "runs/run-there-1", "runs/run-here-no-locks"} {
-		if err := os.MkdirAll(filepath.Join(s.dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Join(s.dir, name), 0o700))
 	}
 	lock := func(run string) string { return filepath.Join(s.dir, "runs", run, lockName) }
-	free, err := cache.Lock(t.Context(), lock("run-here-alive"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := hosttest.Must(cache.Lock(t.Context(), lock("run-here-alive"), nil))
 	for _, run := range []string{"run-here-killed", "run-there-1"} {
-		if err := os.WriteFile(lock(run), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(lock(run), nil, 0o600))
 	}
 	left := func(later time.Duration) (names []string) {
-		if err := s.prune(0, "here", time.Now().Add(later)); err != nil {
-			t.Fatal(err)
-		}
-		entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, s.prune(0, "here", time.Now().Add(later)))
+		entries := hosttest.Must(os.ReadDir(filepath.Join(s.dir, "runs")))
 		for _, e := range entries {
 			names = append(names, e.Name())
 		}
@@ -172,24 +146,15 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 	if got := left(0); len(got) != 4 {
 		t.Errorf("of the last hour only %q are left", got)
 	}
-	if got := strings.Join(left(2*time.Hour), " "); got != "run-here-alive run-here-no-locks run-there-1" {
-		t.Errorf("left: %s", got)
-	}
-	if err := free(); err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(left(2*time.Hour), " "); got != "run-here-no-locks run-there-1" {
-		t.Errorf("left: %s", got)
-	}
+	hosttest.Equal(t, strings.Join(left(2*time.Hour), " "), "run-here-alive run-here-no-locks run-there-1", "left")
+	hosttest.OK(t, free())
+	hosttest.Equal(t, strings.Join(left(2*time.Hour), " "), "run-here-no-locks run-there-1", "left")
 }
 
 // TestSent: of a directory every file is sent, and a link to one of them as that file; nothing from outside, and no FIFO, which would be waited for.
 func TestSent(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	root := h.Real(t.TempDir())
 	for _, name := range []string{"data/blobs/1", "outside"} {
 		if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700), os.WriteFile(filepath.Join(root, name), []byte(name), 0o600)); err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/receipt"
 )
 
@@ -38,9 +39,7 @@ func TestReceived(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(dir, "files", "receiving-*")); len(left) > 0 {
 			t.Errorf("%s: left behind: %q", tt.story, left)
 		}
-		if n := strings.Count(asked.String(), hello.SHA256); n != 1 {
-			t.Errorf("%s: it was asked for %d times", tt.story, n)
-		}
+		hosttest.Equal(t, strings.Count(asked.String(), hello.SHA256), 1, tt.story, "it was asked for", "times")
 		if err := p.receive([]file{hello}); tt.want == "" && (err != nil || strings.Count(asked.String(), hello.SHA256) != 1) {
 			t.Errorf("%s: what is there was asked for again: %v", tt.story, err)
 		}
@@ -52,13 +51,9 @@ func TestPlacedFilesLeaveTheStoreAlone(t *testing.T) {
 	t.Parallel()
 	s, run := store{t.TempDir()}, t.TempDir()
 	for _, text := range []string{"program", "other"} {
-		if err := s.receive(strings.NewReader(text), sumOf(text), int64(len(text))); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, s.receive(strings.NewReader(text), sumOf(text), int64(len(text))))
 	}
-	if err := s.place(file{Name: "bin/app", SHA256: sumOf("program"), Run: true}, run); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, s.place(file{Name: "bin/app", SHA256: sumOf("program"), Run: true}, run))
 	for _, name := range []string{"bin/app", "../x", "/x"} {
 		if err := s.place(file{Name: name, SHA256: sumOf("other")}, run); err == nil {
 			t.Errorf("a file was put at %s", name)

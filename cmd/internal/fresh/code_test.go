@@ -14,6 +14,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/cargorun"
@@ -28,19 +29,12 @@ import (
 // tree makes files below a new directory; a name that ends in a slash is a directory.
 func tree(t *testing.T, files map[string]string) (*State, string) {
 	t.Helper()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.OK(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	m := &session.Machine{
 		Host:     h,
@@ -67,10 +61,7 @@ func TestBelow(t *testing.T) {
 	}
 	rel := func(list []string) (out []string) {
 		for _, p := range list {
-			r, err := filepath.Rel(dir, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := hosttest.Must(filepath.Rel(dir, p))
 			out = append(out, filepath.ToSlash(r))
 		}
 		slices.Sort(out)
@@ -96,37 +87,20 @@ func TestHoldsIsReadAgain(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	read := func() string {
 		t.Helper()
-		found, err := s.read.contentOf(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := hosttest.Must(s.read.contentOf(out))
 		var names []string
 		for _, m := range found.Made {
 			names = append(names, m.Arch.String())
 		}
 		return strings.Join(names, " ")
 	}
-	if got := read() + read(); got != "compute_75compute_75" {
-		t.Error(got)
-	}
-	if err := cache.WriteFile(filepath.Join(out, "k.ptx"), []byte(fmt.Sprintf(ptx, "sm_80")), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(); got != "compute_80" {
-		t.Errorf("the file holds sm_80, and %s was reported", got)
-	}
-	if err := os.WriteFile(filepath.Join(out, "sub", "l.ptx"), []byte(fmt.Sprintf(ptx, "sm_90")), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(); got != "compute_80 compute_90" {
-		t.Errorf("after a file came: %s", got)
-	}
-	if err := os.RemoveAll(out); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(); got != "" {
-		t.Errorf("kept of a directory that is gone: %s", got)
-	}
+	hosttest.Equal(t, read()+read(), "compute_75compute_75")
+	hosttest.OK(t, cache.WriteFile(filepath.Join(out, "k.ptx"), []byte(fmt.Sprintf(ptx, "sm_80")), 0o644))
+	hosttest.Equal(t, read(), "compute_80", "the file holds sm_80, and", "was reported")
+	hosttest.OK(t, os.WriteFile(filepath.Join(out, "sub", "l.ptx"), []byte(fmt.Sprintf(ptx, "sm_90")), 0o644))
+	hosttest.Equal(t, read(), "compute_80 compute_90", "after a file came")
+	hosttest.OK(t, os.RemoveAll(out))
+	hosttest.Equal(t, read(), "", "kept of a directory that is gone")
 }
 
 // TestSumNamesFiles: two OUT_DIRs have one sum only where the same files hold the same.
@@ -144,10 +118,7 @@ func TestSumNamesFiles(t *testing.T) {
 	})
 	of := map[string]string{}
 	for _, name := range []string{"a", "elsewhere", "swapped", "twice", "once", "deep", "hex", "truncated", "empty", "hex2"} {
-		found, err := s.read.contentOf(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := hosttest.Must(s.read.contentOf(filepath.Join(dir, name)))
 		for other, sum := range of {
 			if same := other == "a" && name == "elsewhere"; (sum == found.Sum) != same {
 				t.Errorf("%s and %s: the same sum: %t", other, name, !same)

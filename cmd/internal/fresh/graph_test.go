@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
@@ -84,17 +85,11 @@ func TestScriptsOfABuild(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	if got := names(); got != "k helped" {
-		t.Errorf("%q", got)
-	}
+	hosttest.Equal(t, names(), "k helped")
 	b.s.b.Reach.Units = []features.ScriptUnit{{PkgID: "k"}, {PkgID: "helped", Features: []string{"cuda"}}}
-	if got := names(); got != "helped" {
-		t.Errorf("k is known, helped with other features: %q", got)
-	}
+	hosttest.Equal(t, names(), "helped", "k is known, helped with other features")
 	b.s.b.Graph.Units.Units[7].PkgID = "registry+https://github.com/rust-lang/crates.io-index#candle-kernels@0.9.0"
-	if got := names(); got != "" {
-		t.Errorf("a package of the catalog: %q", got)
-	}
+	hosttest.Equal(t, names(), "", "a package of the catalog")
 }
 
 // TestMacros: a package for which a procedural macro ran nvcc is one, however often it is built; its build script is not.

@@ -15,6 +15,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
@@ -43,10 +44,7 @@ const oneNVCC = "…Cuda compilation tools, release 13.4, V13.4.92…"
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	host, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := hosttest.Must(local.Host())
 	b := &bench{t: t, top: t.TempDir()}
 	root := filepath.Join(b.top, "cuda")
 	for name, text := range map[string]string{
@@ -89,12 +87,8 @@ func (b *bench) root(root string) {
 
 func (b *bench) write(path, text string) {
 	b.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
+	hosttest.OK(b.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	hosttest.OK(b.t, os.WriteFile(path, []byte(text), 0o755))
 }
 
 func (b *bench) file(name string) string { return filepath.Join(b.top, "cuda", name) }
@@ -143,9 +137,7 @@ func TestMoreSourcesThanAreLookedAt(t *testing.T) {
 func TestFileOfTerabytes(t *testing.T) {
 	b := newBench(t)
 	file := filepath.Join(b.top, "data")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(file, nil, 0o600))
 	if os.Truncate(file, 1<<43) != nil {
 		return // a file system without holes
 	}
@@ -213,13 +205,9 @@ func TestLinked(t *testing.T) {
 		t.Fatalf("recorded %v %v", read, unknown)
 	}
 	o.stamp.Read = read
-	if got := reasons(); got != "" {
-		t.Errorf("nothing changed: %q", got)
-	}
+	hosttest.Equal(t, reasons(), "", "nothing changed")
 	b.write(filepath.Join(b.top, "torch", "build-version"), "2.13.0+cu129")
-	if got := reasons(); got != "T/torch/build-version changed: " {
-		t.Errorf("libtorch was replaced in its place: %q", got)
-	}
+	hosttest.Equal(t, reasons(), "T/torch/build-version changed: ", "libtorch was replaced in its place")
 	b.write(filepath.Join(b.top, "torch", "build-version"), "2.13.0+cpu")
 	b.write(filepath.Join(lib, "libcudart_static.a"), "another")
 	b.write(filepath.Join(own, "libkernels.a"), "its own product")
@@ -227,15 +215,9 @@ func TestLinked(t *testing.T) {
 		t.Errorf("the static library changed: %q", got)
 	}
 	b.write(filepath.Join(lib, "libcudart_static.a"), "static")
-	if err := os.RemoveAll(filepath.Join(b.top, "gone")); err != nil {
-		t.Fatal(err)
-	}
-	if got := reasons(); got != "T/gone is gone: " {
-		t.Errorf("a directory went: %q", got)
-	}
-	if err := os.Remove(filepath.Join(lib, "libcudart_static.a")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.RemoveAll(filepath.Join(b.top, "gone")))
+	hosttest.Equal(t, reasons(), "T/gone is gone: ", "a directory went")
+	hosttest.OK(t, os.Remove(filepath.Join(lib, "libcudart_static.a")))
 	if got := reasons(); !strings.Contains(got, "lib64/libcudart_static.a is gone") {
 		t.Errorf("the static library went: %q", got)
 	}
@@ -265,23 +247,24 @@ func TestInputsThatMatter(t *testing.T) {
 	sameSize := func(path string) func(*bench) {
 		return func(b *bench) {
 			p := b.file(path)
-			fi, err := os.Stat(p)
-			if err != nil {
-				b.t.Fatal(err)
-			}
+			fi := hosttest.Must(os.Stat(p))
 			b.write(p, strings.Repeat("x", int(fi.Size())))
-			if err := os.Chtimes(p, fi.ModTime(), fi.ModTime()); err != nil {
-				b.t.Fatal(err)
-			}
+			hosttest.OK(b.t, os.Chtimes(p, fi.ModTime(), fi.ModTime()))
 		}
 	}
 	rewrite := func(path, text string) func(*bench) { return func(b *bench) { b.write(b.file(path), text) } }
 	set := func(name, value string) func(*bench) { return func(b *bench) { b.setenv(name, value) } }
+	at := func(name, path string) func(*bench) { return func(b *bench) { b.setenv(name, b.file(path)) } }
+	all := func(list ...func(*bench)) func(*bench) {
+		return func(b *bench) {
+			for _, do := range list {
+				do(b)
+			}
+		}
+	}
 	move := func(b *bench) {
 		old, other := b.file(""), filepath.Join(b.top, "moved")
-		if err := os.Rename(old, other); err != nil {
-			b.t.Fatal(err)
-		}
+		hosttest.OK(b.t, os.Rename(old, other))
 		b.root(other)
 	}
 	libtorch := func(b *bench) {
@@ -293,300 +276,142 @@ func TestInputsThatMatter(t *testing.T) {
 		"bin/nvcc.profile",
 		"TOP = $(_HERE_)/..\nCICC_PATH = $(TOP)/nvvm/bin\nLD_LIBRARY_PATH += $(TOP)/lib:\nINCLUDES        +=  \"-I$(TOP)/include\" $(_SPACE_)\nLIBRARIES =+ x\nPTXAS_FLAGS     +=\n",
 	)
-	all := []features.Inputs{kernels, linking, asking, cmake, torch, nccl, driver}
-	tests := []struct {
+	kinds := strings.Fields("kernels linking asking cmake torch nccl driver")
+	inputsOf := []features.Inputs{kernels, linking, asking, cmake, torch, nccl, driver}
+	for _, tt := range []struct {
 		story  string
 		before func(*bench)
 		change func(*bench)
-		want   []string // of kernels, linking, asking, cmake, torch, nccl, driver; "-" for none
+		want   string // KIND: REASON
 	}{
-		{"nothing", nil, func(*bench) {}, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"nothing", nil, nil, ""},
 		{"nvcc touched", nil, func(b *bench) {
-			if err := os.Chtimes(b.file("bin/nvcc"), time.Now(), time.Unix(1e9, 0)); err != nil {
-				b.t.Fatal(err)
-			}
-		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
+			hosttest.OK(b.t, os.Chtimes(b.file("bin/nvcc"), time.Now(), time.Unix(1e9, 0)))
+		}, ""},
 		{"another directory on PATH, of which what is run counts by its content", nil, func(b *bench) {
 			b.setenv("PATH", b.s.b.Machine.Host.Env.Get("PATH")+string(filepath.ListSeparator)+b.top)
-		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"the root moved, with the same content", nil, move, []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{
-			"a patch of the same release",
-			nil,
-			rewrite("bin/nvcc", "Cuda compilation tools, release 13.4, V13.4.99"),
-			[]string{"nvcc", "-", "nvcc", "nvcc", "-", "-", "-"},
-		},
-		{
-			"another release in the same place",
-			nil,
-			rewrite("bin/nvcc", "Cuda compilation tools, release 13.5, V13.5.1"),
-			[]string{"nvcc", "-", "nvcc", "nvcc", "-", "-", "-"},
-		},
-		{"cicc replaced", nil, rewrite("nvvm/bin/cicc", "other"), []string{"cicc", "-", "-", "cicc", "-", "-", "-"}},
-		{
-			"ptxas replaced by one of the same size with its time restored",
-			nil,
-			sameSize("bin/ptxas"),
-			[]string{"ptxas", "-", "-", "ptxas", "-", "-", "-"},
-		},
-		{
-			"libdevice replaced",
-			nil,
-			rewrite("nvvm/libdevice/libdevice.10.bc", "other"),
-			[]string{"libdevice.10.bc", "-", "-", "libdevice.10.bc", "-", "-", "-"},
-		},
-		{"a header of crt", nil, rewrite("include/crt/mma.hpp", "other"), []string{"mma.hpp", "-", "-", "mma.hpp", "-", "-", "-"}},
+		}, ""},
+		{"the root moved, with the same content", nil, move, ""},
+		{"a patch of the same release", nil, rewrite("bin/nvcc", "Cuda compilation tools, release 13.4, V13.4.99"),
+			"kernels: nvcc; asking: nvcc; cmake: nvcc"},
+		{"another release in the same place", nil, rewrite("bin/nvcc", "Cuda compilation tools, release 13.5, V13.5.1"),
+			"kernels: nvcc; asking: nvcc; cmake: nvcc"},
+		{"cicc replaced", nil, rewrite("nvvm/bin/cicc", "other"), "kernels: cicc; cmake: cicc"},
+		{"ptxas replaced by one of the same size with its time restored", nil, sameSize("bin/ptxas"), "kernels: ptxas; cmake: ptxas"},
+		{"libdevice replaced", nil, rewrite("nvvm/libdevice/libdevice.10.bc", "other"),
+			"kernels: libdevice.10.bc; cmake: libdevice.10.bc"},
+		{"a header of crt", nil, rewrite("include/crt/mma.hpp", "other"), "kernels: mma.hpp; cmake: mma.hpp"},
 		{"ptxas removed", nil, func(b *bench) {
-			if err := os.Remove(b.file("bin/ptxas")); err != nil {
-				b.t.Fatal(err)
-			}
-		}, []string{"ptxas", "-", "-", "ptxas", "-", "-", "-"}},
-		{
-			"a header that kernels include, which nvcc records",
-			nil,
-			rewrite("include/cuda_fp16.hpp", "other"),
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
-		{
-			"a header that some kernels include, which nvcc records",
-			nil,
-			rewrite("include/curand_kernel.h", "x"),
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
-		{
-			"a header below, of the same size with its time restored",
-			nil,
-			sameSize("include/cooperative_groups/details/helpers.h"),
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
-		{"a header of somebody else", nil, rewrite("include/cudnn_version.h", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"a search path that holds nothing of CUDA's", nil, set("CPATH", "/nowhere"), []string{"CPATH", "-", "-", "CPATH", "-", "-", "-"}},
-		{
-			"a search path that is the toolkit's own, and moved with it",
-			func(b *bench) { b.setenv("CPATH", b.file("include")) },
-			func(b *bench) {
-				move(b)
-				b.setenv("CPATH", filepath.Join(b.top, "moved", "include")+"/")
-			},
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
-		{
-			"a header before the toolkit's",
-			func(b *bench) { b.setenv("CPLUS_INCLUDE_PATH", b.file("../mine")) },
-			rewrite("../mine/cuda_fp16.h", "x"),
-			[]string{"CPLUS_INCLUDE_PATH", "-", "-", "CPLUS_INCLUDE_PATH", "-", "-", "-"},
-		},
-		{"a directory of headers before the toolkit's", func(b *bench) {
-			b.setenv("C_INCLUDE_PATH", b.file("../mine"))
-			b.write(b.file("../mine/thrust/sort.h"), "1")
-		}, rewrite("../mine/thrust/sort.h", "2"), []string{"C_INCLUDE_PATH", "-", "-", "C_INCLUDE_PATH", "-", "-", "-"}},
-		{
-			"another header in a search path",
-			func(b *bench) { b.setenv("CPATH", b.file("../mine")) },
-			rewrite("../mine/boost.hpp", "x"),
-			[]string{"CPATH", "-", "-", "CPATH", "-", "-", "-"},
-		},
-		{"one without an ending, which nvcc records", func(b *bench) {
-			b.setenv("CPATH", b.file("../mine"))
-			b.write(b.file("../mine/Eigen/Dense"), "1")
-		}, rewrite("../mine/Eigen/Dense", "2"), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"what is no header of a project in a search path", func(b *bench) {
-			b.setenv("CPATH", b.file("../mine"))
-			b.write(b.file("../mine/Cargo.toml"), "")
-			b.write(b.file("../mine/target/CACHEDIR.TAG"), "")
-		}, func(b *bench) {
-			b.write(b.file("../mine/src/main.rs"), "")
-			b.write(b.file("../mine/target/a.h"), "")
-			b.write(b.file("../mine/log"), "")
-		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
+			hosttest.OK(b.t, os.Remove(b.file("bin/ptxas")))
+		}, "kernels: ptxas; cmake: ptxas"},
+		{"a header that kernels include, which nvcc records", nil, rewrite("include/cuda_fp16.hpp", "other"), ""},
+		{"a header that some kernels include, which nvcc records", nil, rewrite("include/curand_kernel.h", "x"), ""},
+		{"a header below, of the same size with its time restored", nil, sameSize("include/cooperative_groups/details/helpers.h"), ""},
+		{"a header of somebody else", nil, rewrite("include/cudnn_version.h", "x"), ""},
+		{"a search path that holds nothing of CUDA's", nil, set("CPATH", "/nowhere"), "kernels: CPATH; cmake: CPATH"},
+		{"a search path that is the toolkit's own, and moved with it", at("CPATH", "include"), func(b *bench) {
+			move(b)
+			b.setenv("CPATH", filepath.Join(b.top, "moved", "include")+"/")
+		}, ""},
+		{"a header before the toolkit's", at("CPLUS_INCLUDE_PATH", "../mine"), rewrite("../mine/cuda_fp16.h", "x"),
+			"kernels: CPLUS_INCLUDE_PATH; cmake: CPLUS_INCLUDE_PATH"},
+		{"a directory of headers before the toolkit's", all(at("C_INCLUDE_PATH", "../mine"), rewrite("../mine/thrust/sort.h", "1")),
+			rewrite("../mine/thrust/sort.h", "2"), "kernels: C_INCLUDE_PATH; cmake: C_INCLUDE_PATH"},
+		{"another header in a search path", at("CPATH", "../mine"), rewrite("../mine/boost.hpp", "x"), "kernels: CPATH; cmake: CPATH"},
+		{"one without an ending, which nvcc records", all(at("CPATH", "../mine"), rewrite("../mine/Eigen/Dense", "1")),
+			rewrite("../mine/Eigen/Dense", "2"), ""},
+		{"what is no header of a project in a search path",
+			all(at("CPATH", "../mine"), rewrite("../mine/Cargo.toml", ""), rewrite("../mine/target/CACHEDIR.TAG", "")),
+			all(rewrite("../mine/src/main.rs", ""), rewrite("../mine/target/a.h", ""), rewrite("../mine/log", "")), ""},
 		{"the same search path in another place", func(b *bench) {
 			b.setenv("CPATH", b.file("../mine")+":"+b.file("../none"))
 			b.write(b.file("../mine/a.h"), "1")
 			b.write(b.file("../moved/a.h"), "1")
-		}, func(b *bench) { b.setenv("CPATH", b.file("../moved")+":"+b.file("../none")) }, []string{"CPATH", "-", "-", "CPATH", "-", "-", "-"}},
+		}, func(b *bench) { b.setenv("CPATH", b.file("../moved")+":"+b.file("../none")) }, "kernels: CPATH; cmake: CPATH"},
 		{"a header by -I in flags that nvcc reads", func(b *bench) {
 			b.setenv("NVCC_PREPEND_FLAGS", "-O3 -isystem "+b.file("../mine")+" -I="+b.file("../other"))
 			b.write(b.file("../other/a.h"), "1")
-		}, rewrite("../other/a.h", "2"), []string{"NVCC_PREPEND_FLAGS", "-", "-", "NVCC_PREPEND_FLAGS", "-", "-", "-"}},
-		{"a header that flags include, by a path from the package", func(b *bench) {
-			b.setenv("NVCC_APPEND_FLAGS", "-include ../mine/a.h")
-			b.write(b.file("../mine/a.h"), "1")
-		}, rewrite("../mine/a.h", "2"), []string{"NVCC_APPEND_FLAGS", "-", "-", "NVCC_APPEND_FLAGS", "-", "-", "-"}},
-		{"a header in a directory that a variable of the script names", func(b *bench) {
-			b.setenv("CUDA_NVCC_FLAGS", b.file("../mine"))
-			b.write(b.file("../mine/include/a.h"), "1")
-		}, rewrite("../mine/include/a.h", "2"), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
-		{"what is no header there", func(b *bench) {
-			b.setenv("CUDA_NVCC_FLAGS", b.file("../mine"))
-			b.write(b.file("../mine/include/a.h"), "1")
-		}, rewrite("../mine/lib/a.so", "2"), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"a library's patch level", nil, rewrite("lib64/libcublas.so.13.4.1", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{
-			"a library that was not there",
-			nil,
-			rewrite("lib64/libcublas.so.13", "x"),
-			[]string{"-", "CUDA libraries", "-", "-", "-", "-", "-"},
-		},
-		{
-			"link stubs that were not there",
-			nil,
-			func(b *bench) { b.s.b.Tools.Set.Toolkit.Stubs = b.file("lib64/stubs") },
-			[]string{"-", "CUDA libraries", "-", "-", "-", "-", "-"},
-		},
-		{
-			"another host compiler in its place",
-			nil,
-			rewrite("../gcc/gcc", "gcc 13"),
-			[]string{"host compiler", "-", "-", "host compiler", "-", "-", "-"},
-		},
-		{"another c++", nil, rewrite("../bin/c++", "c++ 13"), []string{"-", "-", "-", "C++ compiler", "C++ compiler", "-", "-"}},
-		{
-			"flags that nvcc reads itself",
-			nil,
-			set("NVCC_APPEND_FLAGS", "-G"),
-			[]string{"NVCC_APPEND_FLAGS", "-", "-", "NVCC_APPEND_FLAGS", "-", "-", "-"},
-		},
-		{"the same, blank: nvcc takes nothing from it", nil, set("NVCC_PREPEND_FLAGS", " "), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"where gcc looks for its programs", nil, set("COMPILER_PATH", "/nowhere"), []string{"COMPILER_PATH", "-", "-", "COMPILER_PATH", "-", "-", "-"}},
-		{"what is loaded into each program", nil, set("LD_PRELOAD", "/none.so"), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"a variable to which nvcc.profile adds", profile, func(b *bench) { b.setenv("PTXAS_FLAGS", "-O0"); b.setenv("LIBRARIES", "-L/x") },
-			[]string{"LIBRARIES PTXAS_FLAGS", "-", "-", "LIBRARIES PTXAS_FLAGS", "-", "-", "-"}},
-		{"one that it sets itself, and the search path", profile, func(b *bench) {
-			b.setenv("CICC_PATH", "/x")
-			b.setenv("LD_LIBRARY_PATH", "/x")
-			b.setenv("INCLUDES", "")
-		},
-			[]string{"-", "-", "-", "-", "-", "-", "-"}},
-		{
-			"a variable that one script reads",
-			nil,
-			set("CUDA_NVCC_FLAGS", "-lineinfo"),
-			[]string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"},
-		},
-		{"the same, empty", nil, set("CUDA_NVCC_FLAGS", ""), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
-		{
-			"NVCC names the same nvcc",
-			nil,
-			func(b *bench) { b.setenv("NVCC", b.file("bin/nvcc")) },
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
-		{
-			"NVCC is its bare name, and PATH leads to it",
+		}, rewrite("../other/a.h", "2"), "kernels: NVCC_PREPEND_FLAGS; cmake: NVCC_PREPEND_FLAGS"},
+		{"a header that flags include, by a path from the package",
+			all(set("NVCC_APPEND_FLAGS", "-include ../mine/a.h"), rewrite("../mine/a.h", "1")), rewrite("../mine/a.h", "2"),
+			"kernels: NVCC_APPEND_FLAGS; cmake: NVCC_APPEND_FLAGS"},
+		{"a header in a directory that a variable of the script names",
+			all(at("CUDA_NVCC_FLAGS", "../mine"), rewrite("../mine/include/a.h", "1")), rewrite("../mine/include/a.h", "2"),
+			"kernels: CUDA_NVCC_FLAGS"},
+		{"what is no header there", all(at("CUDA_NVCC_FLAGS", "../mine"), rewrite("../mine/include/a.h", "1")),
+			rewrite("../mine/lib/a.so", "2"), ""},
+		{"a library's patch level", nil, rewrite("lib64/libcublas.so.13.4.1", "x"), ""},
+		{"a library that was not there", nil, rewrite("lib64/libcublas.so.13", "x"), "linking: CUDA libraries"},
+		{"link stubs that were not there", nil, func(b *bench) { b.s.b.Tools.Set.Toolkit.Stubs = b.file("lib64/stubs") },
+			"linking: CUDA libraries"},
+		{"another host compiler in its place", nil, rewrite("../gcc/gcc", "gcc 13"), "kernels: host compiler; cmake: host compiler"},
+		{"another c++", nil, rewrite("../bin/c++", "c++ 13"), "cmake: C++ compiler; torch: C++ compiler"},
+		{"flags that nvcc reads itself", nil, set("NVCC_APPEND_FLAGS", "-G"), "kernels: NVCC_APPEND_FLAGS; cmake: NVCC_APPEND_FLAGS"},
+		{"the same, blank: nvcc takes nothing from it", nil, set("NVCC_PREPEND_FLAGS", " "), ""},
+		{"where gcc looks for its programs", nil, set("COMPILER_PATH", "/nowhere"), "kernels: COMPILER_PATH; cmake: COMPILER_PATH"},
+		{"what is loaded into each program", nil, set("LD_PRELOAD", "/none.so"), ""},
+		{"a variable to which nvcc.profile adds", profile, all(set("PTXAS_FLAGS", "-O0"), set("LIBRARIES", "-L/x")),
+			"kernels: LIBRARIES; kernels: PTXAS_FLAGS; cmake: LIBRARIES; cmake: PTXAS_FLAGS"},
+		{"one that it sets itself, and the search path", profile,
+			all(set("CICC_PATH", "/x"), set("LD_LIBRARY_PATH", "/x"), set("INCLUDES", "")), ""},
+		{"a variable that one script reads", nil, set("CUDA_NVCC_FLAGS", "-lineinfo"), "kernels: CUDA_NVCC_FLAGS"},
+		{"the same, empty", nil, set("CUDA_NVCC_FLAGS", ""), "kernels: CUDA_NVCC_FLAGS"},
+		{"NVCC names the same nvcc", nil, at("NVCC", "bin/nvcc"), ""},
+		{"NVCC is its bare name, and PATH leads to it",
 			func(b *bench) { b.setenv("PATH", b.file("bin")+":"+filepath.Join(b.top, "bin")) },
-			func(b *bench) { b.setenv("NVCC", "nvcc"); b.setenv("CUDACXX", b.file("bin/nvcc")) },
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
-		{"NVCC names a wrapper", nil, func(b *bench) { b.setenv("NVCC", "ccache nvcc") }, []string{"NVCC", "-", "-", "-", "-", "-", "-"}},
-		{"the wrapper that NVCC names was replaced", func(b *bench) {
-			b.write(filepath.Join(b.top, "wrap"), "1")
-			b.setenv("NVCC", filepath.Join(b.top, "wrap"))
-		}, rewrite("../wrap", "2"), []string{"NVCC", "-", "-", "-", "-", "-", "-"}},
-		{
-			"CUDA_HOME spelt otherwise",
-			nil,
-			func(b *bench) { b.setenv("CUDA_HOME", b.file("")+"/") },
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
-		{"CMake's own variables", nil, func(b *bench) { b.setenv("CMAKE_CUDA_ARCHITECTURES", "90"); b.setenv("CUDAHOSTCXX", "g++-12") },
-			[]string{"-", "-", "-", "CMAKE_CUDA_ARCHITECTURES CUDAHOSTCXX", "-", "-", "-"}},
-		{"how many compile at a time", nil, set("CMAKE_BUILD_PARALLEL_LEVEL", "3"), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{
-			"another arch",
-			nil,
-			func(b *bench) { b.s.b.Tools.Set.Capability = gpu.Capability{Major: 8} },
-			[]string{"arch", "-", "-", "arch", "-", "-", "-"},
-		},
-		{
-			"the same with its own features",
-			nil,
-			func(b *bench) { b.s.b.Tools.Set.Suffix = "a" },
-			[]string{"arch", "-", "-", "arch", "-", "-", "-"},
-		},
-		{
-			"a header of the package",
-			func(b *bench) { b.write(filepath.Join(b.top, "package", "inc", "a.cuh"), "1") },
-			rewrite("../package/inc/a.cuh", "2"),
-			[]string{"inc/a.cuh", "-", "-", "inc/a.cuh", "-", "-", "-"},
-		},
-		{
-			"a file of templates that a kernel includes",
-			func(b *bench) { b.write(filepath.Join(b.top, "package", "inc", "a.tpp"), "1") },
-			rewrite("../package/inc/a.tpp", "2"),
-			[]string{"inc/a.tpp", "-", "-", "inc/a.tpp", "-", "-", "-"},
-		},
-		{
-			"one touched",
-			func(b *bench) { b.write(filepath.Join(b.top, "package", "a.cuh"), "1") },
-			rewrite("../package/a.cuh", "1"),
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
-		{
-			"kernel text with an old time",
-			func(b *bench) { b.write(filepath.Join(b.top, "package", "k.cu"), "1") },
-			sameSize("../package/k.cu"),
-			[]string{"k.cu", "-", "-", "k.cu", "-", "-", "-"},
-		},
-		{"what cargo watches itself, and a build directory in the package", nil, func(b *bench) {
-			b.write(filepath.Join(b.top, "package", "src", "lib.rs"), "")
-			b.write(filepath.Join(b.top, "package", "target", "CACHEDIR.TAG"), "")
-			b.write(filepath.Join(b.top, "package", "target", "x.cuh"), "")
-		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{
-			"another driver",
-			nil,
-			func(b *bench) { b.s.b.Tools.Set.Driver = gpu.Driver{Version: "580.1"} },
-			[]string{"-", "-", "-", "-", "-", "-", "-"},
-		},
+			all(set("NVCC", "nvcc"), at("CUDACXX", "bin/nvcc")), ""},
+		{"NVCC names a wrapper", nil, set("NVCC", "ccache nvcc"), "kernels: NVCC"},
+		{"the wrapper that NVCC names was replaced", all(rewrite("../wrap", "1"), at("NVCC", "../wrap")), rewrite("../wrap", "2"),
+			"kernels: NVCC"},
+		{"CUDA_HOME spelt otherwise", nil, func(b *bench) { b.setenv("CUDA_HOME", b.file("")+"/") }, ""},
+		{"CMake's own variables", nil, all(set("CMAKE_CUDA_ARCHITECTURES", "90"), set("CUDAHOSTCXX", "g++-12")),
+			"cmake: CMAKE_CUDA_ARCHITECTURES; cmake: CUDAHOSTCXX"},
+		{"how many compile at a time", nil, set("CMAKE_BUILD_PARALLEL_LEVEL", "3"), ""},
+		{"another arch", nil, func(b *bench) { b.s.b.Tools.Set.Capability = gpu.Capability{Major: 8} }, "kernels: arch; cmake: arch"},
+		{"the same with its own features", nil, func(b *bench) { b.s.b.Tools.Set.Suffix = "a" }, "kernels: arch; cmake: arch"},
+		{"a header of the package", rewrite("../package/inc/a.cuh", "1"), rewrite("../package/inc/a.cuh", "2"),
+			"kernels: inc/a.cuh; cmake: inc/a.cuh"},
+		{"a file of templates that a kernel includes", rewrite("../package/inc/a.tpp", "1"), rewrite("../package/inc/a.tpp", "2"),
+			"kernels: inc/a.tpp; cmake: inc/a.tpp"},
+		{"one touched", rewrite("../package/a.cuh", "1"), rewrite("../package/a.cuh", "1"), ""},
+		{"kernel text with an old time", rewrite("../package/k.cu", "1"), sameSize("../package/k.cu"), "kernels: k.cu; cmake: k.cu"},
+		{"what cargo watches itself, and a build directory in the package", nil,
+			all(rewrite("../package/src/lib.rs", ""), rewrite("../package/target/CACHEDIR.TAG", ""), rewrite("../package/target/x.cuh", "")),
+			""},
+		{"another driver", nil, func(b *bench) { b.s.b.Tools.Set.Driver = gpu.Driver{Version: "580.1"} }, ""},
 		{"libtorch moved", libtorch, func(b *bench) {
-			if err := os.Rename(filepath.Join(b.top, "torch"), filepath.Join(b.top, "torch2")); err != nil {
-				b.t.Fatal(err)
-			}
+			hosttest.OK(b.t, os.Rename(filepath.Join(b.top, "torch"), filepath.Join(b.top, "torch2")))
 			b.setenv("LIBTORCH", filepath.Join(b.top, "torch2"))
-		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"the torch of another Python", func(b *bench) { b.setenv("LIBTORCH_USE_PYTORCH", "1") },
-			func(b *bench) { b.setenv("VIRTUAL_ENV", filepath.Join(b.top, "venv")) },
-			[]string{"-", "-", "-", "-", "libtorch", "-", "-"}},
-		{
-			"NCCL's header came",
-			func(b *bench) { b.setenv("CUDA_HOME", b.file("")) },
-			rewrite("include/nccl.h", "#define NCCL_MAJOR 2\n"),
-			[]string{"-", "-", "-", "-", "-", "nccl.h", "-"},
-		},
-		{"NCCL's header changed", func(b *bench) {
-			b.setenv("CUDA_HOME", b.file(""))
-			b.write(b.file("include/nccl.h"), "#define NCCL_MAJOR 2\n")
-		}, rewrite("include/nccl.h", "#define NCCL_MAJOR 3\n"), []string{"-", "-", "-", "-", "-", "nccl.h", "-"}},
-	}
-	for _, tt := range tests {
+		}, ""},
+		{"the torch of another Python", set("LIBTORCH_USE_PYTORCH", "1"), at("VIRTUAL_ENV", "../venv"), "torch: libtorch"},
+		{"NCCL's header came", at("CUDA_HOME", ""), rewrite("include/nccl.h", "#define NCCL_MAJOR 2\n"), "nccl: nccl.h"},
+		{"NCCL's header changed", all(at("CUDA_HOME", ""), rewrite("include/nccl.h", "#define NCCL_MAJOR 2\n")),
+			rewrite("include/nccl.h", "#define NCCL_MAJOR 3\n"), "nccl: nccl.h"},
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			b := newBench(t)
 			if tt.before != nil {
 				tt.before(b)
 			}
-			before := make([][]stale.Input, len(all))
-			for i, in := range all {
+			before := make([][]stale.Input, len(kinds))
+			for i, in := range inputsOf {
 				before[i], _ = b.look(in)
 			}
-			for i, in := range all {
-				if _, read := b.look(in); read != 0 {
-					t.Errorf("kind %d: %d files were read although nothing changed", i, read)
-				}
+			for i, in := range inputsOf {
+				_, read := b.look(in)
+				hosttest.Equal(t, read, 0, kinds[i], "files were read although nothing changed")
 			}
-			tt.change(b)
-			for i, in := range all {
+			if tt.change != nil {
+				tt.change(b)
+			}
+			var got []string
+			for i, in := range inputsOf {
 				now, _ := b.look(in)
-				got := []string{}
 				for _, r := range stale.Differences("p", before[i], now) {
-					got = append(got, r.Input)
-				}
-				want := strings.Fields(strings.TrimPrefix(tt.want[i], "-"))
-				if strings.Contains(tt.want[i], "CUDA ") || strings.HasSuffix(tt.want[i], "compiler") {
-					want = []string{tt.want[i]}
-				}
-				if !slices.Equal(got, want) {
-					t.Errorf("kind %d: differs in %q, want %q", i, got, want)
+					got = append(got, kinds[i]+": "+r.Input)
 				}
 			}
+			hosttest.Equal(t, strings.Join(got, "; "), tt.want)
 		})
 	}
 }
@@ -625,16 +450,12 @@ func TestWhatNvccRead(t *testing.T) {
 	b.write(filepath.Join(unit, "gpubuild-read-1.json"), record)
 	ran := time.Now().Add(-time.Hour)
 	for _, name := range []string{filepath.Join(unit, "invoked.timestamp"), odd, other} {
-		if err := os.Chtimes(name, ran, ran); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Chtimes(name, ran, ran))
 	}
 	b.write(written, "as it was left")
 	b.write(filepath.Join(unit, "root-output"), "")
 	soon := time.Now().Add(time.Minute)
-	if err := os.Chtimes(filepath.Join(unit, "root-output"), soon, soon); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Chtimes(filepath.Join(unit, "root-output"), soon, soon))
 	o := outDir{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: dir, Inputs: features.Inputs{Arch: true}}},
 		dir: filepath.Join(unit, "out"), ran: ran.UnixNano()}
 	now := b.s.read.hashes.Each(written)
@@ -659,16 +480,10 @@ func TestWhatNvccRead(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	if got := changed(); got != "mylib/a.h odd" {
-		t.Errorf("what changed after nvcc had read it: %s", got)
-	}
+	hosttest.Equal(t, changed(), "mylib/a.h odd", "what changed after nvcc had read it")
 	b.write(filepath.Join(dir, "later"), "")
-	if got := changed(); got != "mylib/a.h later odd" {
-		t.Errorf("what was looked for is there now: %s", got)
-	}
-	if err := os.Remove(filepath.Join(unit, "gpubuild-read-1.json")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Equal(t, changed(), "mylib/a.h later odd", "what was looked for is there now")
+	hosttest.OK(t, os.Remove(filepath.Join(unit, "gpubuild-read-1.json")))
 	if _, _, unknown := b.s.readBy(o, nil); !unknown {
 		t.Error("without a record the headers are known")
 	}
@@ -716,15 +531,11 @@ func TestTwoChangesInOneTick(t *testing.T) {
 	b.s.b.Machine.Began = fixed
 	seen := map[string]bool{}
 	for _, text := range []string{"one", "two"} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(path, []byte(text), 0o644))
 		list := inputs.NewHashes(b.s.b.Machine).Each(path)
 		seen[list[0]] = true
 	}
-	if len(seen) != 2 {
-		t.Errorf("both contents have the hash %v", seen)
-	}
+	hosttest.Equal(t, len(seen), 2, "both contents have the hash", seen)
 }
 
 // TestADirectoryWhereNoFileWas: nvcc looked for lib/x.h where there was no lib; a lib that appears is a change, and no error.
@@ -733,9 +544,7 @@ func TestADirectoryWhereNoFileWas(t *testing.T) {
 	b := newBench(t)
 	path := filepath.Join(b.top, "lib")
 	before := inputs.NewHashes(b.s.b.Machine).Each(path)
-	if err := os.Mkdir(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(path, 0o755))
 	for range 2 {
 		if now := inputs.NewHashes(b.s.b.Machine).Each(path); now[0] == before[0] {
 			t.Errorf("%v; before: %v", now, before)
@@ -749,9 +558,7 @@ func TestNoSuchPath(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	file := filepath.Join(b.top, "atomic")
-	if err := os.WriteFile(file, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(file, nil, 0o644))
 	long := filepath.Join(b.top, strings.Repeat("y", 300))
 	list := inputs.NewHashes(b.s.b.Machine).Each(filepath.Join(b.top, "none"), filepath.Join(file, "x.h"), long)
 	if list[1] != list[0] || list[2] != list[0] {
@@ -789,9 +596,7 @@ func TestWhatCargoRebuilds(t *testing.T) {
 	}
 	b.write(filepath.Join(unit, "output"), "cargo:rerun-if-changed=arch\ncargo:rerun-if-changed=declared.cu\ncargo:rerun-if-changed=old.cu\n")
 	ran := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(dir, "old.cu"), ran, ran.Add(-time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Chtimes(filepath.Join(dir, "old.cu"), ran, ran.Add(-time.Hour)))
 	o := outDir{pkg: Package{ScriptUnit: features.ScriptUnit{Name: "k", Dir: dir}}, dir: filepath.Join(unit, "out"), ran: ran.UnixNano()}
 	list := func(arch, hash string) (out []stale.Input) {
 		for _, name := range []string{"declared.cu", "old.cu", "other.cu"} {

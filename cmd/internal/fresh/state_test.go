@@ -15,6 +15,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/features"
@@ -62,9 +63,7 @@ func (s *scene) script(arch int) {
 	for _, name := range []string{"invoked.timestamp", "output", "root-output"} {
 		path := filepath.Join(s.unit, name)
 		s.write(path, "cargo:rerun-if-changed=build.rs\n")
-		if err := os.Chtimes(path, s.at, s.at); err != nil {
-			s.t.Fatal(err)
-		}
+		hosttest.OK(s.t, os.Chtimes(path, s.at, s.at))
 	}
 }
 
@@ -161,10 +160,7 @@ func TestBuildAndVerify(t *testing.T) {
 					do(s)
 				}
 			}
-			before, err := Inspect(s.s.b).Clean(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := hosttest.Must(Inspect(s.s.b).Clean(t.Context()))
 			early := len(s.clean)
 			if got := strings.Join(before.Lines(), "; "); strings.Count(got, tt.early) > 1 && tt.early != "" || (early > 0) != (tt.early != "") || !strings.Contains(got, tt.early) || tt.early == "" && got != "" {
 				t.Errorf("before: %q, cleaned %d, want %q", got, early, tt.early)
@@ -176,9 +172,7 @@ func TestBuildAndVerify(t *testing.T) {
 				}
 				return tt.again(s)
 			})
-			if exit.Of(err) != tt.code {
-				t.Errorf("ends with %v, want %d", err, tt.code)
-			}
+			hosttest.Equal(t, exit.Of(err), tt.code, "ends with", err)
 			if late := len(s.clean) - early; late > 1 || (late == 1) != (tt.late != "") || again != late {
 				t.Errorf("cleaned %d times and built %d times after the build, want %q", late, again, tt.late)
 			}
@@ -194,9 +188,7 @@ func TestBuildAndVerify(t *testing.T) {
 				}
 			}
 			stamp, _ := readStamp(s.s.b.Machine.Host, filepath.Join(s.unit, "out"))
-			if got := stamp.Ran == s.at.UnixNano(); got != tt.stamp {
-				t.Errorf("a stamp of the last run: %v", got)
-			}
+			hosttest.Equal(t, stamp.Ran == s.at.UnixNano(), tt.stamp, "a stamp of the last run")
 			if toolkit, arch := after.Uses(); tt.code == 0 && !(toolkit && arch) {
 				t.Error("the toolkit or the architecture is not used")
 			}
@@ -297,9 +289,7 @@ func TestWhichOutDirsAreCompared(t *testing.T) {
 		for _, o := range Inspect(s.s.b).outs {
 			got = append(got, o.state)
 		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, strings.Join(got, " "), tt.want, tt.story, got)
 	}
 }
 
@@ -310,9 +300,7 @@ func (s *scene) is(version string) {
 
 func (s *scene) remove(name string) {
 	s.t.Helper()
-	if err := os.Remove(filepath.Join(s.unit, filepath.FromSlash(name))); err != nil {
-		s.t.Fatal(err)
-	}
+	hosttest.OK(s.t, os.Remove(filepath.Join(s.unit, filepath.FromSlash(name))))
 }
 
 // TestBuiltFor: the architecture of the newest stamp of a package that compiles for one, in this profile or in those that every project has.
@@ -421,9 +409,7 @@ func TestReport(t *testing.T) {
 		strings.Contains(text, "ptxas") || message != "arch sm_90 → sm_80: k" || len(found) != 1 || found[0].ID != "stale.found" {
 		t.Errorf("%+v\n%s\n%q %v", r.Clean, text, message, found)
 	}
-	if got := strings.Join(state.Text(r, false), "\n"); got != "arch sm_90 → sm_80: k" {
-		t.Errorf("without --explain: %q", got)
-	}
+	hosttest.Equal(t, strings.Join(state.Text(r, false), "\n"), "arch sm_90 → sm_80: k", "without --explain")
 	s.s.b.Tools.Set.Capability.Major = 9
 	state = Inspect(s.s.b)
 	if got := strings.Join(state.Text(state.Report(), true), "\n"); !strings.HasPrefix(got, "k [cuda]: fresh, arch sm_90, host compiler ") && !strings.HasPrefix(got, "k [cuda]: fresh, arch sm_90, nvcc 13.4: ") {
@@ -459,9 +445,7 @@ func TestStampCannotBeWritten(t *testing.T) {
 	if f := state.Findings(); err != nil || len(f) != 1 || f[0].ID != "stale.unrecorded" {
 		t.Errorf("%v %v", err, f)
 	}
-	if n := strings.Count(s.said.String(), "cannot write down what k was built with"); n != 1 {
-		t.Errorf("said %d times", n)
-	}
+	hosttest.Equal(t, strings.Count(s.said.String(), "cannot write down what k was built with"), 1, "said", "times")
 }
 
 // TestNotAll: an OUT_DIR with more files than are looked at, and a lock that others could take, are errors; without any place for a lock
@@ -486,9 +470,7 @@ func TestNotAll(t *testing.T) {
 		free()
 		free()
 	}
-	if err := os.Chmod(filepath.Join(m.CacheDir, "locks"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Chmod(filepath.Join(m.CacheDir, "locks"), 0o777))
 	if _, err := Lock(t.Context(), &m, s.s.b.Graph.Places); err == nil && runtime.GOOS != "windows" {
 		t.Error("a directory that others may write to is taken for locks")
 	}

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/cmd/internal/config"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/configuration.md")
@@ -49,14 +53,9 @@ func (p property) kind() string {
 
 // TestDocsOfConfiguration: docs/configuration.md has every key of the schema, every variable and the example of `gpubuild help config`.
 func TestDocsOfConfiguration(t *testing.T) {
-	data, err := os.ReadFile("../../../schema/gpubuild.toml.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := hosttest.Must(os.ReadFile("../../../schema/gpubuild.toml.schema.json"))
 	var schema property
-	if err := json.Unmarshal(data, &schema); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, json.Unmarshal(data, &schema))
 	example, rest, found := strings.Cut(strings.SplitN(configHelp, "\n\n", 2)[1], "\nThe same keys work")
 	_, user, userFound := strings.Cut(rest, "GPUBUILD_CONFIG:\n\n")
 	if !found || !userFound {
@@ -133,11 +132,44 @@ An editor can check and complete the file with the JSON Schema ` + "`schema/gpub
 	}
 	const path = "../../../docs/configuration.md"
 	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(path, []byte(b.String()), 0o644))
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != b.String() {
 		t.Errorf("%s is not what the schema and the help say (rewrite it with -update): %v", path, err)
 	}
+}
+
+// TestHelpShowsEveryKey: what `gpubuild help config` prints is a file that the program reads, with every key that a file may have.
+func TestHelpShowsEveryKey(t *testing.T) {
+	_, file, _ := strings.Cut(configHelp, "\n\n")
+	file, _, found := strings.Cut(file, "\nThe same keys work")
+	if !found {
+		t.Fatal("the help has no end of its example")
+	}
+	c := hosttest.Must(config.Read([]config.Source{{Path: "help", Data: []byte(file)}}))
+	filled := func(name string, v any) {
+		var walk func(path string, v reflect.Value)
+		walk = func(path string, v reflect.Value) {
+			switch v.Kind() {
+			case reflect.Pointer:
+				walk(path, v.Elem())
+			case reflect.Struct:
+				for i := range v.NumField() {
+					f := v.Type().Field(i)
+					key := f.Tag.Get("toml")
+					switch {
+					case v.Field(i).IsZero() && key != "expect-exit":
+						t.Errorf("the help does not show %s.%s", path, key)
+					default:
+						if !strings.Contains(file, key) {
+							t.Errorf("the help does not name %s.%s", path, key)
+						}
+					}
+				}
+			}
+		}
+		walk(name, reflect.ValueOf(v))
+	}
+	filled("ci", c.CI.Value)
+	filled("prove", c.Prove.Value)
 }

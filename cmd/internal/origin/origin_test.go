@@ -66,10 +66,7 @@ func (g *git) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
 // TestWhatGitAnswers: what its status means, and that none of the repository's own programs is run for it.
 func TestWhatGitAnswers(t *testing.T) {
 	t.Parallel()
-	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/git +x\n/x/.git/HEAD\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/git +x\n/x/.git/HEAD\n")))
 	clean := "# branch.oid abc\n# branch.head main\n"
 	for story, tt := range map[string]struct {
 		git    git
@@ -89,9 +86,7 @@ func TestWhatGitAnswers(t *testing.T) {
 		"a configuration is wrong":       {git{state: clean, code: 128}, "", origin.Origin{}},
 	} {
 		got := origin.Of(context.Background(), h, &tt.git, "/x")
-		if got != tt.want {
-			t.Errorf("%s: %+v, want %+v", story, got, tt.want)
-		}
+		hosttest.Equal(t, got, tt.want, story)
 		if asked := tt.git.asked[1:]; (len(asked) > 0) != (tt.status != "") || len(asked) > 0 && !strings.Contains(asked[0], tt.status) {
 			t.Errorf("%s: git was asked %q", story, asked)
 		}
@@ -139,13 +134,8 @@ func TestGitIsAskedElsewhere(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	below := filepath.Join(dir, "crates", "app")
-	if err := os.MkdirAll(below, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.MkdirAll(below, 0o755))
+	h := hosttest.Must(local.Host())
 	for _, name := range []string{"GITHUB_ACTIONS", "GITLAB_CI", origin.RowVariable} {
 		h.Env = h.Env.Unset(name)
 	}
@@ -154,29 +144,19 @@ func TestGitIsAskedElsewhere(t *testing.T) {
 		got.Machine = ""
 		return got
 	}
-	if got := of(); got != (origin.Origin{}) {
-		t.Errorf("without a repository: %+v", got)
-	}
+	hosttest.Equal(t, of(), (origin.Origin{}), "without a repository")
 	file := filepath.Join(dir, "file")
 	write := func(text string) {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	write("one\n")
 	run("init", "-q", "-b", "trunk")
 	run("add", "file")
-	if got := of(); got != (origin.Origin{Branch: "trunk", Modified: true}) {
-		t.Errorf("before the first commit: %+v", got)
-	}
+	hosttest.Equal(t, of(), (origin.Origin{Branch: "trunk", Modified: true}), "before the first commit")
 	run("commit", "-q", "-m", "x")
 	commit := run("rev-parse", "HEAD")
-	if got := of(); got != (origin.Origin{Commit: commit, Branch: "trunk"}) {
-		t.Errorf("a clean tree: %+v", got)
-	}
+	hosttest.Equal(t, of(), (origin.Origin{Commit: commit, Branch: "trunk"}), "a clean tree")
 	write("two\n")
 	run("checkout", "-q", "--detach")
-	if got := of(); got != (origin.Origin{Commit: commit, Modified: true}) {
-		t.Errorf("a changed tree: %+v", got)
-	}
+	hosttest.Equal(t, of(), (origin.Origin{Commit: commit, Modified: true}), "a changed tree")
 }

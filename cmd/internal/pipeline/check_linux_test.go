@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -36,10 +37,7 @@ func TestCheckWithoutToolkit(t *testing.T) {
 		b.said.Reset()
 		c := b.command(tt.words)
 		c.Options.Tools = tt.o
-		s, err := session.Open(b.m, c.Line)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(session.Open(b.m, c.Line))
 		target := filepath.Join(b.top, "w", "target")
 		got, err := c.choose(t.Context(), s, reach.Judged{Session: s, Tool: c.Tool, Reach: &tt.reach, Graph: session.Graph{Places: cargo.Places{TargetDirectory: target}}})
 		code := exit.Of(err)

@@ -47,10 +47,7 @@ type bench struct {
 
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	b := &bench{t: t, top: t.TempDir()}
 	for name, text := range files {
 		b.write(name, text)
@@ -67,9 +64,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 func (b *bench) write(name, text string) {
 	b.t.Helper()
 	path := filepath.Join(b.top, filepath.FromSlash(name))
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-		b.t.Fatal(err)
-	}
+	hosttest.OK(b.t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)))
 }
 
 func (b *bench) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
@@ -181,9 +176,7 @@ func TestAsksForVulkan(t *testing.T) {
 		{"run --features wgpu", proof.Options{BackendGiven: true, Backend: probe.CUDA}, false},
 	} {
 		c := Command{Line: lineOf(t, strings.Fields(tt.words)...), Options: Options{Proof: tt.o}}
-		if got := c.asksForVulkan(); got != tt.want {
-			t.Errorf("%s %+v: %v", tt.words, tt.o, got)
-		}
+		hosttest.Equal(t, c.asksForVulkan(), tt.want, tt.words, tt.o)
 	}
 }
 
@@ -209,10 +202,7 @@ func TestRepeatable(t *testing.T) {
 		{"build", Options{}, func(m *session.Machine) { m.NoCache = errors.New("x") }, false},
 		{"build", Options{}, func(m *session.Machine) { m.Host.Env = m.Host.Env.Set("GITHUB_ACTIONS", "true") }, false},
 	} {
-		h, err := hosttest.Parse([]byte("os: linux\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n")))
 		m := &session.Machine{Host: h}
 		if tt.change != nil {
 			tt.change(m)
@@ -229,11 +219,7 @@ func TestRepeatKey(t *testing.T) {
 	b := newBench(t, nil)
 	key := func(c Command) string {
 		t.Helper()
-		k, err := c.repeatKey()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
+		return hosttest.Must(c.repeatKey())
 	}
 	first := key(b.command("build"))
 	for story, change := range map[string]func(*Command){
@@ -294,12 +280,8 @@ func TestRepeat(t *testing.T) {
 		c := b.command("build")
 		c.record = &recording{key: "k"}
 		kept := c.recorded("k")
-		if _, err := kept.Machine.Host.ReadFile(filepath.Join(b.top, "seen"), 99); err != nil {
-			t.Fatal(err)
-		}
-		if err := kept.record.put(b.m, tt.repeat); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.Must(kept.Machine.Host.ReadFile(filepath.Join(b.top, "seen"), 99))
+		hosttest.OK(t, kept.record.put(b.m, tt.repeat))
 		if tt.change {
 			b.write("seen", "22")
 		}
@@ -325,10 +307,7 @@ func TestRepeat(t *testing.T) {
 			}
 		}
 		// the lock is free again
-		unlock, err := fresh.Lock(t.Context(), b.m, tt.repeat.Places)
-		if err != nil {
-			t.Fatal(err)
-		}
+		unlock := hosttest.Must(fresh.Lock(t.Context(), b.m, tt.repeat.Places))
 		unlock()
 	}
 }
@@ -360,9 +339,7 @@ func TestKept(t *testing.T) {
 		change(c.record, &done)
 		c.keepRepeat(done, nil)
 		data, _, is := b.m.Memo().Load(repeatKind, "k")
-		if is != (story == "kept") {
-			t.Errorf("%s: kept %v", story, is)
-		}
+		hosttest.Equal(t, is, (story == "kept"), story, "kept")
 		if want := `"set":{"CUDA_HOME":"/c"},"unset":["CARGO_HOME"],"mode":"on"`; is && !strings.Contains(string(data), want) {
 			t.Errorf("%s: %s", story, data)
 		}
@@ -420,10 +397,7 @@ func TestUnused(t *testing.T) {
 func TestScan(t *testing.T) {
 	t.Parallel()
 	undecided := &features.Reach{Findings: []features.Finding{{Finding: finding.Finding{ID: features.IDUndecided}}}}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := hosttest.Must(os.Executable())
 	for _, tt := range []struct {
 		story  string
 		reach  *features.Reach
@@ -481,9 +455,7 @@ func TestPrograms(t *testing.T) {
 			}
 			got = append(got, text)
 		}
-		if text := strings.Join(got, ", "); text != want {
-			t.Errorf("%s: %q, want %q", words, text, want)
-		}
+		hosttest.Equal(t, strings.Join(got, ", "), want, words)
 		list, err := r.receipts(c)
 		if unproven := len(strings.Split(want, ", ")) - 3; err != nil || len(list) != unproven {
 			t.Errorf("%s: %d receipts, want %d: %v", words, len(list), unproven, err)
@@ -522,9 +494,7 @@ func TestCargoOf(t *testing.T) {
 		case strings.Contains(b.said.String(), note):
 			got = note
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", words, got, want)
-		}
+		hosttest.Equal(t, got, want, words)
 	}
 }
 
@@ -562,9 +532,7 @@ func TestKernelCacheModes(t *testing.T) {
 		}
 		k, err := startKernels(b.m, tt.asked, chosen)
 		if tt.mode == "" {
-			if exit.Of(err) != exit.Usage {
-				t.Errorf("%s: %v", tt.story, err)
-			}
+			hosttest.Equal(t, exit.Of(err), exit.Usage, tt.story, err)
 			continue
 		}
 		if err != nil || k.mode != tt.mode || k.env.Get(nvcc.Variable) != tt.mode || (k.log != "") != tt.cached ||
@@ -580,9 +548,7 @@ func TestLacksToolkit(t *testing.T) {
 	for err, want := range map[error]bool{
 		fmt.Errorf("x: %w", &toolchain.MissingError{}): true, &toolchain.MisfitError{}: true, exit.Code(11): false, nil: false,
 	} {
-		if got := LacksToolkit(err); got != want {
-			t.Errorf("%v: %v", err, got)
-		}
+		hosttest.Equal(t, LacksToolkit(err), want, err)
 	}
 }
 
@@ -590,10 +556,7 @@ func TestLacksToolkit(t *testing.T) {
 func TestWithoutGPU(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, map[string]string{"w/Cargo.toml": plain, "w/src/lib.rs": ""})
-	s, err := session.Open(b.m, lineOf(t, "build"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(session.Open(b.m, lineOf(t, "build")))
 	none, on := &features.Reach{}, proof.Options{}
 	on.On.Name = "slurm"
 	for story, c := range map[string]Command{
@@ -601,9 +564,7 @@ func TestWithoutGPU(t *testing.T) {
 		"elsewhere": {Options: Options{Proof: on}},
 	} {
 		c.Line = lineOf(t, "build")
-		if got := c.withoutGPU(s, none); got != (story == "plain") {
-			t.Errorf("%s: %v", story, got)
-		}
+		hosttest.Equal(t, c.withoutGPU(s, none), (story == "plain"), story)
 	}
 	c := b.command("build")
 	if c.withoutGPU(s, &features.Reach{Unknown: "x"}) {

@@ -24,10 +24,7 @@ import (
 
 func lineOf(t *testing.T, words ...string) cargo.Line {
 	t.Helper()
-	line, _, err := cargo.Split(words, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line, _ := hosttest.Must2(cargo.Split(words, nil))
 	return line
 }
 
@@ -42,9 +39,7 @@ func TestWhichLinesRunPrograms(t *testing.T) {
 		{[]string{"build"}, false}, {[]string{"check"}, false}, {[]string{"nextest", "run"}, true},
 	} {
 		c := Command{Line: lineOf(t, tt.words...), Machine: &session.Machine{}}
-		if got := c.runs(); got != tt.runs {
-			t.Errorf("%q: runs is %v", tt.words, got)
-		}
+		hosttest.Equal(t, c.runs(), tt.runs, tt.words, "runs is")
 		c.Options.Watch = true
 		if tt.runs {
 			continue
@@ -102,13 +97,9 @@ func TestStandInRelease(t *testing.T) {
 		"12.6": {CudarcMax: gpu.Version{Major: 12, Minor: 6}},
 		"12.3": {CudarcMax: gpu.Version{Major: 12, Minor: 6}, Pin: gpu.Version{Major: 12, Minor: 3}},
 	} {
-		if got := standInRelease(n); got != want {
-			t.Errorf("%+v: got %s, want %s", n, got, want)
-		}
+		hosttest.Equal(t, standInRelease(n), want, n)
 	}
-	if got := standInRelease(toolchain.Needs{CudarcMax: gpu.Version{Major: 13, Minor: 4}}); got != "13.0" {
-		t.Errorf("a newer limit: got %s", got)
-	}
+	hosttest.Equal(t, standInRelease(toolchain.Needs{CudarcMax: gpu.Version{Major: 13, Minor: 4}}), "13.0", "a newer limit")
 }
 
 // TestAWatchReplacesOnlyASuccess: the program's own end comes first.
@@ -148,23 +139,16 @@ func TestTheBackendThatIsAskedForIsProven(t *testing.T) {
 		t.Fatal("the features do not enable Vulkan")
 	}
 	c := Command{Line: lineOf(t, "build")}
-	if got := proofRequest(c, nil, wgpu, nil).Options.Backend; got != probe.Vulkan {
-		t.Errorf("of the features: %v", got)
-	}
+	hosttest.Equal(t, proofRequest(c, nil, wgpu, nil).Options.Backend, probe.Vulkan, "of the features")
 	c.Options.Proof.BackendGiven, c.Options.Proof.Backend = true, probe.CUDA
-	if got := proofRequest(c, nil, wgpu, nil).Options.Backend; got != probe.CUDA {
-		t.Errorf("asked for: %v", got)
-	}
+	hosttest.Equal(t, proofRequest(c, nil, wgpu, nil).Options.Backend, probe.CUDA, "asked for")
 }
 
 // TestCargoHadNothingToDo: what makes a build that nothing has changed for another one after all.
 func TestCargoHadNothingToDo(t *testing.T) {
 	t.Parallel()
 	kept := repeat{Programs: map[string]string{}, Scripts: map[string]fresh.Before{"/t/out": {Ran: 1}}}
-	h, err := hosttest.Parse([]byte("os: linux\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n")))
 	m := &session.Machine{Host: h}
 	for _, tt := range []struct {
 		story string
@@ -176,9 +160,7 @@ func TestCargoHadNothingToDo(t *testing.T) {
 		{"it ran a script", cargorun.Built{Messages: []cargo.Message{{Reason: cargo.ScriptExecuted, OutDir: "/t/out"}}}, false},
 		{"it waited for another cargo", cargorun.Built{Waited: true}, false},
 	} {
-		if got := kept.same(m, tt.built); got != tt.want {
-			t.Errorf("%s: %v", tt.story, got)
-		}
+		hosttest.Equal(t, kept.same(m, tt.built), tt.want, tt.story)
 	}
 	if kept.Programs["/t/app"] = "another"; kept.same(m, cargorun.Built{}) {
 		t.Error("a program is gone")

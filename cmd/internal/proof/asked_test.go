@@ -11,11 +11,17 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
@@ -72,10 +78,7 @@ func TestWhatIsAsked(t *testing.T) {
 		"marked tests that are not run": {words: "test", marks: marks, targets: []cargorun.Target{gpu}, programs: []cargorun.Program{{Name: "app", Package: "app", Kind: "test", Target: "lib"}}, kernel: "relu", requires: true},
 		"marked tests of another":       {words: "test", marks: marks, targets: []cargorun.Target{gpu}, programs: []cargorun.Program{{Name: "b", Package: "b", Kind: "test", Target: "lib"}}, kernel: "relu"},
 	} {
-		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
 		for _, ci := range []string{"", "true"} {
 			m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{"CI=" + ci})}, Shell: &console.Shell{Err: new(bytes.Buffer)}}
 			s := &session.Session{Machine: m, Line: line}
@@ -119,13 +122,9 @@ func TestTestedPrograms(t *testing.T) {
 		var got []string
 		for _, row := range (Request{Session: &session.Session{Machine: m, Line: cargo.Line{Verb: tt.verb}}, Programs: programs}).tested(tt.proofs, []string{"/t/a"}, false) {
 			got = append(got, row.name+"×"+string(rune('0'+row.processes)))
-			if row.listed != (row.name == "a") {
-				t.Errorf("%s: %s listed %v", story, row.name, row.listed)
-			}
+			hosttest.Equal(t, row.listed, (row.name == "a"), story, row.name, "listed")
 		}
-		if text := strings.Join(got, " "); text != tt.want {
-			t.Errorf("%s: %q, want %q", story, text, tt.want)
-		}
+		hosttest.Equal(t, strings.Join(got, " "), tt.want, story)
 	}
 	if got := SaidOf([]Proof{{Program: "a", Verdict: verify.Verdict{Kind: verify.Unproved}}, {Program: "b", Verdict: verify.Verdict{Kind: verify.NotUsed}}}); got["a"] != 0 || got["b"] != 1 || len(got) != 2 {
 		t.Errorf("%v", got)
@@ -196,15 +195,9 @@ func TestEndsOfAProgram(t *testing.T) {
 // TestListen: what is read of a program, and how. A file is left to it, a pipe is not; stdout is read of tests, and where it is stderr.
 func TestListen(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	open := func(name string) *os.File {
-		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := hosttest.Must(os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
@@ -232,9 +225,7 @@ func TestListen(t *testing.T) {
 	}
 	log, null := filepath.Join(t.TempDir(), "log"), open(os.DevNull)
 	first, second := open(log), open(log)
-	if _, err := first.WriteString("earlier: " + fell); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.Must(first.WriteString("earlier: " + fell))
 	l := Listen(&session.Machine{Host: h, Shell: &console.Shell{Err: first}}, second, "test")
 	if l.Stderr != any(first) || l.Stdout != any(first) || len(l.ears) != 1 {
 		t.Errorf("one file by two names: %d are read", len(l.ears))
@@ -242,9 +233,7 @@ func TestListen(t *testing.T) {
 	if l.End(h); verify.FellBack(l.ears[0].Text()) != "" || l.ears[0].unread {
 		t.Errorf("what stood in the file before is read: %q", l.ears[0].Text())
 	}
-	if err := errors.Join(os.Truncate(log, 3)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Truncate(log, 3)))
 	if l.End(h); !l.ears[0].unread {
 		t.Error("a file that was cut is read")
 	}
@@ -254,5 +243,83 @@ func TestListen(t *testing.T) {
 	quiet := Listen(&session.Machine{Host: h, Shell: &console.Shell{Err: null}}, first, "run")
 	if quiet.Stderr != any(null) || len(quiet.ears) != 0 {
 		t.Errorf("/dev/null is read: %d", len(quiet.ears))
+	}
+}
+
+// TestLineOfAScan: equal device code is counted, whether its PTX is text or in a fatbin; without any the libraries of CUDA are named.
+func TestLineOfAScan(t *testing.T) {
+	t.Parallel()
+	arch := gpu.Arch{Capability: gpu.Capability{Major: 9}}
+	cubin := fatbin.Image{Kind: fatbin.Cubin, Arch: arch, Toolkit: "13.4.92"}
+	ptx := fatbin.Image{Kind: fatbin.PTX, Arch: arch, PTXVersion: "9.4", Toolkit: "13.4.92"}
+	text, old, bare := ptx, cubin, ptx
+	text.Kind, old.Toolkit, bare.PTXVersion = fatbin.PTXText, "", ""
+	for want, r := range map[string]fatbin.Report{
+		"no device code (code that is made at run time is not seen)":                  {Imports: []string{"libc.so.6", "libcurl.so.4"}, Delayed: []string{"user32.dll"}},
+		"no device code; loads libcublas.so.13, nvcuda.dll":                           {Imports: []string{"libc.so.6", "libcublas.so.13"}, Delayed: []string{"nvcuda.dll"}},
+		"2 PTX " + arch.String() + " (PTX 9.4)":                                       {Images: []fatbin.Image{ptx, text}},
+		"1 PTX " + arch.String():                                                      {Images: []fatbin.Image{bare}, Imports: []string{"libcuda.so.1"}},
+		"1 cubin " + arch.String() + ", 2 cubin " + arch.String() + " (nvcc 13.4.92)": {Images: []fatbin.Image{cubin, old, cubin}},
+	} {
+		if got := Line(&r); !strings.EqualFold(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for name, want := range map[string]bool{"libcuda.so.1": true, "libcurl.so.4": false, "libnvrtc.so.13": true, "libc.so.6": false, "NVCUDA.dll": true,
+		"cublas64_13.dll": true, "nvrtc64_120_0.dll": true, "curl64.dll": false, "foo64_1.dll": false, "cublas64_13.exe": false} {
+		hosttest.Equal(t, IsCUDALibrary(name), want, name)
+	}
+	m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}}
+	reach := &features.Reach{Findings: []features.Finding{{Finding: finding.Finding{ID: "features.other", Path: "/w/a"}}}}
+	if f, is := NoDeviceCode(m, reach); is {
+		t.Errorf("%+v", f)
+	}
+	reach.Findings = append(reach.Findings, features.Finding{Finding: finding.Finding{ID: features.IDUndecided, Path: "/w/Cargo.toml", Line: 3}})
+	if f, is := NoDeviceCode(m, reach); !is || f.Path != "Cargo.toml" || f.Line != 3 || f.ID != "features.no-device-code" {
+		t.Errorf("%+v, %v", f, is)
+	}
+}
+
+// TestShownAudit: what an audit says, its findings and its exit code, by what the modes came to.
+func TestShownAudit(t *testing.T) {
+	t.Parallel()
+	of := func(mode string, k audit.Kind, code int, why string) audit.Outcome {
+		return audit.Outcome{Mode: mode, What: "what", Kind: k, Code: code, Why: why, Said: "words of " + mode}
+	}
+	base := of("baseline", audit.Baseline, 0, "it ends well")
+	for story, tt := range map[string]struct {
+		modes    []audit.Outcome
+		code     int
+		findings string
+		says     []string
+		not      string
+	}{
+		"honest":                  {[]audit.Outcome{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.NotReached, 1, "not asked")}, exit.Done, "", []string{"notices a driver that fails", "it failed", "not asked", "it ends well"}, "words of"},
+		"it fell back":            {[]audit.Outcome{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.FellBack, 0, "it ended well")}, exit.NotUsed, "audit.fallback", []string{"hides a driver that fails", "words of b"}, "words of a"},
+		"one is unsure":           {[]audit.Outcome{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.Unsure, 0, "who knows")}, exit.Unproved, "audit.unsure", []string{"is not known", "words of b"}, "words of a"},
+		"none is reached":         {[]audit.Outcome{base, of("a", audit.NotReached, 0, "it never asks"), of("b", audit.NotReached, 0, "it never asks")}, exit.Unproved, "audit.unsure audit.unsure", []string{"all 2 modes: it never asks"}, "words of"},
+		"none, for other reasons": {[]audit.Outcome{base, of("a", audit.NotReached, 0, "it never asks"), of("b", audit.NotReached, 0, "it crashed")}, exit.Unproved, "audit.unsure audit.unsure", []string{"it never asks", "it crashed"}, "all 2 modes"},
+		"a single mode":           {[]audit.Outcome{base, of("a", audit.NotReached, 0, "it never asks")}, exit.Unproved, "audit.unsure", []string{"it never asks"}, "all 1 modes"},
+		"nothing was run":         {nil, exit.Unproved, "", nil, "Audited"},
+	} {
+		var said bytes.Buffer
+		printAudit(&session.Machine{Shell: &console.Shell{Err: &said}}, tt.modes)
+		for _, want := range tt.says {
+			if !strings.Contains(said.String(), want) {
+				t.Errorf("%s: no %q in\n%s", story, want, said.String())
+			}
+		}
+		if strings.Contains(said.String(), tt.not) {
+			t.Errorf("%s: %q in\n%s", story, tt.not, said.String())
+		}
+		var ids []string
+		for _, f := range auditFindings(tt.modes, "src/main.rs") {
+			if ids = append(ids, f.ID); f.Path != "src/main.rs" || (f.Evidence != "") != (f.ID == "audit.fallback") {
+				t.Errorf("%s: %+v", story, f)
+			}
+		}
+		if got := strings.Join(ids, " "); got != tt.findings || exit.Of(auditEnd(tt.modes)) != tt.code {
+			t.Errorf("%s: findings %q, end %v", story, got, auditEnd(tt.modes))
+		}
 	}
 }

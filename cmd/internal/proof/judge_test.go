@@ -24,10 +24,7 @@ import (
 // TestJudgedRun: what a run comes to by what its programs showed, by how cargo ended and by what was asked.
 func TestJudgedRun(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	of := func(k verify.Kind, end verify.Exit) []Proof {
 		return []Proof{{Program: "/t/app", Verdict: verify.Verdict{Kind: k, Why: "why"}, Evidence: verify.Evidence{Ran: true, Exit: end}}}
 	}
@@ -85,10 +82,7 @@ func TestJudgedRun(t *testing.T) {
 		"no GPU, and a table":              {words: "run", prove: &config.Prove{}, says: "no GPU here"},
 		"no GPU in CI, by table and flags": {words: "run", ci: true, o: required, prove: &config.Prove{}, code: exit.Unproved, says: "no GPU here"},
 	} {
-		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
 		h := h
 		if h.Env = h.Env.Unset("CI"); tt.ci {
 			h.Env = h.Env.Set("CI", "true")
@@ -100,14 +94,10 @@ func TestJudgedRun(t *testing.T) {
 		dir := t.TempDir()
 		state := r.runnerState(dir, nil, runtimes{devices: tt.here})
 		for _, p := range tt.proofs {
-			if err := state.keep(processReport{Proof: p}); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, state.keep(processReport{Proof: p}))
 		}
 		if tt.listed != "" {
-			if err := state.keep(processReport{Proof: Proof{Program: tt.listed}, Listed: true}); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, state.keep(processReport{Proof: Proof{Program: tt.listed}, Listed: true}))
 		}
 		result, excused, end := r.judge(dir, state, tt.ran)
 		if exit.Of(end) != tt.code || excused != tt.excused || !strings.Contains(said.String(), tt.says) || tt.here && len(result.Proofs) != len(tt.proofs) {
@@ -122,15 +112,11 @@ func TestJudgedRun(t *testing.T) {
 		if _, _, err := readProofs(dir); err != nil {
 			t.Errorf("before %s: %v", name, err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		if _, _, err := readProofs(dir); (err != nil) != strings.HasPrefix(name, "proof-") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := os.Remove(filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Remove(filepath.Join(dir, name)))
 	}
 	if _, _, err := readProofs(filepath.Join(dir, "none")); err == nil {
 		t.Error("no directory")
@@ -194,6 +180,149 @@ func TestUnreached(t *testing.T) {
 	for _, err := range []error{nil, errors.New("disk full")} {
 		if _, is := unreached("/x", err); is {
 			t.Errorf("%v is of a place", err)
+		}
+	}
+}
+
+// The exit code of a proof: the program's own where it failed by itself, else the verdict's.
+func TestOutcomeOfAProof(t *testing.T) {
+	for _, tt := range []struct {
+		story    string
+		kind     verify.Kind
+		exit     verify.Exit
+		expected int
+		gpu, cpu error // where the GPU, where the CPU was to be used
+	}{
+		{"proven", verify.Proved, verify.Exit{}, 0, nil, exit.Code(exit.OtherKernels)},
+		{"on the CPU", verify.NotUsed, verify.Exit{}, 0, exit.Code(exit.NotUsed), nil},
+		{"other kernels", verify.OtherKernels, verify.Exit{}, 0, exit.Code(exit.OtherKernels), exit.Code(exit.OtherKernels)},
+		{"it could not be told", verify.Unproved, verify.Exit{}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
+		{"no device", verify.NoDevice, verify.Exit{}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
+		{"it failed", verify.Unproved, verify.Exit{Code: 3}, 0, exit.Code(3), exit.Code(3)},
+		{"it failed as expected", verify.Proved, verify.Exit{Code: 3}, 3, nil, exit.Code(exit.OtherKernels)},
+		{"it should have failed", verify.Unproved, verify.Exit{}, 3, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
+		{"a signal", verify.Unproved, verify.Exit{Code: 139, Signal: "SIGSEGV"}, 0, exit.Killed{Code: 139}, exit.Killed{Code: 139}},
+		{"its time was over: the signal was ours", verify.Unproved, verify.Exit{Code: 130, TimedOut: true}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			p := Proof{Verdict: verify.Verdict{Kind: tt.kind}, Evidence: verify.Evidence{Ran: true, Exit: tt.exit}}
+			hosttest.Equal(t, Outcome(p, tt.expected, false), tt.gpu, "where the GPU was to be used")
+			hosttest.Equal(t, Outcome(p, tt.expected, true), tt.cpu, "where the CPU was to be used")
+		})
+	}
+}
+
+// TestEveryVerdictHasACode: a verdict that the table lacks would exit with 0.
+func TestEveryVerdictHasACode(t *testing.T) {
+	for _, k := range verify.Kinds() {
+		if (k.Code(false) == 0) != (k == verify.Proved) || (k.Code(true) == 0) != (k == verify.NotUsed) {
+			t.Errorf("%s: %d, %d", k, k.Code(false), k.Code(true))
+		}
+	}
+}
+
+// TestInCI: services set the variable; people switch it off by a word.
+func TestInCI(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "1": true, "woodpecker": true, "": false, "0": false, "false": false, "False": false} {
+		h := buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{"CI=" + value})}
+		hosttest.Equal(t, inCI(&session.Machine{Host: h}), want, "CI=", value)
+	}
+}
+
+// TestEndedForTime: only where every failure is our own signal, and cargo's code is that program's, is the run's failure not its own.
+func TestEndedForTime(t *testing.T) {
+	well, failed := verify.Exit{}, verify.Exit{Code: 3}
+	over, trapped := verify.Exit{Code: 130, Signal: "SIGINT", TimedOut: true}, verify.Exit{Code: 0, TimedOut: true}
+	for _, tt := range []struct {
+		story string
+		ends  []verify.Exit
+		code  int
+		want  bool
+	}{
+		{"its time was over", []verify.Exit{over}, 130, true},
+		{"one of two", []verify.Exit{well, over}, 130, true},
+		{"cargo fails for another reason", []verify.Exit{over}, 101, false},
+		{"another program failed by itself", []verify.Exit{failed, over}, 130, false},
+		{"it failed in its time", []verify.Exit{failed}, 3, false},
+		{"it ended well when it was asked to", []verify.Exit{trapped}, 101, false},
+		{"nothing was proven", nil, 130, false},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			var proofs []Proof
+			for _, e := range tt.ends {
+				proofs = append(proofs, Proof{Evidence: verify.Evidence{Exit: e}})
+			}
+			hosttest.Equal(t, endedForTime(proofs, tt.code), tt.want)
+		})
+	}
+}
+
+// TestProveTable: the table counts for the program that it names, and a flag comes before it, 0 included.
+func TestProveTable(t *testing.T) {
+	s := &session.Session{Machine: &session.Machine{}, Line: cargo.Line{Verb: "run"}}
+	s.Config.Prove.Value = &config.Prove{Bin: "server", ExpectExit: 3, UntilProved: true}
+	of := func(name string) []cargorun.Program { return []cargorun.Program{{Name: name, Kind: "bin"}} }
+	for story, tt := range map[string]struct {
+		programs []cargorun.Program
+		options  Options
+		exit     int
+		asks     bool
+	}{
+		"the program of the table":   {of("server"), Options{}, 3, true},
+		"another":                    {of("tool"), Options{}, 0, false},
+		"a flag":                     {of("server"), Options{Rules: verify.Rules{ExpectExit: 2}, ExitGiven: true}, 2, true},
+		"a flag that says the usual": {of("server"), Options{ExitGiven: true}, 0, true},
+		"a flag, of another program": {of("tool"), Options{Rules: verify.Rules{ExpectExit: 2}, ExitGiven: true}, 2, false},
+		"no program is known yet":    {nil, Options{}, 3, true},
+	} {
+		r := Request{Session: s, Options: tt.options, Programs: tt.programs}
+		if got := r.task(""); got.Asked.ExpectExit != tt.exit || r.asksForMatch() != tt.asks || got.Until != tt.asks {
+			t.Errorf("%s: %+v, asks %v", story, got, r.asksForMatch())
+		}
+	}
+}
+
+// TestChosen: one program or example is that of the build, and a test is none.
+func TestChosen(t *testing.T) {
+	for kinds, want := range map[string]string{
+		"test bin": "bin", "test example": "example", "bin example": "", "test": "", "": "",
+	} {
+		var programs []cargorun.Program
+		for _, kind := range strings.Fields(kinds) {
+			programs = append(programs, cargorun.Program{Name: kind, Kind: kind})
+		}
+		name := ""
+		if p := Chosen(programs, nil); p != nil {
+			name = p.Name
+		}
+		hosttest.Equal(t, name, want, kinds)
+	}
+}
+
+// TestFilteredMarks: marks that a filter or a choice of targets leaves out are no failure where something else was tested; nothing at all is none
+// either, unless what is marked was to run.
+func TestFilteredMarks(t *testing.T) {
+	marked := tested{name: "multiply", marked: true, listed: true}
+	quiet, lib := tested{name: "quiet", processes: 1}, tested{name: "lib:app", listed: true}
+	for _, tt := range []struct {
+		rows []tested
+		want wanted
+		code int
+	}{
+		{[]tested{marked, quiet}, wanted{marked: true}, exit.Done},
+		{[]tested{lib}, wanted{marked: true}, exit.Done},
+		{[]tested{marked}, wanted{marked: true}, exit.Unproved},
+		{[]tested{lib}, wanted{marked: true, all: true}, exit.Unproved},
+		{[]tested{lib}, wanted{}, exit.Unproved},
+	} {
+		hosttest.Equal(t, worstOf(tt.rows, tt.want), tt.code, tt.rows, tt.want)
+	}
+	for words, want := range map[string]struct{ filters, test string }{"--nocapture adds": {"adds", ""}, "--skip adds": {"adds", ""}, "--nocapture": {},
+		"--test-threads 1": {}, "--format pretty adds": {"adds", ""}, "small::adds --nocapture --exact": {"small::adds", "small::adds"},
+		"--exact adds rows": {"adds rows", ""}, "--exact --skip adds": {"adds", ""}} {
+		fields := strings.Fields(words)
+		if got, test := strings.Join(filters(fields), " "), testOf(fields); got != want.filters || test != want.test {
+			t.Errorf("%s: filters %q, the test %q, want %+v", words, got, test, want)
 		}
 	}
 }

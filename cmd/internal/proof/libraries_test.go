@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
@@ -34,17 +35,12 @@ func TestRemedies(t *testing.T) {
 // the project or the user.
 func TestChosenToolkitComesFirst(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	dir := t.TempDir()
 	write := func(file, text string, mode os.FileMode) {
 		t.Helper()
 		file = filepath.Join(dir, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), mode)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), mode)))
 	}
 	for name, version := range map[string]string{"usual": "13.4", "other": "13.3"} {
 		write(name+"/version.json", `{"cuda": {"name": "CUDA SDK", "version": "`+version+`.0"}}`, 0o644)
@@ -75,14 +71,8 @@ func TestChosenToolkitComesFirst(t *testing.T) {
 				h.Env = h.Env.Set(tt.variable, tt.value)
 			}
 			m := &session.Machine{Host: h, CacheDir: t.TempDir(), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}
-			s, err := session.Anywhere(m, cargo.Line{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			first, err := tools.First(t.Context(), s, tt.flag)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := hosttest.Must(session.Anywhere(m, cargo.Line{}))
+			first := hosttest.Must(tools.First(t.Context(), s, tt.flag))
 			if got := Toolkits(m, first); len(got) == 0 || got[0].Root != filepath.Join(dir, tt.want) {
 				t.Errorf("the first is %+v", got)
 			}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
@@ -16,14 +17,8 @@ import (
 func TestOnlyTheProgramIsExplained(t *testing.T) {
 	t.Parallel()
 	const known = "libcuda.so.1: cannot open shared object file: No such file or directory\n"
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := explain.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
+	rules := hosttest.Must(explain.Default())
 	for name, program := range map[string]string{"ours": "", "the program's": known} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 		if err != nil {

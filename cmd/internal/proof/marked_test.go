@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
@@ -31,10 +32,7 @@ func TestMissedMarks(t *testing.T) {
 		{"test --test a filter", true, tested{marked: true, listed: true}, "none of its tests was run", false},
 		{"test --test a filter", false, tested{marked: true}, "cargo did not start it", false},
 	} {
-		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
 		var said bytes.Buffer
 		m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux}, Shell: &console.Shell{Err: &said}}
 		r := Request{Session: &session.Session{Machine: m, Line: line}}
@@ -59,15 +57,13 @@ func TestRowsOfSeveralMembers(t *testing.T) {
 	for _, row := range r.tested(nil, nil, false) {
 		names = append(names, row.name)
 	}
-	if got := strings.Join(names, " "); got != "a:multiply b:multiply lib:a bin:a alone" {
-		t.Error(got)
-	}
+	hosttest.Equal(t, strings.Join(names, " "), "a:multiply b:multiply lib:a bin:a alone")
 }
 
 func TestWorstOfARun(t *testing.T) {
 	ran := func(k verify.Kind, marked bool) tested { return tested{processes: 1, kind: k, marked: marked} }
 	left := tested{marked: true}
-	tests := []struct {
+	for _, tt := range []struct {
 		story string
 		rows  []tested
 		w     wanted
@@ -92,12 +88,9 @@ func TestWorstOfARun(t *testing.T) {
 		{"the CPU was wanted", []tested{ran(verify.NotUsed, false), ran(verify.NotUsed, false)}, wanted{all: true, cpu: true}, exit.Done},
 		{"the CPU was wanted, and one used the GPU", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{all: true, cpu: true}, exit.OtherKernels},
 		{"the CPU was wanted, and one could not be told", []tested{ran(verify.NotUsed, false), ran(verify.NoDevice, false)}, wanted{all: true, cpu: true}, exit.Unproved},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			if got := worstOf(tt.rows, tt.w); got != tt.want {
-				t.Errorf("got %d, want %d", got, tt.want)
-			}
+			hosttest.Equal(t, worstOf(tt.rows, tt.w), tt.want)
 		})
 	}
 }
@@ -113,7 +106,7 @@ func TestProcessesOfOneProgramAreJoined(t *testing.T) {
 		}
 		return out
 	}
-	tests := []struct {
+	for _, tt := range []struct {
 		proofs []Proof
 		want   verify.Kind
 	}{
@@ -123,8 +116,7 @@ func TestProcessesOfOneProgramAreJoined(t *testing.T) {
 		{of(verify.NotUsed, verify.NotUsed), verify.NotUsed},
 		{of(verify.NotUsed, verify.NoDevice), verify.NoDevice},
 		{nil, verify.Unproved},
-	}
-	for _, tt := range tests {
+	} {
 		got := join(tt.proofs, false)
 		if got.kind != tt.want || got.processes != len(tt.proofs) {
 			t.Errorf("got %s of %d, want %s of %d", got.kind, got.processes, tt.want, len(tt.proofs))
@@ -164,7 +156,5 @@ func TestKernelsCellIsShort(t *testing.T) {
 	if want := string(long[:45]) + "... ×1, b ×2, c ×3, 2 more"; got != want {
 		t.Errorf("got %q", got)
 	}
-	if got := kernelsCell(nil); got != "-" {
-		t.Errorf("got %q", got)
-	}
+	hosttest.Equal(t, kernelsCell(nil), "-")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/receipt"
@@ -21,10 +22,7 @@ import (
 // neither has a child's that changed during the run.
 func TestReceiptOfWhatRan(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	for story, tt := range map[string]struct {
 		now, child string // what is put into the files while they run
 		want       string

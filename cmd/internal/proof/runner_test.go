@@ -18,6 +18,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -35,10 +36,7 @@ import (
 func TestRunnersBesideEachOther(t *testing.T) {
 	t.Parallel()
 	gcc := need.Tool(t, "cc")
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	dir := t.TempDir()
 	data := filepath.Join("..", "..", "..", "testdata")
 	compile := func(args ...string) {
@@ -48,17 +46,12 @@ func TestRunnersBesideEachOther(t *testing.T) {
 		}
 	}
 	lib := filepath.Join(dir, "standin")
-	if err := os.Mkdir(lib, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(lib, 0o700))
 	for source, name := range map[string]string{"cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13"} {
 		compile("-shared", "-fPIC", "-Wl,-soname,"+name, filepath.Join(data, "standin", source), "-o", filepath.Join(lib, name), "-ldl")
 	}
 	// a driver and a device of its own for each run, which would else see the others open theirs
-	driver, err := os.ReadFile(filepath.Join(lib, "libcuda.so.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	driver := hosttest.Must(os.ReadFile(filepath.Join(lib, "libcuda.so.1")))
 	room := func(n int, name string) string {
 		to := filepath.Join(lib, fmt.Sprint(name, n))
 		if err := errors.Join(os.Mkdir(to, 0o700), os.WriteFile(filepath.Join(to, "libcuda.so.1"), driver, 0o700), os.WriteFile(filepath.Join(to, "node"), nil, 0o600)); err != nil {
@@ -78,18 +71,11 @@ func TestRunnersBesideEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := filepath.Join(dir, "run")
-	if err := os.Mkdir(runs, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	state, err := json.Marshal(runnerState{Dir: runs, Devices: true,
-		Task: Task{Probe: p, CUPTI: filepath.Join(lib, "libcupti.so.13"), Asked: receipt.Asked{Expect: "gpu"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(runs, 0o700))
+	state := hosttest.Must(json.Marshal(runnerState{Dir: runs, Devices: true,
+		Task: Task{Probe: p, CUPTI: filepath.Join(lib, "libcupti.so.13"), Asked: receipt.Asked{Expect: "gpu"}}}))
 	file := filepath.Join(runs, "state.json")
-	if err := os.WriteFile(file, state, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(file, state, 0o600))
 	const each = 3
 	var all sync.WaitGroup
 	for name := range programs {
@@ -124,10 +110,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 		}
 	}
 	all.Wait()
-	proofs, _, err := readProofs(runs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proofs, _ := hosttest.Must2(readProofs(runs))
 	if len(proofs) != each*len(programs) {
 		t.Fatalf("%d proofs of %d processes", len(proofs), each*len(programs))
 	}
@@ -152,13 +135,8 @@ func TestRunnersBesideEachOther(t *testing.T) {
 func TestAListOfTestsIsNoRun(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "multiply-1")
-	if err := os.WriteFile(binary, []byte("#!/bin/sh\necho \"[$*] [$GPUBUILD_PROBE_DIR]\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(binary, []byte("#!/bin/sh\necho \"[$*] [$GPUBUILD_PROBE_DIR]\"\n"), 0o700))
+	h := hosttest.Must(local.Host())
 	for _, tt := range []struct {
 		tests  bool
 		args   []string
@@ -176,9 +154,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			file := filepath.Join(runs, "state.json")
-			if err := os.WriteFile(file, state, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(file, state, 0o600))
 			var out bytes.Buffer
 			m := &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"), Real: verify.RealDriver}
 			err = Runner(context.Background(), m, append([]string{file, binary}, tt.args...), nil)
@@ -189,9 +165,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			if want := fmt.Sprintf("%v []\n", tt.args); tt.listed && (err != nil || out.String() != want) {
 				t.Errorf("%v, %q, want %q", err, out.String(), want)
 			}
-			if (len(listed) == 1 && listed[0] == binary) != tt.listed {
-				t.Errorf("listed: %q", listed)
-			}
+			hosttest.Equal(t, (len(listed) == 1 && listed[0] == binary), tt.listed, "listed", listed)
 			if !tt.listed {
 				return
 			}
@@ -202,9 +176,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			if missed := r.missedMarks(rows); len(missed) != 1 || !strings.Contains(missed[0], "none of its tests was run") {
 				t.Errorf("%q", missed)
 			}
-			if got := worstOf(rows, wanted{all: true, cpu: true}); got != exit.Unproved {
-				t.Errorf("of a run that was to be on the CPU: %d", got)
-			}
+			hosttest.Equal(t, worstOf(rows, wanted{all: true, cpu: true}), exit.Unproved, "of a run that was to be on the CPU")
 		})
 	}
 }
@@ -212,24 +184,14 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 // Without a device the program's time is limited, too, and an interrupted runner leaves it to the run to say so.
 func TestRunnerWithoutDevice(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	binary := filepath.Join(t.TempDir(), "slow")
-	if err := os.WriteFile(binary, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(binary, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700))
 	runs := t.TempDir()
 	s := runnerState{Dir: runs, Task: Task{Timeout: 50 * time.Millisecond}}
-	state, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	state := hosttest.Must(json.Marshal(s))
 	file := filepath.Join(runs, "state.json")
-	if err := os.WriteFile(file, state, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(file, state, 0o600))
 	var out bytes.Buffer
 	m := &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader("")}
 	ran := Runner(context.Background(), m, []string{file, binary}, nil)
@@ -254,16 +216,11 @@ func TestAFilterThatMatchesNoTest(t *testing.T) {
 	rustc := need.Tool(t, "rustc")
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "t.rs"), filepath.Join(dir, "t")
-	if err := os.WriteFile(source, []byte("#[test] fn adds() { assert_eq!(1 + 1, 2); }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(source, []byte("#[test] fn adds() { assert_eq!(1 + 1, 2); }\n"), 0o600))
 	if out, err := exec.Command(rustc, "--test", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	m := &session.Machine{Host: h, Runner: proc.Runner{}}
 	for args, want := range map[string]bool{"": false, "adds": false, "nothing_matches": true, "--exact add": true, "--skip adds": true} {
 		if got := ranNoTest(context.Background(), m, verify.Options{Binary: binary, Args: strings.Fields(args), Env: h.Env}); got != want {

@@ -16,6 +16,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/edit"
@@ -180,9 +181,7 @@ func withCargo(t *testing.T, words, app, lib string, change func(*resolver)) (*s
 	t.Helper()
 	s, said := open(t, words, app, lib)
 	for name, text := range map[string]string{"cargo": "", "Cargo.lock": "version = 4\n"} {
-		if err := os.WriteFile(filepath.Join(s.Project.Root, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(filepath.Join(s.Project.Root, name), []byte(text), 0o755))
 	}
 	m, r := *s.Machine, &resolver{s: s, asked: new(int)}
 	if change != nil {
@@ -263,9 +262,7 @@ func TestFix(t *testing.T) {
 		if err == nil && j.Reach.Stops != tt.stops {
 			t.Errorf("%s: stops %v: %+v", tt.story, j.Reach.Stops, j.Reach.Findings)
 		}
-		if updated := strings.Contains(said.String(), "Updated"); updated != strings.Contains(tt.want, Kept) {
-			t.Errorf("%s: %s", tt.story, said)
-		}
+		hosttest.Equal(t, strings.Contains(said.String(), "Updated"), strings.Contains(tt.want, Kept), tt.story, said)
 		if (*r.asked == 0) != (tt.lock == "-") {
 			t.Errorf("%s: cargo was asked %d times", tt.story, *r.asked)
 		}
@@ -352,14 +349,9 @@ func TestLintOfBroken(t *testing.T) {
 func TestDryFixesOfOneManifest(t *testing.T) {
 	t.Parallel()
 	m, s, _, _ := withCargo(t, "build", "[features]\ncuda = []\nuse-cuda = []\n"+depends, "", nil)
-	list, err := questions(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := hosttest.Must(questions(s))
 	f := NewFixer(m, FixOptions{DryRun: true})
-	if err := f.FixEach(t.Context(), lineOf(t, "build"), list); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, f.FixEach(t.Context(), lineOf(t, "build"), list))
 	fixes := f.Fixes()
 	if len(fixes) != 2 || fixes[1].Diff != "" || strings.Count(fixes[0].Diff, "\n+++ ") != 1 || !strings.Contains(fixes[0].Diff, "\n+cuda = [\"candle-core/cuda\"]\n+use-cuda = [\"candle-core/cuda\"]\n") {
 		t.Errorf("%+v", fixes)
@@ -386,9 +378,7 @@ func TestFixEach(t *testing.T) {
 				got = append(got, p.Name)
 			}
 		}
-		if text := strings.Join(got, " "); text != tt.want {
-			t.Errorf("%s: %s", tt.words, text)
-		}
+		hosttest.Equal(t, strings.Join(got, " "), tt.want, tt.words)
 		if planned := len(f.Fixes()); tt.dry && planned != 2 {
 			t.Errorf("%s: %d planned", tt.words, planned)
 		}
@@ -480,9 +470,7 @@ func TestErrorsStop(t *testing.T) {
 			change(m, r, s.Project.Root)
 			err := call(m)
 			answers := name == "manifests" && r.fails != nil || ctx == gone && (name == "manifests" || name == "open") // this cargo ends at once
-			if (err == nil) != answers {
-				t.Errorf("%s, %s: %v\n%s", name, why, err, said)
-			}
+			hosttest.Equal(t, (err == nil), answers, name, why, err, said)
 			if now, _ := os.ReadFile(s.Project.Selected.Manifest); strings.Contains(string(now), "/cuda") {
 				t.Errorf("%s, %s: written all the same", name, why)
 			}
@@ -495,9 +483,7 @@ func TestNotWritten(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, "build", cuda("", ""), "")
 	path, stranger := s.Project.Selected.Manifest, filepath.Join(s.Project.Root, "stranger", "Cargo.toml")
-	if err := errors.Join(os.Mkdir(filepath.Dir(stranger), 0o755), os.WriteFile(stranger, []byte(pkg), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Mkdir(filepath.Dir(stranger), 0o755), os.WriteFile(stranger, []byte(pkg), 0o644)))
 	good := edit.Edit{Manifest: path, Feature: "cuda", Add: []string{"x/cuda"}}
 	for _, tt := range []struct{ bad, why string }{{path, "is not in it"}, {stranger, "no member"}} {
 		second := edit.Edit{Manifest: tt.bad, Feature: "cuda", Add: []string{"y/cuda"}}

@@ -2,6 +2,8 @@ package reach
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
@@ -24,10 +27,7 @@ import (
 
 func lineOf(t *testing.T, words string) cargo.Line {
 	t.Helper()
-	line, _, err := cargo.Split(strings.Fields(words), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
 	return line
 }
 
@@ -42,21 +42,13 @@ func open(t *testing.T, words, app, lib string) (*session.Session, *bytes.Buffer
 		"lib/Cargo.toml": strings.Replace(pkg, "app", "lib", 1) + lib,
 	} {
 		path := filepath.Join(top, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 	}
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	h.Cwd, h.Env = top, buildenv.NewEnv(h.OS, []string{"CARGO_HOME=" + filepath.Join(top, "home")})
 	said := &bytes.Buffer{}
 	m := &session.Machine{Host: h, CacheDir: filepath.Join(top, "cache"), Began: time.Now(), Shell: &console.Shell{Out: said, Err: said}}
-	s, err := session.Open(m, lineOf(t, words))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(session.Open(m, lineOf(t, words)))
 	return s, said
 }
 
@@ -83,9 +75,7 @@ func TestQuestions(t *testing.T) {
 		} else if err != nil {
 			t.Errorf("%s: %v", words, err)
 		}
-		if text != want {
-			t.Errorf("%s: %q, want %q", words, text, want)
-		}
+		hosttest.Equal(t, text, want, words)
 	}
 }
 
@@ -284,13 +274,9 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: %v, it holds %s", tt.story, err, now)
 		}
 		if tt.lock != "" {
-			if err := os.WriteFile(s.Project.LockPath, []byte(tt.lock), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(s.Project.LockPath, []byte(tt.lock), 0o644))
 		}
-		if err := undo(); err != nil {
-			t.Errorf("%s: %v", tt.story, err)
-		}
+		hosttest.Equal(t, undo(), nil, tt.story)
 		if now, _ := os.ReadFile(path); !bytes.Equal(now, before) {
 			t.Errorf("%s: undone, it holds %s", tt.story, now)
 		}
@@ -311,8 +297,44 @@ func TestManifestFault(t *testing.T) {
 		"error: package `app` does not have these features: x": true, "error: package `app` does not have that feature": true,
 		"error: unknown key\n --> Cargo.toml:3:1": true, "error: failed to download": false, "error: no matching package named `x` found": false,
 	} {
-		if got := manifestFault.MatchString(said); got != want {
-			t.Errorf("%s: %v", said, got)
+		hosttest.Equal(t, manifestFault.MatchString(said), want, said)
+	}
+}
+
+// metadata is a cargo that knows the packages of a workspace.
+type metadata struct{ s *session.Session }
+
+func (m metadata) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	type pkg map[string]any
+	var list []pkg
+	var ids []string
+	for _, p := range m.s.Project.Members {
+		id := "path+file://" + p.Dir + "#" + p.Name + "@1.0.0"
+		ids = append(ids, id)
+		list = append(list, pkg{"id": id, "name": p.Name, "version": "1.0.0", "manifest_path": p.Manifest, "dependencies": []any{}, "features": pkg{}, "targets": []any{}})
+	}
+	data, err := json.Marshal(pkg{"packages": list, "workspace_members": ids, "workspace_default_members": ids[:1], "workspace_root": m.s.Project.Root, "target_directory": "/t", "version": 1, "resolve": nil})
+	return buildenv.Result{Stdout: data}, err
+}
+
+// TestFromManifests: each selected package is judged by itself; that none is selected is an error.
+func TestFromManifests(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[string]string{"build": "app", "build --workspace": "app lib", "build --workspace --exclude app --exclude lib": "", "build -p none": ""} {
+		s, _ := open(t, words, "", "")
+		path := filepath.Join(s.Project.Root, "cargo")
+		hosttest.OK(t, os.WriteFile(path, nil, 0o755))
+		m := *s.Machine
+		m.Host.Env, m.Runner = m.Host.Env.Set("CARGO", path), metadata{s}
+		list, err := FromManifests(t.Context(), &m, lineOf(t, words), nil)
+		var got []string
+		for _, j := range list {
+			for _, r := range j.Reach.Roots {
+				got = append(got, r.Package)
+			}
+		}
+		if text := strings.Join(got, " "); text != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q %v, want %q", words, text, err, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -40,20 +41,12 @@ func proven(t testing.TB) Receipt {
 }
 
 func written(t testing.TB, r Receipt) []byte {
-	t.Helper()
-	data, err := r.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return hosttest.Must(r.Encode())
 }
 
 func TestAReceiptHolds(t *testing.T) {
 	data := written(t, proven(t))
-	r, err := Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := hosttest.Must(Decode(data))
 	if wrong := r.Check("abc", 10, real); len(wrong) > 0 {
 		t.Errorf("%q", wrong)
 	}
@@ -74,9 +67,7 @@ func TestVerifyFiles(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) Binary {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(path, []byte(name), 0o600))
 		sealed, err := Seal(path)
 		if err != nil || sealed.Size != int64(len(name)) || len(sealed.SHA256) != 64 {
 			t.Fatalf("%+v, %v", sealed, err)
@@ -84,9 +75,7 @@ func TestVerifyFiles(t *testing.T) {
 		return Binary{Path: path, Size: sealed.Size, SHA256: sealed.SHA256}
 	}
 	app, child, gone := file("app"), file("child"), file("gone")
-	if err := os.Remove(gone.Path); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Remove(gone.Path))
 	sent, there, other, dir2 := gone, gone, child, child
 	sent.Sent, there.Host, other.SHA256 = true, "node1", app.SHA256
 	dir2.Sent, dir2.Path = true, dir
@@ -144,9 +133,7 @@ func TestOf(t *testing.T) {
 	whole := of("a", "first")
 	whole.More = []Receipt{of("a", "again"), of("b", "second"), of("c", "third")}
 	for sum, want := range map[string]string{"a": "first", "b": "second", "c": "third", "x": "first"} {
-		if got := whole.Of(sum).Device; got != want {
-			t.Errorf("%s: the %s", sum, got)
-		}
+		hosttest.Equal(t, whole.Of(sum).Device, want, sum, "the")
 	}
 }
 
@@ -161,7 +148,7 @@ func seal(t *testing.T, r *Receipt) {
 
 func TestTampering(t *testing.T) {
 	standin := func(l verify.Loaded) (bool, string) { return false, "this driver is a stand-in" }
-	tests := []struct {
+	for _, tt := range []struct {
 		story  string
 		change func(*Receipt)
 		sum    string
@@ -194,13 +181,9 @@ func TestTampering(t *testing.T) {
 			r.Evidence.Control.Outcome = verify.ControlMissing
 			r.Verdict = verify.Judge(r.Evidence, verify.Rules{})
 		}, "abc", 10, real, true, "it shows unproved, not proved"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
-			r, err := Decode(written(t, proven(t)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := hosttest.Must(Decode(written(t, proven(t))))
 			if tt.change != nil {
 				tt.change(&r)
 			}
@@ -220,7 +203,7 @@ func TestTampering(t *testing.T) {
 
 func TestWhatIsNoReceipt(t *testing.T) {
 	good := string(written(t, proven(t)))
-	tests := []struct {
+	for _, tt := range []struct {
 		story, text, want string
 		schema            bool
 	}{
@@ -233,8 +216,7 @@ func TestWhatIsNoReceipt(t *testing.T) {
 		{"another answer of gpubuild", `{"schema":"gpubuild/prove/1"}`, "no receipt", true},
 		{"a schema that is no text", `{"schema": 3}`, "damaged", true},
 		{"no schema", `{}`, "it has no schema", true},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.story, func(t *testing.T) {
 			_, err := Decode([]byte(tt.text))
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "schema") != tt.schema {
@@ -296,5 +278,55 @@ func TestNoReceipt(t *testing.T) {
 		if _, err := Decode([]byte(text)); err == nil || !strings.Contains(err.Error(), "no receipt") {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// unproven is a receipt of a program that was built and not run.
+func unproven() Receipt {
+	e := verify.Evidence{Schema: 1, Binary: "/x/other"}
+	rules := verify.Rules{}
+	return New("devel", Binary{Path: "/x/other", Size: 3, SHA256: "def"}, buildenv.Env{}, "", Ask(rules, false), e, verify.Judge(e, rules))
+}
+
+func TestReceiptsOfARun(t *testing.T) {
+	whole := proven(t)
+	whole.Result = []byte("{\n  \"schema\": \"gpubuild/run/1\",  \"n\": 1.50, \"s\": \"<é\\u2028\"\n}\n")
+	whole.More = []Receipt{unproven()}
+	data := written(t, whole)
+	for _, tt := range []struct {
+		story, sum string
+		size       int64
+		edit       func(string) string
+		want       string // empty: it holds
+	}{
+		{"the first program", "abc", 10, nil, ""},
+		{"the second was not run", "def", 3, nil, "it shows unproved, not proved: the program was not run"},
+		{"neither", "xyz", 10, nil, "the binary is another one"},
+		{"the second's length", "def", 4, nil, "the binary is another one"},
+		{"the result was edited", "abc", 10, func(s string) string { return strings.Replace(s, "1.50", "2.50", 1) }, "its sum does not fit"},
+		{"the second was edited", "abc", 10, func(s string) string { return strings.Replace(s, `"def"`, `"dea"`, 1) }, "its sum does not fit"},
+		{"the second was taken out", "abc", 10, func(s string) string {
+			return s[:strings.Index(s, `,`+"\n"+`  "more"`)] + s[strings.Index(s, `,`+"\n"+`  "sum"`):]
+		}, "its sum does not fit"},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			text := string(data)
+			if tt.edit != nil {
+				if text = tt.edit(text); text == string(data) {
+					t.Fatal("nothing was edited")
+				}
+			}
+			r := hosttest.Must(Decode([]byte(text)))
+			wrong := strings.Join(r.Check(tt.sum, tt.size, real), "\n")
+			if (wrong == "") != (tt.want == "") || !strings.Contains(wrong, tt.want) {
+				t.Errorf("%q, want %q", wrong, tt.want)
+			}
+		})
+	}
+	none := unproven()
+	none.Binary, none.Evidence.Binary, none.Command = Binary{}, "", []string{""}
+	r := hosttest.Must(Decode(written(t, none)))
+	if wrong := r.Check("", 0, real); len(wrong) != 1 || !strings.Contains(wrong[0], "of no program") {
+		t.Errorf("%q", wrong)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
@@ -20,16 +21,11 @@ import (
 // place is a machine with some files, of which w is the current directory.
 func newPlace(t *testing.T, files map[string]string) (*Machine, string) {
 	t.Helper()
-	host, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := hosttest.Must(local.Host())
 	top := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(top, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)))
 	}
 	host.Cwd, host.Env = filepath.Join(top, "w"), buildenv.NewEnv(host.OS, []string{"CARGO_HOME=" + filepath.Join(top, "home")})
 	return &Machine{Host: host, CacheDir: filepath.Join(top, "cache"), Began: time.Now(), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}, top
@@ -47,10 +43,7 @@ func TestSpeakLike(t *testing.T) {
 		{words: "build", env: "true", quiet: true}, {words: "build", env: "false"}, {words: "build --color always", colour: true},
 		{words: "build --color never", before: true}, {words: "build --color auto", before: true, colour: true},
 	} {
-		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
 		m := &Machine{Shell: &console.Shell{Colour: tt.before, OutColour: tt.before}}
 		if tt.env != "" {
 			m.Host.Env = m.Host.Env.Set("CARGO_TERM_QUIET", tt.env)
@@ -81,18 +74,14 @@ func TestKeepLock(t *testing.T) {
 			}
 			return os.WriteFile(path, []byte(text), 0o600)
 		}
-		if err := put(tt.before); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, put(tt.before))
 		s := &Session{Machine: m, Project: &manifest.Project{LockPath: path}}
 		err := s.KeepLock(func() error { return errors.Join(put(tt.after), tt.err) })
 		if !errors.Is(err, tt.err) || tt.err == nil && err != nil {
 			t.Errorf("%s: %v", tt.story, err)
 		}
 		data, _ := os.ReadFile(path)
-		if string(data) != tt.before {
-			t.Errorf("%s: it holds %q", tt.story, data)
-		}
+		hosttest.Equal(t, string(data), tt.before, tt.story, "it holds", data)
 		if fi, err := os.Stat(path); (err == nil) != (tt.before != "") || err == nil && fi.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s: %v %v", tt.story, fi, err)
 		}
@@ -165,10 +154,7 @@ func TestTablesOfSelectedPackages(t *testing.T) {
 	} {
 		m, top := newPlace(t, files)
 		m.Host.Cwd = filepath.Join(top, "w", tt.dir)
-		line, _, err := cargo.Split(strings.Fields(tt.words), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
 		s, err := Open(m, line)
 		if tt.bad {
 			if err == nil {
@@ -205,10 +191,7 @@ func TestGPUWorkByConfiguration(t *testing.T) {
 			files["w/gpubuild.toml"] = tt.config
 		}
 		m, _ := newPlace(t, files)
-		s, err := Open(m, cargo.Line{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(Open(m, cargo.Line{}))
 		if work, why := s.GPUWork(); work != (tt.why != "") || work && !strings.Contains(why, tt.why) {
 			t.Errorf("%s: %v %q", tt.story, work, why)
 		}
@@ -233,10 +216,7 @@ func TestUnmatchedNames(t *testing.T) {
 		m, _ := newPlace(t, files)
 		var said strings.Builder
 		m.Shell.Err = &said
-		s, err := Open(m, cargo.Line{Verb: "build"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(Open(m, cargo.Line{Verb: "build"}))
 		if s.WarnUnmatched(); said.String() != tt.want {
 			t.Errorf("%s: %q, want %q", tt.story, said.String(), tt.want)
 		}
@@ -255,9 +235,7 @@ func TestWhatCargoLooksAt(t *testing.T) {
 	list := strings.Join(w.paths, "\n") + "\n"
 	for name, want := range map[string]int{"w/a/Cargo.toml": 1, "w/Cargo.toml": 1, "Cargo.toml": 1, "w/a/src/bin": 1, "w/a/src/bin/tool": 1, "w/a/src/bin/one.rs": 0, "w/a/examples": 1,
 		"w/a/tests": 1, "w/a/benches": 1, "w/a/build.rs": 0, "w/a/src/lib.rs": 0, "w/x": 1} {
-		if got := strings.Count(list, in(name)+"\n"); got != want {
-			t.Errorf("%s is looked at %d times, want %d", name, got, want)
-		}
+		hosttest.Equal(t, strings.Count(list, in(name)+"\n"), want, name, "is looked at", "times")
 	}
 	if got := strings.Join(w.there, " "); got != in("w/a/build.rs")+" "+in("w/a/src/main.rs")+" "+in("w/a/src/lib.rs") {
 		t.Errorf("of which the presence counts: %s", got)

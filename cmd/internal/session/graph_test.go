@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
@@ -59,27 +60,19 @@ func asking(t *testing.T, project string) (*Session, *answering, cargo.Tool, str
 		"w/mine.json": "{}", "w/more.toml": "", "w/.cargo/config.toml": "include = \"../included.toml\"\n", "w/included.toml": ""})
 	m.Host.Env = m.Host.Env.Set("PATH", filepath.Join(top, "bin"))
 	for _, name := range []string{"cargo", "rustc"} {
-		if err := os.Chmod(filepath.Join(top, "bin", name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Chmod(filepath.Join(top, "bin", name), 0o755))
 	}
 	m.Began = time.Now().Add(time.Hour) // what was written just now counts as old
 	w := filepath.Join(top, "w")
 	run := &answering{graph: fmt.Sprintf(oneUnit, w), metadata: fmt.Sprintf(packages, w, filepath.Join(top, "near")), places: `{"target_directory":"/t","build_directory":"/b","workspace_root":"/w"}`}
 	m.Runner = run
-	s, err := Open(m, lineOf(t, "build"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(Open(m, lineOf(t, "build")))
 	return s, run, cargo.Tool{Path: filepath.Join(top, "bin", "cargo"), Dir: w, Env: m.Host.Env}, top
 }
 
 func lineOf(t *testing.T, words string) cargo.Line {
 	t.Helper()
-	line, _, err := cargo.Split(strings.Fields(words), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
 	return line
 }
 
@@ -134,9 +127,7 @@ func TestGraphIsKept(t *testing.T) {
 	write := func(name, text string) func(string, *Session, *cargo.Tool) {
 		return func(top string, _ *Session, _ *cargo.Tool) {
 			path := filepath.Join(top, filepath.FromSlash(name))
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-				t.Error(err)
-			}
+			hosttest.Equal(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)), nil)
 		}
 	}
 	env := func(name string) func(string, *Session, *cargo.Tool) {
@@ -175,10 +166,7 @@ func TestGraphIsKept(t *testing.T) {
 	} {
 		s, run, tool, top := asking(t, gpuProject)
 		s.Line = lineOf(t, "build --target mine.json --config more.toml")
-		first, err := s.Graph(t.Context(), tool, Question{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := hosttest.Must(s.Graph(t.Context(), tool, Question{}))
 		asked := len(run.asked)
 		tt.change(top, s, &tool)
 		second, err := s.Graph(t.Context(), tool, Question{})
@@ -210,9 +198,7 @@ func TestPackages(t *testing.T) {
 				t.Errorf("%s: the same is %v, %q", tt.story, p == s.Project, refused)
 			}
 		}
-		if len(run.asked) != tt.asked {
-			t.Errorf("%s: asked %q", tt.story, run.asked)
-		}
+		hosttest.Equal(t, len(run.asked), tt.asked, tt.story, "asked", run.asked)
 		known, err := s.WithMetadata(t.Context(), false)
 		if (err != nil) != tt.same || err != nil && !strings.Contains(err.Error(), "cargo refuses the workspace: "+tt.refused) || err == nil && known.Project == s.Project {
 			t.Errorf("%s: %v", tt.story, err)

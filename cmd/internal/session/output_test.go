@@ -13,6 +13,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestResultFilesReplaceNothingSpecial: a FIFO stays one and gets the data, a link leads to the file that is written.
@@ -21,20 +22,12 @@ func TestResultFilesReplaceNothingSpecial(t *testing.T) {
 	dir := t.TempDir()
 	m := &Machine{Host: buildenv.Host{Cwd: dir}}
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := syscall.Mkfifo(at("fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, syscall.Mkfifo(at("fifo"), 0o600))
 	for link, to := range map[string]string{"tofifo": "fifo", "tofile": "deep/file", "tonew": "deep/new", "again": "tofile"} {
-		if err := os.Symlink(to, at(link)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.Symlink(to, at(link)))
 	}
-	if err := os.Mkdir(at("deep"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(at("deep/file"), []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.Mkdir(at("deep"), 0o755))
+	hosttest.OK(t, os.WriteFile(at("deep/file"), []byte("old"), 0o600))
 	// Open for reading and writing, so that nobody waits for the other end.
 	reader, err := os.OpenFile(at("fifo"), os.O_RDWR, 0)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/toolchain/cargo"
@@ -17,20 +18,13 @@ import (
 // unpacked them.
 func TestGPUWorkAfterCargoUnpacked(t *testing.T) {
 	t.Parallel()
-	host, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	host := hosttest.Must(local.Host())
 	top := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
 		path := filepath.Join(top, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.OK(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	host.Env, host.Cwd = host.Env.Set("CARGO_HOME", filepath.Join(top, "home")), filepath.Join(top, "w")
 	pkg := func(name string) string { return "[package]\nname = \"" + name + "\"\nversion = \"1.0.0\"\n" }
@@ -58,10 +52,7 @@ source = "registry+https://host.example/index"
 	look := func() (bool, string) {
 		t.Helper()
 		m := &Machine{Host: host, CacheDir: filepath.Join(top, "cache"), Shell: &console.Shell{Out: t.Output(), Err: t.Output()}, Began: time.Now()}
-		s, err := Open(m, cargo.Line{Verb: "build"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := hosttest.Must(Open(m, cargo.Line{Verb: "build"}))
 		return s.GPUWork()
 	}
 	if work, why := look(); !work || !strings.Contains(why, "mid") {
@@ -73,9 +64,7 @@ source = "registry+https://host.example/index"
 	if work, why := look(); work {
 		t.Errorf("no script compiles kernels: %s", why)
 	}
-	if err := os.RemoveAll(filepath.Join(top, "home")); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.RemoveAll(filepath.Join(top, "home")))
 	if work, _ := look(); !work {
 		t.Error("nothing is unpacked any more")
 	}
@@ -92,8 +81,6 @@ func TestShownBelowARoot(t *testing.T) {
 	t.Parallel()
 	for cwd, want := range map[string]string{"/": "usr/bin/true", "/usr": "bin/true", "/home": "/usr/bin/true"} {
 		m := Machine{Host: buildenv.Host{OS: buildenv.Linux, Cwd: cwd}}
-		if got := m.Shown("/usr/bin/true"); got != want {
-			t.Errorf("in %s: %s, want %s", cwd, got, want)
-		}
+		hosttest.Equal(t, m.Shown("/usr/bin/true"), want, cwd)
 	}
 }

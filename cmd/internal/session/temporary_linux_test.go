@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestTemporaryDirectoriesAreRemoved: when the verb ends them, when gpubuild ends, and when nobody reads what is printed: there, gpubuild
@@ -22,10 +24,7 @@ func TestTemporaryDirectoriesAreRemoved(t *testing.T) {
 	temp, parent := &Temporary{}, t.TempDir()
 	var dirs []string
 	for range 2 {
-		dir, remove, err := temp.MkdirTemp(parent, "x-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir, remove := hosttest.Must2(temp.MkdirTemp(parent, "x-"))
 		if dirs = append(dirs, dir); len(dirs) == 1 {
 			remove()
 			gone(dir)
@@ -36,22 +35,11 @@ func TestTemporaryDirectoriesAreRemoved(t *testing.T) {
 
 	child := exec.Command(os.Args[0], "-test.run=^TestWritesToAClosedPipe$")
 	child.Env = append(os.Environ(), "TEMPORARY_PARENT="+parent)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	said, err := child.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := hosttest.Must(child.StdoutPipe())
+	said := hosttest.Must(child.StderrPipe())
+	hosttest.OK(t, child.Start())
 	_ = out.Close()
-	dir, err := io.ReadAll(said)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := hosttest.Must(io.ReadAll(said))
 	_ = child.Wait()
 	if s, ok := child.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGPIPE {
 		t.Errorf("the child ended with %v", child.ProcessState)
@@ -68,10 +56,7 @@ func TestWritesToAClosedPipe(t *testing.T) {
 	if parent == "" {
 		return
 	}
-	dir, _, err := new(Temporary).MkdirTemp(parent, "child-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, _ := hosttest.Must2(new(Temporary).MkdirTemp(parent, "child-"))
 	_, _ = os.Stderr.WriteString(dir)
 	for {
 		_, _ = os.Stdout.WriteString("x")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestCacheCleanKnowsEveryPart: what gpubuild creates below its cache, by its own source, is what `cache clean` takes for gpubuild's.
@@ -16,7 +18,7 @@ func TestCacheCleanKnowsEveryPart(t *testing.T) {
 	joined := regexp.MustCompile(`(?:Join\((?:m\.CacheDir|s\.Machine\.CacheDir|cacheDir|p\.cache), |\.Scratch\()(?:"([^"]+)"|(?:\w+\.)?(\w+))`)
 	constant := regexp.MustCompile(`(?m)^\s*(?:const )?(\w+) += "([\w.-]+)"$`)
 	dirs, values, named := map[string]bool{}, map[string]string{}, map[string]bool{}
-	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+	hosttest.OK(t, filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -32,10 +34,7 @@ func TestCacheCleanKnowsEveryPart(t *testing.T) {
 			}
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for name := range named {
 		if name != "dir" && name != "name" { // variables of loops, over names that stand elsewhere, too
 			dirs[values[name]] = true

@@ -74,9 +74,7 @@ func TestList(t *testing.T) {
 		if tt.json {
 			o.JSON = new(string)
 		}
-		if err := List(t.Context(), m, o, nil); err != nil {
-			t.Errorf("%s: %v", tt.story, err)
-		}
+		hosttest.Equal(t, List(t.Context(), m, o, nil), nil, tt.story)
 		for text, wants := range map[string][]string{out.String(): tt.out, said.String(): tt.said} {
 			for _, want := range wants {
 				want, not := strings.CutPrefix(strings.ReplaceAll(want, "/cache/", m.CacheDir+"/"), "!")

@@ -129,10 +129,7 @@ func TestConfigEnvOnWindows(t *testing.T) {
 	t.Parallel()
 	for os, names := range map[string][2]string{"windows": {`C:\a`, `C:\b`}, "linux": {"/a", "/b"}} {
 		file := map[string]string{"windows": `\cl.exe`, "linux": "/cl"}[os] + " +x\n"
-		h, err := hosttest.Parse([]byte("os: " + os + "\n-- @empty --\n" + names[0] + file + names[1] + file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte("os: " + os + "\n-- @empty --\n" + names[0] + file + names[1] + file)))
 		h.Env = buildenv.NewEnv(h.OS, []string{"PATH=" + names[0]})
 		for _, name := range []string{"PATH", "Path"} {
 			got := overrideConfigEnv(h, h.Env, toolchain.Set{}, []cargo.Given{{Name: name, Value: names[1], Force: true}}, cargo.Line{Verb: "build"})
@@ -155,8 +152,6 @@ func TestScriptEnv(t *testing.T) {
 		{cargo.Given{Name: "OTHER", Value: "x"}, "x"}, {cargo.Given{Name: "MINE", Value: "x"}, "mine"}, {cargo.Given{Name: "MINE", Value: "x", Force: true}, "x"},
 		{cargo.Given{Name: "PATH", Value: "/x", Force: true}, "/usr/bin"}, {cargo.Given{Name: "CUDA_HOME", Value: "/x", Force: true}, ""}, {cargo.Given{Name: "CUDA_HOME", Value: "/x"}, ""},
 	} {
-		if got := (Tools{Env: env, Given: []cargo.Given{tt.given}}).ScriptEnv(h).Get(tt.given.Name); got != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.given, got, tt.want)
-		}
+		hosttest.Equal(t, (Tools{Env: env, Given: []cargo.Given{tt.given}}).ScriptEnv(h).Get(tt.given.Name), tt.want, tt.given)
 	}
 }

@@ -19,12 +19,7 @@ import (
 )
 
 func hostOf(t *testing.T, text string) buildenv.Host {
-	t.Helper()
-	h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /r/app\n" + text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	return hosttest.Must(hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /r/app\n" + text)))
 }
 
 // TestGuardChecksWhatIsRun: a path below the repository, by its name or behind a link, needs consent; what the user's own environment leads
@@ -100,10 +95,7 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 	s := &session.Session{Machine: &session.Machine{Host: h}, Project: &manifest.Project{Root: "/r/app"}, Config: config.Config{}}
 	tables := []cargo.Given{{Name: "NVCC", Value: "/r/app/../tools/nvcc", Written: "../tools/nvcc", Origin: "/r/app/.cargo/config.toml"}}
 	refuses := func(tables []cargo.Given, o Options, path string) bool {
-		g, err := guard(context.Background(), s, o, tables, wish{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := hosttest.Must(guard(context.Background(), s, o, tables, wish{}))
 		g.own = func() []string { return nil }
 		return g.check(path) != nil
 	}
@@ -125,9 +117,7 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 		{"the user's own --config", []cargo.Given{{Name: "NVCC", Value: "/r/app/nvcc", Written: "nvcc", Origin: "--config"}}, Options{},
 			"/r/app/nvcc", false},
 	} {
-		if got := refuses(tt.tables, tt.o, tt.path); got != tt.want {
-			t.Errorf("%s: refused is %v, want %v", tt.story, got, tt.want)
-		}
+		hosttest.Equal(t, refuses(tt.tables, tt.o, tt.path), tt.want, tt.story, "refused is")
 	}
 }
 
@@ -139,14 +129,9 @@ func TestTrustCoversWhatIsBelow(t *testing.T) {
 		h := hostOf(t, "-- @env --\nGPUBUILD_CONFIG=/c.toml\n-- /c.toml --\ntrust = [\""+trusted+"\"]\n"+
 			"-- /r/app/.cargo/config.toml --\n[env]\n-- @links --\n/link -> /r\n-- @empty --\n/r/app/nvcc +x\n")
 		s := &session.Session{Machine: &session.Machine{Host: h}, Project: &manifest.Project{Root: "/r/app"}}
-		g, err := guard(context.Background(), s, Options{}, tables, wish{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := hosttest.Must(guard(context.Background(), s, Options{}, tables, wish{}))
 		g.own = func() []string { return nil }
-		if got := g.check("/r/app/nvcc") != nil; got != refused {
-			t.Errorf("trust = [%q]: refused is %v", trusted, got)
-		}
+		hosttest.Equal(t, g.check("/r/app/nvcc") != nil, refused, "trust = [", trusted, "]: refused is")
 	}
 }
 
@@ -156,9 +141,7 @@ func TestCheckout(t *testing.T) {
 	h := hostOf(t, "-- @empty --\n/r/.git/HEAD\n/r/sub/.git\n/r/sub/deep/x\n/home/u/.git/HEAD\n/home/u/app/.git/HEAD\n/home/u/app/sub/.git\n/home/u/plain/x\n/ws/Cargo.toml\n/ws/m/Cargo.toml\n/ws/m/src/x\n")
 	for dir, want := range map[string]string{"/r/sub/deep": "/r", "/r/sub": "/r", "/r": "/r", "/opt/x": "/opt/x", "/ws/m/src": "/ws", "/home/u/app/sub": "/home/u/app",
 		"/home/u/plain": "/home/u/plain", "/home/u": "/home/u"} {
-		if got := h.Checkout(dir); got != want {
-			t.Errorf("%s: %s, want %s", dir, got, want)
-		}
+		hosttest.Equal(t, h.Checkout(dir), want, dir)
 	}
 }
 
@@ -172,9 +155,7 @@ func TestGuardOnWindows(t *testing.T) {
 	g := &Guard{host: h, roots: []string{`C:\r`}, own: func() []string { return []string{`\\server\tools\cl.exe`} }}
 	for path, want := range map[string]bool{`C:\r\cl.exe`: true, `c:/R/cl.exe`: true, `\\?\C:\r\cl.exe`: true, `\\localhost\c$\r\cl.exe`: true,
 		`\\.\C:\r\cl.exe`: true, `C:\x\cl.exe`: false, `C:\x\..\r\cl.exe`: true, `\\server\tools\cl.exe`: false} {
-		if got := g.check(path) != nil; got != want {
-			t.Errorf("%s: refused is %v, want %v", path, got, want)
-		}
+		hosttest.Equal(t, g.check(path) != nil, want, path, "refused is")
 	}
 }
 
@@ -214,10 +195,7 @@ func TestGuardByAnAlias(t *testing.T) {
 	} {
 		s := &session.Session{Machine: &session.Machine{Host: h}, Project: tt.project}
 		s.Line.AliasConfig = tt.alias
-		g, err := guard(t.Context(), s, Options{}, tables, wish{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := hosttest.Must(guard(t.Context(), s, Options{}, tables, wish{}))
 		g.own = func() []string { return nil }
 		if err := g.check(tt.path); (err != nil) != (tt.want != "") || err != nil && !strings.Contains(exit.Hint(err), "trust = ["+tt.want) {
 			t.Errorf("%+v: %v, %s", tt, err, exit.Hint(err))

@@ -98,9 +98,7 @@ func TestRunNeeds(t *testing.T) {
 				t.Errorf("%s: %+v", tt.script, n)
 			}
 		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%s of %s: %q, want %q", tt.script, tt.name, got, tt.want)
-		}
+		hosttest.Equal(t, strings.Join(got, " "), tt.want, tt.script, tt.name, got)
 	}
 }
 
@@ -108,21 +106,14 @@ func TestRunNeeds(t *testing.T) {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	line := func(words string) cargo.Line {
-		l, _, err := cargo.Split(strings.Fields(words), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
 		return l
 	}
-	if got := (Options{}).Commands(line("build")); got != "" {
-		t.Errorf("without flags: %q", got)
-	}
+	hosttest.Equal(t, (Options{}).Commands(line("build")), "", "without flags")
 	o := Options{Toolkit: "13.4", Arch: "90", CCBin: "gcc-12", Backend: "cuda", TrustProject: true}
 	const want = "; with the same flags:\n      gpubuild build --features cuda --gpu-toolkit=13.4 --gpu-arch=90 --gpu-ccbin=gcc-12 --gpu-backend=cuda --gpu-trust-project\n" +
 		"      gpubuild stale --clean --features cuda --toolkit=13.4 --arch=90 --ccbin=gcc-12 --backend=cuda --trust-project"
-	if got := o.Commands(line("build --features cuda")); got != want {
-		t.Errorf("%q", got)
-	}
+	hosttest.Equal(t, o.Commands(line("build --features cuda")), want)
 }
 
 // TestCompilesIn: nvcc runs where cargo runs the scripts that call it.

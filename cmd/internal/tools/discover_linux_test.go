@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -22,10 +23,7 @@ import (
 // machine is this one with a PATH that begins with dir, and a cache of its own.
 func machine(tb testing.TB, dir, cacheDir string) *session.Machine {
 	tb.Helper()
-	h, err := local.Host()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	h.Env = h.Env.Set("PATH", dir+string(filepath.ListSeparator)+h.Env.Get("PATH"))
 	shell := &console.Shell{Out: io.Discard, Err: io.Discard}
 	return &session.Machine{Host: h, Runner: proc.Runner{}, Shell: shell, CacheDir: cacheDir, Began: time.Now()}
@@ -39,12 +37,8 @@ func TestScriptOnPath(t *testing.T) {
 	for path, text := range map[string]string{
 		root + "/bin/nvcc": nvcc, root + "/include/cuda.h": "#define CUDA_VERSION 12040\n", bin + "/nvcc": "#!/bin/sh\nexec " + root + "/bin/nvcc \"$@\"\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		hosttest.OK(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 	m := machine(t, bin, t.TempDir())
 	m.Host.Env = m.Host.Env.Set("PATH", bin+":/usr/bin:/bin")
@@ -60,26 +54,17 @@ func TestScriptOnPath(t *testing.T) {
 // TestSameDirectoryByAnotherName: a directory that is the repository's under another name counts as it.
 func TestSameDirectoryByAnotherName(t *testing.T) {
 	t.Parallel()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	top := t.TempDir()
 	repository, other := filepath.Join(top, "r"), filepath.Join(top, "other")
-	if err := errors.Join(os.Mkdir(repository, 0o755), os.Mkdir(filepath.Join(top, "else"), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(repository, other); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.Mkdir(repository, 0o755), os.Mkdir(filepath.Join(top, "else"), 0o755)))
+	hosttest.OK(t, os.Symlink(repository, other))
 	for _, tt := range []struct {
 		path, dir string
 		want      bool
 	}{{filepath.Join(other, "gcc"), repository, true}, {filepath.Join(top, "else", "gcc"), repository, false}, {filepath.Join(top, "gone", "gcc"), repository, false},
 		{filepath.Join(other, "gcc"), filepath.Join(top, "nowhere"), false}} {
-		if got := inside(h, tt.path, tt.dir); got != tt.want {
-			t.Errorf("%s in %s: %v", tt.path, tt.dir, got)
-		}
+		hosttest.Equal(t, inside(h, tt.path, tt.dir), tt.want, tt.path, tt.dir)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features/catalog"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -36,9 +37,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 	shop := t.TempDir()
 	write := func(rel, text string) {
 		file := filepath.Join(shop, "cuda", "redist", filepath.FromSlash(rel))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)))
 	}
 	for _, label := range []string{"12.3.2", "12.8.1", "13.1.0"} {
 		var parts []string
@@ -52,7 +51,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 		write("redistrib_"+label+".json", `{"release_label": "`+label+`", `+strings.Join(parts, ", ")+"}")
 	}
 	v := func(major, minor int) gpu.Version { return gpu.Version{Major: major, Minor: minor} }
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		pip      bool
 		want     install.Want
 		flag     string
@@ -79,22 +78,14 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 		"a version that is nowhere":    {true, install.Want{Exact: v(12, 5)}, "", shop, "", "no CUDA 12.5 to fetch"},
 		"a place that is none": {true, install.Want{Exact: v(12, 8)}, "", filepath.Join(shop, "cuda"), "",
 			"no directory cuda/redist is there"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := local.Host()
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := hosttest.Must(local.Host())
 			h.OS, h.Arch = buildenv.Linux, "amd64"
 			bin := t.TempDir()
-			if err := os.WriteFile(filepath.Join(bin, "python3"), nil, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(filepath.Join(bin, "python3"), nil, 0o755))
 			mine := filepath.Join(bin, "config.toml")
-			if err := os.WriteFile(mine, []byte(fmt.Sprintf("redist = %q\n", shop)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(mine, []byte(fmt.Sprintf("redist = %q\n", shop)), 0o600))
 			h.Env = buildenv.NewEnv(buildenv.Linux, []string{"PATH=" + bin, "GPUBUILD_REDIST=" + tt.variable, "GPUBUILD_CONFIG=" + mine})
 			var said strings.Builder
 			m := &session.Machine{Host: h, Runner: pipOnly(tt.pip), Shell: &console.Shell{Err: &said}, CacheDir: t.TempDir()}
@@ -117,10 +108,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 func TestNothingIsFetched(t *testing.T) {
 	t.Parallel()
 	for words, says := range map[string]string{"build --offline": "--offline", "build --frozen": "--offline", "build": "need a driver only"} {
-		line, _, err := cargo.Split(strings.Fields(words), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
 		var said strings.Builder
 		s := &session.Session{Machine: &session.Machine{Shell: &console.Shell{Err: &said}}, Line: line}
 		if root, err := fetch(context.Background(), s.Machine, s.Line, toolchain.Needs{}); root != "" || err != nil || !strings.Contains(said.String(), says) {
@@ -148,7 +136,7 @@ func TestPreviousArch(t *testing.T) {
 func TestToFetch(t *testing.T) {
 	v := func(major, minor int) gpu.Version { return gpu.Version{Major: major, Minor: minor} }
 	old := gpu.Driver{Version: "550.54", CUDA: v(12, 4)}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		needs    toolchain.Needs
 		driver   gpu.Driver
 		max, pin gpu.Version
@@ -162,8 +150,7 @@ func TestToFetch(t *testing.T) {
 		"a pin that opens them at run time": {toolchain.Needs{Pin: v(12, 3), CudarcMax: v(12, 9)}, gpu.Driver{}, gpu.Version{},
 			gpu.Version{}},
 		"a pin, libraries, PTX, an old driver": {toolchain.Needs{Pin: v(12, 3), Libraries: true, EmbedsPTX: true}, old, v(12, 4), v(12, 3)},
-	}
-	for name, tt := range tests {
+	} {
 		if w := ToFetch(tt.needs, tt.driver, "linux"); w.MaxVersion != tt.max || w.Pin != tt.pin {
 			t.Errorf("%s: %+v", name, w)
 		}
@@ -208,18 +195,13 @@ func TestAvailable(t *testing.T) {
 	t.Parallel()
 	shop := t.TempDir()
 	file := filepath.Join(shop, "cuda", "redist", "redistrib_12.3.2.json")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("{}"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("{}"), 0o644)))
 	for _, tt := range []struct {
 		redist   string
 		archives bool
 		bad      bool
 	}{{shop, true, false}, {"never", false, false}, {filepath.Join(shop, "gone"), false, true}} {
-		h, err := local.Host()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(local.Host())
 		h.OS, h.Arch = buildenv.Linux, "amd64"
 		h.Env = buildenv.NewEnv(h.OS, []string{"GPUBUILD_REDIST=" + tt.redist})
 		list, err := Available(t.Context(), &session.Machine{Host: h, CacheDir: "/cache"})
@@ -251,6 +233,35 @@ func TestProgress(t *testing.T) {
 		p.end()
 		if got := said.String(); !strings.HasSuffix(got, want) || !terminal && got != want || !p.fetched || p.before != 2e6 {
 			t.Errorf("terminal %v: %q, %+v", terminal, got, p)
+		}
+	}
+}
+
+// TestPinnedCudarcAndDriver: bindings for a newer CUDA than the driver's are warned of; those that fit, and an unknown driver, are not.
+func TestPinnedCudarcAndDriver(t *testing.T) {
+	t.Parallel()
+	pinned := func(feature string) catalog.Cudarc {
+		c := catalog.CudarcOf([]string{"driver", feature})
+		c.Version = "0.19.10"
+		return c
+	}
+	driver := gpu.Version{Major: 12, Minor: 8}
+	for _, tt := range []struct {
+		story   string
+		driver  gpu.Version
+		feature string
+		want    string
+	}{
+		{"newer than the driver", driver, "cuda-13000", "use cudarc's feature cuda-12080"},
+		{"a newer minor version", driver, "cuda-12090", "supports CUDA 12.8"},
+		{"the same", driver, "cuda-12080", ""},
+		{"older", driver, "cuda-12040", ""},
+		{"no version", driver, "cuda-version-from-build-system", ""},
+		{"no driver", gpu.Version{}, "cuda-13000", ""},
+	} {
+		got := strings.Join(newerThanDriver(tt.driver, []catalog.Cudarc{pinned(tt.feature)}), "; ")
+		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
 		}
 	}
 }

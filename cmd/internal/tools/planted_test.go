@@ -144,9 +144,7 @@ func TestCUDNNOfABrokenToolkit(t *testing.T) {
 	for toolkit, want := range map[string]int{kit("/opt/cuda", "12.4"): 1, "-- @empty --\n/opt/cuda/bin/x\n": 0} {
 		m, _, _ := planted(t, gcc+inside+toolkit+"-- @env --\nPATH=/usr/bin\nCUDA_HOME=/opt/cuda\n")
 		f, _ := discovery{machine: m, host: m.Host, needs: toolchain.Needs{CUDNN: true}, wish: wish{Wish: toolchain.Wish{Arch: "80"}}}.run(t.Context())
-		if len(f.CUDNN) != want {
-			t.Errorf("%+v: %+v, want %d", f.Toolkits, f.CUDNN, want)
-		}
+		hosttest.Equal(t, len(f.CUDNN), want, f.Toolkits, f.CUDNN)
 	}
 }
 
@@ -328,10 +326,7 @@ func TestLauncherStays(t *testing.T) {
 
 // TestPlantedOnWindows: a program in the directory of the build that Windows would run in place of the chosen one ends the build.
 func TestPlantedOnWindows(t *testing.T) {
-	text, err := os.ReadFile("../../../testdata/hosts/windows-prompt.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := hosttest.Must(os.ReadFile("../../../testdata/hosts/windows-prompt.txtar"))
 	t.Chdir(t.TempDir()) // to Linux the name of the cache, which has backslashes, is one of a file here
 	for file, want := range map[string]string{"x.bat": "", "nvcc.bat": "lies where the build runs"} {
 		h, err := hosttest.Parse([]byte(string(text) + "-- C:\\planted\\" + file + " --\n@echo off\n"))

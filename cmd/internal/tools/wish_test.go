@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
@@ -172,10 +173,7 @@ func TestStarted(t *testing.T) {
 // here is the machine of the test with a cache and a configuration of its own, in the directory of the test.
 func here(t *testing.T, env ...string) *session.Machine {
 	t.Helper()
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	top := t.TempDir()
 	h.Cwd, h.Home = top, top
 	for _, name := range []string{"GPUBUILD_CUDA", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC", "CUDACXX"} {
@@ -209,12 +207,8 @@ func TestUse(t *testing.T) {
 			if text == "" {
 				continue
 			}
-			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(at, []byte(text), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.MkdirAll(filepath.Dir(at), 0o755))
+			hosttest.OK(t, os.WriteFile(at, []byte(text), 0o755))
 		}
 		if tt.broken {
 			m.Runner = &answers{}
@@ -263,9 +257,7 @@ func TestNVCCStartsOnce(t *testing.T) {
 		for range 2 {
 			startNVCC(t.Context(), m, run, path)
 		}
-		if len(run.asked) != want {
-			t.Errorf("%s was started %d times", path, len(run.asked))
-		}
+		hosttest.Equal(t, len(run.asked), want, path, "was started", "times")
 	}
 	if run := (&answers{}); startNVCC(t.Context(), m, run, "") != "" || run.asked != nil {
 		t.Errorf("no nvcc: %q", run.asked)

@@ -31,9 +31,7 @@ func TestVerdict(t *testing.T) {
 		{summary: gpu.Summary{Unseen: []string{"ecc"}, FailOn: []string{"ecc"}}, want: exit.Code(exit.Unproved)},
 		{summary: gpu.Summary{Unseen: []string{"ecc"}, FailOn: []string{"lost"}}},
 	} {
-		if got := Verdict(tt.summary); got != tt.want {
-			t.Errorf("%+v: got %v, want %v", tt, got, tt.want)
-		}
+		hosttest.Equal(t, Verdict(tt.summary), tt.want, tt)
 	}
 	began := gpu.NewWatch(gpu.DefaultThresholds(), nil, time.Unix(1, 0))
 	s := summarize(began, time.Unix(2, 0), false, nil, errors.New("no driver"), []string{"lost"})
@@ -117,9 +115,7 @@ func TestLines(t *testing.T) {
 		"GPU 0  A                      7%  -   50 °C  1000 MHz    9 W":                      {Name: "A", Utilisation: &busy, Temperature: 50, ClockMHz: 1000, PowerMW: 9900},
 		"GPU 0  A                       -  -       -         -      -  slowed down by heat": {Name: "A", Throttle: &heat},
 	} {
-		if got := Row(s, 0); got != want {
-			t.Errorf("got  %q\nwant %q", got, want)
-		}
+		hosttest.Equal(t, Row(s, 0), want)
 	}
 	long := strings.Repeat("n", 60)
 	if got := Row(gpu.Sample{Name: long}, 0); !strings.Contains(got, long) {
@@ -196,10 +192,7 @@ func TestCommand(t *testing.T) {
 		{"./app -x", false, 0, "/w/app -x", "", ""}, {"/w/app", false, 0, "/w/app ", "", ""}, {"app 1", false, 0, "/bin/app 1", "", ""}, {"app", false, time.Hour, "/bin/app ", "", "limited"},
 		{"app", true, 0, "", "", ""}, {"./gone", false, 0, "", "./gone does not exist", ""}, {"gone", false, 0, "", "gone", ""},
 	} {
-		h, err := hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @env --\nPATH=/bin\n-- @empty --\n/w/app +x\n/bin/app +x\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @env --\nPATH=/bin\n-- @empty --\n/w/app +x\n/bin/app +x\n")))
 		var out, said bytes.Buffer
 		m := &session.Machine{Host: h, Runner: echo{}, Shell: &console.Shell{Out: &out, Err: &said}}
 		_, watched, err := Command(t.Context(), m, Options{Thresholds: gpu.DefaultThresholds()}, tt.limit, strings.Fields(tt.words), tt.toStderr)

@@ -8,14 +8,12 @@ import (
 	"reflect"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 )
 
 func TestOutput(t *testing.T) {
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	const text = "cargo:rerun-if-env-changed=CUDA_HOME\ncargo::rerun-if-changed=src/k.cu\r\nhello\n  cargo:rustc-cfg=indented\n" +
 		"cargo::rustc-link-search=native=/tk/lib\ncargo:rustc-cfg=feature=\"cuda-13040\"\ncargo:warning=Compiling 11 of 11\ncargo:junk"
 	want := Words{
@@ -29,12 +27,8 @@ func TestOutput(t *testing.T) {
 			t.Errorf("%s: nothing there: %v", layout, err)
 		}
 		file := filepath.Join(filepath.Dir(out), layout)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		hosttest.OK(t, os.WriteFile(file, []byte(text), 0o644))
 		if got, err := Output(h, out); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v\ngot  %+v\nwant %+v", layout, err, got, want)
 		}
@@ -42,23 +36,14 @@ func TestOutput(t *testing.T) {
 }
 
 func TestRanInBothLayouts(t *testing.T) {
-	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := hosttest.Must(local.Host())
 	build := filepath.Join(t.TempDir(), "debug", "build")
 	for _, unit := range []string{"a-1", "a/1/run"} {
-		if err := os.MkdirAll(filepath.Join(build, unit), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(build, unit, "invoked.timestamp"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(filepath.Join(build, unit), 0o755))
+		hosttest.OK(t, os.WriteFile(filepath.Join(build, unit, "invoked.timestamp"), nil, 0o644))
 	}
 	for dir, want := range map[string]bool{"a-1/out": true, "a/1/out": true, "b-1/out": false} {
-		if got := Ran(h, filepath.Join(build, dir)) != 0; got != want {
-			t.Errorf("%s: %v", dir, got)
-		}
+		hosttest.Equal(t, Ran(h, filepath.Join(build, dir)) != 0, want, dir)
 	}
 	if got := Outs(h, []string{filepath.Dir(build)}, map[string]bool{"a": true}); len(got) != 2 {
 		t.Errorf("the places of a: %+v", got)

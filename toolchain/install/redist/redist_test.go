@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,10 +17,12 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -48,10 +51,7 @@ func serve(t testing.TB, handler http.HandlerFunc) *Source {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	s, err := Open(host(), server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(Open(host(), server.URL))
 	s.pause, s.stall = time.Millisecond, 500*time.Millisecond
 	return s
 }
@@ -94,7 +94,7 @@ func TestServersThatMisbehave(t *testing.T) {
 		return true
 	}
 	longer := func(d []byte) []byte { return append(bytes.Clone(d), "padding"...) }
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		answer  answer
 		says    string // "": it is fetched
 		offline bool
@@ -124,8 +124,7 @@ func TestServersThatMisbehave(t *testing.T) {
 			<-r.Context().Done()
 			return true
 		}, "nothing came for", false, attempts},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data := noise(5000)
@@ -154,7 +153,7 @@ func TestServersThatMisbehave(t *testing.T) {
 
 // The connection breaks in the middle, and the rest is requested. A file that does not have the hash in the end is not taken.
 func TestDownloadContinues(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		cuts     int  // connections that break after 100 kB
 		ranges   bool // the server knows them
 		damaged  bool // the first piece
@@ -166,8 +165,7 @@ func TestDownloadContinues(t *testing.T) {
 		"the first half was damaged": {cuts: 1, ranges: true, damaged: true},
 		"replaced meanwhile":         {cuts: 1, ranges: true, replaced: true, fails: "the index says"},
 		"it always breaks":           {cuts: 1 << 30, fails: "no network: unexpected EOF"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := noise(450_000)
@@ -245,18 +243,12 @@ func TestProxy(t *testing.T) {
 		_, _ = w.Write([]byte("redistrib_12.4.1.json redistrib_11.8.0.json redistrib_12.10.0.json redistrib_12.4.1.json"))
 	}))
 	defer proxy.Close()
-	s, err := Open(host("http_proxy="+proxy.URL), "http://mirror.example/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(Open(host("http_proxy="+proxy.URL), "http://mirror.example/"))
 	releases, err := s.Releases(context.Background())
 	if err != nil || fmt.Sprint(releases) != "[12.10.0 12.4.1]" || seen.Load() != 1 {
 		t.Errorf("%v, %v, %d requests", releases, err, seen.Load())
 	}
-	s, err = Open(host("http_proxy="+proxy.URL, "no_proxy=mirror.example"), "http://mirror.example/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = hosttest.Must(Open(host("http_proxy="+proxy.URL, "no_proxy=mirror.example"), "http://mirror.example/"))
 	s.pause = time.Millisecond
 	if _, err := s.Releases(context.Background()); err == nil || seen.Load() != 1 {
 		t.Error("no_proxy was ignored")
@@ -266,10 +258,7 @@ func TestProxy(t *testing.T) {
 func TestNoFallBackToPlainHTTP(t *testing.T) {
 	secure := httptest.NewTLSServer(http.RedirectHandler("http://plain.example/cuda/redist/", http.StatusFound))
 	defer secure.Close()
-	s, err := Open(host(), secure.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := hosttest.Must(Open(host(), secure.URL))
 	s.client.Transport = secure.Client().Transport
 	s.pause = time.Millisecond
 	if _, err := s.Releases(context.Background()); err == nil || !strings.Contains(err.Error(), "not encrypted") {
@@ -298,4 +287,26 @@ func FuzzIndex(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLasting: a download is tried again where a second attempt within seconds may succeed, and nowhere else.
+func TestLasting(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{&statusError{code: http.StatusNotFound}, true},
+		{fmt.Errorf("a: %w", &statusError{code: http.StatusForbidden}), true},
+		{&statusError{code: http.StatusRequestTimeout}, false},
+		{&statusError{code: http.StatusTooManyRequests}, false},
+		{&statusError{code: http.StatusBadGateway}, false},
+		{&statusError{code: http.StatusInternalServerError}, false},
+		{&net.DNSError{IsNotFound: true}, true},
+		{&net.DNSError{IsTimeout: true}, false},
+		{syscall.ECONNREFUSED, true},
+		{syscall.ECONNRESET, false},
+		{errors.New("cut"), false},
+	} {
+		hosttest.Equal(t, lasting(tt.err), tt.want, tt.err)
+	}
 }

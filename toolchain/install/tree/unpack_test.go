@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 )
 
 // entry is one entry of an archive.
@@ -54,10 +56,7 @@ func zipped(entries ...entry) []byte {
 func tarred(t testing.TB, entries ...entry) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	z, err := xz.NewWriter(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := hosttest.Must(xz.NewWriter(&b))
 	w := tar.NewWriter(z)
 	for _, e := range entries {
 		h := &tar.Header{Name: e.name, Typeflag: tar.TypeReg, Mode: int64(e.mode.Perm()), Size: int64(len(e.text))}
@@ -71,28 +70,19 @@ func tarred(t testing.TB, entries ...entry) []byte {
 		case e.mode&fs.ModeIrregular != 0:
 			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, e.text, 0
 		}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, w.WriteHeader(h))
 		if h.Size > 0 {
-			if _, err := w.Write([]byte(e.text)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.Must(w.Write([]byte(e.text)))
 		}
 	}
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(w.Close(), z.Close()))
 	return b.Bytes()
 }
 
 // create makes a tree that is closed at the end of the test.
 func create(t testing.TB, root string) *Tree {
 	t.Helper()
-	tr, err := Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := hosttest.Must(Open(root))
 	t.Cleanup(func() { _ = tr.Close() })
 	return tr
 }
@@ -101,15 +91,13 @@ func create(t testing.TB, root string) *Tree {
 func put(t testing.TB, data []byte) (string, Archive) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.whl")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(path, data, 0o600))
 	sum := sha256.Sum256(data)
 	return path, Archive{Part: "nvcc", Package: "nvidia-cuda-nvcc", Version: "13.4.92", Size: int64(len(data)), Unpacked: 4096, SHA256: hex.EncodeToString(sum[:]), File: "x.whl"}
 }
 
 func TestArchivesThatAreRefused(t *testing.T) {
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		entries []entry
 		why     string
 	}{
@@ -126,14 +114,11 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"is a bomb":                 {[]entry{{name: "nvidia/cu13/x", text: strings.Repeat("0", 3<<20)}}, "the most that it may hold"},
 		"two of one name":           {[]entry{{name: "nvidia/cu13/x", text: "a"}, {name: "nvidia/cu13/X", text: "b"}}, "another file of that name"},
 		"a file as a directory":     {[]entry{{name: "nvidia/cu13/x", text: "aa"}, {name: "nvidia/cu13/x/y", text: "b"}}, ""},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			path, w := put(t, zipped(tt.entries...))
 			root := filepath.Join(t.TempDir(), "a", "b")
-			if err := os.MkdirAll(root, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.MkdirAll(root, 0o700))
 			err := create(t, root).Unpack(context.Background(), []Source{{w, path}}, 1)
 			if err == nil || tt.why != "" && (!strings.Contains(exit.Hint(err), "nothing was installed") || !strings.Contains(err.Error(), tt.why)) {
 				t.Errorf("got %v, want %q", err, tt.why)
@@ -168,9 +153,7 @@ func TestWheelsThatShareAFile(t *testing.T) {
 	}{{"same", true}, {"same", true}, {"other", false}} {
 		path, w := put(t, zipped(entry{name: "nvidia/cu13/include/nvtx.h", text: tt.text}))
 		err := tr.Unpack(context.Background(), []Source{{w, path}}, 2)
-		if (err == nil) != tt.ok {
-			t.Errorf("wheel %d: %v", i, err)
-		}
+		hosttest.Equal(t, (err == nil), tt.ok, "wheel", i, err)
 	}
 }
 
@@ -207,9 +190,7 @@ func FuzzUnpack(f *testing.F) {
 		w.Unpacked = 1 << 16
 		outer := t.TempDir()
 		root := filepath.Join(outer, "a", "b")
-		if err := os.MkdirAll(root, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.MkdirAll(root, 0o700))
 		_ = create(t, root).Unpack(context.Background(), []Source{{w, path}}, 2)
 		if above, _ := os.ReadDir(outer); len(above) != 1 {
 			t.Fatal("written outside")
@@ -218,4 +199,17 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal("written outside")
 		}
 	})
+}
+
+func TestVersionJSON(t *testing.T) {
+	data, err := versionJSON(Installation{Release: "13.4.3", Parts: []InstalledPart{
+		{Package: "nvidia-cuda-nvcc", Version: "13.4.92"}, {Package: "nvidia-nvvm", Version: "13.4.92"}, {Package: "cuda_cudart", Version: "12.4.1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]struct{ Name, Version string }
+	if err := json.Unmarshal(data, &got); err != nil || got["cuda"].Version != "13.4.3" || got["cuda_nvcc"].Version != "13.4.92" ||
+		got["nvvm"].Name != "nvvm" || got["cuda_cudart"].Version != "12.4.1" {
+		t.Errorf("%s, %v", data, err)
+	}
 }

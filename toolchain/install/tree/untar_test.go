@@ -15,6 +15,7 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -22,7 +23,7 @@ func TestTarsThatAreRefused(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		need.Missing(t, "linux", "archives for Windows have no links")
 	}
-	tests := map[string]struct {
+	for name, tt := range map[string]struct {
 		entries []entry
 		why     string
 	}{
@@ -39,15 +40,12 @@ func TestTarsThatAreRefused(t *testing.T) {
 		"hard link":              {[]entry{{"a/lib/x", "/etc/passwd", fs.ModeIrregular}}, "neither a file"},
 		"bare file":              {[]entry{{"x", "x", 0o644}}, "not below <component>-archive/"},
 		"bomb":                   {[]entry{{"a/include/zeros", strings.Repeat("\x00", 70<<20), 0o644}}, "which no honest archive"},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			root := filepath.Join(t.TempDir(), "a", "b", "c")
 			archive := filepath.Join(t.TempDir(), "c.tar.xz")
 			data := tarred(t, tt.entries...)
-			if err := errors.Join(os.MkdirAll(root, 0o700), os.WriteFile(archive, data, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, errors.Join(os.MkdirAll(root, 0o700), os.WriteFile(archive, data, 0o600)))
 			a := Archive{Part: "nvcc", Package: "cuda_nvcc", Version: "1", File: "c.tar.xz", Path: "c.tar.xz", Size: int64(len(data))}
 			err := create(t, root).Unpack(context.Background(), []Source{{a, archive}}, 1)
 			if !strings.Contains(exit.Hint(err), "nothing was installed") || !strings.Contains(err.Error(), tt.why) {
@@ -96,13 +94,9 @@ func TestTarsThatAreRefused(t *testing.T) {
 		body("1\n60000000\n0\n") // one stretch of data, empty, at the end
 	}
 	_, e := z.Write(make([]byte, 1024))
-	if err := errors.Join(err, e, z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, errors.Join(err, e, z.Close()))
 	holes := filepath.Join(t.TempDir(), "c.tar.xz")
-	if err := os.WriteFile(holes, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	hosttest.OK(t, os.WriteFile(holes, b.Bytes(), 0o600))
 	root := t.TempDir()
 	if err := create(t, root).Unpack(context.Background(), []Source{{Archive{File: "c.tar.xz", Path: "c.tar.xz", Size: int64(b.Len())}, holes}}, 1); err == nil || !strings.Contains(err.Error(), "which no honest archive") {
 		t.Errorf("holes: %v", err)
@@ -110,9 +104,7 @@ func TestTarsThatAreRefused(t *testing.T) {
 	archive := filepath.Join(t.TempDir(), "c.tar.xz")
 	whole := tarred(t, entry{"a/include/x", strings.Repeat("some text ", 1000), 0o644})
 	for _, n := range []int{0, 3, len(whole) / 2} {
-		if err := os.WriteFile(archive, whole[:n], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		hosttest.OK(t, os.WriteFile(archive, whole[:n], 0o600))
 		if err := create(t, t.TempDir()).Unpack(context.Background(), []Source{{Archive{File: "c.tar.xz", Path: "c.tar.xz", Size: 1}, archive}}, 1); !strings.Contains(exit.Hint(err), "nothing was installed") {
 			t.Errorf("cut after %d bytes: %v", n, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -46,9 +47,7 @@ func TestFind(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for name := range tt.programs {
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			hosttest.OK(t, os.WriteFile(filepath.Join(dir, name), nil, 0o755))
 		}
 		h := buildenv.Host{OS: buildenv.Linux, Files: diskFiles{}, Env: buildenv.NewEnv(buildenv.Linux, []string{"PATH=" + dir})}
 		pip, err := Find(context.Background(), h, tt.programs, t.TempDir())
