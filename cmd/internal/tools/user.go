@@ -190,7 +190,7 @@ func Use(ctx context.Context, m *session.Machine, what string) (config.User, err
 		if err := os.MkdirAll(filepath.Dir(real), 0o700); err != nil {
 			return config.User{}, &config.Error{Path: path, Problem: err.Error(), Fix: "name another file by " + config.UserVariable}
 		}
-		// A new file is created empty, with the mode that the umask leaves it; then, as one that was there, it is written beside and renamed.
+		// A new file is created empty, with the mode that the umask leaves it; then, as one that was there, it is replaced by a rename.
 		f, err := os.OpenFile(real, os.O_RDONLY|os.O_CREATE, 0o644)
 		var mode fs.FileInfo
 		if err == nil {
