@@ -2,6 +2,7 @@ package buildenv
 
 import (
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -91,4 +92,18 @@ func (e Env) Unset(name string) Env {
 	c := e.clone()
 	delete(c.vars, c.key(name))
 	return c
+}
+
+// Asking returns the environment for a program that only answers a question: what it looks for on PATH must not be found in the current
+// directory, which an empty entry means, and an empty list.
+func (e Env) Asking() Env {
+	h := Host{OS: Linux}
+	if e.fold {
+		h.OS = Windows
+	}
+	dirs := slices.DeleteFunc(h.splitRaw(e.Get("PATH")), func(dir string) bool { return !h.IsAbs(h.unquote(dir)) })
+	if len(dirs) == 0 {
+		return e.Unset("PATH")
+	}
+	return e.Set("PATH", h.JoinList(dirs...))
 }

@@ -82,9 +82,6 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	return verdict{}
 }
 
-// Refuses says why crates do not build with a toolkit of that version; empty: they do.
-func (n Needs) Refuses(t cuda.Toolkit) string { return versions(Facts{}, n, &t, gpu.Capability{}).why }
-
 // known reports whether some release of CUDA compiles for a capability, or for a newer one.
 func known(c gpu.Capability) bool {
 	return slices.ContainsFunc(cuda.Releases(), func(r cuda.Release) bool { return c.Major*10+c.Minor <= r.SM[1] })

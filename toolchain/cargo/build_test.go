@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +100,7 @@ func TestQuestionsAsValues(t *testing.T) {
 	h := buildenv.Host{
 		OS:  buildenv.Linux,
 		Cwd: "/w",
-		Env: buildenv.NewEnv(buildenv.Linux, []string{"CARGO_UNSTABLE_X=1", "CARGO_TERM_QUIET=true", "A=b"}),
+		Env: buildenv.NewEnv(buildenv.Linux, []string{"CARGO_UNSTABLE_X=1", "CARGO_TERM_QUIET=true", "A=b", "PATH=:bin:/b:./c:"}),
 	}
 	tool := Tool{Path: "/bin/cargo", Env: h.Env, Dir: "/w"}
 	a := Asking{Private: Private{"/c"}, NoLockWrite: true}
@@ -108,7 +109,7 @@ func TestQuestionsAsValues(t *testing.T) {
 		if !ok {
 			return "none"
 		}
-		if env := strings.Join(c.Env, " "); env != "A=b CARGO_BUILD_BUILD_DIR=/c/graph/build CARGO_TARGET_DIR=/c/graph/target CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false __CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS=nightly" ||
+		if env := strings.Join(c.Env, " "); env != "A=b CARGO_BUILD_BUILD_DIR=/c/graph/build CARGO_TARGET_DIR=/c/graph/target CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false PATH=/b __CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS=nightly" ||
 			c.Dir != "/w" {
 			t.Errorf("%s: environment %s in %s", typed, env, c.Dir)
 		}
@@ -132,6 +133,9 @@ func TestQuestionsAsValues(t *testing.T) {
 		{"install x", "none"}, {"--list", "none"}, {"nextest run", "none"},
 	} {
 		hosttest.Equal(t, graph(tt.typed), tt.want, tt.typed)
+	}
+	if env := Version(tool, Line{}).Env; !slices.Contains(env, "PATH=/b") {
+		t.Errorf("-Vv: environment %s", env)
 	}
 	if got := strings.Join(must(t, "test --all --bin b -Fa,b --release --target t --manifest-path m -j3").AsTree("x@1.0"), " "); got !=
 		"tree -e features -i x@1.0 --features=a,b --target=t --manifest-path=m --workspace" {

@@ -35,7 +35,7 @@ func RustcVersion(h buildenv.Host, t Tool, l Line) (buildenv.Cmd, error) {
 // rustc is $RUSTC or the one on PATH. A build.rustc of the configuration is not looked at.
 func rustc(h buildenv.Host, t Tool, l Line, args ...string) (buildenv.Cmd, error) {
 	if p := t.Env.Get("RUSTC"); p != "" && strings.ContainsAny(p, `/\`) {
-		return buildenv.Cmd{Path: l.absolute(h, t, p), Args: args, Dir: t.Dir, Env: t.Env.Entries()}, nil
+		return buildenv.Cmd{Path: l.absolute(h, t, p), Args: args, Dir: t.Dir, Env: t.Env.Asking().Entries()}, nil
 	}
 	h.Env = t.Env
 	p, err := h.LookPath("rustc")
@@ -43,7 +43,7 @@ func rustc(h buildenv.Host, t Tool, l Line, args ...string) (buildenv.Cmd, error
 		return buildenv.Cmd{}, exit.Errorf(exit.Missing, "install Rust (https://rustup.rs) or add rustc's directory to PATH",
 			"no cargo: rustc is in no directory of PATH")
 	}
-	return buildenv.Cmd{Path: p, Args: l.prefixed(args...), Dir: t.Dir, Env: t.Env.Entries()}, nil
+	return buildenv.Cmd{Path: p, Args: l.prefixed(args...), Dir: t.Dir, Env: t.Env.Asking().Entries()}, nil
 }
 
 // Runner is the user's own runner for a target, which ours must call in its turn.

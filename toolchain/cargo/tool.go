@@ -75,7 +75,7 @@ func (t Tool) cmd(env buildenv.Env, args []string) buildenv.Cmd {
 
 // question is the environment for a call that only asks: nothing of it hides cargo's own words from us or wakes unstable settings.
 func (t Tool) question() buildenv.Env {
-	e := t.Env
+	e := t.Env.Asking()
 	for _, n := range t.unstableVars() {
 		e = e.Unset(n)
 	}
@@ -107,7 +107,7 @@ func (v VersionInfo) Nightly() bool {
 }
 
 // Version asks cargo for its version and the host triple.
-func Version(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env, l.prefixed("-Vv")) }
+func Version(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env.Asking(), l.prefixed("-Vv")) }
 
 // ParseVersion reads the answer to Version; rustc -vV is answered in the same form.
 func ParseVersion(out []byte) (VersionInfo, bool) {

@@ -41,8 +41,8 @@ func featuresVerb() verb {
 				"name means a backend (cuda, cudnn, gpu, rocm, hip, wgpu, vulkan, metal, also as in use-cuda or cuda12), or if " +
 				"`gpu-features` in gpubuild.toml names it. --verbose prints how each crate was turned on, and all notes.\n" +
 				"--fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every member, as " +
-				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only runs no more " +
-				"of cargo than `cargo metadata --no-deps`.",
+				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only, also " +
+				"with --lint, runs no more of cargo than `cargo metadata --no-deps --offline`.",
 		},
 		results: &o.Results,
 		flags: slices.Concat(
@@ -172,10 +172,10 @@ func (a *invocation) printDiffs(o featuresOptions, fixes []reach.Fix) error {
 // with 10 where one of them is an alarm.
 func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
 	fixer := reach.NewFixer(a.Machine, reach.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: true})
-	checked, err := reach.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
+	checked, err := reach.Lint(ctx, a.Machine, l, o.Strict, !o.ManifestOnly)
 	if err == nil && o.Fix {
 		if err = fixer.FixEach(ctx, l, checked.Suspects); err == nil { // as it is now
-			checked, err = reach.Lint(ctx, a.Machine, l, o.Strict, o.Lint)
+			checked, err = reach.Lint(ctx, a.Machine, l, o.Strict, !o.ManifestOnly)
 		}
 	}
 	if err != nil {

@@ -63,7 +63,7 @@ type Entry struct {
 	Stubs []string             `json:"link_stubs"` // libraries of which there is no more than a stub
 }
 
-// List prints the toolkits of this machine, or what can be installed.
+// List prints the toolkits of this machine, or what can be installed. It starts no cargo: that would run what the repository configures.
 func List(ctx context.Context, m *session.Machine, o Options, _ []string) error {
 	if o.Offer {
 		return listAvailable(ctx, m, o)
@@ -93,19 +93,10 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 		return report.Answer(m, o.JSON, "toolchain-list", true, findings,
 			Listed{Installed: mine, Toolkits: found, Default: first})
 	}
-	project, err := doctor.OfProject(ctx, m)
-	if err != nil {
-		return err
-	}
-	usable := first != "" || by != ""
 	for _, t := range found {
 		origin := t.Origin
 		if t.Root == first {
 			origin += "; default"
-			if why := project.Needs.Refuses(t); why != "" {
-				origin += " outside of this project: " + why
-				usable = slices.ContainsFunc(found, func(t cuda.Toolkit) bool { return t.Problem == "" && project.Needs.Refuses(t) == "" })
-			}
 			if by != "" && by != t.Origin {
 				origin += " by " + by
 			}
@@ -131,7 +122,7 @@ func List(ctx context.Context, m *session.Machine, o Options, _ []string) error 
 	if len(found) == 0 {
 		m.Shell.Note("no CUDA toolkit in %s", strings.Join(cuda.UsualPlaces(m.Host), ", "))
 	}
-	if !usable {
+	if first == "" && by == "" {
 		m.Shell.Hint("gpubuild toolchain install")
 	}
 	return nil
