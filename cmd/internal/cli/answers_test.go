@@ -19,12 +19,8 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 	real := need.Tool(t, "cargo")
 	counting := filepath.Join(t.TempDir(), "counting-cargo")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, counting); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, os.Symlink(self, counting))
 	top := t.TempDir()
 	dir := filepath.Join(top, "ws")
 	writeFiles(t, dir, map[string]string{
@@ -44,9 +40,7 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 	realHome := rustupHome()
 	tools := filepath.Join(top, "tools")
 	sysroot, err := exec.Command(rustc, "--print", "sysroot").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	toolchain := filepath.Base(strings.TrimSpace(string(sysroot)))
 	forward := "#!/bin/sh\nRUSTUP_TOOLCHAIN=" + toolchain + " RUSTUP_HOME=" + realHome + " CARGO_HOME=" + cargoHome() + " exec " + rustc +
 		" \"$@\"\n"
@@ -73,9 +67,7 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 		t.Helper()
 		lock := exec.Command(real, "generate-lockfile", "--offline")
 		lock.Dir, lock.Env = dir, append(os.Environ(), "RUSTUP_TOOLCHAIN="+toolchain)
-		if out, err := lock.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		succeeds(t, lock)
 	}
 	relock()
 	if n := asked(nil); n != 1 {
@@ -88,17 +80,12 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 		return func() {
 			path := filepath.Join(dir, name)
 			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(strings.Replace(string(data), old, text, 1)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
+			noError(t, os.WriteFile(path, []byte(strings.Replace(string(data), old, text, 1)), 0o644))
 		}
 	}
-	add := func(name, text string) func() {
-		return func() { writeFiles(t, dir, map[string]string{name: text}) }
-	}
+	add := func(name, text string) func() { return func() { writeFiles(t, dir, map[string]string{name: text}) } }
+	tool := func(name, text string) func() { return func() { writeFiles(t, tools, map[string]string{name: text}) } }
 	member := func(at string) func() {
 		return func() {
 			writeFiles(t, dir, map[string]string{at + "/Cargo.toml": "[package]\nname = \"" + filepath.Base(at) +
@@ -123,31 +110,22 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 		{"a configuration file", add(".cargo/config.toml", "[build]\nrustflags = []\n"), nil, nil},
 		{"a configuration file of a directory above", add("../.cargo/config.toml", "[build]\njobs = 1\n"), nil, nil},
 		{"a configuration file of the old name", add("../.cargo/config", ""), nil, nil},
-		{"the configuration file of CARGO_HOME", func() {
-			writeFiles(t, tools,
-				map[string]string{"home/config.toml": "[build]\njobs = 1\n"})
-		}, nil, nil},
+		{"the configuration file of CARGO_HOME", tool("home/config.toml", "[build]\njobs = 1\n"), nil, nil},
 		{"a member that a glob finds", member("crates/more"), nil, nil},
 		{"a member of a deeper glob", member("tools/a/b"), nil, nil},
 		{"a member of a new group of a deeper glob", member("tools/c/d"), nil, nil},
 		{"a member's manifest is gone", func() {
-			if err := os.RemoveAll(filepath.Join(dir, "tools", "c")); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.RemoveAll(filepath.Join(dir, "tools", "c")))
 		}, nil, nil},
 		{"a manifest in a directory above, where cargo may find another workspace", add("../Cargo.toml", "[workspace]\n"), nil, nil},
 		{"a toolchain file", add("rust-toolchain.toml", "[toolchain]\nprofile = \"minimal\"\n"), nil, nil},
 		{"a toolchain file of a directory above", add("../rust-toolchain", "[toolchain]\n"), nil, nil},
-		{"rustup's default", func() { writeFiles(t, tools, map[string]string{"rustup/settings.toml": "version = \"12\"\n"}) }, nil, nil},
-		{"another toolchain", func() { writeFiles(t, tools, map[string]string{"rustup/toolchains/nightly-x/bin/rustc": "new"}) }, nil, nil},
-		{"a toolchain updated in place", func() {
-			writeFiles(t, tools,
-				map[string]string{"rustup/toolchains/stable-x/bin/rustc": "newer"})
-		}, nil, nil},
-		{"a cargo updated in place", func() { writeFiles(t, tools, map[string]string{"rustup/toolchains/stable-x/bin/cargo": "newer"}) },
-			nil, nil},
-		{"rustc itself", func() { writeFiles(t, tools, map[string]string{"bin/rustc": forward + "# newer\n"}) }, nil, nil},
-		{"another rustc earlier on the same PATH", func() { writeFiles(t, tools, map[string]string{"first/rustc": forward}) }, nil, nil},
+		{"rustup's default", tool("rustup/settings.toml", "version = \"12\"\n"), nil, nil},
+		{"another toolchain", tool("rustup/toolchains/nightly-x/bin/rustc", "new"), nil, nil},
+		{"a toolchain updated in place", tool("rustup/toolchains/stable-x/bin/rustc", "newer"), nil, nil},
+		{"a cargo updated in place", tool("rustup/toolchains/stable-x/bin/cargo", "newer"), nil, nil},
+		{"rustc itself", tool("bin/rustc", forward+"# newer\n"), nil, nil},
+		{"another rustc earlier on the same PATH", tool("first/rustc", forward), nil, nil},
 		{"RUSTC", func() {}, []string{"RUSTC=" + filepath.Join(tools, "later", "rustc")}, nil},
 		{"CARGO_ENCODED_RUSTFLAGS", func() {}, []string{"CARGO_ENCODED_RUSTFLAGS=--cfg=y"}, nil},
 		{"a resolver by variable", func() {}, []string{"CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS=allow"}, nil},

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,9 +36,7 @@ func inTurnAfter(b *testing.B, before func(), dir string, envA, envB []string, a
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 		began := time.Now()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			b.Fatalf("%v: %v\n%s", words, err, out)
-		}
+		succeeds(b, cmd)
 		return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
 	run(envA, a)
@@ -81,9 +80,7 @@ func BenchmarkNoop(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			toolkit := need.Toolkit(b)
 			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
-			if err != nil {
-				b.Fatal(err)
-			}
+			noError(b, err)
 			target := "CARGO_TARGET_DIR=" + benchDir(b, name)
 			flags := []string{"--features", "cuda", "--gpu-toolkit", toolkit, "--gpu-arch", "sm_90"}
 			ours := append([]string{binary(b), "build"}, flags...)
@@ -93,13 +90,9 @@ func BenchmarkNoop(b *testing.B) {
 			show.Dir, show.Env = sample, append(os.Environ(), target)
 			build := exec.Command(ours[0], ours[1:]...)
 			build.Dir, build.Env = sample, append(os.Environ(), target)
-			if out, err := build.CombinedOutput(); err != nil {
-				b.Fatalf("%v\n%s", err, out)
-			}
+			succeeds(b, build)
 			out, err := show.Output()
-			if err != nil {
-				b.Fatal(err)
-			}
+			noError(b, err)
 			inTurn(b, sample, []string{target}, append(envOf(b, out), target), ours, []string{"cargo", "build", "--features", "cuda"})
 		})
 	}
@@ -113,15 +106,11 @@ func BenchmarkStale(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			toolkit := need.Toolkit(b)
 			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
-			if err != nil {
-				b.Fatal(err)
-			}
+			noError(b, err)
 			target := []string{"CARGO_TARGET_DIR=" + benchDir(b, name), "CARGO_NET_OFFLINE=true"}
 			build := exec.Command(binary(b), "build", "--features", "cuda", "--gpu-toolkit", toolkit, "--gpu-arch", "sm_90")
 			build.Dir, build.Env = sample, append(os.Environ(), target...)
-			if out, err := build.CombinedOutput(); err != nil {
-				b.Fatalf("%v\n%s", err, out)
-			}
+			succeeds(b, build)
 			flags := []string{"--features", "cuda", "--toolkit", toolkit, "--arch", "sm_90"}
 			inTurn(b, sample, target, target, append([]string{binary(b), "stale"}, flags...), append([]string{binary(b), "env"},
 				flags...))
@@ -137,9 +126,7 @@ func BenchmarkRebuild(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			roots := need.Toolkits(b, 2)
 			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
-			if err != nil {
-				b.Fatal(err)
-			}
+			noError(b, err)
 			target := benchDir(b, name) + "-rebuild"
 			build := func(root, arch string) (seconds float64, packages int) {
 				c := exec.Command(binary(b), "build", "--features", "cuda", "--gpu-toolkit", root, "--gpu-arch", arch)
@@ -151,9 +138,7 @@ func BenchmarkRebuild(b *testing.B) {
 				return (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds(), len(compiling.FindAll(out, -1))
 			}
 			for range b.N {
-				if err := os.RemoveAll(target); err != nil {
-					b.Fatal(err)
-				}
+				noError(b, os.RemoveAll(target))
 				whole, all := build(roots[0], "sm_90")
 				capability, c := build(roots[0], "sm_80")
 				tools, n := build(roots[1], "sm_80")
@@ -172,13 +157,9 @@ func BenchmarkRebuild(b *testing.B) {
 // envOf reads the delta that `gpubuild env --shell json` prints and makes it entries for a process.
 func envOf(b *testing.B, data []byte) []string {
 	var d buildenv.Delta
-	if err := json.Unmarshal(data, &d); err != nil {
-		b.Fatal(err)
-	}
+	noError(b, json.Unmarshal(data, &d))
 	h, err := local.Host()
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	env := h.Apply(h.Env, d)
 	var out []string
 	for _, c := range d.Changes {
@@ -191,9 +172,7 @@ func envOf(b *testing.B, data []byte) []string {
 // did, and against the bare question after the unit graph.
 func BenchmarkReach(b *testing.B) {
 	sample, err := filepath.Abs(filepath.Join(repository, "testdata", "entrenar"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	needCrates(b, sample)
 	tree := []string{"cargo", "tree", "-e", "normal,no-proc-macro", "-f", "{p} {f}", "--features", "cuda", "--locked"}
 	ours := []string{binary(b), "features", "--features", "cuda"}
@@ -217,15 +196,7 @@ func BenchmarkReach(b *testing.B) {
 func largeWorkspace(b *testing.B, few bool) string {
 	b.Helper()
 	dir := b.TempDir()
-	put := func(name, text string) {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			b.Fatal(err)
-		}
-	}
+	put := func(name, text string) { writeFiles(b, dir, map[string]string{name: text}) }
 	put("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"2\"\n")
 	put("crates/candle-core/Cargo.toml", "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n\n[features]\n"+
 		"cuda = []\n")
@@ -254,9 +225,7 @@ func largeWorkspace(b *testing.B, few bool) string {
 	}
 	c := exec.Command("cargo", "generate-lockfile", "--offline", "-q")
 	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
+	succeeds(b, c)
 	return dir
 }
 
@@ -278,4 +247,14 @@ func BenchmarkLarge(b *testing.B) {
 		})
 		b.Run(shape+"/unchanged-to-tree", func(b *testing.B) { inTurn(b, dir, env, env, ours, tree) })
 	}
+}
+
+// forget takes cargo's kept answers away, so that it is asked again; what is known of files by their content stays.
+func forget(b *testing.B, cache string) {
+	b.Helper()
+	graphs, err := filepath.Glob(filepath.Join(cache, "memo", "graph-*"))
+	for _, g := range graphs {
+		err = errors.Join(err, os.RemoveAll(g))
+	}
+	noError(b, err)
 }

@@ -21,9 +21,7 @@ func TestCandleOnTheStandin(t *testing.T) {
 	gcc := need.Tool(t, "cc")
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "standin")
-	if err := os.Mkdir(lib, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(lib, 0o755))
 	source := filepath.Join(repository, "testdata", "standin")
 	for _, l := range []struct{ file, name, more string }{
 		{"cuda.c", "libcuda.so.1", ""}, {"cupti.c", "libcupti.so.13", ""}, {"cublas.c", "libcublas.so.13", "-DBLAS"},
@@ -35,21 +33,15 @@ func TestCandleOnTheStandin(t *testing.T) {
 		if l.more != "" {
 			args = append(args, l.more, "-L"+lib, "-l:libcuda.so.1")
 		}
-		if out, err := exec.Command(gcc, append(args, "-ldl")...).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		succeeds(t, exec.Command(gcc, append(args, "-ldl")...))
 	}
 	if err := os.WriteFile(filepath.Join(lib, "node"), nil, 0o600); err != nil { // in place of the device
 		t.Fatal(err)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, name := range []string{"gpubuild", "gpubuild-standin"} {
-		if err := os.Symlink(self, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Symlink(self, filepath.Join(dir, name)))
 	}
 	prove := func(tool, program string, env, flags []string, args ...string) (string, int) {
 		t.Helper()

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"gpubuild/buildenv/hosttest/need"
 )
@@ -45,35 +44,23 @@ func TestCleanWaitsForARunningCargo(t *testing.T) {
 		c.Dir, c.Env = dir, append(append([]string{}, env...), extra...)
 		return c
 	}
-	if out, err := command(nil, "cargo", "build", "--features", "cuda").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	succeeds(t, command(nil, "cargo", "build", "--features", "cuda"))
 	gate := filepath.Join(dir, "gate")
 	building := command([]string{"WAIT_FOR=" + gate}, "cargo", "build", "--features", "cuda")
 	var built lines
 	building.Stdout, building.Stderr = &built, &built
-	if err := building.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, building.Start())
 	defer func() { _ = building.Process.Kill() }()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(gate + ".began"); err == nil {
-			break
-		}
-	}
+	awaitFile(t, gate+".began")
 	var said lines
 	cleaning := command(nil, binary(t), "stale", "--clean", "--features", "cuda", "--toolkit="+toolkit, "--arch=sm_90")
 	cleaning.Stdout, cleaning.Stderr = &said, &said
-	if err := cleaning.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cleaning.Start())
 	said.await(t, "another cargo is at work in "+filepath.Join(dir, "target"))
 	if outs, _ := filepath.Glob(filepath.Join(dir, "target", "debug", "build", "slow-*", "out")); len(outs) == 0 {
 		t.Error("removed under a running cargo")
 	}
-	if err := os.WriteFile(gate, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(gate, nil, 0o644))
 	if err := building.Wait(); err != nil {
 		t.Errorf("the build that was waited for: %v\n%s", err, &built)
 	}

@@ -160,9 +160,7 @@ func (p planted) plant(t *testing.T, top string) {
 	files["app/linked"] = "-> evil"
 	standinToolkit(t, filepath.Join(app, "cuda"), "13.4.92")
 	p.write(t, top, files)
-	if err := os.Link(filepath.Join(app, "evil", "g++"), filepath.Join(app, "hard")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Link(filepath.Join(app, "evil", "g++"), filepath.Join(app, "hard")))
 	p.write(t, top, p.more)
 }
 
@@ -180,18 +178,14 @@ func (p planted) write(t *testing.T, top string, files map[string]string) {
 		"@HOME", filepath.Join(top, "home")).Replace
 	for name, text := range files {
 		path, text := filepath.Join(top, "repo", name), fill(text)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		var err error
 		if to, is := strings.CutPrefix(text, "-> "); is {
 			err = os.Symlink(to, path)
 		} else {
 			err = os.WriteFile(path, []byte(text), 0o755)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 }
 
@@ -210,9 +204,7 @@ func TestNothingOfARepositoryRuns(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "cargo", "cc")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	program, verbs := binary(t), inspecting[:1]
 	if need.Has("long") {
 		verbs = inspecting
@@ -236,12 +228,8 @@ func TestNothingOfARepositoryRuns(t *testing.T) {
 			top := t.TempDir()
 			tree[0].plant(t, top)
 			user := standinToolkit(t, filepath.Join(top, "user"), "13.4.92")
-			if err := os.Mkdir(filepath.Join(top, "bin"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(self, filepath.Join(top, "bin", "standin-nvcc")); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Mkdir(filepath.Join(top, "bin"), 0o755))
+			noError(t, os.Symlink(self, filepath.Join(top, "bin", "standin-nvcc")))
 			for _, p := range tree {
 				p.put(t, top)
 				for _, verb := range verbs {
@@ -289,9 +277,7 @@ func TestNoFilterOfGitRuns(t *testing.T) {
 		"Cargo.lock": "version = 3\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n", "evil": "#!/bin/sh\necho >>" + mark + "\ncat\n"})
 	git := func(args ...string) {
 		t.Helper()
-		if out, err := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
+		succeeds(t, exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...))
 	}
 	git("init", "-q")
 	git("add", ".")

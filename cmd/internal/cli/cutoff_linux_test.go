@@ -35,27 +35,16 @@ func TestAnInterruptedScript(t *testing.T) {
 	words := []string{binary(t), "build", "--features", "cuda", "--gpu-toolkit=" + s.a, "--gpu-arch=sm_90"}
 	interrupt := func(name string) {
 		t.Helper()
-		if err := os.WriteFile(at("slow"), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(at("slow"), nil, 0o644))
 		c := s.command(nil, words...)
 		c.Env = append(c.Env, "GPUBUILD_TEST_MARK="+s.dir)
 		var text bytes.Buffer
 		c.Stdout, c.Stderr = &text, &text
 		c.WaitDelay = time.Second
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.Start())
 		done := make(chan struct{})
 		go func() { _ = c.Wait(); close(done) }()
-		for until := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			if _, err := os.Stat(at("begun")); err == nil {
-				break
-			}
-			if time.Now().After(until) {
-				t.Fatalf("no script has begun\n%s", text.String())
-			}
-		}
+		awaitFile(t, at("begun"))
 		if name == "" {
 			_ = c.Process.Signal(syscall.SIGINT)
 		} else if !kill(t, "GPUBUILD_TEST_MARK="+s.dir, name, done) {
@@ -64,9 +53,7 @@ func TestAnInterruptedScript(t *testing.T) {
 		<-done
 		rest := left(t, "GPUBUILD_TEST_MARK="+s.dir)
 		for _, f := range []string{"slow", "begun"} {
-			if err := os.Remove(at(f)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Remove(at(f)))
 		}
 		for until := time.Now().Add(time.Minute); name != "" && len(rest) > 0 && time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 			rest = left(t, "GPUBUILD_TEST_MARK="+s.dir) // a script whose cargo was killed comes to its end by itself
@@ -86,9 +73,7 @@ func TestAnInterruptedScript(t *testing.T) {
 		}
 	}
 	for _, victim := range []string{"cargo", ""} { // "": Ctrl-C
-		if err := os.RemoveAll(filepath.Join(s.dir, "target")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.RemoveAll(filepath.Join(s.dir, "target")))
 		interrupt(victim)
 		if victim == "" {
 			s.must(s.command(nil, append(words[:len(words):len(words)], "--release")...)) // another one that ends well says nothing of it
@@ -98,16 +83,12 @@ func TestAnInterruptedScript(t *testing.T) {
 			t.Errorf("%q: the next one has something to do\n%s", victim, out)
 		}
 	}
-	if err := os.WriteFile(at("fails"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(at("fails"), nil, 0o644))
 	words[len(words)-1] = "--gpu-arch=sm_80" // else it finds all there
 	if out, err := s.command(nil, words...).CombinedOutput(); err == nil {
 		t.Fatalf("the script did not fail\n%s", out)
 	}
-	if err := os.Remove(at("fails")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(at("fails")))
 	if out := s.must(s.command(nil, words...)); strings.Contains(out, "interrupted") {
 		t.Errorf("a script that failed by itself\n%s", out)
 	}

@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -65,9 +64,7 @@ func TestDocsOfCommands(t *testing.T) {
 		}
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, page := range pages {
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
 			t.Parallel()
@@ -75,14 +72,10 @@ func TestDocsOfCommands(t *testing.T) {
 				need.Tool(t, what)
 			}
 			data, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			got := newDemo(t).page(string(data))
 			if *update {
-				if err := os.WriteFile(page, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.WriteFile(page, []byte(got), 0o644))
 			} else if got != string(data) {
 				t.Errorf("docs/commands/%s does not show what its commands print (rewrite with -update):\n%s", filepath.Base(page), got)
 			}
@@ -98,9 +91,7 @@ func TestReadmesCommands(t *testing.T) {
 		need.Tool(t, what)
 	}
 	data, err := os.ReadFile(filepath.Join(repository, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	d := newDemo(t)
 	d.gpu()
 	inside, ran := false, 0
@@ -134,20 +125,14 @@ type demo struct {
 
 func newDemo(t *testing.T) *demo {
 	temporary, err := filepath.EvalSymlinks(os.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	// Lines are wrapped by their width: unlike t.TempDir's, the length of this path does not change from run to run.
 	home := filepath.Join(temporary, fmt.Sprintf("gpubuild-demo-%08x", rand.Uint32()))
-	if err := os.Mkdir(home, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(home, 0o700))
 	t.Cleanup(func() { os.RemoveAll(home) })
 	d := &demo{t: t, home: home}
 	archive, err := txtar.ParseFile(filepath.Join(repository, "testdata", "docs.txtar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	files := map[string]string{}
 	for _, f := range archive.Files {
 		files[f.Name] = string(f.Data)
@@ -156,10 +141,6 @@ func newDemo(t *testing.T) *demo {
 	standinToolkit(t, filepath.Join(home, "cuda"), "13.0.88")
 	standinToolkit(t, filepath.Join(home, "cuda-12.9"), "12.9.86")
 	writeFiles(t, filepath.Join(home, "cuda", "lib64", "stubs"), map[string]string{"libcuda.so": ""})
-	user, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, e := range os.Environ() {
 		switch name, _, _ := strings.Cut(e, "="); name {
 		case "PATH":
@@ -170,22 +151,8 @@ func newDemo(t *testing.T) *demo {
 			d.env = append(d.env, e)
 		}
 	}
-	rustup := cmp.Or(os.Getenv("RUSTUP_HOME"), filepath.Join(user, ".rustup"))
-	d.env = append(
-		d.env,
-		"HOME="+home,
-		"RUSTUP_HOME="+rustup,
-		"CARGO_NET_OFFLINE=true",
-		"CARGO_TERM_COLOR=never",
-		"GPUBUILD_CACHE="+filepath.Join(
-			home,
-			".cache",
-			"gpubuild",
-		),
-		"CUDA_HOME="+filepath.Join(home, "cuda"),
-		"CARGO_INCREMENTAL=0",
-		"LC_ALL=C.UTF-8",
-	)
+	d.env = append(d.env, "HOME="+home, "RUSTUP_HOME="+rustupHome(), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_INCREMENTAL=0",
+		"GPUBUILD_CACHE="+filepath.Join(home, ".cache", "gpubuild"), "CUDA_HOME="+filepath.Join(home, "cuda"), "LC_ALL=C.UTF-8")
 	return d
 }
 
@@ -252,18 +219,14 @@ func (d *demo) run(command string) (string, int) {
 // gpu puts the stand-in driver where a real one would be. Only a test binary takes it for real.
 func (d *demo) gpu() {
 	dir, err := standinLibraries()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	noError(d.t, err)
 	bin := filepath.Join(d.home, "bin")
 	writeFiles(d.t, bin, map[string]string{"gpubuild": "#!/bin/sh\nexec gpubuild-standin \"$@\"\n"})
 	driver := filepath.Join(d.home, "standin")
 	for lib, to := range map[string]string{"libcuda.so.1": driver, "nvidia-smi": bin,
 		"libcupti.so.13": filepath.Join(d.home, "cuda", "extras", "CUPTI", "lib64")} {
 		data, err := os.ReadFile(filepath.Join(dir, lib))
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		noError(d.t, err)
 		writeFiles(d.t, to, map[string]string{lib: string(data)})
 	}
 	writeFiles(d.t, driver, map[string]string{"node": ""})

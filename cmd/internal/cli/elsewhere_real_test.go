@@ -34,13 +34,9 @@ func slurm(t *testing.T) (srun []string, restart func()) {
 	}
 	dir := t.TempDir()
 	host, err := exec.Command("hostname", "-s").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, d := range []string{"state", "spool"} {
-		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Mkdir(filepath.Join(dir, d), 0o755))
 	}
 	// slurm.conf(5) and gres.conf(5) of 22.05. auth/none and cred/none need no munge; they trust everybody on this machine.
 	conf := fmt.Sprintf(`ClusterName=test
@@ -67,18 +63,12 @@ GresTypes=gpu
 NodeName=%[1]s NodeAddr=127.0.0.1 CPUs=1 Gres=gpu:1 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 `, strings.TrimSpace(string(host)), dir, 20000+os.Getpid()%10000, 30000+os.Getpid()%10000)
-	for name, text := range map[string]string{"slurm.conf": conf, "gres.conf": "Name=gpu File=/dev/null\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, dir, map[string]string{"slurm.conf": conf, "gres.conf": "Name=gpu File=/dev/null\n"})
 	env := "SLURM_CONF=" + filepath.Join(dir, "slurm.conf")
 	start := func(daemon string) *exec.Cmd {
 		c := exec.Command(daemon, "-D")
 		c.Env = append(os.Environ(), env)
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.Start())
 		t.Cleanup(func() {
 			_ = c.Process.Kill()
 			_ = c.Wait()
@@ -127,21 +117,14 @@ func elsewhere(t *testing.T, places string) (dir string, command func(env []stri
 	for i := range 200 {
 		tests += fmt.Sprintf("#[test]\nfn small_%03d() { println!(\"small\"); }\n", i)
 	}
-	for name, text := range map[string]string{
+	writeFiles(t, dir, map[string]string{
 		"Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n",
 		"Cargo.lock": "version = 3\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n",
 		"src/main.rs": "fn main() { println!(\"started\"); if cfg!(feature = \"cuda\") && std::env::args().count() > 1 { loop { " +
 			"println!(\"waiting\"); std::thread::sleep(std::time::Duration::from_millis(100)) } } }\n",
 		"tests/small.rs": tests,
 		"mine.toml":      places,
-	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	withProbe(t, filepath.Join(dir, "cache"))
 	program := binary(t)
 	command = func(env []string, words ...string) *exec.Cmd {
@@ -150,9 +133,7 @@ func elsewhere(t *testing.T, places string) (dir string, command func(env []stri
 		c.Env = append(slices.Clone(os.Environ()), append(env, "GPUBUILD_CONFIG="+filepath.Join(dir, "mine.toml"), "GPUBUILD_CACHE="+filepath.Join(dir, "cache"))...)
 		return c
 	}
-	if out, err := command(nil, "cargo", "build", "--offline", "--features", "cuda").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	succeeds(t, command(nil, "cargo", "build", "--offline", "--features", "cuda"))
 	return dir, command
 }
 
@@ -183,14 +164,10 @@ func answered(t *testing.T, dir, place string, code int, text, says, id string) 
 func onceStarted(t *testing.T, c *exec.Cmd, strike func()) (int, string) {
 	t.Helper()
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	var errs strings.Builder
 	c.Stderr = &errs
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.Start())
 	lines := bufio.NewScanner(out)
 	struck := false
 	for lines.Scan() {
@@ -225,15 +202,11 @@ func sshd(t *testing.T) (server *os.Process, words string) {
 		}
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	port := listener.Addr().(*net.TCPAddr).Port
 	listener.Close()
 	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for name, text := range map[string]string{
 		"sshd_config": fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %[2]s/host\nAuthorizedKeysFile %[2]s/user.pub\nPidFile "+
 			"none\nStrictModes no\nUsePAM no\n"+
@@ -241,20 +214,14 @@ func sshd(t *testing.T) (server *os.Process, words string) {
 		"ssh_config": fmt.Sprintf("Host gpu\n HostName 127.0.0.1\n Port %d\n User %s\n IdentityFile %s/user\n StrictHostKeyChecking no\n"+
 			" UserKnownHostsFile %[3]s/known\n LogLevel ERROR\n", port, me.Username, dir),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	_ = os.MkdirAll("/run/sshd", 0o755) // sshd's own; where it cannot be made, sshd says so
 	c := exec.Command(path, "-D", "-e", "-f", filepath.Join(dir, "sshd_config"))
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	said, err := c.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
+	noError(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		_ = c.Wait()
@@ -351,20 +318,14 @@ func TestProveThroughSSH(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "there")
 	env := []string{"SECRET=of this side"}
 	mine, err := os.ReadFile(filepath.Join(dir, "mine.toml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	mine = bytes.ReplaceAll(mine, []byte("\n[on"), fmt.Appendf(nil, "\ncache = %q\n[on", store))
-	if err := os.WriteFile(filepath.Join(dir, "mine.toml"), mine, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, "mine.toml"), mine, 0o644))
 	proves(t, command, env, "box", "there is no CUDA driver here", "proof.no-device")
 	proves(t, command, env, "shut", "cannot be reached", "elsewhere.unreachable")
 	proves(t, command, env, "key", "started nothing", "elsewhere.refused")
 	long := filepath.Join(t.TempDir(), strings.Repeat("a", 100)) // a socket's path would be too long
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(long, 0o700))
 	proves(t, command, append(env, "TMPDIR="+long), "box", "there is no CUDA driver here", "proof.no-device")
 	c := command(env, "prove", "target/debug/app", "--on", "box", "--", "\xff")
 	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != 2 || strings.Contains(string(out), "Starting") {
@@ -401,9 +362,7 @@ func TestProveThroughSSH(t *testing.T) {
 func TestInterruptedInALaterProgram(t *testing.T) {
 	dir, command := elsewhere(t, "[on.box]\ncommand = \"sh -c 'exec \\\"$@\\\"' sh\"\n")
 	const waits = "#[test] fn waits() { println!(\"started\"); loop { std::thread::sleep(std::time::Duration::from_millis(100)) } }\n"
-	if err := os.WriteFile(filepath.Join(dir, "tests", "waits.rs"), []byte(waits), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(dir, "tests", "waits.rs"), []byte(waits), 0o644))
 	code, text := onceStarted(t, command(nil, "test", "--offline", "--features", "cuda", "--gpu-on", "box", "--gpu-json=known.json", "--", "--nocapture"), nil)
 	data, err := os.ReadFile(filepath.Join(dir, "known.json"))
 	if code != 130 || err != nil || strings.Count(string(data), `"id": "proof.no-device"`) != 2 || !strings.Contains(string(data), `"message": "interrupted"`) ||
@@ -435,9 +394,7 @@ func TestProveInAnOlderRoot(t *testing.T) {
 	for _, program := range []string{"sh", "mkdir", "head", "wc", "mv", "rm", "uname", "id", "chmod"} {
 		from := need.Program(t, "sh", program)
 		listed, err := exec.Command("ldd", from).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		files := []string{from}
 		for _, word := range strings.Fields(string(listed)) {
 			if strings.HasPrefix(word, "/") {
@@ -450,21 +407,12 @@ func TestProveInAnOlderRoot(t *testing.T) {
 				to = filepath.Join(root, "bin", filepath.Base(file))
 			}
 			data, err := os.ReadFile(file)
-			if err := errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755)); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755)))
 		}
 	}
-	old := map[string]string{"old.c": "int gnu_get_libc_version(void) { return 0; }\n", "old.map": "GLIBC_2.2.5 { gnu_get_libc_version; };\nGLIBC_2.17 { };\n"}
-	for name, text := range old {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFiles(t, root, map[string]string{"old.c": "int gnu_get_libc_version(void) { return 0; }\n", "old.map": "GLIBC_2.2.5 { gnu_get_libc_version; };\nGLIBC_2.17 { };\n"})
 	for _, dir := range []string{"lib64", "dev", "proc"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	if err := syscall.Mount("proc", filepath.Join(root, "proc"), "proc", 0, ""); err != nil {
 		need.Missing(t, "mount", "mount: %v", err)

@@ -38,9 +38,7 @@ func TestEveryVerbEndsWhenInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	huge := filepath.Join(dir, "huge")
-	if err := errors.Join(os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 40<<30)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 40<<30)))
 	tests := []struct {
 		name   string
 		signal syscall.Signal
@@ -61,13 +59,9 @@ func TestEveryVerbEndsWhenInterrupted(t *testing.T) {
 			c.Env = append(os.Environ(), "GPUBUILD_CACHE="+filepath.Join(t.TempDir(), "cache"))
 			c.Stdout, c.Stderr = &out, &out
 			in, err := c.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer in.Close()
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, c.Start())
 			switch tt.file {
 			case "":
 				if _, err := in.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil { // more than a pipe holds: it reads
@@ -76,9 +70,7 @@ func TestEveryVerbEndsWhenInterrupted(t *testing.T) {
 			default:
 				opens(t, c.Process.Pid, tt.file)
 			}
-			if err := c.Process.Signal(tt.signal); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, c.Process.Signal(tt.signal))
 			defer time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() }).Stop() // it goes on reading
 			err = c.Wait()
 			var ended *exec.ExitError
@@ -96,33 +88,20 @@ func TestEveryVerbEndsWhenInterrupted(t *testing.T) {
 func TestNoProgramSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "cargo")
-	for _, tt := range []struct{ name, env, says, verb string }{
-		{"while the program runs", "SLOW_RUN=1", "began true", "run"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			writeFiles(t, dir, sleeping)
-			mark := "GPUBUILD_TEST_MARK=" + dir
-			var out lines
-			c := exec.Command(binary(t), tt.verb, "--features", "cuda")
-			c.Dir, c.Stdout, c.Stderr = dir, &out, &out
-			c.Env = append(os.Environ(), mark, tt.env, "GPUBUILD_CACHE="+filepath.Join(dir, "cache"), "CARGO_NET_OFFLINE=true",
-				"CARGO_TERM_COLOR=never")
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			out.await(t, tt.says)
-			if err := c.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			_ = c.Wait() // when all who hold its output are gone
-			for end := time.Now().Add(20 * time.Second); len(left(t, mark)) > 0 && time.Now().Before(end); {
-				time.Sleep(5 * time.Millisecond)
-			}
-			if l := left(t, mark); len(l) > 0 {
-				t.Errorf("left behind: %q", l)
-			}
-		})
+	dir := t.TempDir()
+	writeFiles(t, dir, sleeping)
+	mark := "GPUBUILD_TEST_MARK=" + dir
+	var out lines
+	c := exec.Command(binary(t), "run", "--features", "cuda")
+	c.Dir, c.Stdout, c.Stderr = dir, &out, &out
+	c.Env = append(os.Environ(), mark, "SLOW_RUN=1", "GPUBUILD_CACHE="+filepath.Join(dir, "cache"), "CARGO_NET_OFFLINE=true",
+		"CARGO_TERM_COLOR=never")
+	noError(t, c.Start())
+	out.await(t, "began true")
+	noError(t, c.Process.Kill())
+	_ = c.Wait() // when all who hold its output are gone
+	if l := leftAfter(t, mark); len(l) > 0 {
+		t.Errorf("left behind: %q", l)
 	}
 }
 

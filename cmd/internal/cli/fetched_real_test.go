@@ -22,9 +22,7 @@ func TestFetchedToolkitByCC(t *testing.T) {
 		need.Missing(t, "toolkit", "%s is not from gpubuild toolchain install", installed)
 	}
 	fixture, err := filepath.Abs(filepath.Join(repository, "testdata", "kernels"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	needCrates(t, fixture)
 	top := t.TempDir()
 	env := []string{"CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "GPUBUILD_CACHE=" + filepath.Join(top, "cache"),
@@ -52,9 +50,7 @@ func TestFetchedToolkitByCC(t *testing.T) {
 		}
 	}
 	root := filepath.Join(top, "cache", "toolkits", filepath.Base(installed))
-	if out, err := exec.Command("sh", "-ec", "mkdir -p "+quote(filepath.Dir(root))+"; cp -a "+quote(installed)+" "+quote(root)).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	succeeds(t, exec.Command("sh", "-ec", "mkdir -p "+quote(filepath.Dir(root))+"; cp -a "+quote(installed)+" "+quote(root)))
 	build := []string{"build", "-p", "kernels", "--features", "cc"}
 	must(nil, append(append([]string{binary(t)}, build...), "--gpu-arch", "sm_90")...)
 
@@ -62,9 +58,7 @@ func TestFetchedToolkitByCC(t *testing.T) {
 	plain := []string{"CUDA_COMPUTE_CAP=90", "PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")}
 	must(plain, clean...)
 	must(plain, append([]string{"cargo"}, build...)...)
-	if err := os.RemoveAll(filepath.Join(root, "targets")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.RemoveAll(filepath.Join(root, "targets")))
 	must(plain, clean...)
 	if out, err := run(plain, append([]string{"cargo"}, build...)...); err == nil || !strings.Contains(out, "cudart_static") {
 		t.Errorf("it links without targets, too, so this test shows nothing: %v\n%s", err, out)

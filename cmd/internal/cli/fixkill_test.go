@@ -37,36 +37,25 @@ func newFixable(t *testing.T, members int) *fixable {
 		m.old[fmt.Sprintf("m%d/Cargo.toml", i)] = fmt.Sprintf("[package]\nname = \"m%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n"+
 			"[features]\n# passes it on\ncuda = []\n\n[dependencies]\n%s\n", i, dep)
 	}
-	for path, text := range map[string]string{
+	writeFiles(t, m.dir, map[string]string{
 		"Cargo.toml":             "[workspace]\nmembers = [" + list + "]\nexclude = [\"candle-core\"]\nresolver = \"2\"\n",
 		"candle-core/Cargo.toml": "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n[features]\ncuda = []\n",
 		"candle-core/src/lib.rs": "",
-	} {
-		m.write(t, path, text)
-	}
-	for path, text := range m.old {
+	})
+	writeFiles(t, m.dir, m.old)
+	for path := range m.old {
 		m.paths = append(m.paths, path)
-		m.write(t, path, text)
 		m.write(t, filepath.Join(filepath.Dir(path), "src", "lib.rs"), "")
 	}
 	m.write(t, fmt.Sprintf("m%d/src/main.rs", members-1), "fn main() {}\n")
 	c := exec.Command("cargo", "generate-lockfile", "--offline", "-q")
 	c.Dir = m.dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	succeeds(t, c)
 	return m
 }
 
 func (m *fixable) write(t *testing.T, path, text string) {
-	t.Helper()
-	full := filepath.Join(m.dir, path)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	writeFiles(t, m.dir, map[string]string{path: text})
 }
 
 func (m *fixable) read(t *testing.T) map[string]string {
@@ -74,9 +63,7 @@ func (m *fixable) read(t *testing.T) map[string]string {
 	out := map[string]string{}
 	for _, p := range m.paths {
 		data, err := os.ReadFile(filepath.Join(m.dir, p))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		out[p] = string(data)
 	}
 	return out
@@ -98,9 +85,7 @@ func TestFixKilled(t *testing.T) {
 	need.Asked(t, "cargo")
 	m, cache := newFixable(t, 12), t.TempDir()
 	began := time.Now()
-	if out, err := m.fix(t, cache).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	succeeds(t, m.fix(t, cache))
 	whole := time.Since(began)
 	now := m.read(t)
 	changed := 0
@@ -115,13 +100,9 @@ func TestFixKilled(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	half := 0
 	for n := 0; n < need.Count(t, "kill", 10); n++ {
-		for p, text := range m.old {
-			m.write(t, p, text)
-		}
+		writeFiles(t, m.dir, m.old)
 		c := m.fix(t, cache)
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.Start())
 		if n%2 == 0 { // anywhere
 			time.Sleep(time.Duration(r.Int63n(int64(whole))))
 		} else { // between the first file and the last
@@ -154,17 +135,13 @@ func TestFixKilled(t *testing.T) {
 		t.Error("no kill came between two files: the test proves less than it should")
 	}
 	t.Logf("%d of %d kills came between two files", half, need.Count(t, "kill", 10))
-	if out, err := m.fix(t, cache).CombinedOutput(); err != nil {
-		t.Fatalf("the next run: %v: %s", err, out)
-	}
+	succeeds(t, m.fix(t, cache))
 	for p, text := range m.read(t) {
 		if text != now[p] {
 			t.Errorf("after the next run %s is\n%s", p, text)
 		}
 		entries, err := os.ReadDir(filepath.Join(m.dir, filepath.Dir(p)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), ".Cargo.toml") {
 				t.Errorf("%s is left beside %s", e.Name(), p)
@@ -183,9 +160,7 @@ func TestTwoFixAtOnce(t *testing.T) {
 	for i := range said {
 		c := m.fix(t, cache)
 		c.Stderr = &said[i]
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.Start())
 		both = append(both, c)
 	}
 	for i, c := range both {

@@ -32,9 +32,7 @@ var when = regexp.MustCompile(`"(at|seconds)": .*`)
 func damage(t *testing.T, r *rand.Rand, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	how := []string{"a bit is flipped", "cut", "emptied", "zeros", "longer", "other text"}[r.IntN(6)]
 	switch {
 	case how == "emptied" || len(data) == 0:
@@ -57,9 +55,7 @@ func damage(t *testing.T, r *rand.Rand, file string) string {
 	if err == nil && r.IntN(2) == 0 {
 		err = os.Chtimes(file, info.ModTime(), info.ModTime())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return how
 }
 
@@ -72,7 +68,7 @@ func TestDamagedCache(t *testing.T) {
 	dir, cache := t.TempDir(), filepath.Join(t.TempDir(), "cache")
 	writeFiles(t, dir, cached)
 	withProbe(t, cache)
-	env := append(os.Environ(), "GPUBUILD_CACHE="+cache, "CUDA_HOME="+smallToolkit(t), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never",
+	env := append(os.Environ(), "GPUBUILD_CACHE="+cache, "CUDA_HOME="+standinToolkit(t, t.TempDir(), "13.0.88"), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never",
 		"CARGO_TERM_QUIET=true")
 	commands := [][]string{{"features", "--features", "cuda", "--json"}, {"env", "--features", "cuda"}, {"stale", "--features", "cuda"},
 		{"build", "--features", "cuda"}, {"prove", "target/debug/app"}, {"scan", "target/debug/app", "--json"},
@@ -127,24 +123,28 @@ func TestReadOnlyCache(t *testing.T) {
 		need.Missing(t, "mount", "%v", err)
 	}
 	defer func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }()
-	dir, toolkit := t.TempDir(), smallToolkit(t)
+	dir, toolkit := t.TempDir(), standinToolkit(t, t.TempDir(), "13.0.88")
 	writeFiles(t, dir, cached)
+	looks := func(cache string, args []string) (string, error) {
+		tmp := t.TempDir()
+		c := exec.Command(binary(t), args...)
+		c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+cache, "CUDA_HOME="+toolkit, "TMPDIR="+tmp, "CARGO_NET_OFFLINE=true")
+		out, err := c.CombinedOutput()
+		if left, _ := os.ReadDir(tmp); len(left) > 0 {
+			t.Errorf("%q leaves %v in TMPDIR", args, left)
+		}
+		return string(out), err
+	}
 	for n, args := range [][]string{{"features", "--features", "cuda"}, {"env", "--features", "cuda"}, {"stale", "--features", "cuda"},
 		{"explain", "LNK1181"}, {"scan", "Cargo.toml"}, {"toolchain", "list"}} {
 		var want string
 		for _, cache := range []string{filepath.Join(t.TempDir(), "cache"), filepath.Join(disk, []string{"", "cache"}[n%2])} { // it is there, or not
-			tmp := t.TempDir()
-			c := exec.Command(binary(t), args...)
-			c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+cache, "CUDA_HOME="+toolkit, "TMPDIR="+tmp, "CARGO_NET_OFFLINE=true")
-			out, err := c.CombinedOutput()
-			waited := strings.ReplaceAll(string(out), "note: cargo: Blocking waiting for file lock on package cache\n", "") // another test
+			out, err := looks(cache, args)
+			waited := strings.ReplaceAll(out, "note: cargo: Blocking waiting for file lock on package cache\n", "") // another test
 			if got := fmt.Sprintf("%v\n%s", err, waited); want == "" {
 				want = got
 			} else if got != want {
 				t.Errorf("%q with %s:\n%s\nwant\n%s", args, cache, got, want)
-			}
-			if left, _ := os.ReadDir(tmp); len(left) > 0 {
-				t.Errorf("%q leaves %v in TMPDIR", args, left)
 			}
 		}
 	}
@@ -166,14 +166,8 @@ func TestReadOnlyCache(t *testing.T) {
 		{[]string{"exec", "--", "cargo", "run", "--features", "cuda"}, "cuda\n Not proven: no GPU here\n"},
 	} {
 		for _, cache := range []string{disk, full} {
-			tmp := t.TempDir()
-			c := exec.Command(binary(t), tt.args...)
-			c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+cache, "CUDA_HOME="+toolkit, "TMPDIR="+tmp, "CARGO_NET_OFFLINE=true")
-			if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), tt.want) {
+			if out, err := looks(cache, tt.args); err != nil || !strings.Contains(out, tt.want) {
 				t.Errorf("%q with %s: %v\n%s", tt.args, cache, err, out)
-			}
-			if left, _ := os.ReadDir(tmp); len(left) > 0 {
-				t.Errorf("%q leaves %v in TMPDIR", tt.args, left)
 			}
 		}
 	}
@@ -186,16 +180,12 @@ func TestCacheCleanFollowsNoLink(t *testing.T) {
 	writeFiles(t, elsewhere, map[string]string{"mine/file": "mine"})
 	writeFiles(t, dir, map[string]string{"kernels/files/a": "a", "views/v/bin/nvcc": "nvcc"})
 	for _, link := range []string{"views/v/include", "kernels/files/b", "memo"} {
-		if err := os.Symlink(filepath.Join(elsewhere, "mine"), filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Symlink(filepath.Join(elsewhere, "mine"), filepath.Join(dir, link)))
 	}
 	for _, args := range [][]string{{"cache", "clean", "--kernels"}, {"cache", "clean"}} {
 		c := exec.Command(binary(t), args...)
 		c.Env = append(os.Environ(), "GPUBUILD_CACHE="+dir)
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%q: %v\n%s", args, err, out)
-		}
+		succeeds(t, c)
 		if !exists(filepath.Join(elsewhere, "mine", "file")) {
 			t.Fatalf("%q removed what a link leads to", args)
 		}
@@ -215,7 +205,5 @@ func withProbe(t testing.TB, cache string) {
 	if err == nil {
 		err = os.CopyFS(cache, os.DirFS(built))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 }

@@ -36,12 +36,8 @@ func TestHelpIsGolden(t *testing.T) {
 			}
 			path := filepath.Join("..", "..", "..", "testdata", "golden", "help", name+".txt")
 			if *update {
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+				noError(t, os.WriteFile(path, out.Bytes(), 0o644))
 			}
 			want, readErr := os.ReadFile(path)
 			if readErr != nil {
@@ -51,16 +47,5 @@ func TestHelpIsGolden(t *testing.T) {
 				t.Errorf("differs from %s (rewrite with -update and read it):\n%s", path, got)
 			}
 		})
-	}
-}
-
-// TestFlagsParse: a flag that stands twice in the table, as after a merge, takes its verb away altogether, and only when the verb is really
-// called.
-func TestFlagsParse(t *testing.T) {
-	for _, verb := range cli.VerbNames() {
-		var out, err bytes.Buffer
-		if code := cli.Main([]string{"gpubuild", verb, "--no-such-flag"}, nil, &out, &err); code == 70 {
-			t.Errorf("%s cannot be called: %s", verb, err.String())
-		}
 	}
 }

@@ -112,9 +112,7 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 			t.Fatalf("%v %v", outs, err)
 		}
 		ptx, err := os.ReadFile(outs[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		writeFiles(t, s.dir, map[string]string{"sys/shipped/k.ptx": string(ptx),
 			"sys/build.rs": "fn main() {\n    println!(\"cargo::rerun-if-changed=build.rs\");\n    std::fs::copy(\"shipped/k.ptx\", " +
 				"format!(\"{}/k.ptx\", std::env::var(\"OUT_DIR\").unwrap())).unwrap();\n    let _ = " +

@@ -163,9 +163,7 @@ func TestKilledBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, out := build()
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.Start())
 		done := make(chan struct{})
 		go func() { _ = c.Wait(); close(done) }()
 		select {
@@ -175,10 +173,7 @@ func TestKilledBuilds(t *testing.T) {
 		case <-done:
 		}
 		<-done
-		for end := time.Now().Add(20 * time.Second); len(left(t, mark)) > 0 && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if l := left(t, mark); len(l) > 0 {
+		if l := leftAfter(t, mark); len(l) > 0 {
 			t.Errorf("seed %d, round %d: left behind: %q\n%s", seed, n, l, out)
 		}
 		next, text := build()

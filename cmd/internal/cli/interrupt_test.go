@@ -51,9 +51,7 @@ func (l *lines) await(t *testing.T, word string) {
 func marked(t *testing.T, mark string) (pids []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, e := range entries {
 		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
 		if err == nil && bytes.Contains(env, []byte(mark)) {
@@ -76,16 +74,23 @@ func left(t *testing.T, mark string) []string {
 	return found
 }
 
-func writeFiles(t *testing.T, dir string, files map[string]string) {
+// leftAfter is left when what is about to end has had its time.
+func leftAfter(t *testing.T, mark string) (l []string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if l = left(t, mark); len(l) == 0 {
+			break
+		}
+	}
+	return l
+}
+
+func writeFiles(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		noError(t, os.WriteFile(path, []byte(text), 0o755))
 	}
 }
 
@@ -121,36 +126,24 @@ func TestInterruptedAtAnyStep(t *testing.T) {
 			env := append(os.Environ(), mark, "GPUBUILD_CACHE="+filepath.Join(dir, "cache"), "CARGO_HOME="+home, "CARGO_NET_OFFLINE=true",
 				"CARGO_TERM_COLOR=never")
 			if tt.hold {
-				if err := os.MkdirAll(home, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.MkdirAll(home, 0o755))
 				lock := flock.New(filepath.Join(home, ".package-cache"))
-				if err := lock.Lock(); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, lock.Lock())
 				defer lock.Unlock()
 			}
 			var out lines
 			c := exec.Command(binary(t), tt.args...)
 			c.Dir, c.Env, c.Stdout, c.Stderr = dir, append(env, tt.env), &out, &out
 			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, c.Start())
 			out.await(t, tt.says)
-			if err := c.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, c.Process.Signal(syscall.SIGINT))
 			err := c.Wait()
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() != 130 {
 				t.Errorf("ended with %v, want exit status 130; it said:\n%s", err, out.String())
 			}
-			l := left(t, mark)
-			for until := time.Now().Add(10 * time.Second); len(l) > 0 && time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-				l = left(t, mark) // what cargo started ends by its own signal
-			}
-			if len(l) > 0 {
+			if l := leftAfter(t, mark); len(l) > 0 { // what cargo started ends by its own signal
 				t.Errorf("left behind: %q", l)
 			}
 			if tt.hold {

@@ -20,13 +20,9 @@ func TestLibraryReplacedWhileCargoRan(t *testing.T) {
 	s := newShared(t)
 	real := need.Tool(t, "cargo")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	late := filepath.Join(s.top, "late-cargo")
-	if err := os.Symlink(self, late); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Symlink(self, late))
 	lib := filepath.Join(s.top, "lib")
 	files := kern("app")
 	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    let cap =", "    println!(\"cargo::rustc-link-search=native="+lib+

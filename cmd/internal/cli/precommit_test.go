@@ -135,9 +135,7 @@ func TestPreCommit(t *testing.T) {
 				t.Errorf("the check that runs after the fix fails:\n%s", out)
 			}
 			data, err := os.ReadFile(filepath.Join(dir, "Cargo.toml"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			if asked := hookUser(whole)["Cargo.toml"]; string(data) != asked {
 				t.Errorf("the manifest is\n%s\nwant\n%s", data, asked)
 			}
@@ -171,24 +169,16 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		return // deleted and not committed yet
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.MkdirAll(filepath.Dir(to), 0o755))
 	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	defer in.Close()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, fi.Mode().Perm())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if _, err = io.Copy(out, in); err == nil {
 		err = out.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 }
 
 func goEnv(t *testing.T, name string) string {
@@ -196,9 +186,7 @@ func goEnv(t *testing.T, name string) string {
 	c := exec.Command("go", "env", name)
 	c.Env = append(os.Environ(), "GOFLAGS=") // with -json among them it would answer so
 	out, err := c.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return strings.TrimSpace(string(out))
 }
 

@@ -51,9 +51,7 @@ func built(t testing.TB, goos, pkg string, words ...string) string {
 	build := p.built[key]
 	p.Unlock()
 	path, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return path
 }
 

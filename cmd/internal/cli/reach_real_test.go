@@ -104,12 +104,8 @@ func TestReachIsWhatRustcGot(t *testing.T) {
 	root, cache := t.TempDir(), t.TempDir()
 	for _, f := range txtar.Parse([]byte(reachWorkspace)).Files {
 		full := filepath.Join(root, f.Name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, f.Data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		noError(t, os.WriteFile(full, f.Data, 0o644))
 	}
 	run := func(dir string, program string, words ...string) (stdout, stderr string) {
 		t.Helper()

@@ -42,9 +42,7 @@ func TestDamagedStamp(t *testing.T) {
 				if err == nil {
 					err = tt.damage(path, data)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 			}
 			now, version := toolkits[(i+1)%2], versions[(i+1)%2]
 			s.stale("damaged", now, 13, "unknown: app-sys: there is no record of what it was built with")
@@ -60,9 +58,7 @@ func TestBadDisk(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
 	disk := filepath.Join(s.top, "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(disk, 0o755))
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=64m"); err != nil {
 		need.Missing(t, "mount", "%v", err)
 	}
@@ -82,34 +78,26 @@ func TestBadDisk(t *testing.T) {
 		}
 	}
 	other := []string{binary(t), "build", "--features", "cuda", "--gpu-toolkit=" + s.b, "--gpu-arch", "sm_90"}
-	if err := syscall.Mount("none", disk, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Mount("none", disk, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 	failing(s.command(nil, other...), "error: cargo could not clean "+s.target, "Read-only file system", "hint: make "+s.target+
 		" one that you may write to")
 	failing(s.command(nil, binary(t), "stale", "--clean", "--features", "cuda", "--toolkit="+s.b, "--arch", "sm_90"), "error: cargo could not clean",
 		"hint: ")
 	s.holds("on a read-only disk", "disk/target/debug/app", first, "sm_90")
-	if err := syscall.Mount("none", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, syscall.Mount("none", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"))
 	s.compiled("writable again: what was stale still is", s.must(s.command(nil, other...)), rebuild)
 	s.holds("writable again", "disk/target/debug/app", second, "sm_90")
 
 	// Full: the build fails.
 	f, err := os.Create(filepath.Join(disk, "filler"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
 	}
 	f.Close()
 	another := []string{binary(t), "build", "--features", "cuda", "--gpu-toolkit=" + s.a, "--gpu-arch", "sm_90"}
 	failing(s.command(nil, another...))
-	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(filepath.Join(disk, "filler")))
 	s.must(s.command(nil, another...))
 	s.holds("with space again", "disk/target/debug/app", first, "sm_90")
 	s.compiled("and then nothing", s.must(s.command(nil, another...)), "")
@@ -130,9 +118,7 @@ func TestStampThatCannotBeWritten(t *testing.T) {
 	need.Asked(t, "long")
 	s := newShared(t)
 	disk := filepath.Join(s.top, "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Mkdir(disk, 0o755))
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=64m"); err != nil {
 		need.Missing(t, "mount", "%v", err)
 	}
@@ -152,9 +138,7 @@ func TestStampThatCannotBeWritten(t *testing.T) {
 		!bytes.Contains(data, []byte(`"ok": true`)) {
 		t.Errorf("%v\n%s", err, data)
 	}
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(filler))
 	s.afterBuild(":")
 	s.compiled("with space again", s.build(s.b, "sm_90"), rebuild)
 	s.compiled("and then nothing", s.build(s.b, "sm_90"), "")

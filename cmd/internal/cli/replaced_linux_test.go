@@ -39,9 +39,7 @@ func TestCargoTakesOurPlace(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in, err := os.CreateTemp(t.TempDir(), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			defer in.Close()
 			if _, err := in.WriteString(tt.stdin); err != nil {
 				t.Fatal(err)

@@ -65,9 +65,7 @@ func (b *twoToolkits) edit(file, old, new string) {
 	b.t.Helper()
 	path := filepath.Join(b.dir, file)
 	data, err := os.ReadFile(path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	if !bytes.Contains(data, []byte(old)) {
 		b.t.Fatalf("%s holds no %q", file, old)
 	}
@@ -77,19 +75,13 @@ func (b *twoToolkits) edit(file, old, new string) {
 func (b *twoToolkits) write(file string, data []byte) {
 	b.t.Helper()
 	path := filepath.Join(b.dir, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	noError(b.t, os.WriteFile(path, data, 0o644))
 }
 
 func (b *twoToolkits) remove(file string) {
 	b.t.Helper()
-	if err := os.Remove(filepath.Join(b.dir, file)); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, os.Remove(filepath.Join(b.dir, file)))
 }
 
 // outDir is the newest OUT_DIR of the sample.
@@ -110,9 +102,7 @@ func (b *twoToolkits) unstamp() {
 		b.t.Fatalf("no stamp: %v", err)
 	}
 	for _, path := range list {
-		if err := os.Remove(path); err != nil {
-			b.t.Fatal(err)
-		}
+		noError(b.t, os.Remove(path))
 	}
 }
 
@@ -124,9 +114,7 @@ func TestUnstampedBuild(t *testing.T) {
 	b.gpubuild(b.first, "sm_90")
 	now := time.Now()
 	for _, name := range []string{"invoked.timestamp", "output"} {
-		if err := os.Chtimes(filepath.Join(filepath.Dir(b.outDir()), name), now, now); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chtimes(filepath.Join(filepath.Dir(b.outDir()), name), now, now))
 	}
 	b.ends("a cache of CI with new times", b.first, "sm_90", 0, 0, "!Unknown", "!Stale")
 	const why = "Unknown matmul: there is no record of what it was built with"

@@ -17,18 +17,14 @@ func TestAnotherToolkitLeavesADrivenCudarcAlone(t *testing.T) {
 	b := sampleWithTwoToolkits(t)
 	script := filepath.Join(b.dir, "build.rs")
 	text, err := os.ReadFile(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	// The sample's own script reads CUDA_HOME and CUDA_PATH; this one asks PATH alone, as cudaforge does.
 	asksPath := strings.NewReplacer(`"CUDA_HOME", "CUDA_PATH", `, "", `for origin in ["CUDA_HOME", "CUDA_PATH"] {`,
 		`for origin in [] as [&'static str; 0] {`).Replace(string(text))
 	if strings.Contains(asksPath, `"CUDA_HOME"`) {
 		t.Fatal("the sample's script has changed; change this test, too")
 	}
-	if err := os.WriteFile(script, []byte(asksPath), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(script, []byte(asksPath), 0o644))
 	b.gpubuild(b.first, "sm_90")
 	b.rebuilt("another toolkit", b.gpubuild(b.other, "sm_90"), "matmul")
 	b.holds("another toolkit", b.other, "sm_90")

@@ -331,12 +331,8 @@ func TestSchemasAreOfTheTypes(t *testing.T) {
 	made := wanted()
 	for name, want := range made {
 		if *update {
-			if err := os.MkdirAll(filepath.Dir(schemaFile(name)), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(schemaFile(name), want, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.MkdirAll(filepath.Dir(schemaFile(name)), 0o755))
+			noError(t, os.WriteFile(schemaFile(name), want, 0o644))
 		}
 		if got, err := os.ReadFile(schemaFile(name)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is not that of the Go type (rewrite with -update): %v", schemaFile(name), err)
@@ -397,9 +393,7 @@ func validateBy(name string, data []byte) error {
 func TestAnswersKeepToTheirSchemas(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, words := range []string{"version", "cache", "toolchain list", "explain 209", "scan " + self, "scan",
 		"prove"} {
 		var out, errs bytes.Buffer
@@ -445,9 +439,7 @@ func TestTheConfigurationKeepsToItsSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if err := validateBy("gpubuild.toml", data); err != nil {
 		t.Errorf("%#v", err)
 	}

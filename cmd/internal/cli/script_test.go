@@ -196,9 +196,7 @@ const repository = "../../.."
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join(root, "testdata", "script"),
 		RequireExplicitExec: true,
@@ -219,14 +217,14 @@ func TestScripts(t *testing.T) {
 				"CARGO_HOME":       keep("CARGO_HOME", filepath.Join(home, ".cargo")),
 				"RUSTUP_HOME":      keep("RUSTUP_HOME", filepath.Join(home, ".rustup")),
 				"GPUBUILD_CACHE":   filepath.Join(e.WorkDir, ".cache"),
-				"CARGO_TERM_COLOR": "never",
-				"REPO":             root,
-				"TOOLKIT":          toolkit(),
+				"CARGO_TERM_COLOR": "never", "CARGO_NET_OFFLINE": "true",
+				"REPO":    root,
+				"TOOLKIT": toolkit(),
 			} {
 				e.Setenv(name, value)
 			}
 			e.Values[testOf{}] = e.T()
-			return nil
+			return writePackages(e.WorkDir)
 		},
 		Condition: func(cond string) (bool, error) {
 			name, arg, _ := strings.Cut(cond, ":")
@@ -260,6 +258,41 @@ func TestScripts(t *testing.T) {
 			"full-disk":        fullDisk,
 			"sleep-for-mtime":  func(*testscript.TestScript, bool, []string) { time.Sleep(20 * time.Millisecond) },
 		},
+	})
+}
+
+// writePackages makes a package of each bin.toml and lib.toml of a script: Cargo.toml with the name of its directory, version 0.1.0 and
+// edition 2021 unless it says otherwise, and an empty program or library unless there is a src.
+func writePackages(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		source := map[string]string{"bin.toml": "main.rs", "lib.toml": "lib.rs"}[filepath.Base(path)]
+		if err != nil || source == "" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		at, text := filepath.Dir(path), string(data)
+		keys, tables := text, ""
+		if i := strings.Index("\n"+text, "\n["); i >= 0 {
+			keys, tables = text[:i], text[i:]
+		}
+		head := "[package]\n"
+		for _, line := range []string{"name = \"" + filepath.Base(at) + "\"\n", "version = \"0.1.0\"\n", "edition = \"2021\"\n"} {
+			key, _, _ := strings.Cut(line, "=")
+			if before, after, found := strings.Cut("\n"+keys, "\n"+key); found {
+				value, rest, _ := strings.Cut(after, "\n")
+				line, keys = key+value+"\n", strings.TrimPrefix(before+"\n"+rest, "\n")
+			}
+			head += line
+		}
+		write := os.WriteFile(filepath.Join(at, "Cargo.toml"), []byte(head+keys+tables), 0o644)
+		if !exists(filepath.Join(at, "src")) {
+			src := map[string]string{"main.rs": "fn main() {}\n"}[source]
+			write = errors.Join(write, os.Mkdir(filepath.Join(at, "src"), 0o755), os.WriteFile(filepath.Join(at, "src", source), []byte(src), 0o644))
+		}
+		return errors.Join(write, os.Remove(path))
 	})
 }
 
@@ -315,7 +348,8 @@ func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// copySample copies a sample of testdata into the work directory, without what was built there: `sample matmul`.
+// copySample copies a sample of testdata into the work directory, without what was built there, and compiles programs of it, which are in
+// C: `sample zoo gpu cpu`.
 func copySample(ts *testscript.TestScript, _ bool, args []string) {
 	from, err := filepath.Abs(filepath.Join(repository, "testdata", args[0]))
 	ts.Check(err)
@@ -340,6 +374,9 @@ func copySample(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return os.WriteFile(filepath.Join(to, rel), data, 0o644)
 	}))
+	for _, program := range args[1:] {
+		ts.Check(ts.Exec("gcc", "-std=c11", "-O1", "-pthread", "-o", program, args[0]+"/"+program+".c"))
+	}
 }
 
 // crashingToolkit makes a tree that looks like a toolkit and whose nvcc says its version, and else ends as a crash does.
@@ -426,7 +463,7 @@ var builtProbe = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
-// buildStandin puts the stand-in driver and CUPTI into ./standin, the stand-in nvidia-smi into ./standin-smi, and the probe into the cache: a
+// buildStandin puts the stand-in driver and CUPTI into ./standin ($CUPTI), the stand-in nvidia-smi into ./standin-smi, and the probe into the cache: a
 // script that has another compiler, or another cache, compiles it.
 func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
 	from, err := standinLibraries()
@@ -438,6 +475,7 @@ func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Check(os.WriteFile(filepath.Join(ts.MkAbs(dir), lib), data, 0o755))
 	}
 	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("standin"), "node"), nil, 0o644))
+	ts.Setenv("CUPTI", filepath.Join(ts.MkAbs("standin"), "libcupti.so.13"))
 	built, err := builtProbe()
 	ts.Check(err)
 	ts.Check(os.CopyFS(ts.Getenv("GPUBUILD_CACHE"), os.DirFS(built)))
@@ -483,6 +521,22 @@ func crates(dir string) bool {
 	var out bytes.Buffer
 	c.Stderr = &out
 	return c.Run() == nil
+}
+
+// noError ends a test by an error of what it only prepares.
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// succeeds runs a command that only prepares.
+func succeeds(t testing.TB, c *exec.Cmd) {
+	t.Helper()
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", c.Args, err, out)
+	}
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }

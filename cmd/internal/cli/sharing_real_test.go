@@ -81,16 +81,6 @@ func newShared(t *testing.T) *shared {
 	top := t.TempDir()
 	s := &shared{t: t, top: top, dir: filepath.Join(top, "app"), a: standinToolkit(t, filepath.Join(top, "cuda-a"), "13.3.33"),
 		b: standinToolkit(t, filepath.Join(top, "cuda-b"), "13.4.92")}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(top, "bin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, filepath.Join(top, "bin", "standin-nvcc")); err != nil {
-		t.Fatal(err)
-	}
 	writeFiles(t, s.dir, kern("app"))
 	return s
 }
@@ -297,12 +287,8 @@ func TestSharedTargetDirectory(t *testing.T) {
 	})
 	t.Run("a target directory that is a link", func(t *testing.T) {
 		s := newShared(t)
-		if err := os.Mkdir(filepath.Join(s.top, "disk"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink("../disk", filepath.Join(s.dir, "target")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Mkdir(filepath.Join(s.top, "disk"), 0o755))
+		noError(t, os.Symlink("../disk", filepath.Join(s.dir, "target")))
 		s.build(s.a, "sm_90")
 		s.compiled("nothing changed", s.build(s.a, "sm_90"), "")
 		s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
@@ -345,17 +331,13 @@ func TestSharedTargetDirectory(t *testing.T) {
 			slowly := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+toolkit, "--gpu-arch", "sm_90")
 			var said, waited lines
 			slowly.Stdout, slowly.Stderr = &said, &said
-			if err := slowly.Start(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, slowly.Start())
 			awaitFile(t, filepath.Join(s.top, gate+".began"))
 			s.dir, s.more = other, more
 			waiting := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+toolkit, "--gpu-arch", "sm_80")
 			s.more = nil
 			waiting.Stdout, waiting.Stderr = &waited, &waited
-			if err := waiting.Start(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, waiting.Start())
 			waited.await(t, waitsFor)
 			writeFiles(t, s.top, map[string]string{gate: ""})
 			if err := slowly.Wait(); err != nil {
@@ -404,21 +386,15 @@ func TestSharedTargetDirectory(t *testing.T) {
 		// An unpacked toolkit has the times of its making, long before the build.
 		for _, name := range []string{"bin/nvcc", "version.txt", "nvvm/bin/cicc", "version.json", "include/cuda.h"} {
 			text, err := os.ReadFile(filepath.Join(s.b, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			writeFiles(t, s.a, map[string]string{name: string(text)})
-			if err := os.Chtimes(filepath.Join(s.a, name), past, past); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Chtimes(filepath.Join(s.a, name), past, past))
 		}
 		s.compiled("replaced in its place by older files", s.build(s.a, "sm_90"), rebuild)
 		s.holds("replaced in its place by older files", "app/target/debug/app", second, "sm_90")
 		stamps, _ := filepath.Glob(filepath.Join(s.dir, "target", "debug", "build", "app-sys-*", "invoked.timestamp"))
 		for _, p := range stamps {
-			if err := os.Chtimes(p, past, past); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Chtimes(p, past, past))
 		}
 		s.build(s.b, "sm_90")
 		s.holds("its scripts seem to have run in the past", "app/target/debug/app", second, "sm_90")
@@ -432,13 +408,9 @@ func TestSccache(t *testing.T) {
 	need.Asked(t, "sccache")
 	s := newShared(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0") // a server of its own
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	l.Close()
 	s.more = []string{"RUSTC_WRAPPER=sccache", "SCCACHE_DIR=" + filepath.Join(s.top, "sccache"), "SCCACHE_SERVER_PORT=" + port,
 		"SCCACHE_IDLE_TIMEOUT=600"}
@@ -459,9 +431,7 @@ func TestSccache(t *testing.T) {
 	s.holds("another toolkit", program, second, "sm_90")
 	s.compiled("and back", s.build(s.a, "sm_90"), rebuild)
 	s.holds("and back", program, first, "sm_90")
-	if err := os.RemoveAll(filepath.Join(s.dir, "target")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.RemoveAll(filepath.Join(s.dir, "target")))
 	s.build(s.b, "sm_90")
 	s.holds("from nothing but sccache's store", program, second, "sm_90")
 	s.compiled("and then nothing", s.build(s.b, "sm_90"), "")
@@ -485,9 +455,7 @@ func awaitFile(t *testing.T, path string) {
 func host(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command(need.Tool(t, "rustc"), "-vV").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	_, rest, _ := strings.Cut(string(out), "host: ")
 	triple, _, _ := strings.Cut(rest, "\n")
 	return triple

@@ -48,9 +48,7 @@ func (k *kernels) killed() {
 		var text bytes.Buffer
 		c.Stdout, c.Stderr = &text, &text
 		c.WaitDelay = time.Second // what is left of it may hold the pipe for longer
-		if err := c.Start(); err != nil {
-			k.t.Fatal(err)
-		}
+		noError(k.t, c.Start())
 		done := make(chan struct{})
 		go func() { _ = c.Wait(); close(done) }()
 		select { // a whole run was measured when the machine may have had more to do
@@ -162,8 +160,6 @@ func (k *kernels) record(story string) {
 func (k *kernels) stamps(name string) []string {
 	k.t.Helper()
 	list, err := filepath.Glob(k.now("target", "*", "build", "kernels-"+name+"-*", stale.StampFile))
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	noError(k.t, err)
 	return list
 }

@@ -36,9 +36,7 @@ func newKinds(t *testing.T, declare string) *kinds {
 	root := need.Toolkits(t, 1)[0]
 	top := t.TempDir()
 	k := &kinds{t: t, top: top, dir: filepath.Join(top, "ws"), toolkit: filepath.Join(top, "toolkit")}
-	if out, err := exec.Command("sh", "-ec", copyToolkit(root, k.toolkit)).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	succeeds(t, exec.Command("sh", "-ec", copyToolkit(root, k.toolkit)))
 	source := "#include <mylib/a.h>\n#include \"gen/g.h\"\n#include \"kern/node_modules/n.h\"\n#include \"part.rs\"\n#include \"part.txt\"\n" +
 		"#include \"odd.ending\"\n#include \"nested/n.cu\"\n#include \"ignored.cu\"\n#if __has_include(\"later\")\n#define LATER 1\n#else\n#define LATER 0\n" +
 		"#endif\n#ifndef FLAG\n#define FLAG 0\n#endif\nextern \"C\" __global__ void k(int *x) { *x = A + G + N + R + T + O + NESTED + IGNORED + LATER + FLAG + " +
@@ -114,17 +112,13 @@ func TestStaleKinds(t *testing.T) {
 				{"the package's description", func() {
 					file := filepath.Join(k.dir, "kern", "Cargo.toml")
 					data, err := os.ReadFile(file)
-					if err != nil {
-						t.Fatal(err)
-					}
+					noError(t, err)
 					writeFiles(t, k.dir, map[string]string{"kern/Cargo.toml": strings.Replace(string(data), "\"one\"", "\"three\"", 1)})
 				}},
 			} {
 				c.do()
 				text := k.gpubuild()
-				if err := os.RemoveAll(filepath.Join(k.top, "clean")); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, os.RemoveAll(filepath.Join(k.top, "clean")))
 				k.run("clean", "cargo", "build", "--features", "cuda")
 				if is, want := k.run("x", filepath.Join(k.top, "ours/debug/app")), k.run("x", filepath.Join(k.top, "clean/debug/app")); is != want {
 					t.Errorf("%s: not what a clean build has\n%s", c.story, text)

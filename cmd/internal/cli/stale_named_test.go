@@ -39,9 +39,7 @@ func TestNamedInWhatRuns(t *testing.T) {
 	files["sys/steps/common"] = "cat ../number.txt\n"
 	writeFiles(t, s.dir, files)
 	writeFiles(t, s.top, map[string]string{"own/generate": "#!/bin/sh\n"})
-	if err := os.Chmod(filepath.Join(s.top, "own", "generate"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chmod(filepath.Join(s.top, "own", "generate"), 0o755))
 	s.build(s.a, "sm_90")
 	if text := s.build(s.a, "sm_90"); didClean(text) {
 		t.Errorf("what the script wrote itself\n%s", text)
@@ -58,9 +56,7 @@ func TestNamedInWhatRuns(t *testing.T) {
 		if strings.HasSuffix(name, ".TAG") {
 			err = os.Remove(path)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		want := strings.Contains(name, "other") || strings.Contains(name, "TAG")
 		if text := s.build(s.a, "sm_90"); didClean(text) == want {
 			t.Errorf("%s: cleaned: %v\n%s", name, !want, text)

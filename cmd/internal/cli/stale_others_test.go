@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,36 +30,18 @@ func TestAnotherCargoAtWork(t *testing.T) {
 	writeFiles(t, s.dir, files)
 	s.build(s.a, "sm_90")
 	slow, begun := filepath.Join(s.dir, "sys", "slow"), filepath.Join(s.dir, "sys", "begun")
-	if err := os.WriteFile(slow, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(slow, nil, 0o644))
 	editor := s.command([]string{filepath.Join(s.b, "bin")}, "cargo", "check", "--features", "cuda")
 	editor.Env = append(editor.Env, "CUDA_COMPUTE_CAP=80")
-	if err := editor.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for until := time.Now().Add(2 * time.Minute); !exists(begun); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("the editor's script has not begun")
-		}
-	}
+	noError(t, editor.Start())
+	awaitFile(t, begun)
 	ours := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+s.a, "--gpu-arch=sm_90")
-	var text syncBuffer
+	var text lines
 	ours.Stdout, ours.Stderr = &text, &text
-	if err := ours.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for until := time.Now().Add(2 * time.Minute); !strings.Contains(text.String(), "Blocking"); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("gpubuild did not wait for the editor's cargo\n%s", text.String())
-		}
-	}
-	if err := os.Remove(slow); err != nil {
-		t.Fatal(err)
-	}
-	if err := editor.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ours.Start())
+	text.await(t, "Blocking")
+	noError(t, os.Remove(slow))
+	noError(t, editor.Wait())
 	if err := ours.Wait(); err != nil || strings.Contains(text.String(), "does not use") {
 		t.Fatalf("%v\n%s", err, text.String())
 	}
@@ -90,16 +71,12 @@ func TestAnotherCargoEachTime(t *testing.T) {
 	writeFiles(t, s.top, map[string]string{"front/cargo": "#!/bin/sh\ncase \"$*\" in\n*unit-graph*|*' -h') ;;\nbuild*)\n  rm -f ../go ../begun; touch sys/build.rs\n" +
 		"  EDITOR=" + s.top + " CUDA_COMPUTE_CAP=90 PATH=" + s.b + "/bin:$PATH " + cargo + " check -q --features cuda >>" + s.top + "/editor 2>&1 &\n" +
 		"  until [ -e ../begun ]; do sleep 0.02; done ;;\nesac\nexec " + cargo + " \"$@\"\n"})
-	if err := os.Chmod(filepath.Join(s.top, "front", "cargo"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chmod(filepath.Join(s.top, "front", "cargo"), 0o755))
 	ours := s.command([]string{filepath.Join(s.top, "front"), filepath.Join(s.a, "bin")}, binary(t), "build", "--features", "cuda",
 		"--gpu-toolkit="+s.a, "--gpu-arch=sm_90")
-	var text syncBuffer
+	var text lines
 	ours.Stdout, ours.Stderr = &text, &text
-	if err := ours.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ours.Start())
 	for n := 1; n <= 2; n++ {
 		for until := time.Now().Add(2 * time.Minute); len(onTarget.FindAllString(text.String(), -1)) < n; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(until) {
@@ -117,24 +94,6 @@ func TestAnotherCargoEachTime(t *testing.T) {
 	s.compiled("and then", s.build(s.a, "sm_90"), "")
 }
 
-// syncBuffer is written by a process and read meanwhile.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // TestEnvForCargo: plain cargo, as rust-analyzer runs it, and gpubuild in turn rebuild each other's kernels; with gpubuild's variables in
 // .cargo/config.toml neither does.
 func TestEnvForCargo(t *testing.T) {
@@ -150,9 +109,7 @@ func TestEnvForCargo(t *testing.T) {
 			t.Fatalf("%v %q", err, list)
 		}
 		fi, err := os.Stat(list[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return fi.ModTime()
 	}
 	s.build(s.a, "sm_90")
@@ -214,9 +171,7 @@ func dependencyOutOfSight(t *testing.T, files map[string]string) {
 	files["Cargo.toml"] = strings.NewReplacer(`app-sys = { path = "sys", optional = true }`, `app-sys = { git = "file://`+repository+
 		`", optional = true }`, `"sys", `, "").Replace(files["Cargo.toml"])
 	delete(files, "Cargo.lock")
-	if err := os.RemoveAll(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.RemoveAll(s.dir))
 	writeFiles(t, s.dir, files)
 	home := filepath.Join(s.top, "home")
 	for _, words := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=t", "-c", "user.email=t@localhost",
@@ -268,9 +223,7 @@ pub fn make(out: &Path, cap: &str) {
 	from := strings.Index(script, "    let ok = ")
 	files["sys/build.rs"] = strings.Replace(script[:from]+"    kmake::make(&out, &cap);\n}\n", ", process::Command", "", 1)
 	delete(files, "Cargo.lock")
-	if err := os.RemoveAll(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.RemoveAll(s.dir))
 	writeFiles(t, s.dir, files)
 	s.more = []string{"CARGO_HOME=" + filepath.Join(s.top, "home"), "RUSTUP_HOME=" + rustupHome(), "CARGO_NET_OFFLINE=false"}
 	s.build(s.a, "sm_90")
@@ -292,9 +245,7 @@ func TestCudaforge(t *testing.T) {
 	t.Parallel()
 	roots := need.Toolkits(t, 2)
 	candle, err := filepath.Abs(filepath.Join(repository, "testdata", "candle-matmul"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	needCrates(t, candle)
 	s := newShared(t)
 	s.a, s.b = roots[0], roots[1]
@@ -311,14 +262,10 @@ func TestCudaforge(t *testing.T) {
 	delete(files, "sys/kernel.cu")
 	files["sys/k.cu"] = "#include <value.h>\nextern \"C\" __global__ void k(int *x) { *x = VALUE; }\n"
 	files["include/value.h"] = "#define VALUE 4711\n"
-	if err := os.RemoveAll(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.RemoveAll(s.dir))
 	writeFiles(t, s.dir, files)
 	lock, err := os.ReadFile(filepath.Join(candle, "Cargo.lock")) // of its packages these are crates that are here
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	writeFiles(t, s.dir, map[string]string{"Cargo.lock": string(lock)})
 	right := func(story, root, arch, value string) {
 		t.Helper()
@@ -360,9 +307,7 @@ func TestProceduralMacro(t *testing.T) {
 	roots := need.Toolkits(t, 2)
 	s := newShared(t)
 	s.a, s.b = roots[0], roots[1]
-	if err := os.RemoveAll(s.dir); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.RemoveAll(s.dir))
 	writeFiles(t, s.dir, map[string]string{
 		"Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\n" +
 			"kmac = { path = \"kmac\" }\n[workspace]\nmembers = [\"kmac\"]\n",
@@ -411,9 +356,7 @@ pub fn ptx(_: proc_macro::TokenStream) -> proc_macro::TokenStream {
 	s.compiled("the program", build(s.a, "sm_90"), "app")
 	s.compiled("and then", build(s.a, "sm_90"), "")
 	macro, err := os.ReadFile(filepath.Join(s.dir, "kmac", "src", "lib.rs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	writeFiles(t, s.dir, map[string]string{
 		"k.ptx": ".version 8.0\n.target sm_90\n.address_size 64\n", "used.by": "it",
 		"kmac/src/lib.rs": strings.NewReplacer(`"-ptx", "-Iinclude", "k.cu"`, `"-cubin", "k.ptx"`,
@@ -487,9 +430,7 @@ func TestInstallAndExec(t *testing.T) {
 	s.holds("exec with another toolkit", "app/target/debug/app", second, "sm_90")
 	lock := filepath.Join(s.dir, "Cargo.lock") // where there is none it is made, as a build makes it
 	for _, words := range [][]string{{"--features", "cuda", "--", "true"}, {"--", "cargo", "build", "--features", "cuda"}} {
-		if err := os.Remove(lock); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Remove(lock))
 		text := s.must(s.command(nil, append([]string{binary(t), "exec", "--toolkit=" + s.a, "--arch=sm_90"}, words...)...))
 		if strings.Contains(text, "stale artifacts are not looked for") || !exists(lock) {
 			t.Errorf("%q without Cargo.lock\n%s", words, text)
@@ -497,9 +438,7 @@ func TestInstallAndExec(t *testing.T) {
 	}
 	s.holds("exec without Cargo.lock", "app/target/debug/app", first, "sm_90")
 	writeFiles(t, s.top, map[string]string{"bin/maturin": "#!/bin/sh\n"})
-	if err := os.Chmod(filepath.Join(s.top, "bin", "maturin"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Chmod(filepath.Join(s.top, "bin", "maturin"), 0o755))
 	for _, words := range [][]string{{"maturin", "build"}, {"sh", "-c", "true"}} {
 		if text := exec(s.b, words...); !strings.Contains(text, "what "+words[0]+" builds is not checked for stale artifacts") {
 			t.Errorf("not said\n%s", text)
@@ -538,9 +477,7 @@ func TestLauncher(t *testing.T) {
 	launcher := func(toolkit string) string {
 		// Below bin it looks like a toolkit's own.
 		writeFiles(t, s.top, map[string]string{"launch/bin/nvcc": "#!/bin/sh\necho x >>" + log + "\nexec " + toolkit + "/bin/nvcc \"$@\"\n"})
-		if err := os.Chmod(filepath.Join(s.top, "launch", "bin", "nvcc"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chmod(filepath.Join(s.top, "launch", "bin", "nvcc"), 0o755))
 		return filepath.Join(s.top, "launch", "bin")
 	}
 	build := func() string {
@@ -576,9 +513,7 @@ func TestLauncherOfAnyName(t *testing.T) {
 	s := newShared(t)
 	script := filepath.Join(s.dir, "sys", "build.rs")
 	text, err := os.ReadFile(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	reads := strings.Replace(string(text), `Command::new("nvcc")`, `Command::new(env::var(format!("NV{}", "CC")).unwrap_or("nvcc".into()))`, 1)
 	launch, log := filepath.Join(s.top, "tools", "launch"), filepath.Join(s.top, "launched")
 	writeFiles(t, s.dir, map[string]string{"sys/build.rs": reads})
@@ -734,9 +669,7 @@ func TestScriptInFrontOfTheCompiler(t *testing.T) {
 		"wrap/which": filepath.Join(s.top, "wrap", "one"), "wrap/one": "#!/bin/sh\necho 'gcc (GCC) 12.2.0'\n",
 		"wrap/other": "#!/bin/sh\necho 'gcc (GCC) 12.3.0'\n"})
 	for _, name := range []string{"cxx", "one", "other"} {
-		if err := os.Chmod(filepath.Join(s.top, "wrap", name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chmod(filepath.Join(s.top, "wrap", name), 0o755))
 	}
 	s.more = []string{"NVCC_CCBIN=" + filepath.Join(s.top, "wrap", "cxx")}
 	s.build(s.a, "sm_90")

@@ -170,9 +170,7 @@ func (w *world) change() string {
 		}
 		path := pick(list...)
 		data, err := os.ReadFile(path)
-		if err != nil {
-			k.t.Fatal(err)
-		}
+		noError(k.t, err)
 		how := pick("cut", "emptied", "garbled", "removed", "replaced by an earlier one")
 		switch old := w.old[path]; {
 		case how == "removed":
@@ -189,9 +187,7 @@ func (w *world) change() string {
 		default:
 			data = nil
 		}
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			k.t.Fatal(err)
-		}
+		noError(k.t, os.WriteFile(path, data, 0o644))
 		return path + " " + how
 	case 14:
 		k.sh("rm -rf now/cache")

@@ -32,9 +32,7 @@ func sampleWithTwoToolkits(t *testing.T) *twoToolkits {
 	roots := need.Toolkits(t, 2)
 	first, other := roots[0], roots[1]
 	from, err := filepath.Abs(filepath.Join(repository, "testdata", "matmul"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	needCrates(t, from)
 	if nvccVersion(t, first) == nvccVersion(t, other) {
 		t.Fatal("both toolkits hold the same nvcc: nothing would be seen")
@@ -60,9 +58,7 @@ func sampleWithTwoToolkits(t *testing.T) *twoToolkits {
 		}
 		return os.WriteFile(filepath.Join(b.dir, rel), data, 0o644)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
 		if !strings.HasPrefix(name, "CUDA") && !strings.HasPrefix(name, "NVCC") && !strings.HasPrefix(name, "GPUBUILD_") &&
@@ -145,13 +141,9 @@ func (b *twoToolkits) cleaned(story, text, want string) {
 func (b *twoToolkits) holds(story, root, arch string) {
 	b.t.Helper()
 	h, err := local.Host()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	r, err := fatbin.ScanFile(h, filepath.Join(b.dir, "target", "debug", "matmul"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	cubins := 0
 	for _, im := range r.Images {
 		if im.Kind != fatbin.Cubin {
@@ -220,8 +212,6 @@ func (b *twoToolkits) linkTo() (link string, use func(root string)) {
 	return link, func(root string) {
 		b.t.Helper()
 		_ = os.Remove(link)
-		if err := os.Symlink(root, link); err != nil {
-			b.t.Fatal(err)
-		}
+		noError(b.t, os.Symlink(root, link))
 	}
 }

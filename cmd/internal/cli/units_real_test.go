@@ -36,14 +36,10 @@ func (s *shared) recorded(pkg string) map[string]string {
 	out := map[string]string{}
 	for _, pattern := range []string{"debug/build/" + pkg + "-*", "*/debug/build/" + pkg + "-*", "debug/build/" + pkg + "/*"} {
 		list, err := filepath.Glob(filepath.Join(s.dir, "target", pattern, stale.StampFile))
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		noError(s.t, err)
 		for _, path := range list {
 			data, err := os.ReadFile(path)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			noError(s.t, err)
 			stamp, err := stale.Decode(data)
 			if err != nil {
 				s.t.Fatalf("%s: %v\n%s", path, err, data)
@@ -120,9 +116,7 @@ func TestCudarcBuiltTwice(t *testing.T) {
 	from := filepath.Join(repository, "testdata", "matmul")
 	needCrates(t, from)
 	lock, err := os.ReadFile(filepath.Join(from, "Cargo.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	const asks, links = `["std", "driver", "dynamic-loading", "cuda-version-from-build-system"]`,
 		`["std", "driver", "dynamic-linking", "cuda-13030"]`
 	s := newShared(t)
@@ -144,9 +138,7 @@ func TestCudarcBuiltTwice(t *testing.T) {
 		var all string
 		for _, path := range outputs {
 			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			all += string(text)
 		}
 		if !strings.Contains(all, `feature="`+want+`"`) {
@@ -157,9 +149,7 @@ func TestCudarcBuiltTwice(t *testing.T) {
 	s.build(s.a, "sm_90")
 	told("built from nothing", "cuda-13030")
 	s.compiled("nothing changed", s.build(s.a, "sm_90"), "")
-	if err := os.RemoveAll(s.a); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.RemoveAll(s.a))
 	standinToolkit(t, s.a, second)
 	s.stale("the toolkit replaced in its place", s.a, 13, "CUDA headers 13.3 → 13.4: cudarc")
 	s.build(s.a, "sm_90")

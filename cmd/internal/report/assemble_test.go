@@ -134,42 +134,11 @@ func TestEndsHaveFindings(t *testing.T) {
 	}
 }
 
-// TestProofsHaveFindings: a program that was not proven is a warning, or an error where that made the end; a proven one is none.
-func TestProofsHaveFindings(t *testing.T) {
-	t.Parallel()
-	m := &session.Machine{Shell: &console.Shell{}, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
-	for _, tt := range []struct {
-		verdict string
-		proving report.Proving
-		end     error
-		want    string
-	}{
-		{verify.Proved.String(), report.Proving{Required: true}, nil, ""},
-		{verify.NotUsed.String(), report.Proving{}, nil, "proof.not-used warning"},
-		{verify.NotUsed.String(), report.Proving{Required: true}, nil, "proof.not-used error"},
-		{verify.NotUsed.String(), report.Proving{}, exit.Code(exit.NotUsed), "proof.not-used error"},
-		{verify.NotUsed.String(), report.Proving{MarkedOnly: true}, exit.Code(exit.NotUsed), "proof.not-used warning"},
-		{verify.NotUsed.String(), report.Proving{EndedByAudit: true}, exit.Code(exit.NotUsed), "proof.not-used warning"},
-	} {
-		program := report.Program{Name: "app", Proof: &report.Proof{Verdict: tt.verdict, Why: "why"}}
-		stages := report.Stages{Result: report.Result{Verb: "run", Programs: []report.Program{program}}, Judged: true, Proving: tt.proving}
-		got := ""
-		for _, f := range report.Assemble(m, nil, stages, tt.end).Findings {
-			got += f.ID + " " + f.Severity
-		}
-		if got != tt.want {
-			t.Errorf("%s, %+v, %v: got %q, want %q", tt.verdict, tt.proving, tt.end, got, tt.want)
-		}
-	}
-}
-
 // TestAResultThatCannotBeWritten is the error where there is no other.
 func TestAResultThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	h.Cwd = t.TempDir()
 	file := filepath.Join(h.Cwd, "missing", "result.json")
 	for _, tt := range []struct {
@@ -189,9 +158,7 @@ func TestAResultThatCannotBeWritten(t *testing.T) {
 func TestMachineOfAResult(t *testing.T) {
 	t.Parallel()
 	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	h.Cwd = t.TempDir()
 	h.Env = h.Env.Set("RUNNER_NAME", "laptop").Unset("SLURMD_NODENAME")
 	file := filepath.Join(h.Cwd, "result.json")
@@ -211,16 +178,12 @@ func TestMachineOfAResult(t *testing.T) {
 func TestHistoryHasResultsOnly(t *testing.T) {
 	t.Parallel()
 	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	h.Cwd = t.TempDir()
 	m := &session.Machine{Shell: &console.Shell{}, Host: h}
 	kept := at(samples()["proven"], "kept", began, nil)
 	timeless := at(kept, "timeless", began, func(r *report.Result) { r.At = time.Time{} })
-	if err := report.WriteHistory(m, "history", report.Join(observed(kept, timeless), nil)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, report.WriteHistory(m, "history", report.Join(observed(kept, timeless), nil)))
 	text, err := os.ReadFile(filepath.Join(h.Cwd, "history", "history.json"))
 	if err != nil || !strings.Contains(string(text), `"kept"`) || strings.Contains(string(text), `"timeless"`) {
 		t.Errorf("%v\n%s", err, text)

@@ -39,19 +39,13 @@ func openBrowser(t testing.TB) *browser {
 	}
 	path := need.Tool(t, "browser")
 	theirIn, ourOut, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	ourIn, theirOut, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	c := exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
 		"--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir(), "about:blank")
 	c.ExtraFiles = []*os.File{theirIn, theirOut} // 3 and 4
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.Start())
 	theirIn.Close()
 	theirOut.Close()
 	b := &browser{t: t, to: ourOut, from: bufio.NewReaderSize(ourIn, 1<<20)}
@@ -86,9 +80,7 @@ func (b *browser) ask(method string, params, into any) {
 		m["sessionId"] = b.session
 	}
 	data, err := json.Marshal(m)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, err)
 	if _, err := b.to.Write(append(data, 0)); err != nil {
 		b.t.Fatalf("%s: %v", method, err)
 	}
@@ -98,9 +90,7 @@ func (b *browser) ask(method string, params, into any) {
 			continue
 		}
 		if into != nil {
-			if err := json.Unmarshal(answer, into); err != nil {
-				b.t.Fatal(err)
-			}
+			noError(b.t, json.Unmarshal(answer, into))
 		}
 		return
 	}
@@ -118,9 +108,7 @@ func (b *browser) read(waiting string) (int, json.RawMessage) {
 		Error  *struct{ Message string }
 		event
 	}
-	if err := json.Unmarshal(data[:len(data)-1], &m); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, json.Unmarshal(data[:len(data)-1], &m))
 	if m.Error != nil {
 		b.t.Fatalf("%s: %s", waiting, m.Error.Message)
 	}
@@ -206,9 +194,7 @@ func (b *browser) picture(name string) {
 	}
 	var shot struct{ Data []byte }
 	b.ask("Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), shot.Data, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	noError(b.t, os.WriteFile(filepath.Join(dir, name+".png"), shot.Data, 0o644))
 }
 
 // contrasts lists visible text whose contrast is below that of WCAG 2.1, AA for small text (4.5), and how much text was looked at.

@@ -24,9 +24,7 @@ func page(t *testing.T, name, want string) {
 	t.Helper()
 	path := filepath.Join(repository, "docs", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, []byte(want), 0o644))
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != want {
 		t.Errorf("docs/%s is not what the tables say (rewrite it with -update): %v", name, err)
@@ -184,9 +182,7 @@ func idsInSource(t *testing.T) map[string]string {
 			})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 	}
 	return out
 }
@@ -195,9 +191,7 @@ func idsInSource(t *testing.T) map[string]string {
 func TestDocsOfFailures(t *testing.T) {
 	t.Parallel()
 	rules, err := explain.Default()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	stages := []struct{ id, text string }{
 		{"locate", "A build script or nvcc does not find the toolkit, a compiler or a header."},
 		{"configure", "CMake, a build script or cargo rejects the configuration."},

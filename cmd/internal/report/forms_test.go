@@ -32,9 +32,7 @@ import (
 func TestForms(t *testing.T) {
 	t.Parallel()
 	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	interrupted := fmt.Errorf("cargo: %w", context.Canceled)
 	all := "json junit receipt sarif"
 	for story, tt := range map[string]struct {
@@ -90,14 +88,10 @@ func TestForms(t *testing.T) {
 		}
 		written := map[string]string{}
 		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		for _, e := range entries {
 			text, err := os.ReadFile(filepath.Join(dir, e.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			noError(t, err)
 			written[e.Name()] = string(text)
 		}
 		if got := strings.Join(slices.Sorted(maps.Keys(written)), " "); got != tt.written {
@@ -120,9 +114,7 @@ func TestForms(t *testing.T) {
 func TestReceiptsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	h, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, err := range []error{nil, errors.New("it changed")} {
 		h.Cwd = t.TempDir()
 		m := &session.Machine{Shell: &console.Shell{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}, Host: h, Began: began}
@@ -142,18 +134,12 @@ func TestReceiptsThatCannotBe(t *testing.T) {
 func TestPathsOfFindings(t *testing.T) {
 	t.Parallel()
 	local, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	top := local.Real(t.TempDir())
 	for _, dir := range []string{".git", "w/app", "other"} {
-		if err := os.MkdirAll(filepath.Join(top, filepath.FromSlash(dir)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Join(top, filepath.FromSlash(dir)), 0o755))
 	}
-	if err := os.WriteFile(filepath.Join(top, ".git", "HEAD"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(filepath.Join(top, ".git", "HEAD"), nil, 0o644))
 	in := func(name string) string { return filepath.Join(top, filepath.FromSlash(name)) }
 	for story, tt := range map[string]struct {
 		cwd, workspace, project, path, want string
@@ -260,6 +246,10 @@ func TestFindingsOfTheEnd(t *testing.T) {
 	t.Parallel()
 	ended := &buildenv.ExitError{Cmd: buildenv.Cmd{Path: "/usr/bin/cargo"}, Result: buildenv.Result{Code: 101}}
 	lost := report.Program{Name: "app", Source: "/w/src/main.rs", Proof: &report.Proof{Verdict: verify.Unproved.String(), Why: "lost", Finding: "elsewhere.unreachable"}}
+	proved := func(k verify.Kind, asked report.Proving) report.Stages {
+		program := report.Program{Name: "app", Proof: &report.Proof{Verdict: k.String(), Why: "why"}}
+		return report.Stages{Judged: true, Proving: asked, Result: report.Result{Programs: []report.Program{program}}}
+	}
 	errors := []cargo.Diagnostic{{Message: "one", Path: "src/a.rs", Line: 3}, {Message: "two", Path: "/x/b.rs"}}
 	for story, tt := range map[string]struct {
 		stages report.Stages
@@ -273,6 +263,12 @@ func TestFindingsOfTheEnd(t *testing.T) {
 		"no proof":                      {report.Stages{Judged: true, Proving: report.Proving{Unmade: "no probe"}}, exit.Code(exit.Unproved), "proof.unproved  error"},
 		"no proof, and ended otherwise": {report.Stages{Judged: true, Proving: report.Proving{Unmade: "no probe"}}, exit.Code(3), ""},
 		"a place":                       {report.Stages{Judged: true, Result: report.Result{Programs: []report.Program{lost}}}, nil, "elsewhere.unreachable /w/src/main.rs error"},
+		"proven":                        {proved(verify.Proved, report.Proving{Required: true}), nil, ""},
+		"not proven":                    {proved(verify.NotUsed, report.Proving{}), nil, "proof.not-used  warning"},
+		"not proven, and required":      {proved(verify.NotUsed, report.Proving{Required: true}), nil, "proof.not-used  error"},
+		"not proven, and ended by it":   {proved(verify.NotUsed, report.Proving{}), exit.Code(exit.NotUsed), "proof.not-used  error"},
+		"ended by one that is marked":   {proved(verify.NotUsed, report.Proving{MarkedOnly: true}), exit.Code(exit.NotUsed), "proof.not-used  warning"},
+		"ended by an audit":             {proved(verify.NotUsed, report.Proving{EndedByAudit: true}), exit.Code(exit.NotUsed), "proof.not-used  warning"},
 		"marks that were missed":        {report.Stages{Judged: true, Proving: report.Proving{Missed: []string{"a"}}}, nil, "proof.not-run  " + finding.RuleOf("proof.not-run").Severity},
 		"rustc's errors":                {report.Stages{Judged: true, Root: "/w", CompileErrors: errors}, ended, "build.compile-error src/a.rs error, build.compile-error /x/b.rs error, build.failed  error"},
 		"errors of a build that ended":  {report.Stages{Judged: true, Root: "/w", CompileErrors: errors}, nil, ""},

@@ -86,39 +86,8 @@ func TestRowsAreJoined(t *testing.T) {
 		{"a break begins anew", observed(at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), cpu), at(s["proven"], "r", day(3), nil)), "proven", day(3), 3},
 		{"it falls back", observed(at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), cpu)), "cpu", day(2), 2},
 		{"it was proven and does not build now", observed(at(s["proven"], "r", day(1), nil), at(s["compiled"], "r", day(2), fails("build", "cargo ended with 101"))), "failed", day(2), 2},
-		{"a result without checks, that ended well", observed(at(s["compiled"], "r", day(1), func(r *report.Result) { r.Checks = nil })), "compiled", day(1), 1},
-		{"a result without checks, that did not", observed(at(s["compiled"], "r", day(1), func(r *report.Result) { r.Checks, r.Code = nil, 101 })), "failed", day(1), 1},
 		{"a feature does not reach", observed(at(s["unreached"], "r", day(1), nil)), "failed", day(1), 1},
 		{"a receipt and JSON of one run are one result", append(observed(at(s["proven"], "r", day(1), func(r *report.Result) { r.Programs[0].Proof.Device = "of JSON" })), receipt), "proven", day(1), 1},
-		{"of several tests one is proven", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
-			r.Programs = append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: verify.NotUsed.String()}})
-		})), "proven", day(1), 1},
-		{"a verdict that is not known counts less than a proof", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
-			r.Programs = append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: "superb"}})
-		})), "proven", day(1), 1},
-		{"it failed, and was run again in the same run of CI", observed(at(s["compiled"], "r", day(1), func(r *report.Result) {
-			fails("build", "cargo ended with 101")(r)
-			r.Origin = &origin.Origin{Run: "1"}
-		}), at(s["compiled"], "r", day(2), func(r *report.Result) { r.Origin = &origin.Origin{Run: "1"} })), "compiled", day(2), 2},
-		{"another attempt of a run of CI is a run of its own", observed(at(s["compiled"], "r", day(1), func(r *report.Result) {
-			fails("build", "cargo ended with 101")(r)
-			r.Origin = &origin.Origin{Run: "1", Attempt: 1}
-		}), at(s["compiled"], "r", day(2), func(r *report.Result) {
-			r.Command, r.Origin = []string{"gpubuild", "check"}, &origin.Origin{Run: "1", Attempt: 2}
-		})), "compiled", day(2), 2},
-		{"of two failures of one run the graver one is named", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
-			cpu(r)
-			r.Command, r.Origin = []string{"gpubuild", "run"}, &origin.Origin{Run: "1"}
-		}), at(s["compiled"], "r", day(2), func(r *report.Result) {
-			fails("build", "cargo ended with 101")(r)
-			r.Origin = &origin.Origin{Run: "1"}
-		})), "failed", day(2), 2},
-		{"stale found what a build would clean", observed(at(s["compiled"], "r", day(1), func(r *report.Result) {
-			r.Verb, r.Code, r.Checks = "stale", 13, []report.Check{{ID: report.CheckStale, State: report.Failed}}
-		})), report.StatusNone, time.Time{}, 1},
-		{"of several tests one is proven, and all were to be", observed(at(s["proven"], "r", day(1), func(r *report.Result) {
-			r.Code, r.Programs = 20, append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: verify.NotUsed.String()}})
-		})), "cpu", day(1), 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,36 +99,6 @@ func TestRowsAreJoined(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
-	}
-}
-
-// TestAProofThatWasDemandedAndNotMade is no row that merely compiled: nothing was run for lack of a device, and that was to be an error.
-func TestAProofThatWasDemandedAndNotMade(t *testing.T) {
-	r := report.Result{Verb: "build", Row: "prove-gpu", At: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Code: 21, Programs: []report.Program{{Name: "matmul"}}, Checks: []report.Check{
-		{ID: report.CheckBuild, State: report.Passed}, {ID: report.CheckProof, Name: "matmul", State: report.Failed, Message: "no GPU here"},
-	}}
-	rows := report.Join(observed(r), nil)
-	if len(rows) != 1 || rows[0].Status != report.StatusUnproved || rows[0].Why != "no GPU here" {
-		t.Errorf("got %+v", rows)
-	}
-	r.Code, r.Checks[1].State = 0, report.Skipped // it was not demanded
-	if rows := report.Join(observed(r), nil); len(rows) != 1 || rows[0].Status != report.StatusCompiled {
-		t.Errorf("not demanded: got %+v", rows)
-	}
-}
-
-// TestAnAlertThatFailsARun is no row that merely compiled, or is proven: the run ended with 23, or with 21 where it was not watched.
-func TestAnAlertThatFailsARun(t *testing.T) {
-	r := report.Result{Verb: "run", Row: "a", At: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Code: 23, Checks: []report.Check{
-		{ID: report.CheckBuild, State: report.Passed}, {ID: report.CheckWatch, Name: "throttle", State: report.Failed, Message: "GPU 0 is slowed down"},
-	}}
-	rows := report.Join(observed(r), nil)
-	if len(rows) != 1 || rows[0].Status != report.StatusFailed || rows[0].Why != "watch throttle: GPU 0 is slowed down" {
-		t.Errorf("got %+v", rows)
-	}
-	r.Code, r.Checks[1].State = 0, report.Passed
-	if rows := report.Join(observed(r), nil); len(rows) != 1 || rows[0].Status != report.StatusCompiled {
-		t.Errorf("without an alert: got %+v", rows)
 	}
 }
 
@@ -191,9 +130,7 @@ func TestSinceWhichCommit(t *testing.T) {
 	}
 	for _, r := range []report.Row{broke, flaky} {
 		data, err := report.HTML([]report.Row{r}, 1, "v1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		page, _, _ := strings.Cut(string(data), "<details>")
 		want := "failed 2 of the last 30"
 		if !r.Flaky {
@@ -275,21 +212,15 @@ func matrix() []report.Row {
 func writePage(t testing.TB, rows []report.Row, files int) string {
 	t.Helper()
 	data, err := report.HTML(rows, files, "v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	file := filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(file, data, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, data, 0o644))
 	return file
 }
 
 func TestPageIsGolden(t *testing.T) {
 	data, err := report.HTML(matrix(), 12, "v1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	golden(t, filepath.Join(repository, "testdata", "golden", "render", "page.html"), string(data))
 	golden(t, filepath.Join(repository, "testdata", "golden", "render", "table.txt"), report.Table(matrix()))
 }
@@ -307,9 +238,7 @@ func FuzzPage(f *testing.F) {
 		r.Checks = []report.Check{{ID: report.CheckBuild, State: report.Failed, Message: "x" + s}, {ID: "x" + s, Name: "x" + s, State: report.Passed, Message: "x" + s}}
 		r.Programs = []report.Program{{Name: "x" + s, Code: "x" + s, Proof: &report.Proof{Verdict: verify.NotUsed.String(), Why: "x" + s, Device: "x" + s, UUID: "x" + s, Lines: []string{"x" + s}}}}
 		data, err := report.HTML(report.Join([]report.Observation{{File: "x" + s, Result: r}}, []string{"y" + s}), 1, "x"+s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		text := string(data)
 		return strings.Count(text, "<"), strings.Count(text, "\"")
 	}
@@ -389,9 +318,7 @@ func BenchmarkPage(b *testing.B) {
 	rows := report.Join(told, nil)
 	file := writePage(b, rows, len(told))
 	fi, err := os.Stat(file)
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, err)
 	br := openBrowser(b)
 	br.ask("Performance.enable", map[string]any{"timeDomain": "threadTicks"}, nil)
 	busy := func() float64 {
@@ -424,29 +351,4 @@ func BenchmarkPage(b *testing.B) {
 	b.ReportMetric(waited/float64(b.N), "ms/page")
 	b.ReportMetric(worked/float64(b.N), "cpu-ms/page")
 	b.ReportMetric(float64(fi.Size())/1000, "kB")
-}
-
-// TestRunsWithoutANumber: where no CI gave a run its number, the commands of one commit are one run until one of them comes again: a failure
-// counts although another command succeeded later, until its own command succeeds. Two commands that began in the same second are two runs.
-func TestRunsWithoutANumber(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	made := func(second int, code int, words ...string) report.Result {
-		state := map[bool]string{true: report.Passed, false: report.Failed}[code == 0]
-		return report.Result{Verb: words[0], Row: "box", At: at.Add(time.Duration(second) * time.Second), Command: words, Code: code,
-			Origin: &origin.Origin{Commit: "abc", Row: "box"}, Checks: []report.Check{{ID: report.CheckBuild, State: state}}}
-	}
-	for name, tt := range map[string]struct {
-		results []report.Result
-		failed  bool
-	}{
-		"another command succeeds": {[]report.Result{made(0, 1, "test"), made(5, 0, "build")}, true},
-		"the same one succeeds":    {[]report.Result{made(0, 1, "test"), made(5, 0, "build"), made(9, 0, "test")}, false},
-		"in one second":            {[]report.Result{made(0, 1, "build", "-p", "a"), made(0, 0, "build", "-p", "b")}, true},
-	} {
-		rows := report.Join(observed(tt.results...), nil)
-		if len(rows) != 1 || (rows[0].Status == report.StatusFailed) != tt.failed {
-			t.Errorf("%s: %+v", name, rows)
-		}
-	}
 }

@@ -39,17 +39,11 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 		{"of a system that nothing is known of", "plan9", linux, "cannot be checked"},
 	}
 	host, err := local.Host()
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	binary := filepath.Join(t.TempDir(), "app.exe")
-	if err := os.WriteFile(binary, []byte("MZ"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(binary, []byte("MZ"), 0o700))
 	hash, err := receipt.Seal(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	for _, here := range []string{buildenv.Linux, buildenv.Windows} {
 		for _, tt := range tests {
 			t.Run(here+": "+tt.story, func(t *testing.T) {
@@ -66,9 +60,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 				rules := verify.Rules{}
 				r := receipt.New("devel", receipt.Binary{Path: "app.exe", Size: hash.Size, SHA256: hash.SHA256}, buildenv.Env{}, "", receipt.Ask(rules, false), e, verify.Judge(e, rules))
 				data, err := r.Encode()
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				if r, err = receipt.Decode(data); err != nil {
 					t.Fatal(err)
 				}
@@ -88,9 +80,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 					t.Errorf("a history in place of its result: %v, %v", list, err)
 				}
 				result, err := report.OfReceipt(r, real)
-				if err != nil {
-					t.Fatal(err)
-				}
+				noError(t, err)
 				want := verify.Proved.String()
 				if tt.want != "" {
 					want = verify.Unproved.String()

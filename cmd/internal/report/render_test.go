@@ -103,9 +103,7 @@ func render(t testing.TB, r report.Result) map[string]string {
 	t.Helper()
 	must := func(data []byte, err error) string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		return string(data)
 	}
 	return map[string]string{
@@ -126,17 +124,11 @@ func TestRenderersAreGolden(t *testing.T) {
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		noError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	if got != string(want) {
 		t.Errorf("differs from %s (rewrite with -update and read it):\n%s", path, got)
 	}
@@ -147,18 +139,14 @@ func sarifSchema(t testing.TB) *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	s, err := c.Compile(filepath.Join(repository, "testdata", "schema", "sarif-2.1.0.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, err)
 	return s
 }
 
 func validSARIF(t testing.TB, s *jsonschema.Schema, text string) {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(text), &v))
 	if err := s.Validate(v); err != nil {
 		t.Errorf("%#v\n%s", err, text)
 	}
@@ -181,9 +169,7 @@ func TestSARIFKeepsToItsSchema(t *testing.T) {
 func decode(t testing.TB, text string) any {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal([]byte(text), &v))
 	return v
 }
 
@@ -191,9 +177,7 @@ func TestJUnitKeepsToItsSchema(t *testing.T) {
 	lint := need.Tool(t, "xmllint")
 	check := func(text string) (string, error) {
 		file := filepath.Join(t.TempDir(), "x.xml")
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(file, []byte(text), 0o644))
 		out, err := exec.Command(lint, "--nonet", "--noout", "--schema", filepath.Join(repository, "testdata", "schema", "junit-10.xsd"), file).CombinedOutput()
 		return string(out), err
 	}
@@ -263,9 +247,7 @@ func TestFilesThatAreNoResults(t *testing.T) {
 func TestFingerprintsAreStable(t *testing.T) {
 	print := func(fs ...finding.Finding) []string {
 		data, err := report.Result{Verb: "build", Findings: fs}.SARIF("Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		var log struct {
 			Runs []struct {
 				Results []struct {
@@ -273,9 +255,7 @@ func TestFingerprintsAreStable(t *testing.T) {
 				} `json:"results"`
 			} `json:"runs"`
 		}
-		if err := json.Unmarshal(data, &log); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal(data, &log))
 		var out []string
 		for _, r := range log.Runs[0].Results {
 			for _, v := range r.Fingerprints {
@@ -523,9 +503,7 @@ var gitHub = sync.OnceValue(func() goldmark.Markdown {
 func htmlTags(t testing.TB, md string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := gitHub().Convert([]byte(md), &out); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, gitHub().Convert([]byte(md), &out))
 	var b strings.Builder
 	for i, part := range strings.Split(out.String(), "<") {
 		if i > 0 {

@@ -33,6 +33,16 @@ func TestStatusOfRuns(t *testing.T) {
 		return r
 	}
 	skipped := []report.Check{{ID: report.CheckReach, State: report.Passed}, {ID: report.CheckBuild, State: report.Skipped}}
+	ci := func(attempt int) origin.Origin { return origin.Origin{Run: "1", Attempt: attempt} }
+	of := func(part string, r report.Result) report.Result {
+		r.Command = append(r.Command, "-p", part)
+		return in(origin.Origin{Commit: "a"}, r)
+	}
+	ends := func(check, name, state, says string) []report.Check {
+		return append(build[:1:1], report.Check{ID: check, Name: name, State: state, Message: says})
+	}
+	stale := []report.Check{{ID: report.CheckStale, State: report.Failed}}
+	strange := report.Program{Name: "unit", Proof: &report.Proof{Verdict: "superb"}}
 	broken := []report.Check{{ID: report.CheckBuild, State: report.Failed, Message: "no"}}
 	for story, tt := range map[string]struct {
 		results       []report.Result
@@ -65,6 +75,20 @@ func TestStatusOfRuns(t *testing.T) {
 		"a program before one without proof": {[]report.Result{made(1, "test", 0, build, append(proofs(verify.Proved), report.Program{Name: "unit"})...)}, report.StatusProven, "", 1, 1},
 		"one of the tests of a program": {[]report.Result{made(1, "test", 20, build, report.Program{Name: "app", Kind: "test", Test: "a::b", Proof: &report.Proof{Verdict: verify.NotUsed.String(), Why: "why"}})},
 			report.StatusCPU, "app a::b: why", 1, 1},
+		"no checks, and it ended well":      {[]report.Result{made(1, "build", 0, nil)}, report.StatusCompiled, "", 1, 1},
+		"no checks, and it did not":         {[]report.Result{made(1, "build", 101, nil)}, report.StatusFailed, "it ended with 101", 1, 1},
+		"a verdict of another version":      {[]report.Result{made(1, "test", 0, build, append(proofs(verify.Proved), strange)...)}, report.StatusProven, "", 1, 1},
+		"run again in one run of CI":        {[]report.Result{in(ci(1), made(1, "build", 101, broken)), in(ci(1), made(2, "build", 0, build))}, report.StatusCompiled, "", 2, 1},
+		"another attempt of a run of CI":    {[]report.Result{in(ci(1), made(1, "build", 101, broken)), in(ci(2), made(2, "check", 0, build))}, report.StatusCompiled, "", 2, 2},
+		"the graver of a run's failures":    {[]report.Result{in(ci(1), made(1, "run", 20, build, proofs(verify.NotUsed)...)), in(ci(1), made(2, "build", 101, broken))}, report.StatusFailed, "build: no", 2, 1},
+		"what a build would clean":          {[]report.Result{made(1, "stale", 13, stale)}, report.StatusNone, "", 1, 0},
+		"an alert that fails a run":         {[]report.Result{made(1, "run", 23, ends(report.CheckWatch, "throttle", report.Failed, "slow"))}, report.StatusFailed, "watch throttle: slow", 1, 1},
+		"watched, without an alert":         {[]report.Result{made(1, "run", 0, ends(report.CheckWatch, "throttle", report.Passed, ""))}, report.StatusCompiled, "", 1, 1},
+		"a proof demanded and not made":     {[]report.Result{made(1, "build", 21, ends(report.CheckProof, "app", report.Failed, "no GPU"), report.Program{Name: "app"})}, report.StatusUnproved, "no GPU", 1, 1},
+		"a proof not demanded and not made": {[]report.Result{made(1, "build", 0, ends(report.CheckProof, "app", report.Skipped, "no GPU"), report.Program{Name: "app"})}, report.StatusCompiled, "", 1, 1},
+		"another command succeeds later":    {[]report.Result{of("a", made(1, "test", 1, broken)), of("a", made(6, "build", 0, build))}, report.StatusFailed, "build: no", 2, 1},
+		"the same one succeeds later":       {[]report.Result{of("a", made(1, "test", 1, broken)), of("a", made(6, "build", 0, build)), of("a", made(9, "test", 0, build))}, report.StatusCompiled, "", 3, 2},
+		"two commands in one second":        {[]report.Result{of("a", made(1, "build", 1, broken)), of("b", made(1, "build", 0, build))}, report.StatusFailed, "build: no", 2, 1},
 	} {
 		for range 2 { // in whichever order the files come
 			rows := report.Join(observed(tt.results...), nil)
