@@ -25,16 +25,8 @@ func TestFetchedToolkitByCC(t *testing.T) {
 	noError(t, err)
 	needCrates(t, fixture)
 	top := t.TempDir()
-	env := []string{"CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "GPUBUILD_CACHE=" + filepath.Join(top, "cache"),
-		"CARGO_TARGET_DIR=" + filepath.Join(top, "target")}
-	for _, e := range os.Environ() {
-		switch name, _, _ := strings.Cut(e, "="); {
-		case strings.HasPrefix(name, "CUDA"), strings.HasPrefix(name, "NVCC"), strings.HasPrefix(name, "GPUBUILD_"),
-			strings.HasPrefix(name, "CARGO_TARGET"), name == "LIBRARY_PATH", name == "RUSTFLAGS":
-		default:
-			env = append(env, e)
-		}
-	}
+	env := append(withoutToolkit(), "PATH="+os.Getenv("PATH"), "LIBRARY_PATH=", "RUSTFLAGS=", "CARGO_NET_OFFLINE=true",
+		"CARGO_TERM_COLOR=never", "GPUBUILD_CACHE="+filepath.Join(top, "cache"), "CARGO_TARGET_DIR="+filepath.Join(top, "target"))
 	run := func(more []string, words ...string) (string, error) {
 		c := exec.Command(words[0], words[1:]...)
 		c.Dir, c.Env = fixture, append(append([]string{}, env...), more...)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,18 +86,20 @@ func newShared(t *testing.T) *shared {
 	return s
 }
 
+// withoutToolkit is the environment without PATH and what chooses a toolkit or a target directory.
+func withoutToolkit() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return strings.HasPrefix(name, "CUDA") || strings.HasPrefix(name, "NVCC") || strings.HasPrefix(name, "GPUBUILD_") ||
+			name == "CARGO_TARGET_DIR" || name == "PATH"
+	})
+}
+
 func (s *shared) command(path []string, words ...string) *exec.Cmd {
 	c := exec.Command(words[0], words[1:]...)
 	c.Dir = s.dir
-	for _, e := range os.Environ() {
-		name, _, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, "CUDA") && !strings.HasPrefix(name, "NVCC") && !strings.HasPrefix(name, "GPUBUILD_") &&
-			name != "CARGO_TARGET_DIR" && name != "PATH" {
-			c.Env = append(c.Env, e)
-		}
-	}
 	dirs := append(append([]string{}, path...), filepath.Join(s.top, "bin"), os.Getenv("PATH"))
-	c.Env = append(c.Env, "PATH="+strings.Join(dirs, ":"), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_INCREMENTAL=0",
+	c.Env = append(withoutToolkit(), "PATH="+strings.Join(dirs, ":"), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_INCREMENTAL=0",
 		"GPUBUILD_CACHE="+filepath.Join(s.top, "cache"))
 	if s.target != "" {
 		c.Env = append(c.Env, "CARGO_TARGET_DIR="+s.target)

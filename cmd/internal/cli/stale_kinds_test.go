@@ -63,13 +63,7 @@ func (k *kinds) run(target string, words ...string) string {
 	k.t.Helper()
 	c := exec.Command(words[0], words[1:]...)
 	c.Dir = k.dir
-	for _, e := range os.Environ() {
-		name, _, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, "CUDA") && !strings.HasPrefix(name, "NVCC") && !strings.HasPrefix(name, "GPUBUILD_") && name != "PATH" {
-			c.Env = append(c.Env, e)
-		}
-	}
-	c.Env = append(c.Env, "PATH="+filepath.Join(k.toolkit, "bin")+":"+os.Getenv("PATH"), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never",
+	c.Env = append(withoutToolkit(), "PATH="+filepath.Join(k.toolkit, "bin")+":"+os.Getenv("PATH"), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never",
 		"CARGO_TARGET_DIR="+filepath.Join(k.top, target), "GPUBUILD_CACHE="+filepath.Join(k.top, "cache"), "CUDA_COMPUTE_CAP=90")
 	c.Env = append(c.Env, k.env...)
 	out, err := c.CombinedOutput()
