@@ -74,6 +74,14 @@ func left(t *testing.T, mark string) []string {
 	return found
 }
 
+// succeeds runs a command that only prepares.
+func succeeds(t testing.TB, c *exec.Cmd) {
+	t.Helper()
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", c.Args, err, out)
+	}
+}
+
 // leftAfter is left when what is about to end has had its time.
 func leftAfter(t *testing.T, mark string) (l []string) {
 	t.Helper()

@@ -531,12 +531,4 @@ func noError(t testing.TB, err error) {
 	}
 }
 
-// succeeds runs a command that only prepares.
-func succeeds(t testing.TB, c *exec.Cmd) {
-	t.Helper()
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %v\n%s", c.Args, err, out)
-	}
-}
-
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
