@@ -705,12 +705,9 @@ func TestProgramOfAFeature(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{"bin": "for the program gpu", "example": "in tests, benchmarks and examples only"} {
 		h, in := build{files: appOf + "[features]\ncuda = []", units: "app cuda", ask: "cuda"}.input(t)
-		m, err := manifest.ParseMetadata([]byte(`{"packages": [{"id": "path+file:///w/app#0.1.0", "name": "app", "version": "0.1.0", "manifest_path": "/w/app/Cargo.toml", "features": {"cuda": []},
-			"targets": [{"kind": ["` + kind + `"], "name": "gpu", "required-features": ["cuda"]}]}], "workspace_members": ["path+file:///w/app#0.1.0"]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		in.Project = in.Project.With(m)
+		in.Project = in.Project.With(hosttest.Must(manifest.ParseMetadata([]byte(`{"packages": [
+			{"id": "path+file:///w/app#0.1.0", "name": "app", "version": "0.1.0", "manifest_path": "/w/app/Cargo.toml", "features": {"cuda": []},
+			"targets": [{"kind": ["` + kind + `"], "name": "gpu", "required-features": ["cuda"]}]}], "workspace_members": ["path+file:///w/app#0.1.0"]}`))))
 		if a := judgeIn(h, in); len(a.Findings) != 1 || a.Findings[0].ID != IDUndecided || !strings.Contains(a.Findings[0].Message, want) {
 			t.Errorf("%s: %+v", kind, a.Findings)
 		}
@@ -751,14 +748,11 @@ func TestNeedsWithoutGraph(t *testing.T) {
 			targets = ""
 		}
 		h, in := build{files: appOf + "[dependencies]\n" + name + " = \"0.9\"" + script}.input(t)
-		m, err := manifest.ParseMetadata([]byte(`{"packages": [
+		m := hosttest.Must(manifest.ParseMetadata([]byte(`{"packages": [
 			{"id": "path+file:///w/app#0.1.0", "name": "app", "version": "0.1.0", "manifest_path": "/w/app/Cargo.toml", "dependencies": [{"name": "` + name + `"}]},
 			{"id": "` + id + `", "name": "` + name + `", "version": "0.9.2", "manifest_path": "` + dir + `/Cargo.toml", "targets": [` + targets + `]}],
 			"workspace_members": ["path+file:///w/app#0.1.0"], "workspace_default_members": ["path+file:///w/app#0.1.0"],
-			"resolve": {"nodes": [{"id": "path+file:///w/app#0.1.0", "deps": [{"name": "` + strings.ReplaceAll(name, "-", "_") + `", "pkg": "` + id + `", "dep_kinds": [{}]}]}]}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+			"resolve": {"nodes": [{"id": "path+file:///w/app#0.1.0", "deps": [{"name": "` + strings.ReplaceAll(name, "-", "_") + `", "pkg": "` + id + `", "dep_kinds": [{}]}]}]}}`)))
 		in.Project, in.Alone, in.Unknown = in.Project.With(m), nil, "an old cargo"
 		hosttest.Equal(t, needsOf(judgeIn(h, in).Needs), tt.want, tt.dep)
 	}

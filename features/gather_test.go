@@ -33,19 +33,14 @@ func TestHelpersOfHelpers(t *testing.T) {
 	h := hosttest.Memory(map[string]string{
 		"/w/Cargo.toml": pkg("app", "[build-dependencies]\nkernels-build = \"1\"\n"), "/w/build.rs": "fn main() { kernels_build::run() }",
 	})
-	p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
-	m, err := manifest.ParseMetadata([]byte(`{"packages": [
+	p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml")).With(hosttest.Must(manifest.ParseMetadata([]byte(`{"packages": [
 		{"id": "path+file:///w#app@0.1.0", "name": "app", "manifest_path": "/w/Cargo.toml", "dependencies": [{"name": "kernels-build", "kind": "build"}],
 			"targets": [{"kind": ["custom-build"], "src_path": "/w/build.rs"}]},
 		{"id": "r#kernels-build@1.0.0", "name": "kernels-build", "manifest_path": "/r/kernels-build/Cargo.toml", "dependencies": [{"name": "bindgen_cuda"}]},
 		{"id": "r#bindgen_cuda@0.1.5", "name": "bindgen_cuda", "manifest_path": "/r/bindgen_cuda/Cargo.toml"}],
 		"workspace_members": ["path+file:///w#app@0.1.0"], "resolve": {"nodes": [
 		{"id": "path+file:///w#app@0.1.0", "deps": [{"name": "kernels_build", "pkg": "r#kernels-build@1.0.0"}]},
-		{"id": "r#kernels-build@1.0.0", "deps": [{"name": "bindgen_cuda", "pkg": "r#bindgen_cuda@0.1.5"}]}]}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p = p.With(m)
+		{"id": "r#kernels-build@1.0.0", "deps": [{"name": "bindgen_cuda", "pkg": "r#bindgen_cuda@0.1.5"}]}]}}`))))
 	if s := NewSources(h, p).scriptFile(p.Members[0], nil); !slices.Equal(s.Helpers, []string{"kernels-build", "bindgen_cuda"}) {
 		t.Errorf("helpers %v", s.Helpers)
 	}
@@ -62,17 +57,12 @@ func TestGeneralHelper(t *testing.T) {
 			"/w/Cargo.toml": pkg("app", "[build-dependencies]\ncc = \"1\"\n"), "/w/build.rs": text,
 			"/r/cc/src/lib.rs": "pub struct Build; impl Build { pub fn new() {}\npub fn compile(&self) { if self.cuda { run(\"nvcc\") } } }",
 		})
-		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
-		m, err := manifest.ParseMetadata([]byte(`{"packages": [
+		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml")).With(hosttest.Must(manifest.ParseMetadata([]byte(`{"packages": [
 			{"id": "path+file:///w#app@0.1.0", "name": "app", "manifest_path": "/w/Cargo.toml", "dependencies": [{"name": "cc", "kind": "build"}],
 				"targets": [{"kind": ["custom-build"], "src_path": "/w/build.rs"}]},
 			{"id": "r#cc@1.2.0", "name": "cc", "manifest_path": "/r/cc/Cargo.toml"}],
 			"workspace_members": ["path+file:///w#app@0.1.0"], "resolve": {"nodes": [
-			{"id": "path+file:///w#app@0.1.0", "deps": [{"name": "cc", "pkg": "r#cc@1.2.0"}]}, {"id": "r#cc@1.2.0", "deps": []}]}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p = p.With(m)
+			{"id": "path+file:///w#app@0.1.0", "deps": [{"name": "cc", "pkg": "r#cc@1.2.0"}]}, {"id": "r#cc@1.2.0", "deps": []}]}}`))))
 		if does := NewSources(h, p).scriptDoes(p.Members[0]); does.compiles() != want {
 			t.Errorf("%s: %+v", text, does)
 		}

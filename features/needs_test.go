@@ -27,8 +27,7 @@ func judgeStored(t *testing.T, stored, path string, files map[string]string, env
 	h := hosttest.Memory(files)
 	h.Env = buildenv.NewEnv(buildenv.Linux, env)
 	p := hosttest.Must(manifest.Load(h, path))
-	a := judgeIn(h, Input{Project: p, Request: r, Graph: g})
-	return a
+	return judgeIn(h, Input{Project: p, Request: r, Graph: g})
 }
 
 func unitNames(a *Reach) string {
@@ -39,36 +38,17 @@ func unitNames(a *Reach) string {
 	return strings.Join(out, " ")
 }
 
-var cudarcManifest = strings.Join(
-	[]string{
-		"[package]",
-		`name = "cudarc"`,
-		`version = "0.19.10"`,
-		"[features]",
-		"cuda-11040 = []",
-		"cuda-13020 = []",
-		"cuda-13040 = []",
-		"driver = []",
-	},
-	"\n",
-)
+const cudarcManifest = "[package]\nname = \"cudarc\"\nversion = \"0.19.10\"\n[features]\ncuda-11040 = []\ncuda-13020 = []\n" +
+	"cuda-13040 = []\ndriver = []"
 
 func TestNeedsOfCandle(t *testing.T) {
 	files := map[string]string{
-		"/w/candle-matmul/Cargo.toml": pkg(
-			"candle-matmul",
-			strings.Join(
-				[]string{
-					"[features]",
-					`cuda = ["candle-core/cuda", "candle-nn/cuda"]`,
-					`cudnn = ["cuda", "candle-core/cudnn", "candle-nn/cudnn"]`,
-					"[dependencies]",
-					`candle-core = "=0.11.1"`,
-					`candle-nn = "=0.11.1"`,
-				},
-				"\n",
-			),
-		),
+		"/w/candle-matmul/Cargo.toml": pkg("candle-matmul", `[features]
+cuda = ["candle-core/cuda", "candle-nn/cuda"]
+cudnn = ["cuda", "candle-core/cudnn", "candle-nn/cudnn"]
+[dependencies]
+candle-core = "=0.11.1"
+candle-nn = "=0.11.1"`),
 		registryRoot + "cudarc-0.19.10/Cargo.toml":     cudarcManifest,
 		registryRoot + "candle-core-0.11.1/Cargo.toml": "[package]\nname = \"candle-core\"\n[features]\ncuda = [\"cudarc\", \"dep:candle-kernels\"]\ncudnn = [\"cuda\", \"cudarc/cudnn\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\ncandle-kernels = { version = \"1\", optional = true }\n",
 	}
@@ -104,20 +84,13 @@ func TestNeedsOfCandle(t *testing.T) {
 	for _, c := range a.Roots[0].Crates {
 		ways = append(ways, way(c))
 	}
-	want := []string{"candle-matmul/cuda → candle-core/cuda → candle-kernels", "candle-matmul/cuda → candle-core/cuda"}
-	for _, w := range want {
+	for _, w := range []string{"candle-matmul/cuda → candle-core/cuda → candle-kernels", "candle-matmul/cuda → candle-core/cuda"} {
 		if !slices.Contains(ways, w) {
 			t.Errorf("no %s in %q", w, ways)
 		}
 	}
-	set := judgeStored(
-		t,
-		"real_candle-matmul_cudnn.json",
-		"/w/candle-matmul/Cargo.toml",
-		files,
-		[]string{"CUDARC_CUDA_VERSION=13020"},
-		ask("cudnn"),
-	)
+	pinned := []string{"CUDARC_CUDA_VERSION=13020"}
+	set := judgeStored(t, "real_candle-matmul_cudnn.json", "/w/candle-matmul/Cargo.toml", files, pinned, ask("cudnn"))
 	if !set.CudarcMax.IsZero() || set.Units[1].Inputs.NVCC {
 		t.Errorf("set by a variable, cudarc asks no nvcc: %+v", set.Cudarc)
 	}
@@ -191,26 +164,21 @@ func TestCMakeInputs(t *testing.T) {
 // entrenar 0.7.13's own `cuda`: a driver-only crate gets it, the siblings do not.
 func TestEntrenar(t *testing.T) {
 	files := map[string]string{
-		"/w/entrenar/Cargo.toml": strings.Join(
-			[]string{
-				"[package]",
-				`name = "entrenar"`,
-				`version = "0.7.13"`,
-				`edition = "2021"`,
-				"[features]",
-				`default = ["tui"]`,
-				"tui = []",
-				`gpu = ["trueno/gpu", "tokio"]`,
-				`cuda = ["trueno-gpu/cuda", "tokio", "realizar?/cuda"]`,
-				"[dependencies]",
-				`trueno = "0.17"`,
-				`trueno-gpu = { version = "0.4", optional = true }`,
-				`realizar = { version = "0.8", optional = true }`,
-				`aprender = "0.27"`,
-				`tokio = { version = "1", optional = true }`,
-			},
-			"\n",
-		),
+		"/w/entrenar/Cargo.toml": `[package]
+name = "entrenar"
+version = "0.7.13"
+edition = "2021"
+[features]
+default = ["tui"]
+tui = []
+gpu = ["trueno/gpu", "tokio"]
+cuda = ["trueno-gpu/cuda", "tokio", "realizar?/cuda"]
+[dependencies]
+trueno = "0.17"
+trueno-gpu = { version = "0.4", optional = true }
+realizar = { version = "0.8", optional = true }
+aprender = "0.27"
+tokio = { version = "1", optional = true }`,
 		"/w/entrenar/src/lib.rs":                       "pub mod matmul;\n",
 		"/w/entrenar/src/matmul.rs":                    "#[cfg(all(feature = \"realizar\", feature = \"cuda\"))]\nfn fast() {}\n",
 		registryRoot + "trueno-0.17.5/Cargo.toml":      "[package]\nname = \"trueno\"\n[features]\ncuda = []\ngpu = []\n",

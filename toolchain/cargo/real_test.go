@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -329,16 +330,7 @@ func TestSplitMeansWhatCargoMeans(t *testing.T) {
 }
 
 func subset(small, big []string) bool {
-	have := map[string]bool{}
-	for _, s := range big {
-		have[s] = true
-	}
-	for _, s := range small {
-		if !have[s] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(small, func(s string) bool { return !slices.Contains(big, s) })
 }
 
 // What a program receives is the positional words and those after --, wherever cargo draws the line.
