@@ -20,6 +20,32 @@ const (
 	maxName      = 512
 )
 
+// NewFile is debug/pe's, which reads a symbol table, as GNU linkers write it, in pieces of 18 bytes. Here each is no call of the system.
+func NewFile(r io.ReaderAt) (*pe.File, error) { return pe.NewFile(&buffered{r: r}) }
+
+// buffered reads 64 KiB at once and keeps them for what is read next.
+type buffered struct {
+	r    io.ReaderAt
+	at   int64 // where data begins
+	data []byte
+}
+
+func (b *buffered) ReadAt(p []byte, off int64) (int, error) {
+	const block = 64 << 10
+	if len(p) > block {
+		return b.r.ReadAt(p, off)
+	}
+	if off < b.at || off+int64(len(p)) > b.at+int64(len(b.data)) {
+		data := make([]byte, block)
+		n, err := b.r.ReadAt(data, off)
+		if n < len(p) {
+			return copy(p, data[:n]), err
+		}
+		b.at, b.data = off, data[:n]
+	}
+	return copy(p, b.data[off-b.at:]), nil
+}
+
 // Imports are the names of libraries as a PE file writes them, each once.
 type Imports struct {
 	Needed  []string // loaded before the program starts

@@ -101,7 +101,7 @@ func ordered(list []span) []span {
 }
 
 func (s *scanner) pe() error {
-	f, err := pe.NewFile(io.NewSectionReader(s.r, 0, s.size))
+	f, err := pefile.NewFile(io.NewSectionReader(s.r, 0, s.size))
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func parseImage(path string, r io.ReaderAt) (im *module, err error) {
 	if string(magic[:]) != "MZ" {
 		return nil, notPE(path, errors.New("it does not begin as one"))
 	}
-	f, err := pe.NewFile(r)
+	f, err := pefile.NewFile(r)
 	if err != nil {
 		return nil, notPE(path, err)
 	}
