@@ -48,6 +48,7 @@ var valued = set(`include pre-include D define-macro U undefine-macro I include-
 var passed = map[string]*lazyregexp.Regexp{
 	"Xcompiler": hostFlag, "compiler-options": hostFlag,
 	"Xptxas": ptxasFlag, "ptxas-options": ptxasFlag,
+	"Xcicc":   lazyregexp.New(`^-O[0-3]$`),
 	"Xcudafe": lazyregexp.New(`^(--diag_(suppress|warning|error|remark|default)=\w+|\w+|--display_error_number)$`),
 	"Xfatbin": lazyregexp.New(`^--?(compress-all|no-compress|compress=\w+|compress-mode=\w+)$`),
 }

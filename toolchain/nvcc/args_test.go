@@ -45,6 +45,8 @@ func TestParse(t *testing.T) {
 		"--version":                                         "the option --version",
 		"-Iinc -DA=-o -D B=1 -std=c++17 -c k.cu -t 4 -G":    "",
 		"-Xcompiler -fPIC -Xcompiler=-O3,-Wall -cubin k.cu": "",
+		"-c k.cu -Xcicc -O1":                                "",
+		"-c k.cu -Xcicc -discard":                           "the option -Xcicc -discard",
 	} {
 		if got := parse(strings.Fields(words), "", ""); got.unknown != want {
 			t.Errorf("%s: %q, want %q", words, got.unknown, want)

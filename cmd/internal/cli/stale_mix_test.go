@@ -580,10 +580,15 @@ func TestStaleChanges(t *testing.T) {
 	m := newMix(t)
 	m.r = rand.New(rand.NewPCG(1, 0))
 	m.right("built from nothing")
+	// TestKernels makes the first three; of two headers of the toolkit, and of nvcc's two variables, the other one is made here.
+	counted := []string{"CUDA_HOME", "another nvcc first on PATH", "nvcc touched", "a header of crt edited", "NVCC_PREPEND_FLAGS"}
 	var kinds []string
 	of := map[string][]change{}
 	for _, c := range changes(full(t)) {
 		kind := c.story
+		if slices.Contains(counted, kind) && !full(t) {
+			continue
+		}
 		if !full(t) {
 			kind = inPackage.ReplaceAllString(c.story, "a package")
 		}

@@ -277,7 +277,6 @@ func TestWineProof(t *testing.T) {
 
 	t.Run("unchanged", l.unchanged)
 	t.Run("builds the probe", l.buildsTheProbe)
-	t.Run("audit", l.audits)
 }
 
 // plantSDK makes the planted Visual Studio one that can compile and link C: mingw-w64's windows.h behind the few headers that stand for
