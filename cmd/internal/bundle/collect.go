@@ -117,8 +117,8 @@ func (c *collector) prove() {
 	for i, other := range rt.Others {
 		p.Others = append(p.Others, add(fmt.Sprint(i+1), other))
 	}
-	if !c.o.Own { // to a machine of the user's own gpubuild goes first
-		add("", c.m.Self)
+	if !c.o.Own { // to a machine of the user's own gpubuild goes first; called as cargo-gpubuild, it is the same program
+		c.b.Files = append(c.b.Files, File{Name: path.Join("prove", c.m.Host.Exe("gpubuild")), From: c.m.Self})
 	}
 	p.Glibc = c.glibc()
 	c.b.Prove = p

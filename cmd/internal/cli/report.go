@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/exit"
@@ -33,8 +34,8 @@ func reportVerb() verb {
 		},
 		flags: []*flag{
 			text("html", "FILE", "write a page instead of printing a table", &o.HTML),
-			text("history", "DIR", "read earlier results from here, too, and keep the newest 50 of each row here", &o.History),
-			list("expect", "ROW", "exit with 21 if no file has a result of this row", &o.Expect),
+			text("history", "DIR", "compare with earlier results from here, and keep the newest 50 of each row here", &o.History),
+			list("expect", "ROW", "exit with 21 if this run has no result of this row", &o.Expect),
 			jsonFlag(&o.JSON),
 		},
 		run: with(&o, runReport),
@@ -43,15 +44,11 @@ func reportVerb() verb {
 
 // runReport joins the results of a matrix.
 func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) error {
-	names := l.Positional
-	if o.History != "" && a.Host.IsDir(a.Host.Abs(o.History)) { // the first run has none
-		names = append(names[:len(names):len(names)], o.History)
-	}
-	found, files, err := report.Collect(a.Machine, names, a.real())
+	found, files, err := report.Collect(a.Machine, l.Positional, o.History, a.real())
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 && len(o.Expect) == 0 {
+	if len(o.Expect) == 0 && !slices.ContainsFunc(found, func(r report.Observation) bool { return !r.Earlier }) {
 		return usage("there is no result in "+strings.Join(l.Positional, ", "),
 			"give the files that --gpu-receipt, --gpu-json and `prove --receipt` wrote, or their directory")
 	}
@@ -82,7 +79,7 @@ func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) 
 	if err != nil {
 		return err
 	}
-	if none := report.WithoutResult(rows); len(none) > 0 {
+	if none := report.WithoutResult(rows, o.Expect); len(none) > 0 {
 		return exit.Errorf(exit.Unproved, "look at why its job left no file", "no result of %s", strings.Join(none, ", "))
 	}
 	return nil

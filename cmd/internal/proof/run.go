@@ -169,7 +169,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	case len(listed) > 0:
 		m.Shell.Alert("Not proven:", "no test ran")
 	default:
-		m.Shell.Alert("Not proven:", "no program was started by cargo under our runner")
+		m.Shell.Alert("Not proven:", "no program was started by cargo under our runner, which not every version of cargo uses for doctests")
 	}
 	marked := Marks(r.Session) != nil && !o.ExpectCPU
 	lost := slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" })
@@ -198,10 +198,17 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	if excused = r.excuses(proofs, state.Task.Asked.ExpectExit, ran); ran != nil && !excused {
 		return result, false, ran
 	}
-	end := outcome(worstOf(rows, wanted{
-		cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
-		lenient: !r.asksForMatch() && !marked,
-	}))
+	var end error
+	switch {
+	case !state.Tests || marked || r.asksForMatch():
+		end = outcome(worstOf(rows, wanted{
+			cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
+			lenient: !r.asksForMatch() && !marked,
+		}))
+	// Of tests that nobody marks it is only shown: with a GPU they must not be stricter than without one.
+	case !slices.ContainsFunc(rows, func(t tested) bool { return t.kind.Code(false) == exit.Done }):
+		m.Shell.Note("a test that must use the GPU is marked in gpubuild.toml: [%s] gpu = [\"NAME\"]", r.Session.Line.Verb)
+	}
 	for _, p := range proofs {
 		end = p.orNoReceipt(m, end)
 	}

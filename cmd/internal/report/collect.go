@@ -18,16 +18,21 @@ import (
 // resultLimit is the size up to which a result is read.
 const resultLimit = receipt.Limit
 
-// Collect reads the files of results that a command line names; of a directory every .json below it. One error names all that is no result.
-func Collect(m *session.Machine, names []string, real receipt.Real) (found []Observation, files int, err error) {
+// Collect reads the files of results that a command line names, and those of earlier runs below history, if that is there; of a directory
+// every .json below it. One error names all that is no result.
+func Collect(m *session.Machine, names []string, history string, real receipt.Real) (found []Observation, files int, err error) {
 	list, err := resultFiles(m, names)
+	now := len(list)
+	if err == nil && history != "" && m.Host.IsDir(m.Host.Abs(history)) { // the first run has none
+		list, err = resultFiles(m, append(names[:len(names):len(names)], history))
+	}
 	if err != nil {
 		return nil, 0, err
 	}
 	var bad strings.Builder
 	wrong := 0
-	for _, f := range list {
-		o, err := observe(m, f, real)
+	for i, f := range list {
+		o, err := observe(m, f, i >= now, real)
 		if err != nil {
 			fmt.Fprintf(&bad, "\n  %s: %s", f, err)
 			wrong++
@@ -72,18 +77,18 @@ func resultFiles(m *session.Machine, names []string) ([]string, error) {
 }
 
 // observe reads what one file says.
-func observe(m *session.Machine, file string, real receipt.Real) ([]Observation, error) {
+func observe(m *session.Machine, file string, earlier bool, real receipt.Real) ([]Observation, error) {
 	data, err := local.ReadNamed(m.Host.Abs(file), resultLimit)
 	if err != nil {
 		return nil, err
 	}
-	list, isReceipt, err := Read(data, real)
+	list, as, err := Read(data, real)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Observation, 0, len(list))
 	for _, r := range list {
-		out = append(out, Observation{File: file, Receipt: isReceipt, Result: r})
+		out = append(out, Observation{File: file, Receipt: as.Receipt, Earlier: as.Earlier || earlier, Result: r})
 	}
 	return out, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -113,7 +112,8 @@ func (o Outcome) render(m *session.Machine, words []string, end error) (bad []er
 	}
 	if github {
 		_, err := io.WriteString(m.Shell.Err, Annotations(rooted.Findings))
-		bad = append(bad, err, appendSummary(m, rooted))
+		bad = append(bad, err)
+		appendSummary(m, rooted)
 	}
 	if o.Files.JUnit != "" {
 		data, err := r.JUnit()
@@ -198,24 +198,23 @@ func writeAnswer(m *session.Machine, file string, data []byte) error {
 	return m.WriteFile(file, data, 0o644)
 }
 
-// appendSummary appends to the step's summary what there is room for.
-func appendSummary(m *session.Machine, r Result) error {
+// appendSummary appends to the step's summary what there is room for. No flag asks for it: that it cannot be written is no failure.
+func appendSummary(m *session.Machine, r Result) {
 	file := m.Host.Env.Get("GITHUB_STEP_SUMMARY")
 	if file == "" {
-		return nil
+		return
 	}
 	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("the step summary: %w", err)
-	}
-	fi, err := f.Stat()
 	if err == nil {
-		_, err = io.WriteString(f, r.Summary(int(summaryLimit-fi.Size())))
+		fi, wrong := f.Stat()
+		if wrong == nil {
+			_, wrong = io.WriteString(f, r.Summary(int(summaryLimit-fi.Size())))
+		}
+		err = errors.Join(wrong, f.Close())
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("the step summary: %w", err)
+	if err != nil {
+		m.Shell.Warning("the step summary: %v", err)
 	}
-	return nil
 }
 
 // rooted is a result whose findings have paths below the source root, and the place of a finding without a path.

@@ -15,6 +15,7 @@ import (
 type Observation struct {
 	File    string
 	Receipt bool // the file is a receipt: of two files about one run it is the one that is looked at
+	Earlier bool // it is of an earlier run, and says only what changed since
 	Result  Result
 }
 
@@ -93,10 +94,10 @@ type Joined struct {
 	Rows []Row `json:"rows"`
 }
 
-// WithoutResult lists the expected rows of which there is no result.
-func WithoutResult(rows []Row) (out []string) {
+// WithoutResult lists the expected rows of which this run has no result.
+func WithoutResult(rows []Row, expected []string) (out []string) {
 	for _, r := range rows {
-		if r.Results == 0 {
+		if slices.Contains(expected, r.ID) && (len(r.results) == 0 || r.results[0].Earlier) {
 			out = append(out, r.ID)
 		}
 	}
@@ -129,19 +130,24 @@ func Join(list []Observation, expected []string) []Row {
 	return rows
 }
 
-// newestFirst orders results by time; of a receipt and another file about one run it keeps the receipt.
+// newestFirst orders results by time, those of earlier runs last; of a receipt and another file about one run it keeps the receipt.
 func newestFirst(results []Observation) []Observation {
-	receipt := func(o Observation) int {
-		if o.Receipt {
-			return 0
+	last := func(is bool) int {
+		if is {
+			return 1
 		}
-		return 1
+		return 0
 	}
 	slices.SortStableFunc(results, func(a, b Observation) int {
-		return cmp.Or(b.Result.At.Compare(a.Result.At), receipt(a)-receipt(b), strings.Compare(a.File, b.File))
+		return cmp.Or(last(a.Earlier)-last(b.Earlier), b.Result.At.Compare(a.Result.At), last(!a.Receipt)-last(!b.Receipt),
+			strings.Compare(a.File, b.File))
 	})
-	return slices.CompactFunc(results, func(a, b Observation) bool {
-		return !a.Result.At.IsZero() && commandOf(a.Result) == commandOf(b.Result) && a.Result.At.Equal(b.Result.At)
+	seen := map[string]bool{}
+	return slices.DeleteFunc(results, func(o Observation) bool {
+		run := commandOf(o.Result) + o.Result.At.UTC().String()
+		again := seen[run]
+		seen[run] = !o.Result.At.IsZero()
+		return again
 	})
 }
 
@@ -150,14 +156,17 @@ const steadyRuns = 30
 
 // row is what results come to, the newest first. A row that changed to and fro is flaky, even if a change of the sources explains it.
 func row(id string, results []Observation) Row {
-	r := Row{ID: id, Status: StatusNone, Results: len(results), results: results, latest: results[0].Result}
+	r := Row{ID: id, Status: StatusNone, Results: len(results), results: results}
+	if !results[0].Earlier {
+		r.latest = results[0].Result
+	}
 	last, turns, broken := StatusNone, 0, false
 	for _, run := range runsOf(results) {
 		o, s, why := decisive(run)
 		switch {
 		case s == StatusNone:
 			continue
-		case r.Status == StatusNone:
+		case r.Status == StatusNone && !o.Earlier:
 			r.Status, r.Why, r.At, r.File, r.Machine = s, why, o.Result.At, o.File, o.Result.from().Machine
 			if p := theProof(o.Result).Proof; p != nil {
 				r.Device, r.UUID, r.Receipt = p.Device, p.UUID, o.Receipt
@@ -206,16 +215,17 @@ func commandOf(r Result) string { return r.Verb + " " + strings.Join(r.Command, 
 // runsOf puts results of one run together, the newest run first: those with CI's number, or elsewhere those of one commit until a command
 // comes again.
 func runsOf(results []Observation) (runs [][]Observation) {
-	same := func(run []Observation, next Result) bool {
+	same := func(run []Observation, o Observation) bool {
+		next := o.Result
 		a, b := run[0].Result.from(), next.from()
-		if a.Run != "" || b.Run != "" {
-			return a.Run == b.Run && a.Attempt == b.Attempt
+		if run[0].Earlier != o.Earlier || a.Run != "" || b.Run != "" {
+			return run[0].Earlier == o.Earlier && a.Run == b.Run && a.Attempt == b.Attempt
 		}
 		return a.Commit != "" && a.Commit == b.Commit &&
 			!slices.ContainsFunc(run, func(o Observation) bool { return commandOf(o.Result) == commandOf(next) })
 	}
 	for _, o := range results {
-		if last := len(runs) - 1; last >= 0 && same(runs[last], o.Result) {
+		if last := len(runs) - 1; last >= 0 && same(runs[last], o) {
 			runs[last] = append(runs[last], o)
 			continue
 		}

@@ -174,11 +174,16 @@ func TestChecksHaveRows(t *testing.T) {
 
 func TestRowsWithoutAResultAreThere(t *testing.T) {
 	expected := []string{"a", "b"}
-	rows := report.Join(observed(at(samples()["proven"], "b", began, nil)), expected)
-	if len(rows) != 2 || rows[0].ID != "a" || rows[0].Status != report.StatusNone || rows[1].Status != report.StatusProven {
+	list := observed(at(samples()["proven"], "b", began, nil), at(samples()["proven"], "a", began, nil), at(samples()["proven"], "gone", began, nil))
+	list[1].Earlier, list[2].Earlier = true, true // an earlier run's result says nothing of this one
+	rows := report.Join(list, expected)
+	if len(rows) != 3 || rows[1].ID != "gone" || !rows[1].Since.IsZero() {
+		t.Errorf("of earlier runs: %+v", rows)
+	}
+	if rows = slices.Delete(rows, 1, 2); len(rows) != 2 || rows[0].ID != "a" || rows[0].Status != report.StatusNone || rows[1].Status != report.StatusProven {
 		t.Errorf("%+v", rows)
 	}
-	if none := report.WithoutResult(rows); len(none) != 1 || none[0] != "a" {
+	if none := report.WithoutResult(rows, expected); len(none) != 1 || none[0] != "a" {
 		t.Errorf("without a result: %v", none)
 	}
 }

@@ -24,32 +24,32 @@ type envelope struct {
 	Results  []json.RawMessage `json:"results"` // of a history
 }
 
-// Read makes results of a file's bytes: of the envelope of a verb, of a history, or of a receipt, which is judged again.
-func Read(data []byte, real receipt.Real) (list []Result, isReceipt bool, err error) {
+// Read makes results of a file's bytes: of the envelope of a verb, of a history, or of a receipt, which is judged again. as says which.
+func Read(data []byte, real receipt.Real) (list []Result, as Observation, err error) {
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff"))) // PowerShell writes a byte order mark
 	e, err := readEnvelope(data)
 	switch {
 	case err != nil:
-		return nil, false, err
+		return nil, as, err
 	case strings.HasPrefix(e.Schema, receipt.Family):
 		r, err := receipt.Decode(data)
 		if err != nil {
-			return nil, true, err
+			return nil, as, err
 		}
 		one, err := OfReceipt(r, real)
-		return []Result{one}, true, err
+		return []Result{one}, Observation{Receipt: true}, err
 	case e.Schema != historySchema:
 		one, err := e.result()
-		return []Result{one}, false, err
+		return []Result{one}, as, err
 	}
 	for _, kept := range e.Results {
 		one, err := readResult(kept)
 		if err != nil {
-			return nil, false, err
+			return nil, as, err
 		}
 		list = append(list, one)
 	}
-	return list, false, nil
+	return list, Observation{Earlier: true}, nil
 }
 
 // readResult is the result in the envelope of a verb.
