@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/cmd/internal/config"
+	"github.com/kballard/go-shellquote"
+
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
@@ -18,7 +19,7 @@ import (
 
 // accepts reads a command of gpubuild's as gpubuild does, without running it.
 func accepts(command string) error {
-	words, err := config.SplitWords(command)
+	words, err := shellquote.Split(command)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kballard/go-shellquote"
+
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
@@ -68,13 +70,13 @@ func cargoFlags(o *pipeline.Options) []*flag {
 			newFlag("prove", cargo.Optional, "ARGS", "build: run the program under the probe with these arguments",
 				func(v string) (err error) {
 					o.Proof.Wanted = true
-					o.Proof.Args, err = config.SplitWords(v)
+					o.Proof.Args, err = shellquote.Split(v)
 					return err
 				}),
 			newFlag("audit", cargo.Optional, "ARGS", "build: run the program on drivers that fail, with these arguments; "+
 				"exit with 20 if it still succeeds", func(v string) (err error) {
 				o.Audit = true
-				o.AuditArgs, err = config.SplitWords(v)
+				o.AuditArgs, err = shellquote.Split(v)
 				return err
 			}),
 			toggle("require-proof", "exit with 21 without a proof, with 22 if only other kernels ran; build: run the program, "+

@@ -216,24 +216,6 @@ func TestKernelsAreOneExpression(t *testing.T) {
 	}
 }
 
-func TestSplitWords(t *testing.T) {
-	for _, tt := range []struct {
-		in, want string
-		ok       bool
-	}{
-		{`--device cuda`, "--device|cuda", true},
-		{`  'a b'  "c d" e\ f `, "a b|c d|e f", true},
-		{`''`, "", true},
-		{`'open`, "", false},
-		{`end\`, "", false},
-	} {
-		got, err := config.SplitWords(tt.in)
-		if (err == nil) != tt.ok || strings.Join(got, "|") != tt.want {
-			t.Errorf("splitWords(%q) = %q, %v; want %q", tt.in, got, err, tt.want)
-		}
-	}
-}
-
 // TestValuesOfAnotherType: a user reads TOML's words, not Go's.
 func TestValuesOfAnotherType(t *testing.T) {
 	for text, want := range map[string]string{

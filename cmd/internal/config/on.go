@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kballard/go-shellquote"
+
 	"gpubuild/buildenv/lazyregexp"
 )
 
@@ -42,7 +44,7 @@ func (s Source) checkOn(tables map[string]On) error {
 		case !noControl(strings.Join(append([]string{on.Command, on.Place, on.Cache}, on.Args...), "")):
 			return bad("command", "control characters cannot be part of a command", "remove them")
 		}
-		if words, err := SplitWords(on.Command); err != nil || on.Command != "" && len(words) == 0 {
+		if words, err := shellquote.Split(on.Command); err != nil || on.Command != "" && len(words) == 0 {
 			return bad("command", "it has an open quote or no word", "close it")
 		}
 		if _, err := ParseSize(on.Limit); err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kballard/go-shellquote"
+
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
@@ -68,7 +70,7 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On, own map[st
 		on, named = *mine, true
 	}
 	p := proof.Place{Name: word, Dir: on.Cache, Limit: on.Limit}
-	words, err := config.SplitWords(on.Command)
+	words, err := shellquote.Split(on.Command)
 	host, isHost := strings.CutPrefix(cmp.Or(on.Place, word), "ssh:")
 	switch {
 	case err != nil:

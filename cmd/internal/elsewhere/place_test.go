@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kballard/go-shellquote"
+
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
@@ -23,7 +25,7 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	if words, err := config.SplitWords(buildenv.PosixWords("sh", "-c", bootstrap)); err != nil || len(words) != 3 || strings.Contains(bootstrap, "\n") {
+	if words, err := shellquote.Split(buildenv.PosixWords("sh", "-c", bootstrap)); err != nil || len(words) != 3 || strings.Contains(bootstrap, "\n") {
 		t.Errorf("csh does not read the words that start the other side: %q, %v", words, err)
 	}
 	tables := map[string]config.On{
