@@ -14,6 +14,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/manifest"
@@ -65,8 +67,19 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	root := cmp.Or(h.Repository(s.Project.Root), s.Project.Root)
 	// The repository is above, and is named as the beginning of the same path.
 	w.Dir = strings.Trim(filepath.ToSlash(strings.TrimPrefix(s.Project.Root, root)), "/")
-	if w.Rows, w.NoDefault = rows(h, s.Project); len(w.Rows) == 0 && len(o.Programs) > 0 { // wgpu needs no feature
-		w.Rows = []Row{{Name: "default", Args: "--workspace"}}
+	asked, names := s.Request(), []string{}
+	asked.Workspace = len(asked.Packages) == 0
+	members, known := s.Project.Selection(asked)
+	for _, m := range members {
+		names = append(names, m.Name)
+	}
+	if !known || len(names) == 0 {
+		return Init{}, &exit.UsageError{What: "-p or --exclude selects no package of this workspace", Fix: "leave it out"}
+	} else if len(names) < len(s.Project.Members) {
+		w.Selected = "-p " + strings.Join(names, " -p ")
+	}
+	if w.Rows, w.NoDefault = rows(h, s.Project, members); len(w.Rows) == 0 && len(o.Programs) > 0 { // wgpu needs no feature
+		w.Rows = []Row{{Name: "default", Args: cmp.Or(w.Selected, "--workspace")}}
 	} else if len(w.Rows) == 0 {
 		return Init{}, &exit.UsageError{What: "no feature of this workspace leads to a CUDA crate, so there is nothing to build for a GPU",
 			Fix: "see gpubuild features; with wgpu, name a runner and a program: " +
@@ -79,15 +92,32 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 		}
 		w.Programs = append(w.Programs, Row{Name: strings.Trim(rowName.ReplaceAllString(words, "-"), "-"), Args: words})
 	}
+	if marks := s.Config.Test.Value; marks != nil {
+		warnUntested(s, marks.GPU, w.Rows)
+	}
 	return Init{Text: provider.Workflow(w), provider: provider, root: root}, w.check()
 }
 
-// rows are the builds of a project: one without features for the packages that always use a GPU, and one for each feature that leads some
+// warnUntested warns of a mark in a package that no row has: no job would run it.
+func warnUntested(s *session.Session, marked []string, rows []Row) {
+	for _, p := range s.Project.Members {
+		in := func(r Row) bool { return r.Args == "--workspace" || strings.Contains(r.Args+" ", "-p "+p.Name+" ") }
+		for _, t := range p.Targets {
+			means := func(m string) bool { return config.Matches(m, p.Name, cargorun.TargetKind(t.Kind), t.Name) }
+			if slices.ContainsFunc(marked, means) && !slices.ContainsFunc(rows, in) {
+				s.Machine.Shell.Warning("%s of %s is marked in [test] gpu, and no row of the workflow tests that package", t.Name, p.Name)
+				break
+			}
+		}
+	}
+}
+
+// rows are the builds of some members of a project: one without features for the packages that always use a GPU, and one for each feature that leads some
 // package to it. needed reports whether the default features lead to CUDA.
-func rows(h buildenv.Host, p *manifest.Project) (out []Row, needed bool) {
+func rows(h buildenv.Host, p *manifest.Project, members []*manifest.Package) (out []Row, needed bool) {
 	packages := map[string][]string{} // by feature; "" is no feature
 	declared := map[string]bool{}
-	for _, m := range p.Members {
+	for _, m := range members {
 		always := features.Leads(h, p, m, true)
 		if features.Leads(h, p, m, false) {
 			packages[""] = append(packages[""], m.Name)

@@ -56,7 +56,7 @@ func TestRows(t *testing.T) {
 		"always":             {map[string]string{"a": always + "fast = []\ncuda = []\n"}, "cuda: -p a --features cuda\ndefault: -p a", false},
 	} {
 		s := project(t, tt.members)
-		list, noDefault := rows(s.Machine.Host, s.Project)
+		list, noDefault := rows(s.Machine.Host, s.Project, s.Project.Members)
 		var got []string
 		for _, r := range list {
 			got = append(got, r.Name+": "+r.Args)

@@ -46,6 +46,7 @@ type Workflow struct {
 	Dir       string // the workspace's root below the repository's, with slashes; empty: the same
 	Arch      string // --gpu-arch where there is no GPU; empty: gpubuild.toml has one
 	NoDefault bool   // the default features need CUDA, so that check and clippy run without them
+	Selected  string // by -p and --exclude; empty: the workspace
 	Rows      []Row  // built, and tested on the GPU
 	Programs  []Row  // run and proven
 	Runner    []string

@@ -69,8 +69,9 @@ func ciVerb() verb {
 
 // runCIInit writes a workflow.
 func runCIInit(ctx context.Context, a *invocation, o ciOptions, l cargo.Line) error {
-	if len(l.Features) > 0 || l.AllFeatures || l.NoDefault {
-		return usage("`gpubuild ci init` takes no features", "it writes a build for each feature that leads to a GPU crate; edit the file")
+	if len(l.Features) > 0 || l.AllFeatures || l.NoDefault || l.HasTargets() || l.Has("--release", "--profile", "--target", "--target-dir") {
+		return usage("`gpubuild ci init` takes no features, targets or profiles",
+			"it writes a build for each feature that leads to a GPU crate; edit the file")
 	}
 	s, err := session.Open(a.Machine, l)
 	if err == nil {

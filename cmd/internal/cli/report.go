@@ -72,12 +72,10 @@ func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) 
 		return err
 	}
 	if o.HTML == "" && o.JSON == nil {
-		if err = a.Shell.Print(report.Table(rows)); err == nil {
-			a.Shell.Status("Reported", "%s", report.Summary(rows))
+		if err := a.Shell.Print(report.Table(rows)); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return err
+		a.Shell.Status("Reported", "%s", report.Summary(rows))
 	}
 	if none := report.WithoutResult(rows, o.Expect); len(none) > 0 {
 		return exit.Errorf(exit.Unproved, "look at why its job left no file", "no result of %s", strings.Join(none, ", "))

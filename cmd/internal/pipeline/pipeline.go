@@ -156,6 +156,9 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 		return noGPUWork(ctx, c, s, why)
 	case !Judged(line.Verb):
 		return Result{Session: s}, passThrough(ctx, c)
+	case c.Line.Verb == "nextest" && c.Line.Has("--archive-file", "--binaries-metadata"):
+		return Result{Session: s}, exit.Usagef("gpubuild prove --child '*-*' -- cargo "+buildenv.PosixWords(c.Line.Words()...),
+			"nextest's archive was built before, and gpubuild judges what it builds")
 	}
 	return Build(ctx, c, s, trace)
 }

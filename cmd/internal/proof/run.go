@@ -199,14 +199,13 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		return result, false, ran
 	}
 	var end error
-	switch {
-	case !state.Tests || marked || r.asksForMatch():
+	if !state.Tests || marked || r.asksForMatch() {
 		end = outcome(worstOf(rows, wanted{
 			cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
 			lenient: !r.asksForMatch() && !marked,
 		}))
-	// Of tests that nobody marks it is only shown: with a GPU they must not be stricter than without one.
-	case !slices.ContainsFunc(rows, func(t tested) bool { return t.kind.Code(false) == exit.Done }):
+	} else if !slices.ContainsFunc(rows, func(t tested) bool { return t.kind.Code(false) == exit.Done }) {
+		// With a GPU, tests that nobody marks must not be stricter than without one.
 		m.Shell.Note("a test that must use the GPU is marked in gpubuild.toml: [%s] gpu = [\"NAME\"]", r.Session.Line.Verb)
 	}
 	for _, p := range proofs {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,13 +33,16 @@ func Collect(m *session.Machine, names []string, history string, real receipt.Re
 	var bad strings.Builder
 	wrong := 0
 	for i, f := range list {
-		o, err := observe(m, f, i >= now, real)
-		if err != nil {
+		data, err := local.ReadNamed(m.Host.Abs(f), resultLimit)
+		results, as, wrongly := Read(data, real)
+		if err = cmp.Or(err, wrongly); err != nil {
 			fmt.Fprintf(&bad, "\n  %s: %s", f, err)
 			wrong++
 			continue
 		}
-		found = append(found, o...)
+		for _, r := range results {
+			found = append(found, Observation{File: f, Receipt: as.Receipt, Earlier: as.Earlier || i >= now, Result: r})
+		}
 	}
 	if wrong > 0 {
 		return nil, 0, exit.Errorf(exit.Usage, "leave them out, or name a directory that holds results and nothing else",
@@ -72,23 +76,6 @@ func resultFiles(m *session.Machine, names []string) ([]string, error) {
 			return nil, &exit.UsageError{What: fmt.Sprintf("%s cannot be read: %v", name, err),
 				Fix: "give files that are there and that you may read, or their directory"}
 		}
-	}
-	return out, nil
-}
-
-// observe reads what one file says.
-func observe(m *session.Machine, file string, earlier bool, real receipt.Real) ([]Observation, error) {
-	data, err := local.ReadNamed(m.Host.Abs(file), resultLimit)
-	if err != nil {
-		return nil, err
-	}
-	list, as, err := Read(data, real)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Observation, 0, len(list))
-	for _, r := range list {
-		out = append(out, Observation{File: file, Receipt: as.Receipt, Earlier: as.Earlier || earlier, Result: r})
 	}
 	return out, nil
 }

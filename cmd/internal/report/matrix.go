@@ -85,7 +85,6 @@ type Row struct {
 	Failed int  `json:"failed"`
 	Flaky  bool `json:"flaky"`
 
-	latest  Result
 	results []Observation // the newest first
 }
 
@@ -132,14 +131,9 @@ func Join(list []Observation, expected []string) []Row {
 
 // newestFirst orders results by time, those of earlier runs last; of a receipt and another file about one run it keeps the receipt.
 func newestFirst(results []Observation) []Observation {
-	last := func(is bool) int {
-		if is {
-			return 1
-		}
-		return 0
-	}
+	rank := map[bool]int{true: 1}
 	slices.SortStableFunc(results, func(a, b Observation) int {
-		return cmp.Or(last(a.Earlier)-last(b.Earlier), b.Result.At.Compare(a.Result.At), last(!a.Receipt)-last(!b.Receipt),
+		return cmp.Or(rank[a.Earlier]-rank[b.Earlier], b.Result.At.Compare(a.Result.At), rank[b.Receipt]-rank[a.Receipt],
 			strings.Compare(a.File, b.File))
 	})
 	seen := map[string]bool{}
@@ -157,9 +151,6 @@ const steadyRuns = 30
 // row is what results come to, the newest first. A row that changed to and fro is flaky, even if a change of the sources explains it.
 func row(id string, results []Observation) Row {
 	r := Row{ID: id, Status: StatusNone, Results: len(results), results: results}
-	if !results[0].Earlier {
-		r.latest = results[0].Result
-	}
 	last, turns, broken := StatusNone, 0, false
 	for _, run := range runsOf(results) {
 		o, s, why := decisive(run)
@@ -215,14 +206,13 @@ func commandOf(r Result) string { return r.Verb + " " + strings.Join(r.Command, 
 // runsOf puts results of one run together, the newest run first: those with CI's number, or elsewhere those of one commit until a command
 // comes again.
 func runsOf(results []Observation) (runs [][]Observation) {
-	same := func(run []Observation, o Observation) bool {
-		next := o.Result
-		a, b := run[0].Result.from(), next.from()
-		if run[0].Earlier != o.Earlier || a.Run != "" || b.Run != "" {
-			return run[0].Earlier == o.Earlier && a.Run == b.Run && a.Attempt == b.Attempt
+	same := func(run []Observation, next Observation) bool {
+		a, b := run[0].Result.from(), next.Result.from()
+		if run[0].Earlier != next.Earlier || a.Run != "" || b.Run != "" {
+			return run[0].Earlier == next.Earlier && a.Run == b.Run && a.Attempt == b.Attempt
 		}
 		return a.Commit != "" && a.Commit == b.Commit &&
-			!slices.ContainsFunc(run, func(o Observation) bool { return commandOf(o.Result) == commandOf(next) })
+			!slices.ContainsFunc(run, func(o Observation) bool { return commandOf(o.Result) == commandOf(next.Result) })
 	}
 	for _, o := range results {
 		if last := len(runs) - 1; last >= 0 && same(runs[last], o) {

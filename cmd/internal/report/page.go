@@ -70,10 +70,12 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		Style: template.CSS(pageCSS), Files: Count(files, "file"), By: by, Sums: Summary(rows), Title: Count(len(rows), "row"),
 	}
 	for _, r := range rows {
-		if r.Results > 0 && r.latest.At.After(p.Newest) {
-			p.Newest = r.latest.At
+		shown := pageRow{Row: r, History: r.results[:min(len(r.results), historyShown)]}
+		if r.Results > 0 && !r.results[0].Earlier {
+			if shown.Latest = r.results[0].Result; shown.Latest.At.After(p.Newest) {
+				p.Newest = shown.Latest.At
+			}
 		}
-		shown := pageRow{Row: r, Latest: r.latest, History: r.results[:min(len(r.results), historyShown)]}
 		shown.More = len(r.results) - len(shown.History)
 		with := []fact{{"CUDA ", r.Set.Toolkit}, {"cuDNN ", r.Set.CUDNN}, {"", r.Set.Arch}, {"", r.Set.Compiler}}
 		shown.With = strings.Join(words(with), " · ")
