@@ -372,10 +372,17 @@ func TestSeveralPrograms(t *testing.T) {
 	first, second := program(t, m, source, lib), filepath.Join(t.TempDir(), "second")
 	hosttest.OK(t, os.Rename(program(t, m, source, lib), second))
 	out := filepath.Join(t.TempDir(), "out")
+	m.Self = filepath.Join(t.TempDir(), "cargo-gpubuild")
+	if err := os.WriteFile(m.Self, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	prove := proof.Runtime{Probe: probe.Probe{Library: lib, Watch: first}, CUPTI: lib, Others: []string{lib}}
 	b, err := Make(context.Background(), m, Options{Programs: []string{first, second}, Dir: out, Prove: prove})
 	if err != nil || !slices.Equal(b.Programs, []string{"bin/app", "bin/second"}) || b.Prove == nil {
 		t.Fatalf("%+v, %v", b, err)
+	}
+	if !has(b, "gpubuild") || has(b, "cargo-gpubuild") {
+		t.Errorf("gpubuild is not called as it is printed: %+v", b.Files)
 	}
 	for _, name := range []string{"app", "second"} {
 		hosttest.Equal(t, run(t, m, filepath.Join(out, name)), 7, name, "ended with")

@@ -112,7 +112,7 @@ func warnUntested(s *session.Session, marked []string, rows []Row) {
 	}
 }
 
-// rows are the builds of some members of a project: one without features for the packages that always use a GPU, and one for each feature that leads some
+// rows are the builds of members: one without features for the packages that always use a GPU, and one for each feature that leads some
 // package to it. needed reports whether the default features lead to CUDA.
 func rows(h buildenv.Host, p *manifest.Project, members []*manifest.Package) (out []Row, needed bool) {
 	packages := map[string][]string{} // by feature; "" is no feature

@@ -69,7 +69,7 @@ func ciVerb() verb {
 
 // runCIInit writes a workflow.
 func runCIInit(ctx context.Context, a *invocation, o ciOptions, l cargo.Line) error {
-	if len(l.Features) > 0 || l.AllFeatures || l.NoDefault || l.HasTargets() || l.Has("--release", "--profile", "--target", "--target-dir") {
+	if len(l.Features) > 0 || l.AllFeatures || l.NoDefault || l.HasTargets() || l.Has("--release", "--profile", "--target") {
 		return usage("`gpubuild ci init` takes no features, targets or profiles",
 			"it writes a build for each feature that leads to a GPU crate; edit the file")
 	}

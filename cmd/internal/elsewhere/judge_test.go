@@ -173,3 +173,13 @@ func TestMultiplexed(t *testing.T) {
 		t.Errorf("%d bytes of 2 MiB were taken: %v", n, err)
 	}
 }
+
+// TestFrozenGreeting: a place that says nothing more after its shell's greeting is given up.
+func TestFrozenGreeting(t *testing.T) {
+	from, there := io.Pipe()
+	go func() { _, _ = io.WriteString(there, greeting+" n have any -.\n") }()
+	l := &link{m: &session.Machine{}, nonce: "n", from: bufio.NewReader(from), kill: func() { _ = there.Close() }}
+	if err := l.greet(time.Millisecond); !errors.Is(err, errEnded) || l.step != "." {
+		t.Errorf("%v, step %q", err, l.step)
+	}
+}

@@ -230,7 +230,7 @@ func (l *link) talk() (err error) {
 			time.Since(began).Round(time.Second), l.place.Prefix)
 		still.Reset(waitingPeriod)
 	})
-	err = l.greet()
+	err = l.greet(silence)
 	if still.Stop(); err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func changed(place string) *Error {
 var errEnded = errors.New("the connection ended")
 
 // greet waits for the other side's shell, and gives it a gpubuild if it has none. Lines before that are a login's.
-func (l *link) greet() error {
+func (l *link) greet(within time.Duration) error {
 	for {
 		text, err := l.from.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a login's line may be longer
@@ -323,6 +323,7 @@ func (l *link) greet() error {
 					return err
 				}
 			}
+			defer time.AfterFunc(within, l.kill).Stop() // a place that freezes here would be waited for as one that has not begun
 		case len(words) == 2 && words[0] == ready && words[1] == l.nonce:
 			return nil
 		case strings.Contains(line, greeting+" "+l.nonce):

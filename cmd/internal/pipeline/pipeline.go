@@ -156,7 +156,7 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 		return noGPUWork(ctx, c, s, why)
 	case !Judged(line.Verb):
 		return Result{Session: s}, passThrough(ctx, c)
-	case c.Line.Verb == "nextest" && c.Line.Has("--archive-file", "--binaries-metadata"):
+	case c.nextest() != nil && strings.Contains(" "+strings.Join(c.Line.Args, " "), " --archive-file"):
 		return Result{Session: s}, exit.Usagef("gpubuild prove --child '*-*' -- cargo "+buildenv.PosixWords(c.Line.Words()...),
 			"nextest's archive was built before, and gpubuild judges what it builds")
 	}
