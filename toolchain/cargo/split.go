@@ -168,7 +168,7 @@ func (s *splitter) tail() error {
 		if took {
 			continue
 		}
-		if len(word) > 1 && word[0] == '-' {
+		if len(word) > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') {
 			it, ok := g.parse(s.args)
 			if !ok {
 				it = item{words: []string{word}}

@@ -12,15 +12,18 @@ package explain
 import (
 	_ "embed"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 //go:embed rules.toml
@@ -49,9 +52,6 @@ var Stages = map[string]string{
 	"compile-nvcc": "compiling kernels", "link": "linking", "load": "starting the program", "run": "running",
 	"silent-cpu": "running on the CPU", "stale": "stale artifacts",
 }
-
-// minLiteral is the shortest literal text that brings a line to be looked at.
-const minLiteral = 6
 
 // Rule is one known failure.
 type Rule struct {
@@ -103,9 +103,7 @@ type Rules struct {
 // Default returns the rules that are part of this program, parsed once: nobody changes them.
 var Default = sync.OnceValues(func() (*Rules, error) { return Parse(rulesText) })
 
-func ruleError(id, why string) error { return fmt.Errorf("rules.toml: %s: %s", id, why) }
-
-// Parse reads a table of rules.
+// Parse reads a table of rules; the tests check the one of this program.
 func Parse(text string) (*Rules, error) {
 	var file struct {
 		Rule    []*Rule    `toml:"rule"`
@@ -117,48 +115,33 @@ func Parse(text string) (*Rules, error) {
 		return nil, err
 	}
 	if odd := meta.Undecoded(); len(odd) > 0 {
-		return nil, ruleError(odd[0].String(), "the key is not known")
+		return nil, fmt.Errorf("rules.toml: the key %s is not known", odd[0])
 	}
 	rs := &Rules{All: file.Rule, speakers: file.Speaker}
-	seen := map[string]bool{}
 	for _, r := range rs.All {
-		if r.ID == "" || seen[r.ID] {
-			return nil, ruleError(r.ID, "the id is empty or stands twice")
-		}
-		seen[r.ID] = true
 		r.owners = file.Owner
-		if err := r.prepare(); err != nil {
-			return nil, err
-		}
 	}
 	return rs, nil
 }
 
-func (r *Rule) prepare() error {
-	switch {
-	case r.Kind.order() < 0:
-		return ruleError(r.ID, fmt.Sprintf("the kind %q is not known", r.Kind))
-	case r.Cause == "" || r.Fix == "" || len(r.Source) == 0:
-		return ruleError(r.ID, "cause, fix and source are needed")
-	case r.Kind == Silent && (len(r.On) > 0 || r.Confirm != nil):
-		return ruleError(r.ID, "what leaves no text has nothing to match")
-	case r.Kind == Silent:
-		return r.checkNames()
-	case len(r.On) == 0 || r.Confirm == nil:
-		return ruleError(r.ID, "on and confirm are needed")
-	}
-	for _, l := range r.On {
-		if len(l) < minLiteral || strings.ContainsAny(l, "\r\n\x1b\x00") {
-			return ruleError(r.ID, fmt.Sprintf("the literal %q is shorter than %d bytes or holds a line's end", l, minLiteral))
-		}
-	}
-	return r.checkNames()
+// OfPrograms are the rules for the output of a program that was built: it starts no compiler, so that none speaks there.
+func (rs *Rules) OfPrograms() *Rules {
+	return &Rules{speakers: rs.speakers, All: slices.DeleteFunc(slices.Clone(rs.All), func(r *Rule) bool {
+		return slices.Contains([]string{"compile-host", "compile-nvcc", "link"}, r.Stage)
+	})}
 }
 
-// Lookup finds rules by id, or by a code such as LNK1181 or CUDA_ERROR_NO_DEVICE, in any case of letters.
+// toolCode is a code of Microsoft's tools or of Windows, which general rules know, too.
+var toolCode = lazyregexp.New(`(?i)^((LNK|MSB|C|D)\d{4}|0x[0-9a-f]{8})$`)
+
+// Lookup finds rules by id, or by a code such as LNK1181 or CUDA_ERROR_NO_DEVICE, in any case of letters. A status of Windows may be written
+// as a number, as %ERRORLEVEL% shows it.
 func (rs *Rules) Lookup(code string) []*Rule {
 	var byCode []*Rule
 	code = driverNames(code)
+	if n, err := strconv.ParseInt(code, 0, 64); err == nil && n >= math.MinInt32 && n <= math.MaxUint32 && uint32(n)>>30 == 3 {
+		code = fmt.Sprintf("0x%08x", uint32(n))
+	}
 	for _, r := range rs.All {
 		if strings.EqualFold(r.ID, code) {
 			return []*Rule{r}
@@ -168,6 +151,16 @@ func (rs *Rules) Lookup(code string) []*Rule {
 				byCode = append(byCode, r)
 				break
 			}
+		}
+	}
+	if !toolCode.MatchString(code) {
+		return byCode
+	}
+	for _, f := range rs.search([]byte("exit code: "+code+"\nerror "+strings.ToUpper(code)+":"), 0).Found {
+		if !slices.ContainsFunc(byCode, func(r *Rule) bool { return r.ID == f.ID }) {
+			r, w := *f.Rule, f.Words(Facts{})
+			r.Cause, r.Fix, r.Windows, r.Examples = w.Cause, w.Fix, "", nil
+			byCode = append(byCode, &r)
 		}
 	}
 	return byCode

@@ -392,7 +392,10 @@ func TestFactsFillSentences(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	rs := table(t)
+	rs, err := parseChecked(rulesText)
+	if err != nil {
+		t.Fatal(err)
+	}
 	kinds := map[Kind]int{}
 	for _, r := range rs.All {
 		kinds[r.Kind]++
@@ -444,7 +447,7 @@ func TestTable(t *testing.T) {
 		"[[rule]]\nid='a'\nkind='silent'\ncause='c'\nfix='f'\nother='odd'\nsource=['s']",
 		"no table",
 	} {
-		if _, err := Parse(bad); err == nil {
+		if _, err := parseChecked(bad); err == nil {
 			t.Errorf("accepted: %s", bad)
 		}
 	}

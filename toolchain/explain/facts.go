@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 )
 
@@ -41,25 +42,6 @@ var factNames = []string{
 // named is a {name} in a rule's text.
 var named = lazyregexp.New(`\{([a-z][a-z0-9-]*)\}`)
 
-// checkNames refuses a {name} that nothing can ever fill in.
-func (r *Rule) checkNames() error {
-	known := factNames
-	if r.Confirm != nil {
-		known = append(slices.Clip(known), r.Confirm.SubexpNames()...)
-	}
-	if r.Of != "" {
-		known = append(slices.Clip(known), "is", "get")
-	}
-	for _, text := range slices.Concat([]string{r.Cause, r.Fix, r.Windows, r.Command}, r.Commands, r.Here) {
-		for _, m := range named.FindAllStringSubmatch(text, -1) {
-			if !slices.Contains(known, m[1]) {
-				return ruleError(r.ID, m[0]+" is neither a group of confirm nor a fact")
-			}
-		}
-	}
-	return nil
-}
-
 // Names lists the facts that a rule can use, so that only those need be found out.
 func (r *Rule) Names() []string {
 	var out []string
@@ -81,28 +63,35 @@ type Words struct {
 	Here    []string `json:"here,omitempty"` // about this machine
 }
 
-// Words fills a rule's texts in. In cause and fix a {name} without a value becomes NAME, for a reader to fill in. Sentences about the
-// machine, and (with any facts) commands, are left out when they have such a name.
+// forShell is what may stand in a command: a log's text only where no shell gives anything in it a meaning.
+func forShell(captured string) string { return plainWord.FindString(captured) }
+
+var plainWord = lazyregexp.New(`^[\w.+@/:-]+$`)
+
+// Words fills a rule's texts in. In cause and fix a {name} without a value becomes NAME, for a reader to fill in; so does in fix one whose
+// value a shell could take for more than a word. Sentences about the machine, and (with any facts) commands, are left out when they have
+// such a name.
 func (f Found) Words(facts Facts) Words {
-	value := func(name string) string {
-		if v := f.Values[name]; v != "" {
-			return v
-		}
-		return facts[name]
-	}
-	fill := func(text string) (string, bool) {
+	fill := func(text string, shell bool) (string, bool) {
 		whole := true
 		text = named.ReplaceAllStringFunc(text, func(n string) string {
-			if v := value(strings.Trim(n, "{}")); v != "" {
-				return v
+			n = strings.Trim(n, "{}")
+			v, fact := f.Values[n], facts[n]
+			if shell && n != "get" {
+				v = forShell(v)
 			}
-			whole = false
-			return strings.ToUpper(strings.Trim(n, "{}"))
+			if shell && n != Again && fact != "" {
+				fact = buildenv.PosixWords(fact)
+			}
+			if v = cmp.Or(v, fact); v == "" {
+				whole, v = false, strings.ToUpper(n)
+			}
+			return v
 		})
 		return text, whole
 	}
 	var w Words
-	w.Cause, _ = fill(f.Cause)
+	w.Cause, _ = fill(f.Cause, false)
 	fix := f.Fix
 	switch {
 	case f.onWindows:
@@ -110,18 +99,18 @@ func (f Found) Words(facts Facts) Words {
 	case facts == nil && f.Windows != "": // the rule alone, of no log
 		fix += " On Windows: " + f.Windows
 	}
-	w.Fix, _ = fill(fix)
-	if text, whole := fill(f.Command); whole || facts == nil {
+	w.Fix, _ = fill(fix, true)
+	if text, whole := fill(f.Command, true); whole || facts == nil {
 		w.Command = text
 	}
 	for _, c := range f.Commands {
-		if text, whole := fill(c); whole {
+		if text, whole := fill(c, true); whole {
 			w.Command = text
 			break
 		}
 	}
 	for _, h := range f.Here {
-		if text, whole := fill(h); whole {
+		if text, whole := fill(h, false); whole {
 			w.Here = append(w.Here, text)
 		}
 	}

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"index/suffixarray"
 	"io"
 	"maps"
@@ -417,7 +418,7 @@ func (r *Rule) owned(groups [][]byte) map[string]string {
 		for _, o := range r.owners {
 			if name := o.Names[r.Of]; name != nil && strings.HasPrefix(group, "thing") && len(groups[i]) > 0 && name.Match(groups[i]) {
 				thing := words(groups[i])
-				return map[string]string{"thing": thing, "is": o.Is, "get": strings.ReplaceAll(o.Get, "{thing}", thing)}
+				return map[string]string{"thing": thing, "is": o.Is, "get": strings.ReplaceAll(o.Get, "{thing}", cmp.Or(forShell(thing), "THING"))}
 			}
 		}
 	}

@@ -157,8 +157,8 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 	return l, given, nil
 }
 
-// loudness are cargo's flags for how much is printed, and in what colour: every verb takes them.
-var loudness = lazyregexp.New(`^(-q|--quiet|-v+|--verbose|--color(=.*)?)$`)
+// loudness are cargo's flags for how much is printed, and in what colour: every verb takes them. A negative number is no flag.
+var loudness = lazyregexp.New(`^(-q|--quiet|-v+|--verbose|--color(=.*)?|-\d+)$`)
 
 func (v verb) flagNames() []string { return slices.Collect(maps.Keys(ownFlags(v.flags, "--"))) }
 

@@ -36,6 +36,7 @@ func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
 		m.Shell.Detail("failures are not explained: %v", err)
 		return nil
 	}
+	rules = rules.OfPrograms()
 	match, heard := e.Heard.Match(rules)
 	by := ""
 	if e.Code == 127 && !match.Known() && len(e.Missing) > 0 {

@@ -37,12 +37,8 @@ type situation struct {
 func (s situation) words(f explain.Found) explain.Words {
 	facts := s.factsFor(f)
 	w := f.Words(facts)
-	if extra, ok := strings.CutPrefix(w.Command, facts[explain.Again]); ok && facts[explain.Again] != "" {
-		words := slices.Concat(s.again, strings.Fields(extra)) // of a flag that stands twice the last one counts
-		if len(s.rest) > 0 {
-			words = append(append(words, "--"), s.rest...)
-		}
-		w.Command = buildenv.PosixWords(words...)
+	if len(s.rest) > 0 && len(s.again) > 0 && strings.Contains(w.Command, facts[explain.Again]) {
+		w.Command += " -- " + buildenv.PosixWords(s.rest...) // of a flag that stands twice before it the last one counts
 	}
 	return w
 }
@@ -50,7 +46,7 @@ func (s situation) words(f explain.Found) explain.Words {
 // factsFor names what is known for one rule; the library's place depends on what its line said.
 func (s situation) factsFor(f explain.Found) explain.Facts {
 	facts := explain.Facts{
-		explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images,
+		explain.Again: buildenv.PosixWords(s.again...), explain.Binary: s.binary, explain.Images: s.images,
 	}
 	if t := s.set.Toolkit; t != nil {
 		facts[explain.CUDA], facts[explain.Toolkit] = cmp.Or(t.Label, t.Version.String()), t.Root
