@@ -277,7 +277,7 @@ func TestManyProgramsThroughSlurm(t *testing.T) {
 	env, _ := slurm(t)
 	dir, command := elsewhere(t, "")
 	c := command(env, "nextest", "run", "--offline", "--features", "cuda", "--no-fail-fast", "--test", "small", "--test-threads", "8", "--gpu-on", "slurm",
-		"--gpu-receipt", "receipt.json", "small_00")
+		"--gpu-receipt", "receipt.json", "--gpu-require-proof", "small_00")
 	out, err := c.CombinedOutput()
 	if c.ProcessState.ExitCode() != 21 {
 		t.Fatalf("%v\n%s", err, out)

@@ -26,8 +26,8 @@ func toolchainVerb() verb {
 				Verb: help.Verb{
 					Name: "list", Usage: "list the toolkits of this machine",
 					Examples: []string{"gpubuild toolchain list", "gpubuild toolchain list --available"},
-					Text: "Starts each nvcc once, and no cargo. `default` marks the toolkit of GPUBUILD_CUDA, else of `toolchain use`, else " +
-						"the newest that works. A project can name or need another one: `gpubuild doctor` says which.",
+					Text: "Starts each nvcc once, and no cargo. `default` marks the toolkit of GPUBUILD_CUDA, else of `toolchain use`, " +
+						"else the newest that works. A project can name or need another one: `gpubuild doctor` says which.",
 				},
 				flags: []*flag{
 					toggle("available",
