@@ -8,6 +8,26 @@ import (
 	"path/filepath"
 )
 
+// Tag is the file by which Adopted knows a cache: https://bford.info/cachedir/. Other programs leave what is beside it out of a backup.
+const Tag = "CACHEDIR.TAG"
+
+const tagText = "Signature: 8a477f597d28d172789f06886806bc55\n# gpubuild: `gpubuild cache clean` empties this directory.\n"
+
+// Adopt makes a cache that is not there yet, or is empty, and tags it. Where that cannot be written, Make says so later.
+func Adopt(dir string) {
+	if entries, err := os.ReadDir(dir); len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist)) {
+		if os.MkdirAll(dir, 0o700) == nil {
+			_ = os.WriteFile(filepath.Join(dir, Tag), []byte(tagText), 0o600)
+		}
+	}
+}
+
+// Adopted reports whether gpubuild made a directory or found it empty, so that all of it is gpubuild's.
+func Adopted(dir string) bool {
+	data, err := os.ReadFile(filepath.Join(dir, Tag))
+	return err == nil && string(data) == tagText
+}
+
 // Nowhere is a directory that never exists and cannot be made: what is looked for in it is not found.
 var Nowhere = filepath.Join(os.DevNull, "gpubuild")
 
@@ -46,9 +66,18 @@ func Private(dir string) (string, error) {
 	return dir, nil
 }
 
-// Trusted returns an *OpenError unless only this user or an administrator may have written to a file or directory, and to what a link leads
-// to. It says nothing of the directories above it. What is not there is trusted.
-func Trusted(path string) error {
+// Trusted returns an *OpenError unless only this user or an administrator may have written to each file or directory, and to what a link
+// leads to. It says nothing of the directories above them. What is not there is trusted.
+func Trusted(paths ...string) error {
+	for _, path := range paths {
+		if err := trusted(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func trusted(path string) error {
 	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
 		fi, err := look(path)
 		switch {

@@ -86,10 +86,12 @@ type header struct {
 	Sum    uint32 `json:"sum"`
 }
 
-// Load returns the bytes of an entry, and its inputs, which Unchanged compares; false where there is none, or where it is damaged.
+// Load returns the bytes of an entry, and its inputs, which Unchanged compares; false where there is none, where it is damaged, or where
+// another user may have written it.
 func (s Store) Load(kind, key string) (data []byte, inputs []Input, ok bool) {
-	file, err := s.host.ReadFile(s.path(kind, key), limit)
-	if err != nil {
+	path := s.path(kind, key)
+	file, err := s.host.ReadFile(path, limit)
+	if err != nil || cache.Trusted(s.dir, filepath.Dir(path), path) != nil { // the checksum holds off damage, and nobody else
 		return nil, nil, false
 	}
 	line, rest, ok := bytes.Cut(file, []byte("\n"))

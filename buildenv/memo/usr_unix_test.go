@@ -47,3 +47,25 @@ func TestRecorderBelowUsr(t *testing.T) {
 		hosttest.OK(t, os.Remove(name))
 	}
 }
+
+// TestWhatOthersMayWrite: where somebody else may have written an entry or changed its name, it is none.
+func TestWhatOthersMayWrite(t *testing.T) {
+	t.Parallel()
+	cache := t.TempDir()
+	s := Open(hosttest.Must(local.Host()), cache, time.Now())
+	hosttest.OK(t, s.Put("kind", "key", nil, []byte("x")))
+	for _, part := range []string{"memo", "memo/kind", "memo/kind/key"} {
+		path := filepath.Join(cache, part)
+		mode := hosttest.Must(os.Stat(path)).Mode().Perm()
+		for _, open := range []os.FileMode{0o777, 0o770} {
+			hosttest.OK(t, os.Chmod(path, open))
+			if _, ok := s.Get("kind", "key"); ok {
+				t.Errorf("mode %o of %s: it is taken", open, part)
+			}
+		}
+		hosttest.OK(t, os.Chmod(path, mode))
+		if _, ok := s.Get("kind", "key"); !ok {
+			t.Errorf("mode %o of %s: it is not taken", mode, part)
+		}
+	}
+}

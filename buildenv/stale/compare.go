@@ -2,6 +2,7 @@ package stale
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,6 +70,9 @@ func Pairs(old, now []Input) []Pair {
 	for _, n := range slices.Sorted(maps.Keys(both)) {
 		a, before := was[n]
 		b, still := is[n]
+		if slices.Contains(Hidden(), n) {
+			a.Value, b.Value = sum(a.Value), sum(b.Value)
+		}
 		hashed := a.Hash != "" && b.Hash != ""
 		switch {
 		case before && still && (hashed && a.Hash == b.Hash || !hashed && a.Value == b.Value):
@@ -80,6 +84,19 @@ func Pairs(old, now []Input) []Pair {
 		}
 	}
 	return out
+}
+
+// Hidden lists the variables whose values are in no answer, log or message about what changed: they hold what a user did not mean to publish.
+func Hidden() []string {
+	return []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDA_NVCC_FLAGS", "LD_LIBRARY_PATH"}
+}
+
+// sum stands in place of a hidden value; an empty one stays as it is.
+func sum(value string) string {
+	if value == "" {
+		return ""
+	}
+	return fmt.Sprintf("sha256:%.6x", sha256.Sum256([]byte(value)))
 }
 
 // Part makes the name of an input that is part of another, such as the ptxas of an nvcc.

@@ -38,6 +38,8 @@ func TestDifferences(t *testing.T) {
 		{"one that came and one that went", "source//a.cuh=a.cuh#1", "source//b.cuh=b.cuh#1", "a.cuh is gone: k; b.cuh is new: k"},
 		{"a variable that was set, empty", "", "FLAGS=", "FLAGS none → \"\": k"},
 		{"one that is unset", "FLAGS=-G", "", "FLAGS -G → none: k"},
+		{"one that is hidden", "NVCC_APPEND_FLAGS=-G", "NVCC_APPEND_FLAGS=-DX", "NVCC_APPEND_FLAGS sha256:040c533f6280 → sha256:8fccbecf5b8b: k"},
+		{"one that is hidden and set", "", "NVCC_PREPEND_FLAGS=-G", "NVCC_PREPEND_FLAGS none → sha256:040c533f6280: k"},
 	} {
 		hosttest.Equal(t, strings.Join(stale.Lines(stale.Differences("k", parse(tt.old), parse(tt.now))), "; "), tt.want, tt.story)
 	}

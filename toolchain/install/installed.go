@@ -26,10 +26,8 @@ func Installed(h buildenv.Host, cacheDir string) []Installation {
 
 // trusted looks at what is run or loaded of a toolkit, and at the directories above it.
 func trusted(h buildenv.Host, root string) error {
-	for _, dir := range []string{"..", "."} {
-		if err := cache.Trusted(h.Join(root, dir)); err != nil {
-			return err
-		}
+	if err := cache.Trusted(h.Dir(root), root); err != nil {
+		return err
 	}
 	for _, dir := range []string{"bin", "bin/x64", "lib", "lib64", "lib/x64", "nvvm/bin", "nvvm/libdevice", "extras/CUPTI/lib64"} {
 		if err := cache.TrustedDir(h.Join(root, dir)); err != nil {

@@ -35,7 +35,7 @@ func Overlay(h buildenv.Host, cacheDir, version, include, lib string) (string, e
 	dir := h.Join(cacheDir, "overlays")
 	root := h.Join(dir, fmt.Sprintf("cudnn-%s-%x", version, sum.Sum(nil)[:8]))
 	if h.IsDir(root) {
-		return root, nil // it was renamed into place, so it is whole
+		return root, cache.TrustedDir(root) // it was renamed into place, so it is whole
 	}
 	if err := cache.Make(dir); err != nil {
 		return "", err

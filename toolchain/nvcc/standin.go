@@ -33,7 +33,7 @@ func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err 
 	root = filepath.Join(cacheDir, Views, "check-"+release)
 	program := filepath.Join(root, "bin", h.Exe("nvcc"))
 	want := view{Release: release, Cache: cacheDir, Made: memo.Open(h, cacheDir, time.Now()).State(self)}
-	if is, err := readView(program); err == nil && is == want {
+	if want.holds(program) {
 		return root, nil
 	}
 	major, minor, _ := strings.Cut(release, ".")
@@ -52,14 +52,14 @@ func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err 
 	files["lib64/libstdc++.a"] = []byte(archive) // cudarc links it statically; the host compiler, which looks into lib, must not find it
 	for name, data := range files {
 		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return "", err
 		}
 		if err := cache.Keep(path, data, 0o644); err != nil {
 			return "", err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(program), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(program), 0o700); err != nil {
 		return "", err
 	}
 	return root, want.program(self, program)

@@ -158,7 +158,7 @@ func End(cacheDir, of string, limit int64) error {
 		return err
 	}
 	dir := filepath.Join(cacheDir, Kernels)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	all, err := os.ReadFile(filepath.Join(dir, log))

@@ -35,6 +35,13 @@ const (
 	tail = 16 << 10
 )
 
+// holds reports whether a directory has the program of this view, and nobody else may have written it.
+func (v view) holds(program string) bool {
+	is, err := readView(program)
+	bin := filepath.Dir(program)
+	return err == nil && is == v && cache.Trusted(filepath.Dir(bin), bin, program) == nil
+}
+
 // readView reads the end of a program.
 func readView(self string) (v view, err error) {
 	f, err := os.Open(self)
@@ -74,10 +81,10 @@ func View(h buildenv.Host, cacheDir, root, nvcc, self string) (bin string, err e
 	made := slices.Concat([]string{states.State(self), states.State(nvcc)}, h.Names(root), inBin)
 	want := view{NVCC: nvcc, Cache: cacheDir, Made: cache.Name(strings.Join(made, " "))}
 	bin = filepath.Join(dir, "bin")
-	if is, err := readView(filepath.Join(bin, h.Exe("nvcc"))); err == nil && is == want {
+	if want.holds(filepath.Join(bin, h.Exe("nvcc"))) {
 		return bin, nil
 	}
-	if err := os.MkdirAll(bin, 0o777); err != nil {
+	if err := cache.Make(bin); err != nil {
 		return "", err
 	}
 	if err := link(h, root, dir, h.Names(root), "bin"); err != nil {

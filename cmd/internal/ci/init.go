@@ -16,6 +16,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/initfile"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/manifest"
@@ -177,7 +178,10 @@ func (i Init) Write(m *session.Machine, force bool) error {
 		}
 		return &exit.UsageError{What: shown + " is there already, and differs", Fix: fix}
 	}
-	if err := errors.Join(root.MkdirAll(path.Dir(name), 0o755), root.WriteFile(name, i.Text, 0o644)); err != nil {
+	if err = root.MkdirAll(path.Dir(name), 0o755); err == nil {
+		err = initfile.Write(filepath.Join(i.root, filepath.FromSlash(name)), string(i.Text), force)
+	}
+	if err != nil {
 		return fmt.Errorf("%s is not written: %w", shown, err)
 	}
 	m.Shell.Status("Wrote", "%s", shown)

@@ -2,6 +2,7 @@ package ci
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -137,6 +138,7 @@ func TestWrite(t *testing.T) {
 			"another of the same, by force": {"TEXT", false, true, "Wrote", "text"},
 			"another, by force":             {"longer text", false, true, "Wrote", "text"},
 			"a directory, by force":         {"", true, true, "it is no file", ""},
+			"a read-only one, by force":     {"read-only", false, true, "is read-only", "read-only"},
 		} {
 			root := t.TempDir()
 			path := filepath.Join(append([]string{root}, p.File...)...)
@@ -146,12 +148,15 @@ func TestWrite(t *testing.T) {
 				}
 			}
 			if tt.before != "" {
-				err = os.WriteFile(path, []byte(tt.before), 0o644)
+				err = errors.Join(os.WriteFile(path, []byte(tt.before), 0o644), os.Link(path, path+".before"))
 			} else if tt.directory {
 				err = os.Mkdir(path, 0o755)
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if tt.before == "read-only" {
+				hosttest.OK(t, os.Chmod(path, 0o444))
 			}
 			var said bytes.Buffer
 			m := &session.Machine{Host: h, Shell: &console.Shell{Err: &said}}
@@ -164,6 +169,9 @@ func TestWrite(t *testing.T) {
 			}
 			if after, _ := os.ReadFile(path); !strings.Contains(said.String(), tt.says) || string(after) != tt.after {
 				t.Errorf("%s, %s: %q, then %q", p.Name, story, said.String(), after)
+			}
+			if old, _ := os.ReadFile(path + ".before"); string(old) != tt.before {
+				t.Errorf("%s, %s: written in place, which a full disk interrupts", p.Name, story)
 			}
 		}
 	}

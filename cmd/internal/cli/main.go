@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/cargorun"
@@ -160,10 +161,14 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	if a.NoCache != nil && words[0] != "version" && words[0] != "doctor" { // doctor says what else is wrong, too
 		return a.NoCache
 	}
-	if v, ok := find(words[0]); ok {
-		if asksHelp(words[1:]) {
-			return a.help(ctx, v.path(words[1:]))
-		}
+	v, ours := find(words[0])
+	if ours && asksHelp(words[1:]) {
+		return a.help(ctx, v.path(words[1:]))
+	}
+	if a.NoCache == nil {
+		cache.Adopt(a.CacheDir)
+	}
+	if ours {
 		return v.parse(ctx, a, words[1:])
 	}
 	return a.cargoVerb(ctx, words)

@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"text/template"
@@ -20,8 +21,11 @@ import (
 //go:embed gpubuild.toml.tmpl
 var file string
 
-// Write writes a file that is not there, whole or not at all; with force it may be there.
+// Write writes a file that is not there, whole or not at all; with force it may be there, but not read-only.
 func Write(path, text string, force bool) error {
+	if fi, err := os.Stat(path); force && err == nil && fi.Mode().Perm()&0o200 == 0 {
+		return fmt.Errorf("%s is read-only", path)
+	}
 	if force {
 		return cache.WriteFile(path, []byte(text), 0o644)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/receipt"
 )
 
@@ -64,9 +65,6 @@ func programArgs(words []string) (own, program []string) {
 	return words, nil
 }
 
-// hiddenVariables are those whose values findings repeat, and that hold what a user did not mean to publish.
-var hiddenVariables = []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDA_NVCC_FLAGS", "LD_LIBRARY_PATH"}
-
 // redactor does the same for texts that repeat the command line or a variable: the commands in findings, what is stale and why.
 func redactor(words []string, env buildenv.Env) *strings.Replacer {
 	var pairs []string
@@ -82,7 +80,7 @@ func redactor(words []string, env buildenv.Env) *strings.Replacer {
 	if len(program) > 0 {
 		pairs = append(pairs, "-- "+buildenv.PosixWords(program...), "-- …", "-- "+strings.Join(program, " "), "-- …")
 	}
-	for _, name := range hiddenVariables {
+	for _, name := range stale.Hidden() {
 		if value := env.Get(name); len(value) > 3 { // a shorter one is a part of other words
 			pairs = append(pairs, value, receipt.Hidden([]string{value})[0])
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -35,14 +36,18 @@ func ShowUse(m *session.Machine, json *string) error {
 // CleanCache empties the cache: the kernels alone, or everything but installed toolkits, which `toolchain remove` takes by name.
 func CleanCache(m *session.Machine, kernels bool) error {
 	parts := slices.DeleteFunc(slices.Clone(cacheParts), func(name string) bool {
-		return name == toolkitsPart || kernels && name != nvcc.Kernels
+		return name == toolkitsPart || name == cache.Tag || kernels && name != nvcc.Kernels
 	})
-	// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
-	// be the user's own, and nothing is removed.
-	if other := foreign(m.CacheDir); len(other) > 0 {
+	// The cache may be a directory that the user named. Where it holds anything that we never write, or was not empty when we came, a
+	// "wheels" or "cargo" in it may be the user's own, and nothing is removed.
+	other := foreign(m.CacheDir)
+	says := "holds what is not gpubuild's: " + strings.Join(other, ", ")
+	if len(other) == 0 {
+		says = "was not empty when gpubuild first used it: it has no " + cache.Tag + " of gpubuild's"
+	}
+	if len(other) > 0 || !cache.Adopted(m.CacheDir) {
 		return exit.Usagef("point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: "+
-			strings.Join(cacheParts, " "),
-			"%s holds what is not gpubuild's: %s; nothing was removed", m.CacheDir, strings.Join(other, ", "))
+			strings.Join(cacheParts, " "), "%s %s; nothing was removed", m.CacheDir, says)
 	}
 	size, toolkits := int64(0), ""
 	for _, name := range parts {
@@ -65,7 +70,7 @@ const toolkitsPart = "toolkits"
 
 // cacheParts is everything that gpubuild writes into its cache, or wrote in earlier versions.
 var cacheParts = []string{
-	"answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "sums", "toolkits",
+	cache.Tag, "answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "sums", "toolkits",
 	"trial", "untold", "views", "wheels",
 }
 

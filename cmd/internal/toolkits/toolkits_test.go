@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
@@ -191,6 +192,7 @@ func TestCleanCache(t *testing.T) {
 		{"everything", false, "kernels/a memo/b toolkits/cuda-1/x", "toolkits/cuda-1/x", "2 bytes", false},
 		{"kernels", true, "kernels/a memo/b", "memo/b", "1 byte", false},
 		{"another's file", false, "kernels/a letters/b", "kernels/a letters/b", "", true},
+		{"what was there before", false, "early kernels/a", "kernels/a", "", true},
 		{"nothing", false, "", "", "0 bytes", false},
 	} {
 		h, err := local.Host()
@@ -199,7 +201,11 @@ func TestCleanCache(t *testing.T) {
 		}
 		var said bytes.Buffer
 		m := &session.Machine{Host: h, Shell: &console.Shell{Err: &said}, CacheDir: t.TempDir()}
-		for _, file := range strings.Fields(tt.files) {
+		files, early := strings.CutPrefix(tt.files, "early ")
+		if !early {
+			cache.Adopt(m.CacheDir)
+		}
+		for _, file := range strings.Fields(files) {
 			path := filepath.Join(m.CacheDir, filepath.FromSlash(file))
 			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("x"), 0o600)); err != nil {
 				t.Fatal(err)
@@ -207,7 +213,7 @@ func TestCleanCache(t *testing.T) {
 		}
 		err = CleanCache(m, tt.kernels)
 		var left []string
-		for _, file := range strings.Fields(tt.files) {
+		for _, file := range strings.Fields(files) {
 			if h.IsFile(filepath.Join(m.CacheDir, filepath.FromSlash(file))) {
 				left = append(left, file)
 			}
