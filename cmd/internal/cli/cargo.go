@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 			return f.wrong(g.Name, err)
 		}
 	}
-	if err := checkCargo(o, line, flags); err != nil {
+	if err := cmp.Or(checkCargo(o, line, flags), a.keepsInputs(given, line.Positional)); err != nil {
 		return err
 	}
 	if err := a.misspelled(tool, line); err != nil {

@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
@@ -10,6 +13,7 @@ import (
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain/cargo"
 )
 
 // invocation is one run of gpubuild: the machine and the command line.
@@ -48,6 +52,20 @@ func (a *invocation) end(files report.Files, end error, r report.Result, fields 
 func (a *invocation) cargo(ctx context.Context, c pipeline.Command) (err error) {
 	a.outcome, err = pipeline.Dispatch(ctx, c)
 	return err
+}
+
+// outputs are the flags that name a file for a result.
+var outputs = []string{"json", "sarif", "junit", "receipt", "html"}
+
+// keepsInputs refuses a flag that would replace what the command reads: the user would lose it.
+func (a *invocation) keepsInputs(given []cargo.Own, inputs []string) error {
+	for _, o := range given {
+		name := strings.TrimPrefix(strings.TrimPrefix(o.Name, "--"), strings.TrimPrefix(prefix, "--"))
+		if o.Value != "" && slices.Contains(outputs, name) && a.Replaces(o.Value, inputs) {
+			return usage(fmt.Sprintf("%s: %s is read by this command or by cargo, and would be replaced", o.Name, o.Value), "name another file")
+		}
+	}
+	return nil
 }
 
 // usage is an error in our own part of the command line, and what to write instead.

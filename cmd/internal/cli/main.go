@@ -200,8 +200,9 @@ func (a *invocation) early() report.Outcome {
 		case w == "--":
 			return o
 		case isIt && file == "", isIt && file[0] == '=':
-			file = strings.TrimPrefix(file, "=")
-			o.Files.JSON = &file
+			if file = strings.TrimPrefix(file, "="); !a.Replaces(file, words) {
+				o.Files.JSON = &file
+			}
 			return o
 		}
 	}

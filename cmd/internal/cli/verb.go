@@ -83,7 +83,7 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 		called += " " + v.Name
 	}
 	a.outcome.Annotated = v.results != nil
-	if err := v.checkArgs(called, line); err != nil {
+	if err := cmp.Or(v.checkArgs(called, line), a.keepsInputs(given, line.Positional)); err != nil {
 		return err
 	}
 	for _, o := range given {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/cache"
@@ -38,6 +39,19 @@ func (m *Machine) HasDir(file string) error {
 		return exit.Errorf(exit.Usage, "", "%w", &cache.WriteError{Path: path, Err: missingDir(filepath.Dir(path))})
 	}
 	return nil
+}
+
+// Replaces reports whether a file that the command line names for a result is one of its inputs, or one that cargo or gpubuild reads.
+func (m *Machine) Replaces(file string, inputs []string) bool {
+	path, _ := destination(m.Host.Abs(file))
+	if slices.Contains([]string{"cargo.toml", "cargo.lock", "gpubuild.toml"}, strings.ToLower(filepath.Base(path))) {
+		return true
+	}
+	to, err := os.Stat(path)
+	return err == nil && to.Mode().IsRegular() && slices.ContainsFunc(inputs, func(input string) bool {
+		from, err := os.Stat(m.Host.Abs(input))
+		return err == nil && os.SameFile(from, to)
+	})
 }
 
 type missingDir string
