@@ -97,10 +97,7 @@ func (e Env) Unset(name string) Env {
 // Asking returns the environment for a program that only answers a question: what it looks for on PATH must not be found in the current
 // directory, which an empty entry means, and an empty list.
 func (e Env) Asking() Env {
-	h := Host{OS: Linux}
-	if e.fold {
-		h.OS = Windows
-	}
+	h := Host{OS: map[bool]string{true: Windows, false: Linux}[e.fold]}
 	dirs := slices.DeleteFunc(h.splitRaw(e.Get("PATH")), func(dir string) bool { return !h.IsAbs(h.unquote(dir)) })
 	if len(dirs) == 0 {
 		return e.Unset("PATH")

@@ -15,10 +15,8 @@ const tagText = "Signature: 8a477f597d28d172789f06886806bc55\n# gpubuild: `gpubu
 
 // Adopt makes a cache that is not there yet, or is empty, and tags it. Where that cannot be written, Make says so later.
 func Adopt(dir string) {
-	if entries, err := os.ReadDir(dir); len(entries) == 0 && (err == nil || errors.Is(err, fs.ErrNotExist)) {
-		if os.MkdirAll(dir, 0o700) == nil {
-			_ = os.WriteFile(filepath.Join(dir, Tag), []byte(tagText), 0o600)
-		}
+	if list, err := os.ReadDir(dir); len(list) == 0 && (err == nil || os.IsNotExist(err)) && os.MkdirAll(dir, 0o700) == nil {
+		_ = os.WriteFile(filepath.Join(dir, Tag), []byte(tagText), 0o600)
 	}
 }
 
@@ -70,27 +68,19 @@ func Private(dir string) (string, error) {
 // leads to. It says nothing of the directories above them. What is not there is trusted.
 func Trusted(paths ...string) error {
 	for _, path := range paths {
-		if err := trusted(path); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func trusted(path string) error {
-	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
-		fi, err := look(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return &ReadOnlyError{Dir: path, Err: reason(err)}
-		}
-		if why, fix := writable(path, fi); why != "" {
-			return &OpenError{Path: path, Why: why, Fix: fix}
-		}
-		if fi.Mode()&fs.ModeSymlink == 0 {
-			break // a link leads to another file, which counts, too
+		for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+			fi, err := look(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				break
+			} else if err != nil {
+				return &ReadOnlyError{Dir: path, Err: reason(err)}
+			}
+			if why, fix := writable(path, fi); why != "" {
+				return &OpenError{Path: path, Why: why, Fix: fix}
+			}
+			if fi.Mode()&fs.ModeSymlink == 0 {
+				break // a link leads to another file, which counts, too
+			}
 		}
 	}
 	return nil

@@ -2,11 +2,12 @@ package stale
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"gpubuild/buildenv/cache"
 )
 
 // InPlace is shown as the new value of a file whose content changed while its path did not.
@@ -70,8 +71,10 @@ func Pairs(old, now []Input) []Pair {
 	for _, n := range slices.Sorted(maps.Keys(both)) {
 		a, before := was[n]
 		b, still := is[n]
-		if slices.Contains(Hidden(), n) {
-			a.Value, b.Value = sum(a.Value), sum(b.Value)
+		for _, in := range []*Input{&a, &b} {
+			if in.Value != "" && slices.Contains(Hidden, n) {
+				in.Value = "sha256:" + cache.Name(in.Value)[:12]
+			}
 		}
 		hashed := a.Hash != "" && b.Hash != ""
 		switch {
@@ -87,17 +90,7 @@ func Pairs(old, now []Input) []Pair {
 }
 
 // Hidden lists the variables whose values are in no answer, log or message about what changed: they hold what a user did not mean to publish.
-func Hidden() []string {
-	return []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDA_NVCC_FLAGS", "LD_LIBRARY_PATH"}
-}
-
-// sum stands in place of a hidden value; an empty one stays as it is.
-func sum(value string) string {
-	if value == "" {
-		return ""
-	}
-	return fmt.Sprintf("sha256:%.6x", sha256.Sum256([]byte(value)))
-}
+var Hidden = []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDA_NVCC_FLAGS", "LD_LIBRARY_PATH"}
 
 // Part makes the name of an input that is part of another, such as the ptxas of an nvcc.
 func Part(of, name string) string { return of + "//" + name }

@@ -391,10 +391,10 @@ func TestNothingWrongIsKept(t *testing.T) {
 	b.check("after a change while nvcc ran", "miss", "-c", "k.cu")
 	b.write("a.h", "#define A 3\n")
 	b.check("as it was before that, and as it was compiled", "hit", "-c", "k.cu")
-	first, _ := files(filepath.Join(b.cache, Kernels, "memo"))
+	first, _ := Files(filepath.Join(b.cache, Kernels, "memo"))
 	b.write("a.h", "#define A 4\n")
 	b.check("another one", "miss", "-c", "k.cu")
-	all, _ := files(filepath.Join(b.cache, Kernels, "memo"))
+	all, _ := Files(filepath.Join(b.cache, Kernels, "memo"))
 	for _, entry := range all {
 		if !slices.ContainsFunc(first, func(was aged) bool { return was.path == entry.path }) {
 			copyFile(t, first[0].path, entry.path)
@@ -415,7 +415,7 @@ func TestNothingWrongIsKept(t *testing.T) {
 		},
 		"empty": func(path string) error { return os.WriteFile(path, nil, 0o644) },
 	} {
-		entries, _ := files(filepath.Join(b.cache, Kernels, "memo"))
+		entries, _ := Files(filepath.Join(b.cache, Kernels, "memo"))
 		for _, e := range entries {
 			if err := damage(e.path); err != nil {
 				t.Fatal(err)

@@ -33,7 +33,7 @@ func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err 
 	root = filepath.Join(cacheDir, Views, "check-"+release)
 	program := filepath.Join(root, "bin", h.Exe("nvcc"))
 	want := view{Release: release, Cache: cacheDir, Made: memo.Open(h, cacheDir, time.Now()).State(self)}
-	if want.holds(program) {
+	if is, err := readView(program); err == nil && is == want {
 		return root, nil
 	}
 	major, minor, _ := strings.Cut(release, ".")

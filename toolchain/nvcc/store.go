@@ -143,7 +143,7 @@ const log = "log"
 func Totals(cacheDir string) Use {
 	dir := filepath.Join(cacheDir, Kernels)
 	u := ReadLog(filepath.Join(dir, log))
-	_, u.Size = files(dir)
+	_, u.Size = Files(dir)
 	return u
 }
 
@@ -168,7 +168,7 @@ func End(cacheDir, of string, limit int64) error {
 	if err := cache.Keep(filepath.Join(dir, log), append(all, data...), 0o644); err != nil {
 		return err
 	}
-	list, size := files(dir)
+	list, size := Files(dir)
 	slices.SortFunc(list, func(a, b aged) int { return a.made.Compare(b.made) })
 	most := size
 	if size > limit {
@@ -192,8 +192,8 @@ type aged struct {
 	made time.Time
 }
 
-// files lists what is in the cache.
-func files(dir string) (list []aged, size int64) {
+// Files lists what is in a directory of the cache, and the size of all of it.
+func Files(dir string) (list []aged, size int64) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil //nolint:nilerr // it vanished, or there is no cache

@@ -35,15 +35,12 @@ const (
 	tail = 16 << 10
 )
 
-// holds reports whether a directory has the program of this view, and nobody else may have written it.
-func (v view) holds(program string) bool {
-	is, err := readView(program)
-	bin := filepath.Dir(program)
-	return err == nil && is == v && cache.Trusted(filepath.Dir(bin), bin, program) == nil
-}
-
-// readView reads the end of a program.
+// readView reads the end of a program, which nobody else may have written.
 func readView(self string) (v view, err error) {
+	bin := filepath.Dir(self)
+	if err := cache.Trusted(filepath.Dir(bin), bin, self); err != nil {
+		return v, err
+	}
 	f, err := os.Open(self)
 	if err != nil {
 		return v, err
@@ -81,7 +78,7 @@ func View(h buildenv.Host, cacheDir, root, nvcc, self string) (bin string, err e
 	made := slices.Concat([]string{states.State(self), states.State(nvcc)}, h.Names(root), inBin)
 	want := view{NVCC: nvcc, Cache: cacheDir, Made: cache.Name(strings.Join(made, " "))}
 	bin = filepath.Join(dir, "bin")
-	if want.holds(filepath.Join(bin, h.Exe("nvcc"))) {
+	if is, err := readView(filepath.Join(bin, h.Exe("nvcc"))); err == nil && is == want {
 		return bin, nil
 	}
 	if err := cache.Make(bin); err != nil {

@@ -54,14 +54,11 @@ func (a *invocation) cargo(ctx context.Context, c pipeline.Command) (err error) 
 	return err
 }
 
-// outputs are the flags that name a file for a result.
-var outputs = []string{"json", "sarif", "junit", "receipt", "html"}
-
 // keepsInputs refuses a flag that would replace what the command reads: the user would lose it.
 func (a *invocation) keepsInputs(given []cargo.Own, inputs []string) error {
 	for _, o := range given {
-		name := strings.TrimPrefix(strings.TrimPrefix(o.Name, "--"), strings.TrimPrefix(prefix, "--"))
-		if o.Value != "" && slices.Contains(outputs, name) && a.Replaces(o.Value, inputs) {
+		name := strings.Replace(o.Name, prefix, "--", 1)
+		if slices.Contains([]string{"--json", "--sarif", "--junit", "--receipt", "--html"}, name) && a.Replaces(o.Value, inputs) {
 			return usage(fmt.Sprintf("%s: %s is read by this command or by cargo, and would be replaced", o.Name, o.Value), "name another file")
 		}
 	}

@@ -165,9 +165,7 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	if ours && asksHelp(words[1:]) {
 		return a.help(ctx, v.path(words[1:]))
 	}
-	if a.NoCache == nil {
-		cache.Adopt(a.CacheDir)
-	}
+	cache.Adopt(a.CacheDir)
 	if ours {
 		return v.parse(ctx, a, words[1:])
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 
@@ -69,6 +70,12 @@ func ReadUser(path string, data []byte) (User, error) {
 	}
 	if err := s.checkOn(valuesOf(u.On)); err != nil {
 		return User{}, err
+	}
+	for _, dir := range u.Trust {
+		if !(buildenv.Host{OS: buildenv.Windows}).IsAbs(dir) && !strings.HasPrefix(dir, "/") || strings.Contains(dir, "*") {
+			return User{}, s.wrong(fmt.Sprintf("trust: %q is no absolute path", dir),
+				"write the whole path of a directory, without ~ and *; what is below it is trusted, too", "trust")
+		}
 	}
 	if u.CUDA == "fetch" {
 		return User{}, s.wrong(`cuda = "fetch" names no toolkit`,

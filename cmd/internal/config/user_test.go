@@ -52,6 +52,11 @@ func TestWithCUDA(t *testing.T) {
 		"an unknown key":       {"cuda = '12'\nfetch = true\n", "13", "", `config.toml:2: unknown key "fetch"`},
 		"a key of a table":     {"[on.x]\nplace = 'slurm'\nargs = []\ncuda = '12'\n", "13", "", `unknown key "on.x.cuda"`},
 		"a place that is none": {"[on.a]\n", "13", "", "either a command or a place"},
+		"a trusted name":       {"trust = ['/a', 'b']\n", "13", "", `config.toml:1: trust: "b" is no absolute path`},
+		"a trusted ~":          {"trust = ['~/b']\n", "13", "", "is no absolute path"},
+		"a trusted pattern":    {"trust = ['/b/*']\n", "13", "", "is no absolute path"},
+		"trusted, and empty":   {"trust = ['']\n", "13", "", "is no absolute path"},
+		"trusted on Windows":   {"trust = ['C:\\b']\n", "13", "cuda = \"13\"\ntrust = ['C:\\b']\n", ""},
 		"no download":          {"cuda = 'fetch'\n", "13", "", "names no toolkit"},
 	} {
 		got, err := WithCUDA("config.toml", []byte(tt.data), tt.cuda)

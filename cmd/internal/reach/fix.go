@@ -245,7 +245,11 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 	undo = func() error {
 		var errs []error
 		for _, path := range written {
-			errs = append(errs, replace(h, path, after[path], before[path]))
+			err := replace(h, path, after[path], before[path])
+			if err != nil {
+				err = fmt.Errorf("%w; gpubuild's own change, which does not help, is still in it: %v", err, fix.Edits)
+			}
+			errs = append(errs, err)
 		}
 		now, err := h.ReadFile(lock, manifestLimit)
 		switch {

@@ -80,7 +80,7 @@ func redactor(words []string, env buildenv.Env) *strings.Replacer {
 	if len(program) > 0 {
 		pairs = append(pairs, "-- "+buildenv.PosixWords(program...), "-- …", "-- "+strings.Join(program, " "), "-- …")
 	}
-	for _, name := range stale.Hidden() {
+	for _, name := range stale.Hidden {
 		if value := env.Get(name); len(value) > 3 { // a shorter one is a part of other words
 			pairs = append(pairs, value, receipt.Hidden([]string{value})[0])
 		}

@@ -2,7 +2,6 @@ package toolkits
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,20 +37,16 @@ func CleanCache(m *session.Machine, kernels bool) error {
 	parts := slices.DeleteFunc(slices.Clone(cacheParts), func(name string) bool {
 		return name == toolkitsPart || name == cache.Tag || kernels && name != nvcc.Kernels
 	})
-	// The cache may be a directory that the user named. Where it holds anything that we never write, or was not empty when we came, a
-	// "wheels" or "cargo" in it may be the user's own, and nothing is removed.
-	other := foreign(m.CacheDir)
-	says := "holds what is not gpubuild's: " + strings.Join(other, ", ")
-	if len(other) == 0 {
-		says = "was not empty when gpubuild first used it: it has no " + cache.Tag + " of gpubuild's"
-	}
-	if len(other) > 0 || !cache.Adopted(m.CacheDir) {
+	// The cache may be a directory that the user named and uses otherwise: a "wheels" or "cargo" in it may be the user's own then.
+	if !cache.Adopted(m.CacheDir) {
 		return exit.Usagef("point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: "+
-			strings.Join(cacheParts, " "), "%s %s; nothing was removed", m.CacheDir, says)
+			strings.Join(cacheParts, " "), "%s was not empty when gpubuild first used it: it has no %s of gpubuild's; nothing was removed",
+			m.CacheDir, cache.Tag)
 	}
 	size, toolkits := int64(0), ""
 	for _, name := range parts {
-		size += dirSize(filepath.Join(m.CacheDir, name))
+		_, n := nvcc.Files(filepath.Join(m.CacheDir, name))
+		size += n
 	}
 	if n := len(install.Installed(m.Host, m.CacheDir)); n > 0 && len(parts) > 1 {
 		toolkits = "; " + report.Count(n, "CUDA toolkit") + " kept: `gpubuild toolchain remove` removes toolkits"
@@ -72,34 +67,6 @@ const toolkitsPart = "toolkits"
 var cacheParts = []string{
 	cache.Tag, "answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "sums", "toolkits",
 	"trial", "untold", "views", "wheels",
-}
-
-// foreign lists what is in the cache's directory and is no part of a cache.
-func foreign(dir string) []string {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil // not there: nothing can be removed, either
-	}
-	var out []string
-	for _, e := range entries {
-		if !slices.Contains(cacheParts, e.Name()) {
-			out = append(out, e.Name())
-		}
-	}
-	return out
-}
-
-// dirSize is how many bytes the files below a directory have.
-func dirSize(dir string) (size int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if fi, err := d.Info(); err == nil {
-				size += fi.Size()
-			}
-		}
-		return nil // what cannot be read is not counted
-	})
-	return size
 }
 
 // Cache is the answer of `cache`.

@@ -191,7 +191,7 @@ func TestCleanCache(t *testing.T) {
 	}{
 		{"everything", false, "kernels/a memo/b toolkits/cuda-1/x", "toolkits/cuda-1/x", "2 bytes", false},
 		{"kernels", true, "kernels/a memo/b", "memo/b", "1 byte", false},
-		{"another's file", false, "kernels/a letters/b", "kernels/a letters/b", "", true},
+		{"another's file", false, "kernels/a letters/b", "letters/b", "1 byte", false},
 		{"what was there before", false, "early kernels/a", "kernels/a", "", true},
 		{"nothing", false, "", "", "0 bytes", false},
 	} {
