@@ -89,7 +89,7 @@ func Pairs(old, now []Input) []Pair {
 	return out
 }
 
-// Hidden lists the variables whose values are in no answer, log or message about what changed: they hold what a user did not mean to publish.
+// Hidden lists variables of which no answer, log or message about a change has the value: it holds what a user did not mean to publish.
 var Hidden = []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDA_NVCC_FLAGS", "LD_LIBRARY_PATH"}
 
 // Part makes the name of an input that is part of another, such as the ptxas of an nvcc.
