@@ -2,12 +2,11 @@ package stale
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	"gpubuild/buildenv/cache"
 )
 
 // InPlace is shown as the new value of a file whose content changed while its path did not.
@@ -73,7 +72,7 @@ func Pairs(old, now []Input) []Pair {
 		b, still := is[n]
 		for _, in := range []*Input{&a, &b} {
 			if in.Value != "" && slices.Contains(Hidden, n) {
-				in.Value = "sha256:" + cache.Name(in.Value)[:12]
+				in.Value = fmt.Sprintf("sha256:%.6x", sha256.Sum256([]byte(in.Value)))
 			}
 		}
 		hashed := a.Hash != "" && b.Hash != ""
