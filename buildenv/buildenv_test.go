@@ -264,3 +264,22 @@ func TestOfKernel(t *testing.T) {
 		hosttest.Equal(t, buildenv.OfKernel(path), want, path)
 	}
 }
+
+// TestWords: what a user pastes is quoted for the shells of the system.
+func TestWords(t *testing.T) {
+	for _, tt := range []struct{ os, word, want string }{
+		{buildenv.Linux, "a b", "'a b'"},
+		{buildenv.Linux, `a\b`, `'a\b'`},
+		{buildenv.Windows, `target\debug\app.exe`, `target\debug\app.exe`},
+		{buildenv.Windows, `C:\my dir\`, `"C:\my dir\\"`},
+		{buildenv.Windows, `say "hi\"`, `"say \"hi\\\""`},
+		{buildenv.Windows, "", `""`},
+	} {
+		if got := buildenv.Words(tt.os, tt.word, "x"); got != tt.want+" x" {
+			t.Errorf("%s on %s: %s", tt.word, tt.os, got)
+		}
+	}
+	if got := buildenv.HowToSet(buildenv.Windows, "X", `D:/a b`); got != "`$env:X = 'D:\\a b'` (cmd: `set X=D:\\a b`)" {
+		t.Error(got)
+	}
+}

@@ -23,6 +23,7 @@ var packages = [...]struct{ part, what, pip string }{
 	{cuda.PartCRT, "crt/host_config.h is missing", "nvidia-cuda-crt"},
 	{cuda.PartNVVM, "nvvm/bin/cicc is missing", "nvidia-nvvm"},
 	{cuda.PartRuntime, "cuda_runtime.h is missing", "nvidia-cuda-runtime"},
+	{cuda.PartTools, "", "nvidia-cuda-nvcc nvidia-nvvm"},
 }
 
 // complete asks whether nvcc has what it needs.
@@ -35,8 +36,7 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			continue
 		}
 		if p.part == cuda.PartCRT && t.Bounds.File != "" {
-			return verdict{why: "it is not complete: " + t.Bounds.File + " cannot be read",
-				fix: "make the file readable, or: " + fetchHint}
+			return verdict{why: "it is not complete: " + t.Bounds.File + " cannot be read", fix: "make the file readable, or: " + fetchHint}
 		}
 		fix := fmt.Sprintf("install the missing part of %s, or another toolkit: %s", t.Named(), fetchHint)
 		switch {
@@ -47,7 +47,7 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 		case p.part == cuda.PartNVCC && strings.HasPrefix(t.Root, "/"):
 			fix = "install the compiler of its release (cuda-nvcc in NVIDIA's package repository), or another toolkit: " + fetchHint
 		}
-		return verdict{why: "it is not complete: " + p.what, fix: fix}
+		return verdict{why: "it is not complete: " + cmp.Or(p.what, t.Damage+" is missing"), fix: fix}
 	}
 	if t.Version.IsZero() {
 		return verdict{why: "its version is unknown: version.json, version.txt and cuda.h say nothing"}
@@ -69,15 +69,9 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			fix: fmt.Sprintf("gpubuild toolchain install %s", n.CudarcMax)}
 	case !n.Pin.IsZero() && n.Libraries && (v.Major != n.Pin.Major || v.Compare(n.Pin) < 0):
 		return verdict{
-			why: fmt.Sprintf(
-				"a feature fixes cudarc's bindings to CUDA %s, and the libraries of CUDA %s do not have all of them",
-				n.Pin, v,
-			),
-			fix: fmt.Sprintf(
-				"use a toolkit of CUDA %d from %s on, or cudarc's feature %s in place of %s",
-				n.Pin.Major, n.Pin, feature(v), feature(n.Pin),
-			),
-		}
+			why: fmt.Sprintf("a feature fixes cudarc's bindings to CUDA %s, and the libraries of CUDA %s do not have all of them",
+				n.Pin, v), fix: fmt.Sprintf("use a toolkit of CUDA %d from %s on, or cudarc's feature %s in place of %s",
+				n.Pin.Major, n.Pin, feature(v), feature(n.Pin))}
 	}
 	return verdict{}
 }
@@ -200,10 +194,8 @@ func compilerFor(f Facts, w Wish, t *cuda.Toolkit) (*hostcc.Compiler, []Loser, [
 				continue
 			}
 			if ok, reason := t.Bounds.Fits(c.Kind, c.Major); !ok {
-				notes = append(notes, fmt.Sprintf(
-					"%s does not fit CUDA %s (%s), but %s switches nvcc's check off",
-					c.Named(), t.Version, reason, w.Unchecked,
-				))
+				notes = append(notes, fmt.Sprintf("%s does not fit CUDA %s (%s), but %s switches nvcc's check off",
+					c.Named(), t.Version, reason, w.Unchecked))
 			}
 			continue
 		case why == "":
@@ -297,10 +289,8 @@ func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
 			return why, fmt.Sprintf("install g++-%d, the C++ half of %s (%s)", c.Major, c.Path, fix)
 		}
 	}
-	return why, fmt.Sprintf(
-		"install g++-%d or an older one, which CUDA %s takes; gpubuild then uses it by itself",
-		gate.Bounds.GCCMax, gate.Version,
-	)
+	return why, fmt.Sprintf("install g++-%d or an older one, which CUDA %s takes; gpubuild then uses it by itself",
+		gate.Bounds.GCCMax, gate.Version)
 }
 
 // cudnnFor picks the cuDNN for a toolkit: the user's, one inside the toolkit, then the newest.
@@ -329,14 +319,14 @@ func cudnnFor(f Facts, n Needs, t cuda.Toolkit, arch gpu.Capability) (*cudnn.Ins
 	var won *cudnn.Install
 	var lost []Loser
 	for _, i := range order {
-		ok, why := i.For(t.Version.Major)
+		why := i.Misfit(t.Version.Major)
 		switch {
 		case i.Problem != "":
 			why = i.Problem
-		case !ok:
+		case why != "":
 		case otherMajor(f, *i, t) != "":
 			why = otherMajor(f, *i, t)
-		case n.Libraries && !i.Link:
+		case n.CUDNN && n.Libraries && !i.Link:
 			why = "a linker does not find it: " + i.Lib + " has no libcudnn.so without a number, as wheels do"
 		case !arch.IsZero() && !i.MinSM.IsZero() && arch.Compare(i.MinSM) < 0:
 			why = fmt.Sprintf("cuDNN %s runs on compute capability %s and newer, not on %s", i.Version, i.MinSM, arch)

@@ -93,7 +93,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 	}
 	s.Toolkit, s.Compiler, s.MSVC, s.CUDNN = won.toolkit, won.compiler, won.msvc, won.cudnn
 	s.Losers = append(s.Losers, won.losers...)
-	s.Notes = slices.Concat(s.Notes, overruled(f, w, *won.toolkit), won.doubts, won.notes)
+	s.Notes = slices.Concat(s.Notes, overruled(f, w, *won.toolkit, s.Losers), won.doubts, won.notes)
 	if s.Capability.IsZero() && n.NVCC {
 		s.Capability, s.CapabilityOrigin = floor(s, n)
 	}
@@ -118,6 +118,9 @@ func winner(tried []trial) *trial {
 
 // withoutToolkit finishes a set for crates that need a driver only.
 func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
+	if order, _ := ranked(f, w); n.RunCUDNN && len(order) > 0 {
+		s.CUDNN, _ = cudnnFor(f, n, *order[0], s.Capability)
+	}
 	if !n.HostCompiler {
 		return nil
 	}
@@ -130,7 +133,7 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 	}
 	v, why := visualStudio(f, c)
 	if s.MSVC = v; why != "" {
-		return &MissingError{What: "complete Windows SDK: " + why, Unread: unreadable(f), Fix: sdkFix, Part: PartSDK}
+		return &MissingError{What: "complete Windows SDK: " + why, Unread: unreadable(f), Fix: SDKFix(f), Part: PartSDK}
 	}
 	return nil
 }
@@ -247,7 +250,7 @@ func disagreements(f Facts) (notes []string) {
 }
 
 // overruled reports that a variable's toolkit was not chosen.
-func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
+func overruled(f Facts, w Wish, won cuda.Toolkit, lost []Loser) (notes []string) {
 	for _, t := range f.Toolkits {
 		launcher := t.Problem != "" || t.Version.IsZero() // which is judged by the version that it answers, if it is a program
 		if slices.Contains(t.From(cuda.OnPath), "NVCC") && !launcher && t.Real != won.Real && !asked(w) {
@@ -258,6 +261,11 @@ func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 		for _, t := range f.Toolkits {
 			if t.Real == agree {
 				why := "does not fit"
+				for _, l := range lost {
+					if l.Where == t.Root {
+						why += ": " + l.Why
+					}
+				}
 				if asked(w) && !wished(t, w.CUDA) {
 					why = "is not the one asked for" + w.by()
 				}
@@ -304,15 +312,15 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 		tr.notes = append(tr.notes, notes...)
 		v, why := visualStudio(f, c)
 		if tr.msvc, tr.step, tr.part = v, stepSDK, PartSDK; why != "" {
-			tr.why, tr.fix = "there is no complete Windows SDK: "+why, sdkFix
+			tr.why, tr.fix = "there is no complete Windows SDK: "+why, SDKFix(f)
 			return tr
 		}
 	}
-	if n.CUDNN {
+	if n.CUDNN || n.RunCUDNN {
 		c, lost := cudnnFor(f, n, *t, arch)
 		tr.losers = append(tr.losers, lost...)
 		tr.cudnn, tr.step, tr.part = c, stepCUDNN, PartCUDNN
-		if c == nil {
+		if c == nil && n.CUDNN {
 			tr.why = fmt.Sprintf("there is no cuDNN for CUDA %d", t.Version.Major)
 			tr.fix = cudnnFix(f, n, t.Version)
 		}

@@ -13,6 +13,7 @@ import (
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/msvc"
 )
 
 func version(s string) gpu.Version {
@@ -402,8 +403,8 @@ func TestNotesOfVariables(t *testing.T) {
 		{"a launcher in NVCC", []cuda.Toolkit{kit("13.2", "75", "121", variable("CUDA_HOME")...), {Root: "/l", Real: "/l", NVCC: "/l/nvcc", Sources: nvcc, Problem: "it only calls another nvcc"}}, toolchain.Wish{}, ""},
 		{"a variable that a flag overrules", []cuda.Toolkit{kit("13.2", "75", "121"), kit("12.6", "50", "90", variable("CUDA_HOME")...)}, toolchain.Wish{CUDA: "13.2", CUDAOrigin: "--toolkit"},
 			"CUDA_HOME names /cuda-12.6, which is not the one asked for (--toolkit); /cuda-13.2 is used"},
-		{"a variable's that does not fit", []cuda.Toolkit{kit("13.2", "75", "121"), kit("12.6", "50", "70", variable("CUDA_HOME")...)}, toolchain.Wish{}, "CUDA_HOME names /cuda-12.6, which does not fit; /cuda-13.2 is used"},
-		{"both, by the same major", []cuda.Toolkit{kit("13.2", "75", "121"), kit("13.0", "75", "75", variable("CUDA_HOME")...)}, toolchain.Wish{CUDA: "13"}, "CUDA_HOME names /cuda-13.0, which does not fit; /cuda-13.2 is used"},
+		{"a variable's that does not fit", []cuda.Toolkit{kit("13.2", "75", "121"), kit("12.6", "50", "70", variable("CUDA_HOME")...)}, toolchain.Wish{}, "CUDA_HOME names /cuda-12.6, which does not fit: CUDA 12.6 compiles for sm_70 and older, not for sm_80; /cuda-13.2 is used"},
+		{"both, by the same major", []cuda.Toolkit{kit("13.2", "75", "121"), kit("13.0", "75", "75", variable("CUDA_HOME")...)}, toolchain.Wish{CUDA: "13"}, "CUDA_HOME names /cuda-13.0, which does not fit: CUDA 13.0 compiles for sm_75 and older, not for sm_80; /cuda-13.2 is used"},
 	} {
 		f := three()
 		if tt.list != nil {
@@ -566,15 +567,19 @@ func TestFirstIsComplete(t *testing.T) {
 func TestHintOfTheRoot(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ origin, root, want string }{
-		{"CUDA_HOME", "/t/bin", "set CUDA_HOME=/t, the toolkit's root; or "},
-		{"CUDA_HOME", "/t/bin/nvcc", "set CUDA_HOME=/t, the toolkit's root; or "},
-		{"CUDA_PATH", `C:\t\bin\nvcc.exe`, "set CUDA_PATH=C:/t, the toolkit's root; or "},
+		{"CUDA_HOME", "/t/bin", "`export CUDA_HOME=/t`, the toolkit's root; or "},
+		{"CUDA_HOME", "/t/bin/nvcc", "`export CUDA_HOME=/t`, the toolkit's root; or "},
+		{"CUDA_PATH", `C:\t\bin\nvcc.exe`, "`$env:CUDA_PATH = 'C:\\t'` (cmd: `set CUDA_PATH=C:\\t`), the toolkit's root; or "},
 		{"CUDA_HOME", "/t", ""},
 		{"NVCC", "/t/bin/nvcc", ""},
 		{"a usual place", "/t/bin", ""},
 	} {
 		broken := cuda.Toolkit{Root: tt.root, Origin: tt.origin, Problem: "it does not exist"}
-		_, err := toolchain.Choose(toolchain.Facts{Toolkits: []cuda.Toolkit{broken}}, kernels, toolchain.Wish{})
+		f := toolchain.Facts{Toolkits: []cuda.Toolkit{broken}}
+		if strings.HasPrefix(tt.root, "C:") {
+			f.MSVC = &msvc.Found{}
+		}
+		_, err := toolchain.Choose(f, kernels, toolchain.Wish{})
 		hint := exit.Hint(err)
 		if got, _, ok := strings.Cut(hint, "`gpubuild "); !ok || tt.want != "" && got != tt.want || tt.want == "" && strings.Contains(hint, "root;") {
 			t.Errorf("%s=%s: %q", tt.origin, tt.root, hint)

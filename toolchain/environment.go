@@ -27,10 +27,10 @@ func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 	if s.MSVC != nil {
 		e.visualStudio(n) // before the toolkit's own directory, so that this one is first
 	}
+	e.dlls(n) // before path, so that nvcc's own directory is first
 	if s.Toolkit != nil {
-		e.dlls(n) // before path, so that nvcc's own directory is first
 		e.path()
-		e.cudnn() // before the roots: cudarc's CUDNN_LIB counts as a root and takes its usual ones away
+		e.cudnn(n) // before the roots: cudarc's CUDNN_LIB counts as a root and takes its usual ones away
 		e.roots()
 		e.nvcc()
 		e.compiler(n)
@@ -210,12 +210,8 @@ func (e *writer) compiler(n Needs) {
 		switch {
 		case old != "" && c.Kind == hostcc.MSVC && readsAs(*c, old):
 		case old != "" && c.Kind == hostcc.MSVC && same:
-			e.d.Add(
-				buildenv.Unset,
-				name,
-				"",
-				fmt.Sprintf("was %s, which nvcc does not read as the cl.exe on PATH; that one is %s", old, c.Named()),
-			)
+			e.d.Add(buildenv.Unset, name, "",
+				fmt.Sprintf("was %s, which nvcc does not read as the cl.exe on PATH; that one is %s", old, c.Named()))
 		case old != "" && c.Kind != hostcc.MSVC && same:
 		case old != "" && alone:
 			e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, %s; nvcc takes %s by itself", old, e.lost(name, old), c.Named()))
@@ -287,10 +283,10 @@ func (e *writer) lost(name, path string) string {
 }
 
 // cudnn sets the variables of cuDNN's root. Inside the toolkit and in the system's directories it is found without them.
-func (e *writer) cudnn() {
+func (e *writer) cudnn(n Needs) {
 	h, c := e.h, e.s.CUDNN
 	_, e.libs = h.Env.Lookup("CUDNN_LIB")
-	if c == nil {
+	if c == nil || !n.CUDNN {
 		return
 	}
 	found := c.System || c.Real == e.s.Toolkit.Real

@@ -261,6 +261,23 @@ func TestEnvironmentCUDNN(t *testing.T) {
 	}
 }
 
+// TestCUDNNToRun: a program that opens cuDNN finds the one for the toolkit's CUDA, which no build needs.
+func TestCUDNNToRun(t *testing.T) {
+	h := hosttest.Load(t, "windows-cudnn-installer")
+	f := windows(h)
+	for _, n := range []toolchain.Needs{{CUDA: true, RunCUDNN: true}, {CUDA: true, NVCCVersion: true, RunCUDNN: true, Reads: []string{"cudarc"}}} {
+		s, err := toolchain.Choose(f, n, toolchain.Wish{})
+		got := changed(toolchain.Environment(h, s, n))
+		if err != nil || !strings.Contains(got, `prepend PATH=C:\Program Files\NVIDIA\CUDNN\v9.17\bin\12.9\x64`) || strings.Contains(got, "CUDNN_LIB") {
+			t.Errorf("%+v: %v, %s", n, err, got)
+		}
+	}
+	f.CUDNN = nil
+	if _, err := toolchain.Choose(f, toolchain.Needs{NVCCVersion: true, RunCUDNN: true}, toolchain.Wish{}); err != nil {
+		t.Errorf("without one: %v", err)
+	}
+}
+
 // TestFindCUDAHelper: it links from /usr/local/cuda and /opt/cuda only, unless CUDA_LIBRARY_PATH names another root.
 func TestFindCUDAHelper(t *testing.T) {
 	h, _ := hosttest.LoadCommands(t, "linux-usual")
@@ -374,7 +391,7 @@ func TestLettersOfDirectories(t *testing.T) {
 	}{
 		{"windows", `C:\src\app\target`, `C:\Users\DMITRI~1\AppData\Local\Temp`, true, nil, ""},
 		{"windows", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true,
-			[]string{`the target directory is C:\проект\target`, `temporary files is C:\Users\Дмитрий`}, ""},
+			[]string{"`$env:CARGO_TARGET_DIR = 'C:\\target'` (cmd: `set CARGO_TARGET_DIR=C:\\target`)", `temporary files is C:\Users\Дмитрий`}, ""},
 		{"windows", `C:\t`, `C:\tmp`, true, []string{`nvcc is C:\кэш\bin\nvcc.exe`}, `C:\кэш\bin\nvcc.exe`},
 		{"windows", `C:\проект\target`, `C:\tmp`, false, nil, ""},
 		{"linux", `/home/дмитрий/target`, `/tmp`, true, nil, ""},

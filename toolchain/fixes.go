@@ -82,7 +82,8 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 		switch {
 		case name == "" || strings.ToUpper(name) != name || name == "PATH": // no variable of the user's
 		case below && name != "NVCC" && !asked(w):
-			fix = fmt.Sprintf("set %s=%s, the toolkit's root; or %s", name, above, fix)
+			os := map[bool]string{true: buildenv.Windows}[f.MSVC != nil]
+			fix = fmt.Sprintf("%s, the toolkit's root; or %s", buildenv.HowToSet(os, name, above), fix)
 		case !asked(w):
 			if file := w.EnvFiles[name]; file != "" {
 				name += " in the [env] table of " + file
@@ -145,7 +146,7 @@ func unreadable(f Facts) []string {
 // cudnnFix says how to get a cuDNN for a toolkit. On Linux, pip's lacks only the name that a linker looks for.
 func cudnnFix(f Facts, n Needs, v gpu.Version) string {
 	for _, i := range f.CUDNN {
-		if fits, _ := i.For(v.Major); fits && i.Problem == "" && n.Libraries && !i.Link && f.MSVC == nil {
+		if i.Misfit(v.Major) == "" && i.Problem == "" && n.Libraries && !i.Link && f.MSVC == nil {
 			return fmt.Sprintf("make the name by which a linker finds it: ln -s libcudnn.so.%d %s/libcudnn.so", i.Major, i.Lib)
 		}
 	}

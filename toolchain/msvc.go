@@ -29,17 +29,8 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 	first, _ := h.LookPath("cl") // what nvcc takes by itself; none is no error
 	out := make([]hostcc.Compiler, 0, len(found.Toolsets))
 	for _, t := range found.Toolsets {
-		c := hostcc.Compiler{
-			Path:    t.CL,
-			CXX:     t.CL,
-			Real:    h.Real(t.CL),
-			Kind:    hostcc.MSVC,
-			Version: t.Version,
-			Major:   t.MSC,
-			Origin:  t.Product,
-			Problem: t.Problem,
-			MinCUDA: t.STL.MinCUDA,
-		}
+		c := hostcc.Compiler{Path: t.CL, CXX: t.CL, Real: h.Real(t.CL), Kind: hostcc.MSVC, Version: t.Version, Major: t.MSC,
+			Origin: t.Product, Problem: t.Problem, MinCUDA: t.STL.MinCUDA}
 		if t.CL == "" {
 			c.Path = t.Dir
 		}
@@ -72,14 +63,8 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 			}
 		}
 		if !known {
-			out = append(out, hostcc.Compiler{
-				Path:    v,
-				Real:    v,
-				Kind:    hostcc.MSVC,
-				Origin:  word,
-				Word:    word,
-				Problem: "it is no toolset that was found in a Visual Studio",
-			})
+			out = append(out, hostcc.Compiler{Path: v, Real: v, Kind: hostcc.MSVC, Origin: word, Word: word,
+				Problem: "it is no toolset that was found in a Visual Studio"})
 		}
 	}
 	return out
@@ -144,20 +129,22 @@ func visualStudio(f Facts, c *hostcc.Compiler) (v *VisualStudio, why string) {
 	return &VisualStudio{&f.MSVC.Toolsets[i], *sdk, *ucrt}, ""
 }
 
-const (
-	sdkFix = "install a Windows SDK: Visual Studio Installer, Modify, Individual components, \"Windows 11 SDK\""
-	vsFix  = buildenv.InstallMSVC
-)
+const vsFix = buildenv.InstallMSVC
+
+// SDKFix is what to do where there is no complete Windows SDK.
+func SDKFix(f Facts) string {
+	if f.MSVC == nil || len(f.MSVC.Instances) == 0 {
+		return vsFix // whose C++ brings one
+	}
+	return `install a Windows SDK: Visual Studio Installer, Modify, Individual components, "Windows 11 SDK"`
+}
 
 // CompilerFix is what to do where there is no compiler at all.
 func CompilerFix(f Facts) string {
 	if f.MSVC != nil {
 		for _, i := range f.MSVC.Instances {
-			if len(i.Toolsets) == 0 && i.Major() >= 15 {
-				return fmt.Sprintf(
-					"add C++ to %s: Visual Studio Installer, Modify, Workloads, \"Desktop development with C++\"; or %s",
-					i, vsFix,
-				)
+			if len(i.Toolsets) == 0 && i.Major() >= 15 { // winget changes nothing of what is installed
+				return fmt.Sprintf("add C++ to %s: Visual Studio Installer, Modify, Workloads, \"Desktop development with C++\"", i)
 			}
 		}
 		for _, t := range f.MSVC.Toolsets {
@@ -168,6 +155,9 @@ func CompilerFix(f Facts) string {
 					t.Product,
 				)
 			}
+		}
+		if at := slices.IndexFunc(f.MSVC.Toolsets, func(t msvc.Toolset) bool { return t.Problem != "" }); at >= 0 {
+			return fmt.Sprintf("repair %s: Visual Studio Installer, More, Repair", f.MSVC.Toolsets[at].Product)
 		}
 		return vsFix
 	}
@@ -188,11 +178,12 @@ var lines = [...]struct {
 	name string
 	msc  int
 	min  gpu.Version
+	from int // the oldest Visual Studio that offers it
 }{
-	{"14.51", 1951, gpu.Version{Major: 13, Minor: 2}},
-	{"14.44", 1944, gpu.Version{Major: 12, Minor: 4}},
-	{"14.39", 1939, gpu.Version{Major: 11, Minor: 6}},
-	{"14.29", 1929, gpu.Version{Major: 11}},
+	{"14.51", 1951, gpu.Version{Major: 13, Minor: 2}, 18},
+	{"14.44", 1944, gpu.Version{Major: 12, Minor: 4}, 17},
+	{"14.39", 1939, gpu.Version{Major: 11, Minor: 6}, 17},
+	{"14.29", 1929, gpu.Version{Major: 11}, 16},
 }
 
 // toolsetFix words the smallest change that makes a pair: the toolset that the
@@ -214,7 +205,11 @@ func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 	}
 	fix := ""
 	for _, l := range lines {
-		if ok, _ := gate.Bounds.Fits(hostcc.MSVC, l.msc); ok && gate.Version.Compare(l.min) >= 0 {
+		if ok, _ := gate.Bounds.Fits(hostcc.MSVC, l.msc); !ok || gate.Version.Compare(l.min) < 0 {
+			continue
+		}
+		fix = vsFix
+		if slices.ContainsFunc(f.MSVC.Instances, func(i msvc.Instance) bool { return i.Major() >= l.from }) {
 			fix = fmt.Sprintf(
 				"install the %s toolset, which CUDA %s takes (Visual Studio Installer, Modify, Individual components: MSVC … C++ "+
 					"build tools (v%s…)); it can be installed next to the others",
@@ -345,8 +340,7 @@ func (e *writer) list(name string, dirs []string, reason string) {
 // microsoft reports whether a directory belongs to a Visual Studio or a Windows SDK.
 func (e *writer) microsoft(dir string) bool {
 	low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
-	return strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\vc\auxiliary\`) ||
-		strings.Contains(low, `\windows kits\`) ||
+	return strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\vc\auxiliary\`) || strings.Contains(low, `\windows kits\`) ||
 		e.h.Below(dir, e.s.MSVC.Toolset.Install) ||
 		e.h.Below(dir, e.s.MSVC.SDK.Root)
 }
@@ -368,13 +362,16 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 // dlls puts the toolkit's run-time libraries on PATH where they are not in nvcc's directory: bin\x64 from CUDA 13 on, bin\x86_64 in wheels.
 func (e *writer) dlls(n Needs) {
 	h, t := e.h, e.s.Toolkit
-	if h.OS != buildenv.Windows || !n.Libraries {
+	if h.OS != buildenv.Windows || !n.Libraries && !n.RunCUDNN {
 		return
 	}
 	if c := e.s.CUDNN; c != nil && c.Bin != "" && !e.has("PATH", []string{c.Bin}) {
 		e.d.Add(buildenv.Prepend, "PATH", c.Bin, "the run-time libraries of cuDNN "+c.Version)
 	}
 	for _, d := range []string{"x64", "x86_64", "arm64"} {
+		if t == nil {
+			break
+		}
 		dir := h.Join(t.Root, "bin", d)
 		if (d == "arm64") != (h.Arch == "arm64") || !h.IsDir(dir) || e.has("PATH", []string{dir}) {
 			continue
@@ -412,9 +409,7 @@ func Planted(h buildenv.Host, s Set, dirs []string) error {
 			}
 			return &MisfitError{
 				What: fmt.Sprintf("%s lies where the build runs, and Windows would run it instead of %s: it looks into the current "+
-					"directory before PATH", path, p.chosen),
-				Fix: "move or remove " + path,
-			}
+					"directory before PATH", path, p.chosen), Fix: "move or remove " + path}
 		}
 	}
 	return nil
@@ -432,19 +427,18 @@ func Unreadable(h buildenv.Host, n Needs, t *cuda.Toolkit, targetDir string) (no
 		return nil
 	}
 	for _, d := range []struct{ what, path, fix string }{
-		{"nvcc", t.NVCC, `set GPUBUILD_CACHE=C:\gpubuild and install it again`},
-		{"the target directory", targetDir, `set CARGO_TARGET_DIR=C:\target`},
-		{"the directory for temporary files", h.Env.Get("TMP"), `set TMP=C:\tmp`},
+		{"nvcc", t.NVCC, buildenv.HowToSet(h.OS, "GPUBUILD_CACHE", `C:\gpubuild`) + " and install it again"},
+		{"the target directory", targetDir, buildenv.HowToSet(h.OS, "CARGO_TARGET_DIR", `C:\target`)},
+		{"the directory for temporary files", h.Env.Get("TMP"), buildenv.HowToSet(h.OS, "TMP", `C:\tmp`)},
 	} {
 		if strings.ContainsFunc(d.path, func(r rune) bool { return r >= 0x80 }) {
 			notes = append(notes, fmt.Sprintf("%s is %s, and nvcc.exe reads paths in a code page that may not have all of these letters: "+
-				"where it fails, %s (or another directory of plain letters)", d.what, d.path, d.fix))
+				"where it fails, %s, or another directory of plain letters", d.what, d.path, d.fix))
 		}
 	}
 	if size := utf8.RuneCountInString(h.Env.Get("PATH")); size > most {
 		notes = append(notes, fmt.Sprintf("PATH has %d characters, and nvcc starts cl.exe through cmd.exe, "+
-			"which hands on no more than 8191: "+
-			"if nvcc finds no cl.exe, take directories out of PATH", size))
+			"which hands on no more than 8191: if nvcc finds no cl.exe, take directories out of PATH", size))
 	}
 	return notes
 }

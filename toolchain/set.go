@@ -30,7 +30,8 @@ type Needs struct {
 	NVCCVersion  bool        // nvcc on PATH is asked for its version: it must be there, and need not be able to compile
 	HostCompiler bool        // a C++ compiler is needed even without nvcc
 	Libraries    bool        // CUDA libraries are linked
-	CUDNN        bool        // cuDNN is linked or loaded
+	CUDNN        bool        // cuDNN is needed to build
+	RunCUDNN     bool        // a program needs cuDNN to run: without one it builds all the same
 	Parts        []string    // what a toolkit of gpubuild's needs beyond its default parts, on Linux
 	EmbedsPTX    bool        // PTX goes into the binary: the toolkit must not be newer than the driver
 	ROCm         bool        // crates of AMD's ROCm are linked

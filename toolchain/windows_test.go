@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -121,7 +122,7 @@ func TestGates(t *testing.T) {
 		{"both shut", "14.51.36231", "13.2", "12.6", 1910, 1950, false, "its standard library takes CUDA 13.2 and newer, not 12.6",
 			[]string{"install the 14.44 toolset", "or use CUDA 13.2 or newer"}},
 		{"too old for nvcc", "14.16.27023", "", "13.4", 1920, 1960, false, "its _MSC_VER is 1916, and CUDA 13.4 takes _MSC_VER from " +
-			"1920 only", []string{"install the 14.51 toolset, which CUDA 13.4 takes"}},
+			"1920 only", []string{"install the 14.44 toolset, which CUDA 13.4 takes"}},
 		{"nvcc's gate is lifted by the user", "14.51.36231", "12.4", "12.6", 1910, 1950, true, "", nil},
 		{"which does not lift the library's", "14.51.36231", "13.2", "12.6", 1910, 1950, true,
 			"its standard library takes CUDA 13.2 and newer, not 12.6", []string{"install the 14.44 toolset"}},
@@ -289,5 +290,35 @@ func TestNoCompilerForARM(t *testing.T) {
 		!strings.Contains(err.(interface{ Hint() string }).Hint(), `to Visual Studio 2022 Community 17.14.36015.10: Visual Studio `+
 			`Installer, Modify, Individual components, "MSVC … C++ ARM64/ARM64EC build tools"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestBrokenVisualStudio: what is installed is repaired, what is too old is not; without any, Microsoft's Installer is not there either.
+func TestBrokenVisualStudio(t *testing.T) {
+	text, err := os.ReadFile("../testdata/hosts/windows-usual.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const winget = "install the Build Tools with C++: `winget install"
+	for _, tt := range []struct {
+		story, want string
+		change      []string
+	}{
+		{"cl.exe is gone", "repair Visual Studio 2022 Community", []string{`\cl.exe`, `\gone.exe`}},
+		{"the libraries are gone", "repair Visual Studio 2022 Community", []string{`\lib\x64\libcmt.lib`, `\gone\x`}},
+		{"2017 alone", winget, []string{"17.14.36015", "15.9.36015", "14.44.35207", "14.16.27023", "< 1910", "< 1920"}},
+		{"no Visual Studio", winget, []string{`\Microsoft Visual Studio`, `\Other`, "_Instances", "Other"}},
+	} {
+		h, err := hosttest.Parse([]byte(strings.NewReplacer(tt.change...).Replace(string(text))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := windows(h)
+		if _, err = toolchain.Choose(f, kernels, toolchain.Wish{}); !strings.HasPrefix(exit.Hint(err), tt.want) {
+			t.Errorf("%s: %v: %q", tt.story, err, exit.Hint(err))
+		}
+		if fix := toolchain.SDKFix(f); strings.HasPrefix(fix, winget) != (tt.story == "no Visual Studio") {
+			t.Errorf("%s: an SDK: %s", tt.story, fix)
+		}
 	}
 }

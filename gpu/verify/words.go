@@ -113,7 +113,7 @@ func remedy(e Evidence, s summary, v Verdict) string {
 	}
 	for _, r := range remedies {
 		if strings.Contains(why, r.part) && (unrecorded || !r.unrecorded) {
-			return strings.ReplaceAll(r.remedy, "--child NAME", "--child "+buildenv.PosixWords(cmp.Or(s.childName, "NAME")))
+			return strings.ReplaceAll(r.remedy, "--child NAME", "--child "+buildenv.Words(e.OS, cmp.Or(s.childName, "NAME")))
 		}
 	}
 	return ""

@@ -237,10 +237,8 @@ func (l Line) Links() bool {
 			kinds, ok = rustc[i+1], true
 		}
 		if ok {
-			return slices.ContainsFunc(
-				strings.Split(kinds, ","),
-				func(k string) bool { return k == "link" || strings.HasPrefix(k, "link=") },
-			)
+			return slices.ContainsFunc(strings.Split(kinds, ","),
+				func(k string) bool { return k == "link" || strings.HasPrefix(k, "link=") })
 		}
 	}
 	return true

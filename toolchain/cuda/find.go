@@ -131,10 +131,8 @@ func (l looker) debian() Toolkit {
 	if h.IsFile("/usr/include/cuda.h") {
 		t.Include = "/usr/include"
 	}
-	t.Lib = first(
-		[]string{"/usr/lib/" + h.Multiarch(), "/usr/lib64", "/usr/lib"},
-		func(d string) bool { return holds(h, d, "libcudart.so") },
-	)
+	t.Lib = first([]string{"/usr/lib/" + h.Multiarch(), "/usr/lib64", "/usr/lib"},
+		func(d string) bool { return holds(h, d, "libcudart.so") })
 	l.version(&t)
 	l.parts(&t)
 	return t

@@ -88,6 +88,31 @@ func TestParts(t *testing.T) {
 	hosttest.Equal(t, fmt.Sprint(missing), fmt.Sprint(want), missing, want)
 }
 
+// TestDamage: NVIDIA keeps some of nvcc's files with it; a layout that has none of them there is not damaged.
+func TestDamage(t *testing.T) {
+	const whole = "cudafe++ fatbinary nvcc.profile ptxas"
+	for _, tt := range []struct{ story, has, libdevice, path, want string }{
+		{"whole", whole, "nvvm", "", ""},
+		{"no ptxas", "cudafe++ fatbinary nvcc.profile", "nvvm", "", "bin/ptxas"},
+		{"no nvcc.profile", "cudafe++ fatbinary ptxas", "nvvm", "", "bin/nvcc.profile"},
+		{"no libdevice", whole, "gone", "", "nvvm/libdevice/libdevice.10.bc"},
+		{"ptxas on PATH", "cudafe++ fatbinary nvcc.profile", "nvvm", "/p", ""},
+		{"another layout", "", "gone", "", ""},
+	} {
+		text := "os: linux\n-- @empty --\n/c/bin/nvcc +x\n/c/include/cuda.h\n/p/ptxas +x\n/c/" + tt.libdevice + "/libdevice/libdevice.10.bc\n-- @env --\nPATH=" + tt.path + "\n"
+		for _, name := range strings.Fields(tt.has) {
+			text += "-- /c/bin/" + name + " +x --\nNVVMIR_LIBRARY_DIR = $(TOP)/nvvm/libdevice\n"
+		}
+		h, err := hosttest.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k := Find(h, []Candidate{{Root: "/c"}})[0]; k.Damage != tt.want || k.Has(PartTools) != (tt.want == "") {
+			t.Errorf("%s: %q, %q", tt.story, k.Damage, k.Missing)
+		}
+	}
+}
+
 // TestIs holds that one root has many names: a slash at its end, a link, a relative step.
 func TestIs(t *testing.T) {
 	h := hosttest.Load(t, "linux-two-toolkits")

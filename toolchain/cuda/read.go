@@ -186,6 +186,8 @@ func (l looker) parts(t *Toolkit) {
 	missing(PartCCCL, in("nv", "target") == "" && in("cccl", "nv", "target") == "")
 	missing(PartRuntime, in("cuda_runtime.h") == "")
 	missing(PartDriver, in("cuda.h") == "")
+	t.Damage = l.damage(*t)
+	missing(PartTools, t.Damage != "")
 	missing(PartLinks, t.Lib == "" || !h.IsFile(h.Join(t.Lib, "libcudart.so")) && !h.IsFile(h.Join(t.Lib, "cudart.lib")))
 	if config != "" {
 		if data, err := h.ReadFile(config, 1<<20); err == nil {
@@ -202,6 +204,30 @@ func (l looker) parts(t *Toolkit) {
 		}
 	}
 	t.CUPTI = l.cupti(*t)
+}
+
+var libdeviceDir = lazyregexp.New(`(?m)^\s*NVVMIR_LIBRARY_DIR\s*=(.*)$`)
+
+// damage is the first file of nvcc's own that is not there. NVIDIA keeps four of them in nvcc's directory: a layout that has none of them
+// there, or that has them on PATH, is another one; and where libdevice is, nvcc.profile says.
+func (l looker) damage(t Toolkit) string {
+	h, dir := l.h, l.h.Dir(l.h.Real(t.NVCC))
+	files := []string{h.Exe("ptxas"), h.Exe("fatbinary"), h.Exe("cudafe++"), "nvcc.profile"}
+	lacks := func(name string) bool { return !h.IsFile(h.Join(dir, name)) && len(h.LookPathAll(name)) == 0 }
+	at := slices.IndexFunc(files, lacks)
+	profile, _ := h.ReadFile(h.Join(dir, "nvcc.profile"), 1<<16)
+	m := libdeviceDir.FindSubmatch(profile)
+	switch {
+	case t.NVCC == "" || t.Packaged == Debian || !holds(h, dir, files...):
+	case at >= 0:
+		return "bin/" + files[at]
+	case m != nil:
+		place := strings.NewReplacer("$(TOP)", h.Dir(dir), "$(_HERE_)", dir, "$(_NVVM_BRANCH_)", "nvvm").Replace(strings.TrimSpace(string(m[1])))
+		if !strings.Contains(place, "$(") && !holds(h, h.Clean(place), "libdevice") {
+			return "nvvm/libdevice/libdevice.10.bc"
+		}
+	}
+	return ""
 }
 
 func (l looker) cicc(t Toolkit) bool {

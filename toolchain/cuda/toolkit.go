@@ -40,6 +40,7 @@ const (
 	PartNVVM    = "nvvm"    // cicc, the device code compiler
 	PartCCCL    = "cccl"    // nv/target, which cuda_fp16.h includes
 	PartRuntime = "runtime" // cuda_runtime.h
+	PartTools   = "tools"   // a file that nvcc needs, such as ptxas
 	PartDriver  = "cuda.h"  // cuda.h, for crates that bind the driver's functions
 	PartLinks   = "links"   // libcudart.so without a number, by which a linker finds it: wheels lack it
 )
@@ -57,6 +58,7 @@ type Toolkit struct {
 	Include  string      `json:"include,omitempty"`
 	Bin      string      `json:"bin,omitempty"`
 	Missing  []string    `json:"missing,omitempty"` // Part…
+	Damage   string      `json:"-"`                 // the file that is meant by PartTools
 	Bounds   Bounds      `json:"bounds"`            // what its crt/host_config.h takes
 	Stubs    string      `json:"stubs,omitempty"`   // directory of link stubs: for a linker, never for a run
 	CUPTI    string      `json:"cupti,omitempty"`   // path of libcupti

@@ -45,17 +45,16 @@ func (i Install) String() string {
 	return fmt.Sprintf("cuDNN %s in %s", v, i.Root)
 }
 
-// For reports whether the install is for a CUDA major, and if not, why. Unknown is taken as yes.
-func (i Install) For(major int) (bool, string) {
+// Misfit says why the install is not for a CUDA major; empty: it is, or nobody knows.
+func (i Install) Misfit(major int) string {
 	switch {
 	case major == 0:
-		return true, ""
 	case i.CUDAMajor != 0 && i.CUDAMajor != major:
-		return false, fmt.Sprintf("it is built for CUDA %d, not %d", i.CUDAMajor, major)
+		return fmt.Sprintf("it is built for CUDA %d, not %d", i.CUDAMajor, major)
 	case i.CUDAMajor == 0 && len(i.Known) > 0 && !slices.Contains(i.Known, major):
-		return false, fmt.Sprintf("cuDNN %s was never published for CUDA %d", i.Version, major)
+		return fmt.Sprintf("cuDNN %s was never published for CUDA %d", i.Version, major)
 	}
-	return true, ""
+	return ""
 }
 
 // Variables lists the variables that name a cuDNN root.
@@ -67,7 +66,7 @@ func Variables() []string { return []string{"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HO
 func Find(h buildenv.Host, toolkits []string) []Install {
 	f := finder{h: h}
 	for _, v := range Variables() {
-		if dir := h.Env.Get(v); dir != "" {
+		if dir := strings.Trim(h.Env.Get(v), `"`); dir != "" { // cmd keeps the quotes of set X="V"
 			f.root(h.Abs(dir), v, true)
 		}
 	}
@@ -141,13 +140,8 @@ func (f *finder) root(root, origin string, named bool) {
 		}
 	}
 	if named {
-		f.found = append(f.found, Install{
-			Root:    root,
-			Real:    h.Real(root),
-			Origin:  origin,
-			Named:   true,
-			Problem: "there is no cuDNN: neither include/cudnn.h nor " + f.library(),
-		})
+		f.found = append(f.found, Install{Root: root, Real: h.Real(root), Origin: origin, Named: true,
+			Problem: "there is no cuDNN: neither include/cudnn.h nor " + f.library()})
 	}
 }
 

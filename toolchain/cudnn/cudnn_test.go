@@ -108,9 +108,8 @@ func TestFor(t *testing.T) {
 		{cudnn.Install{}, 13, ""},
 		{cudnn.Install{CUDAMajor: 12}, 0, ""},
 	} {
-		ok, got := tt.install.For(tt.major)
-		if got != tt.want || ok != (tt.want == "") {
-			t.Errorf("%+v for %d: got %v %q, want %q", tt.install, tt.major, ok, got, tt.want)
+		if got := tt.install.Misfit(tt.major); got != tt.want {
+			t.Errorf("%+v for %d: got %q, want %q", tt.install, tt.major, got, tt.want)
 		}
 	}
 }

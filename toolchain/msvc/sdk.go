@@ -90,13 +90,8 @@ func (f *finder) kits() (sdks, ucrts []Kit) {
 			k := Kit{Root: root, Version: v, Origin: origins[n]}
 			inc, lib := h.Join(root, "Include", v), h.Join(root, "Lib", v)
 			sdk, ucrt := k, k
-			sdk.Problem = lacks(
-				h,
-				h.Join(inc, "um", "Windows.h"),
-				h.Join(inc, "um", "winsdkver.h"),
-				h.Join(inc, "shared", "winapifamily.h"),
-				h.Join(lib, "um", target, "kernel32.lib"),
-			)
+			sdk.Problem = lacks(h, h.Join(inc, "um", "Windows.h"), h.Join(inc, "um", "winsdkver.h"),
+				h.Join(inc, "shared", "winapifamily.h"), h.Join(lib, "um", target, "kernel32.lib"))
 			ucrt.Problem = lacks(h, h.Join(inc, "ucrt", "corecrt.h"), h.Join(lib, "ucrt", target, "ucrt.lib"))
 			sdks, ucrts = append(sdks, sdk), append(ucrts, ucrt)
 		}

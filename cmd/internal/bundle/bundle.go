@@ -244,7 +244,7 @@ func Open(h buildenv.Host, file string) (program string, rt proof.Runtime, err e
 	case name == "" && len(m.Programs) > 1:
 		what := fmt.Sprintf("%s has %d programs: %s", file, len(m.Programs), strings.Join(m.Programs, ", "))
 		return "", rt, &exit.UsageError{What: what,
-			Fix: "name one: gpubuild prove " + buildenv.PosixWords(h.Join(file, path.Base(m.Programs[0])))}
+			Fix: "name one: gpubuild prove " + buildenv.Words(h.OS, h.Join(file, path.Base(m.Programs[0])))}
 	}
 	if err := m.unchanged(dir); err != nil {
 		return "", rt, exit.Errorf(exit.Usage, "make the bundle again", "%s was changed since it was made: %w", dir, err)

@@ -107,14 +107,14 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	}
 	if p := b.Prove; p != nil {
 		fmt.Fprintf(&out, "%10s  prove  (gpubuild, and what it records with; to prove there: %s)\n", tree.Size(prove),
-			buildenv.PosixWords(a.Host.Join(o.Dir, "prove", "gpubuild"), "prove", a.Host.Join(o.Dir, path.Base(b.Programs[0]))))
+			buildenv.Words(a.Host.OS, a.Host.Join(o.Dir, "prove", "gpubuild"), "prove", a.Host.Join(o.Dir, path.Base(b.Programs[0]))))
 		if loader.Older(b.Glibc, p.Glibc.Version) {
 			fmt.Fprintf(&out, "to prove there: needs glibc %s or newer (%s)\n", p.Glibc.Version, p.Glibc.By)
 		}
 	}
 	var start []string
 	for _, program := range b.Programs {
-		start = append(start, buildenv.PosixWords(a.Host.Join(o.Dir, path.Base(program))))
+		start = append(start, buildenv.Words(a.Host.OS, a.Host.Join(o.Dir, path.Base(program))))
 	}
 	files := report.Count(len(b.Files), "file")
 	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, files, tree.Size(size), strings.Join(start, ", "))

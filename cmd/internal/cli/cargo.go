@@ -24,11 +24,11 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	if err := fileBehind(words, typed, prefix+"json"); err != nil {
+	if err := fileBehind(a.Host.OS, words, typed, prefix+"json"); err != nil {
 		return err
 	}
 	a.SpeakLike(line)
-	a.Shell.Fetch = fetching(words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit")
+	a.Shell.Fetch = fetching(a.Host.OS, words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit")
 	tool, err := cargo.Find(a.Host, line)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 			return f.wrong(g.Name, err)
 		}
 	}
-	if err := cmp.Or(checkCargo(o, line, flags), a.keepsInputs(given, line.Positional)); err != nil {
+	if err := cmp.Or(checkCargo(a.Host.OS, o, line, flags), a.keepsInputs(given, line.Positional)); err != nil {
 		return err
 	}
 	if err := a.misspelled(tool, line); err != nil {
@@ -61,19 +61,19 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 }
 
 // checkCargo refuses flags that contradict each other, and those of ours that lack their prefix.
-func checkCargo(o pipeline.Options, l cargo.Line, flags []*flag) error {
+func checkCargo(os string, o pipeline.Options, l cargo.Line, flags []*flag) error {
 	if l.Known() {
 		for _, w := range l.Unknown() {
 			name, _, _ := strings.Cut(w, "=")
 			if at := slices.Index(l.Args, w); name == "--device" && at >= 0 && (l.Verb == "run" || l.Verb == "test" || l.Verb == "bench") {
 				return usage("cargo has no flag `--device`; the program's own arguments follow --",
-					buildenv.PosixWords(slices.Concat([]string{"gpubuild", l.Verb}, l.Args[:at], []string{"--"}, l.Args[at:])...))
+					buildenv.Words(os, slices.Concat([]string{"gpubuild", l.Verb}, l.Args[:at], []string{"--"}, l.Args[at:])...))
 			}
 			if f := findFlag(flags, name, "--"); f != nil {
 				says := fmt.Sprintf("cargo has no flag `%s`; did you mean `%s%s`?", name, prefix, f.Name)
 				for at, w := range l.Args {
 					if v, ok := find(w); ok && l.VerbWord == "" { // its flags stand in front of it
-						return usage(says, buildenv.PosixWords(slices.Concat([]string{"gpubuild", v.Name}, l.Args[:at], l.Args[at+1:])...))
+						return usage(says, buildenv.Words(os, slices.Concat([]string{"gpubuild", v.Name}, l.Args[:at], l.Args[at+1:])...))
 					}
 				}
 				return usage(says, "")
@@ -120,11 +120,11 @@ func (a *invocation) misspelled(tool cargo.Tool, l cargo.Line) error {
 	}
 	if near == l.VerbWord && l.Dir != "" {
 		return usage("-C is cargo's flag, and no flag of gpubuild's own commands",
-			buildenv.PosixWords("cd", l.Dir)+" && "+buildenv.PosixWords(append([]string{"gpubuild", near}, l.Args...)...))
+			buildenv.Words(a.Host.OS, "cd", l.Dir)+" && "+buildenv.Words(a.Host.OS, append([]string{"gpubuild", near}, l.Args...)...))
 	}
 	if near == l.VerbWord {
 		return usage(fmt.Sprintf("`%s` is gpubuild's own command and stands before its flags", near),
-			buildenv.PosixWords(append([]string{"gpubuild", near}, l.Args...)...))
+			buildenv.Words(a.Host.OS, append([]string{"gpubuild", near}, l.Args...)...))
 	}
 	return usage(fmt.Sprintf("unknown command `%s`; did you mean `%s`?", l.VerbWord, near), "")
 }

@@ -57,7 +57,7 @@ func accepts(command string) error {
 	if err := setAll(flags, given, prefix); err != nil {
 		return err
 	}
-	return checkCargo(o, line, flags)
+	return checkCargo("", o, line, flags)
 }
 
 // setAll sets flags to the values of a command line. A toolkit is looked for only when it is needed: its name is judged here.

@@ -31,11 +31,8 @@ func doctorVerb() verb {
 			Text:     "Exits with 11 if a part is missing, with 12 if parts do not work together. Every check has a stable id.",
 		},
 		results: &o.Results,
-		flags: slices.Concat(
-			toolFlags(&o.Tools, "--"),
-			[]*flag{choice("for", "build|prove", "what the machine is to be used for", &goal, "build", "prove")},
-			resultFlags(&o.Results),
-		),
+		flags: slices.Concat(toolFlags(&o.Tools, "--"),
+			[]*flag{choice("for", "build|prove", "what the machine is to be used for", &goal, "build", "prove")}, resultFlags(&o.Results)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			o.Prove = goal == "prove"
 			return runDoctor(ctx, a, o, l)

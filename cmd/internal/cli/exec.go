@@ -37,7 +37,7 @@ func execVerb() verb {
 				}
 				words := slices.Insert(slices.Clone(a.words), at, "--features="+strings.Join(l.Features, ","))
 				return usage(fmt.Sprintf("`cargo %s` does not get the features that stand before --", c.Line.Verb),
-					"gpubuild "+buildenv.PosixWords(words...))
+					"gpubuild "+buildenv.Words(a.Host.OS, words...))
 			case builds:
 				return a.cargo(ctx, c)
 			}

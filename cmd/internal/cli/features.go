@@ -131,7 +131,7 @@ func (a *invocation) printWhy(o featuresOptions, j reach.Judged) error {
 		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Reasons: reasons})
 	}
 	err := a.Shell.Print(report.WhyText(a.Machine, reasons))
-	a.Shell.Hint(buildenv.PosixWords(append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))
+	a.Shell.Hint(buildenv.Words(a.Host.OS, append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))
 	return err
 }
 

@@ -92,12 +92,10 @@ func cargoFlags(o *pipeline.Options) []*flag {
 			}),
 			toggle("with-args", withArgsMeaning, &o.Proof.WithArgs),
 		),
-		in("Watch",
-			toggle("watch", "run, test, bench: watch the GPUs while the program runs: heat, throttling, full memory, errors, "+
-				"an idle GPU", &o.Watch),
+		in("Watch", toggle("watch", "run, test, bench: watch the GPUs while the program runs: heat, throttling, full memory, errors, "+
+			"an idle GPU", &o.Watch),
 			newFlag("fail-on", cargo.Value, "ALERTS", "run, test, bench: as --gpu-watch, and exit with 23 after one of these alerts, "+
-				"with 21 if "+
-				"one was not possible all the time: "+strings.Join(gpu.AlertKinds, ", "),
+				"with 21 if one was not possible all the time: "+strings.Join(gpu.AlertKinds, ", "),
 				func(v string) error {
 					o.Watch = true
 					return watch.AddFailOn(&o.FailOn, v)
@@ -182,8 +180,7 @@ func proofFlags(o *proof.Options) []*flag {
 		toggle("until-proved", "stop the program with SIGTERM once its kernel is proven, for a server; not on Windows, nor with --on",
 			&o.UntilProved),
 		newFlag("on", cargo.Value, "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of "+
-			"[on.NAME] in the "+
-			"configuration", func(v string) error {
+			"[on.NAME] in the configuration", func(v string) error {
 			if o.On.Name = v; v == "" {
 				return errors.New("no place is named")
 			}
@@ -323,18 +320,18 @@ func checkGlob(v string) error {
 
 // fetching is the command line that was typed with the flag that downloads a toolkit, put at a place among the words: instead of another
 // toolkit, in either spelling, and of what forbids a download.
-func fetching(words []string, at int, verb, flag string) string {
+func fetching(os string, words []string, at int, verb, flag string) string {
 	line := slices.DeleteFunc([]string{"gpubuild", verb}, func(w string) bool { return w == "" })
 	line = append(append(line, words[:at]...), flag+"=fetch")
 	for i := at; i < len(words); i++ {
 		switch name, _, _ := strings.Cut(words[i], "="); {
 		case name == "--":
-			return buildenv.PosixWords(append(line, words[i:]...)...)
+			return buildenv.Words(os, append(line, words[i:]...)...)
 		case words[i] == flag || words[i] == "--gpu-toolkit":
 			i++
 		case name != flag && name != "--gpu-toolkit" && name != "--offline" && name != "--frozen":
 			line = append(line, words[i])
 		}
 	}
-	return buildenv.PosixWords(line...)
+	return buildenv.Words(os, line...)
 }

@@ -135,7 +135,7 @@ func TestFlagsThatContradict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err = checkCargo(tt.o, line, flags); (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || exit.Of(err) != exit.Usage) {
+		if err = checkCargo("", tt.o, line, flags); (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || exit.Of(err) != exit.Usage) {
 			t.Errorf("%s: %v", story, err)
 		}
 	}
@@ -153,11 +153,11 @@ func TestFetching(t *testing.T) {
 	} {
 		list := strings.Fields(words)
 		at := slices.IndexFunc(list, func(w string) bool { return w == "build" || w == "run" }) + 1
-		if got := fetching(list, at, "", "--gpu-toolkit"); got != want {
+		if got := fetching("", list, at, "", "--gpu-toolkit"); got != want {
 			t.Errorf("%s: %s", words, got)
 		}
 	}
-	if got := fetching([]string{"--toolkit", "12.4", "--gpu-toolkit=13", "--json"}, 0, "doctor", "--toolkit"); got != "gpubuild doctor --toolkit=fetch --json" {
+	if got := fetching("", []string{"--toolkit", "12.4", "--gpu-toolkit=13", "--json"}, 0, "doctor", "--toolkit"); got != "gpubuild doctor --toolkit=fetch --json" {
 		t.Errorf("of our own verb: %s", got)
 	}
 }

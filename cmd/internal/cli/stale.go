@@ -90,7 +90,7 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 		switch {
 		case len(found.Clean) > 0:
 			a.Shell.Hint("gpubuild build rebuilds only " + strings.Join(found.Clean, ", ") + "; gpubuild stale --clean removes it" +
-				o.Tools.Commands(l))
+				o.Tools.Commands(a.Host.OS, l))
 		case err == nil && !(o.Explain && len(text) > 0): // which says it with the reasons
 			state.PrintFresh(found)
 		}

@@ -27,6 +27,7 @@ type verb struct {
 	instead string        // what to do in place of an argument that it does not take
 	results *report.Files // where its result goes; nil where it has none to render
 	run     func(ctx context.Context, a *invocation, l cargo.Line) error
+	os      string // for whose shells hints are quoted
 }
 
 // with runs a verb with its options as the flags have set them.
@@ -59,6 +60,7 @@ func (v verb) path(words []string) []string {
 
 // parse reads the words behind a verb's name and runs it.
 func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
+	v.os = a.Host.OS
 	line, given, err := v.split(words)
 	if err != nil {
 		return err
@@ -69,18 +71,18 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 		return usage(fmt.Sprintf("--color: %q is none of auto, always, never", c), "")
 	}
 	if v.Args == "" && len(v.verbs) == 0 { // else it is one of those
-		if err := fileBehind(append([]string{v.Name}, words...), given, "--json"); err != nil {
+		if err := fileBehind(v.os, append([]string{v.Name}, words...), given, "--json"); err != nil {
 			return err
 		}
 	}
 	if findFlag(v.flags, "toolkit", "") != nil {
-		a.Shell.Fetch = fetching(words, 0, called, "--toolkit")
+		a.Shell.Fetch = fetching(v.os, words, 0, called, "--toolkit")
 	}
 	if len(v.verbs) > 0 {
 		if v, line, err = v.subcommand(line, given); err != nil {
 			return err
 		}
-		called += " " + v.Name
+		v.os, called = a.Host.OS, called+" "+v.Name
 	}
 	a.outcome.Annotated = v.results != nil
 	if err := cmp.Or(v.checkArgs(called, line), a.keepsInputs(given, line.Positional)); err != nil {
@@ -134,7 +136,7 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 	if strings.HasPrefix(v.Args, "-- ") && !l.HasTrailing && len(l.Positional) > 0 { // what follows is the command, with flags of its own
 		at := slices.Index(words, l.Positional[0])
 		return cargo.Line{}, nil, usage("put the command of `gpubuild "+v.Name+"` after --",
-			buildenv.PosixWords(slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])...))
+			buildenv.Words(v.os, slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])...))
 	}
 	unknown, known := l.Unknown(), []string{"--help"}
 	if !v.Project {
@@ -173,7 +175,7 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 		if flag == "--"+n.Long || !behind && n.Short != 0 && flag == "-"+string(n.Short) {
 			line := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return len(positional) > 0 && w == positional[0] })
 			return usage(fmt.Sprintf("`%s` is a flag of builds, and `gpubuild %s` takes a program that is built; the program's own "+
-				"arguments follow --", flag, v.Name), buildenv.PosixWords(append([]string{"gpubuild", "run"}, line...)...))
+				"arguments follow --", flag, v.Name), buildenv.Words(v.os, append([]string{"gpubuild", "run"}, line...)...))
 		}
 	}
 	name, _, joined := strings.Cut(words[at], "=")
@@ -192,11 +194,11 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 		rest = append(rest, "--")
 	}
 	says := fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name)
-	fix := buildenv.PosixWords(slices.Concat([]string{"gpubuild", v.Name}, rest, args)...)
+	fix := buildenv.Words(v.os, slices.Concat([]string{"gpubuild", v.Name}, rest, args)...)
 	if _, value, _ := strings.Cut(strings.Join(args, "="), "="); own != nil && own.set(value) == nil && !behind {
 		says += ", and gpubuild's flag is --" + own.Name
 		line := slices.Replace(slices.Clone(words), at, end, "--"+own.Name+"="+value)
-		fix += "\n      " + buildenv.PosixWords(append([]string{"gpubuild", v.Name}, line...)...)
+		fix += "\n      " + buildenv.Words(v.os, append([]string{"gpubuild", v.Name}, line...)...)
 	}
 	return usage(says, fix)
 }
@@ -295,7 +297,7 @@ func (v verb) withoutArg(called string, args []string, at int, takesTrailing boo
 	case v.Project && at == 0:
 		return "features are selected with --features, packages with -p: gpubuild " + called + " --features " + arg
 	case takesTrailing:
-		return "gpubuild " + called + " " + buildenv.PosixWords(slices.Insert(slices.Clone(args), at, "--")...)
+		return "gpubuild " + called + " " + buildenv.Words(v.os, slices.Insert(slices.Clone(args), at, "--")...)
 	}
 	return ""
 }
@@ -313,12 +315,12 @@ func asksHelp(words []string) bool {
 }
 
 // fileBehind is the error for a file that stands behind a flag which takes it behind = only.
-func fileBehind(words []string, given []cargo.Own, name string) error {
+func fileBehind(os string, words []string, given []cargo.Own, name string) error {
 	at := slices.Index(words, name)
 	if at < 0 || at+1 >= len(words) || !strings.HasSuffix(words[at+1], ".json") ||
 		!slices.ContainsFunc(given, func(o cargo.Own) bool { return o.Name == name && o.Value == "" }) {
 		return nil
 	}
 	line := slices.Concat([]string{"gpubuild"}, words[:at], []string{name + "=" + words[at+1]}, words[at+2:])
-	return usage(fmt.Sprintf("`%s` takes its file behind =", name), buildenv.PosixWords(line...))
+	return usage(fmt.Sprintf("`%s` takes its file behind =", name), buildenv.Words(os, line...))
 }

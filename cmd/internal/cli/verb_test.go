@@ -72,7 +72,7 @@ func TestStaleRepeatsItsFlags(t *testing.T) {
 		if want != "" {
 			o.Toolkit, o.Arch = "13.4", "sm_90"
 		}
-		if got := o.Commands(line); got != want {
+		if got := o.Commands("", line); got != want {
 			t.Errorf("%s: %s", words, got)
 		}
 	}

@@ -460,7 +460,7 @@ func TestWine(t *testing.T) {
 		w.plant(map[string]string{"14.60.40000": "13.2"})
 		out, err := w.exec(nil, compile...)
 		if code(err) != 12 || !strings.Contains(out, "its _MSC_VER is 1960, and CUDA 13.4 takes _MSC_VER up to 1959 only") ||
-			!strings.Contains(out, "hint: install the 14.51 toolset") {
+			!strings.Contains(out, "hint: install the 14.44 toolset") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})

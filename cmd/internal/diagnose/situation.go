@@ -23,6 +23,7 @@ import (
 
 // situation is what an explanation may say of this machine and this build.
 type situation struct {
+	os          string
 	again, rest []string // the arguments of the command line, up to -- and behind it
 	facts       toolchain.Facts
 	set         toolchain.Set
@@ -38,7 +39,7 @@ func (s situation) words(f explain.Found) explain.Words {
 	facts := s.factsFor(f)
 	w := f.Words(facts)
 	if len(s.rest) > 0 && len(s.again) > 0 && strings.Contains(w.Command, facts[explain.Again]) {
-		w.Command += " -- " + buildenv.PosixWords(s.rest...) // of a flag that stands twice before it the last one counts
+		w.Command += " -- " + buildenv.Words(s.os, s.rest...) // of a flag that stands twice before it the last one counts
 	}
 	return w
 }
@@ -46,7 +47,7 @@ func (s situation) words(f explain.Found) explain.Words {
 // factsFor names what is known for one rule; the library's place depends on what its line said.
 func (s situation) factsFor(f explain.Found) explain.Facts {
 	facts := explain.Facts{
-		explain.Again: buildenv.PosixWords(s.again...), explain.Binary: s.binary, explain.Images: s.images,
+		explain.Again: buildenv.Words(s.os, s.again...), explain.Binary: s.binary, explain.Images: s.images,
 	}
 	if t := s.set.Toolkit; t != nil {
 		facts[explain.CUDA], facts[explain.Toolkit] = cmp.Or(t.Label, t.Version.String()), t.Root
@@ -129,7 +130,7 @@ type Stages struct {
 func (st Stages) here(ctx context.Context, found explain.Found) situation {
 	m := st.Machine
 	s := situation{
-		again: append([]string{"gpubuild"}, st.Typed...),
+		os: m.Host.OS, again: append([]string{"gpubuild"}, st.Typed...),
 		facts: st.Facts,
 		set:   st.Set,
 		find:  func(library string) string { return libraryDir(m, library) },

@@ -233,6 +233,9 @@ func TestGather(t *testing.T) {
 			check: func(f Facts) bool {
 				return f.Assumed == "cuda" && f.Stops != nil && strings.Contains(f.Stops.Fix, "features --fix")
 			}},
+		{story: "a rustup without a toolchain", text: gcc + kit + there, run: programs{"/usr/bin/cargo": {Code: 1, Stderr: []byte(
+			"error: rustup could not choose a version of cargo to run\nhelp: run 'rustup default stable' to download the latest stable release of Rust\n")}},
+			check: func(f Facts) bool { return f.Cargo == "" && f.NoCargo.Fix == "rustup default stable" }},
 		{story: "no project", text: gcc + kit + there, run: refuses("error: x\n"), check: func(f Facts) bool { return !f.ProjectBad && f.Project == "" && f.Needs.NVCC }},
 	} {
 		m := planted(t, tt.text, tt.run)
@@ -246,27 +249,26 @@ func TestGather(t *testing.T) {
 // TestRunName: the name by which programs ask for a library, by the toolkit that is used.
 func TestRunName(t *testing.T) {
 	t.Parallel()
-	kit := &cuda.Toolkit{Version: gpu.Version{Major: 12, Minor: 4}}
+	kits := []cuda.Toolkit{{Version: gpu.Version{Major: 12, Minor: 4}}}
 	for _, tt := range []struct {
 		os, library, files string
-		set                toolchain.Set
+		kits               []cuda.Toolkit
 		want               string
 	}{
-		{"linux", "libcufft", "/d/libcufft.so.11 /d/libcufft.so /d/libcufftw.so.11", toolchain.Set{Toolkit: kit}, "libcufft.so.11"},
-		{"linux", "libcufft", "/d/libcufft.so", toolchain.Set{Toolkit: kit}, ""},
-		{"linux", "libcublas", "", toolchain.Set{Toolkit: kit}, "libcublas.so.12"}, {"linux", "libcublasLt", "", toolchain.Set{Toolkit: kit}, "libcublasLt.so.12"},
-		{"linux", "libcudart", "", toolchain.Set{Toolkit: kit}, "libcudart.so.12"}, {"linux", "libnvrtc", "", toolchain.Set{Toolkit: kit}, "libnvrtc.so.12"},
-		{"linux", "libcudart", "", toolchain.Set{}, ""},
-		{"linux", "libcudnn", "", toolchain.Set{Toolkit: kit, CUDNN: &cudnn.Install{Major: 9}}, "libcudnn.so.9"},
-		{"linux", "libcudnn", "", toolchain.Set{Toolkit: kit}, ""},
-		{"linux", "libcufft", "", toolchain.Set{Toolkit: kit, CUDNN: &cudnn.Install{Major: 9}}, ""},
-		{"windows", "libcublas", `C:\d\cublas64_12.dll C:\d\cublasLt64_12.dll`, toolchain.Set{Toolkit: kit}, "cublas64_12.dll"},
-		{"windows", "libnvrtc", `C:\d\nvrtc64_120_0.dll`, toolchain.Set{Toolkit: kit}, "nvrtc64_120_0.dll"},
-		{"windows", "libcudart", "", toolchain.Set{Toolkit: kit}, ""},
+		{"linux", "libcufft", "/d/libcufft.so.11 /d/libcufft.so /d/libcufftw.so.11", kits, "libcufft.so.11"},
+		{"linux", "libcufft", "/d/libcufft.so", kits, ""},
+		{"linux", "libcublas", "", kits, "libcublas.so.12"}, {"linux", "libcublasLt", "", kits, "libcublasLt.so.12"},
+		{"linux", "libcudart", "", kits, "libcudart.so.12"}, {"linux", "libnvrtc", "", kits, "libnvrtc.so.12"},
+		{"linux", "libcudart", "", nil, ""},
+		{"linux", "libcudnn", "", kits, ""},
+		{"windows", "libcublas", `C:\d\cublas64_12.dll C:\d\cublasLt64_12.dll`, kits, "cublas64_12.dll"},
+		{"windows", "libnvrtc", `C:\d\nvrtc64_120_0.dll`, kits, "nvrtc64_120_0.dll"},
+		{"windows", "libcudart", "", kits, ""},
+		{"windows", "libnvrtc", `C:\d\nvrtc64_130_0.dll`, kits, ""}, // of another CUDA
 	} {
 		dir := map[string]string{"linux": "/d", "windows": `C:\d`}[tt.os]
 		h := hosttest.Must(hosttest.Parse([]byte("os: " + tt.os + "\n-- @empty --\n" + strings.ReplaceAll(tt.files, " ", "\n") + "\n")))
-		hosttest.Equal(t, runName(h, tt.library, []string{dir}, tt.set), tt.want, tt.library, tt.os, tt.files)
+		hosttest.Equal(t, runName(h, tt.library, []string{dir}, tt.kits), tt.want, tt.library, tt.os, tt.files)
 	}
 }
 
@@ -276,7 +278,7 @@ func TestWhichLibrariesAreLookedFor(t *testing.T) {
 	m := planted(t, kit, nil)
 	m.Self = "/gone"
 	needs := []features.NeedReason{{Need: "the NVIDIA driver"}, {Need: "libcudart", Crate: "a", Why: "to start"}, {Need: "libcublas", Why: "built in, but for the driver"}, {Need: "libcufft", Crate: "b"}}
-	r := runTime(t.Context(), m, needs, toolchain.Set{Toolkit: &cuda.Toolkit{Root: "/opt/cuda", Lib: "/opt/cuda/lib64", Version: gpu.Version{Major: 12, Minor: 4}}})
+	r := runTime(t.Context(), m, needs, []cuda.Toolkit{{Root: "/opt/cuda", Lib: "/opt/cuda/lib64", Version: gpu.Version{Major: 12, Minor: 4}}})
 	got := ""
 	for _, l := range r.Libraries {
 		got += fmt.Sprintf("%s of %s %s; ", l.Found.Name, l.Crate, l.Found.Kind)

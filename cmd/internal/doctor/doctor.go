@@ -130,19 +130,8 @@ func Run(f Facts) []Check {
 	if lack := f.NoBuildTools; lack.Why != "" {
 		checks = append(checks, Check{ID: "build.tools", State: Missing, Says: lack.Why, Breaks: "the build", Fix: lack.Fix})
 	}
-	checks = append(
-		checks,
-		checkSet(f),
-		checkCapability(f),
-		checkCUDNN(f),
-		checkROCm(f),
-		checkDriver(f),
-		checkDevices(f),
-		checkCUPTI(f),
-		checkProbe(f),
-		checkStubs(f),
-		checkLoaderPath(f),
-	)
+	checks = append(checks, checkSet(f), checkCapability(f), checkCUDNN(f), checkROCm(f), checkDriver(f), checkDevices(f), checkCUPTI(f),
+		checkProbe(f), checkStubs(f), checkLoaderPath(f))
 	checks = f.blame(checks)
 	switch {
 	case f.Needs.CUDA || f.Needs.Toolkit():
@@ -254,8 +243,7 @@ func checkProject(f Facts) Check {
 		return Check{ID: "project", State: Misfit, Says: f.NoProject.Why, Breaks: "every build of it", Fix: f.NoProject.Fix}
 	}
 	if f.Project == "" {
-		return Check{ID: "project", State: Info,
-			Says: "no project (" + f.NoProject.Why + "): checked for crates that compile kernels"}
+		return Check{ID: "project", State: Info, Says: "no project (" + f.NoProject.Why + "): checked for crates that compile kernels"}
 	}
 	c := Check{ID: "project", State: OK, Says: f.Project}
 	if f.Assumed != "" {
@@ -386,6 +374,8 @@ func checkCUDNN(f Facts) Check {
 	switch {
 	case f.Chosen.CUDNN != nil:
 		return Check{ID: "cudnn", State: OK, Says: f.Chosen.CUDNN.String() + " (" + f.Chosen.CUDNN.Origin + ")"}
+	case !f.Needs.CUDNN && f.Needs.RunCUDNN:
+		return Check{ID: "cudnn", State: Info, Says: "none is needed to build; to run see loader.path"}
 	case !f.Needs.CUDNN:
 		return Check{ID: "cudnn", State: Info, Says: "no crate here needs cuDNN"}
 	}
@@ -438,8 +428,7 @@ func checkDriver(f Facts) Check {
 		return Check{ID: "driver", State: OK,
 			Says: fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin)}
 	}
-	c := Check{ID: "driver", State: Info, Says: absent(f, "no NVIDIA driver"), Places: f.Notes,
-		Breaks: "running and proving", Absent: true}
+	c := Check{ID: "driver", State: Info, Says: absent(f, "no NVIDIA driver"), Places: f.Notes, Breaks: "running and proving", Absent: true}
 	fix := "install NVIDIA's driver, or prove on a machine that has one"
 	switch {
 	case f.WSL: // the driver is that of Windows
@@ -520,12 +509,7 @@ func checkStubs(f Facts) Check {
 	if len(f.Run.Stubs) == 0 {
 		return Check{ID: "loader.stubs", State: OK, Says: "no link stub is on the loader's path"}
 	}
-	return Check{
-		ID:    "loader.stubs",
-		State: Misfit,
-		Says:  "link stubs are on the loader's path: " + strings.Join(f.Run.Stubs, ", "),
-		Fix: "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): " +
-			"stubs are for linking only",
-		Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)",
-	}
+	return Check{ID: "loader.stubs", State: Misfit, Says: "link stubs are on the loader's path: " + strings.Join(f.Run.Stubs, ", "),
+		Fix:    "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): stubs are for linking only",
+		Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)"}
 }

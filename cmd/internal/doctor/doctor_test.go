@@ -276,6 +276,12 @@ func TestLoaderPath(t *testing.T) {
 	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Warning || c.Fix != "gpubuild toolchain install --parts run" {
 		t.Errorf("a build that needs no toolkit: %+v", c)
 	}
+	w := doctor.Facts{Run: doctor.RunTime{Libraries: []doctor.RunLibrary{lib("libcudnn", loader.Missing, "when they are first used")}},
+		Host:   buildenv.Host{OS: buildenv.Windows},
+		Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{Root: `C:\cuda`, Version: gpu.Version{Major: 13, Minor: 4}}}}
+	if c := find(t, doctor.Run(w), "loader.path"); c.Fix != "gpubuild toolchain install 13.4 --parts run,cudnn" {
+		t.Errorf("cuDNN on Windows: %+v", c)
+	}
 	f.Run.Libraries = append(f.Run.Libraries, lib("libnccl", loader.Missing, "when they are first used")) // docs.nvidia.com/deeplearning/nccl
 	if c := find(t, doctor.Run(f), "loader.path"); !strings.HasSuffix(c.Fix, "--parts run; from NVIDIA's package repository: apt install libnccl2") {
 		t.Errorf("NCCL: %+v", c)

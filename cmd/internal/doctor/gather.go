@@ -46,10 +46,8 @@ func OfProject(ctx context.Context, m *session.Machine) (Facts, error) {
 // the project.
 func (f *Facts) lookAtProject(ctx context.Context, m *session.Machine, l cargo.Line) (cargo.Tool, cargo.Line, reach.Judged, error) {
 	tool := f.findCargo(ctx, m, l)
-	p := reach.Judged{
-		Session: session.WithoutProject(m),
-		Reach:   &features.Reach{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}},
-	}
+	p := reach.Judged{Session: session.WithoutProject(m),
+		Reach: &features.Reach{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}}}
 	f.NoProject.Why = "there is no cargo to ask"
 	if f.Cargo != "" {
 		opened, err := f.open(ctx, m, l)
@@ -72,7 +70,7 @@ func (f *Facts) lookAtProject(ctx context.Context, m *session.Machine, l cargo.L
 			}
 			if p.Reach.Stops {
 				at := slices.IndexFunc(p.Reach.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
-				fix := "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features", "--fix")...)
+				fix := "gpubuild " + buildenv.Words(m.Host.OS, p.Session.Line.As("features", "--fix")...)
 				f.Stops = &Stop{p.Reach.Findings[max(at, 0)].Finding, fix}
 			}
 		} else {
@@ -111,7 +109,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	given := o.Tools
 	given.Arch = "" // a fix names another one
-	f.Command = "gpubuild " + buildenv.PosixWords(append(l.As("build"), given.Flags("--gpu-")...)...)
+	f.Command = "gpubuild " + buildenv.Words(m.Host.OS, append(l.As("build"), given.Flags("--gpu-")...)...)
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
 	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
 	f.Chosen, f.ChooseErr = tools.Working(ctx, m, found.Guard.Over(m.Runner), f.Toolchain, f.Needs, found.Wish)
@@ -121,15 +119,16 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if err := tools.AbsentTools(found.Host, p.Graph, p.Reach, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = reasonOf(err)
 	}
-	run, first := f.Chosen, f.Chosen.Toolkit
+	first := f.Chosen.Toolkit
 	if t, err := toolchain.First(f.Toolchain.Toolkits, found.Wish.CUDA); first == nil && o.Tools.Toolkit != "" && err == nil {
 		first = &t
 	}
 	usable := proof.Toolkits(m, first)
-	if f.ChooseErr == nil && len(usable) > 0 { // what builds without a toolkit may need one to run
-		run.Toolkit = &usable[0]
+	running := usable // what builds without a toolkit may need one to run
+	if f.ChooseErr != nil {
+		running = nil
 	}
-	f.Run = runTime(ctx, m, tools.RunNeeds(m.Host, p.Reach), run)
+	f.Run = runTime(ctx, m, tools.RunNeeds(m.Host, p.Reach), running)
 	if all := proof.CUPTIs(usable); len(all) > 0 {
 		f.CUPTI = all[0]
 	}
@@ -189,13 +188,16 @@ func (f *Facts) TryCache() {
 	}
 }
 
+// rustupFix is the command that rustup's proxy names where it has no cargo to start.
+var rustupFix = lazyregexp.New(`rustup (default|toolchain install) [\w.-]+`)
+
 // findCargo finds cargo, its version, and what it builds for.
 func (f *Facts) findCargo(ctx context.Context, m *session.Machine, l cargo.Line) cargo.Tool {
 	tool, err := cargo.Find(m.Host, l)
 	if err != nil {
 		f.NoCargo = reasonOf(err)
 	} else if res, err := m.Runner.Run(ctx, cargo.Version(tool, l)); err != nil {
-		f.NoCargo.Why = err.Error()
+		f.NoCargo = Reason{err.Error(), rustupFix.FindString(string(res.Stderr))}
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {
 		f.Cargo = v.Text + " (" + tool.Origin + " " + tool.Path + ")"
 		f.Target = v.Host

@@ -18,7 +18,6 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
-	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/loader"
@@ -68,7 +67,7 @@ func TestRunLibraries(t *testing.T) {
 		}
 		reach := &features.Reach{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"},
 			{Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}}}
-		r := runTime(t.Context(), m, reach.Needs.Run, toolchain.Set{Toolkit: chosen})
+		r := runTime(t.Context(), m, reach.Needs.Run, []cuda.Toolkit{*chosen})
 		libs := r.Libraries
 		if len(libs) != 2 || len(r.Dirs) == 0 {
 			t.Fatalf("%s: %+v", tt.story, r)
@@ -107,7 +106,7 @@ func TestStubsOnPath(t *testing.T) {
 		m := thisMachine(t, t.TempDir())
 		m.Self = self
 		m.Host.Env = m.Host.Env.Set("LD_LIBRARY_PATH", path)
-		hosttest.Equal(t, strings.Join(runTime(t.Context(), m, nil, toolchain.Set{}).Stubs, ", "), want, path)
+		hosttest.Equal(t, strings.Join(runTime(t.Context(), m, nil, nil).Stubs, ", "), want, path)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"gpubuild/features"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
-	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/loader"
 )
 
@@ -27,14 +25,11 @@ type RunLibrary struct {
 
 // runTime asks the machine's loader for the libraries that the project's programs need, as our own program would ask: one that was built
 // may lie elsewhere, but neither has a path of its own to search.
-func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReason, set toolchain.Set) (r RunTime) {
-	if set.Toolkit != nil {
-		var dnn []cudnn.Install
-		if set.CUDNN != nil {
-			dnn = append(dnn, *set.CUDNN)
-		}
-		r.Dirs = proof.RuntimeDirs(m.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
+func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReason, toolkits []cuda.Toolkit) (r RunTime) {
+	if len(toolkits) > 0 {
+		r.Dirs = proof.LibraryDirs(m, toolkits)
 	}
+	searched := slices.Concat(r.Dirs, m.Host.SplitList(m.Host.Env.Get(proof.LibraryVariable(m.Host))))
 	driver := []string{"libcuda.so.1", "libcuda.so"}
 	names := driver
 	for _, need := range needs {
@@ -43,7 +38,7 @@ func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReaso
 		}
 		l := RunLibrary{Crate: need.Crate, Why: need.Why}
 		l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "no toolkit in use has it"}
-		if name := runName(m.Host, need.Need, r.Dirs, set); name != "" {
+		if name := runName(m.Host, need.Need, searched, toolkits); name != "" {
 			l.Found = loader.Library{Name: name}
 			names = append(names, name)
 		}
@@ -66,28 +61,14 @@ func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReaso
 	return r
 }
 
-// runName is the name by which programs ask for a library: that of the file in the chosen toolkit, or where only its link stubs are
-// there, of its major.
-func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) string {
-	form := regexp.MustCompile(`^` + regexp.QuoteMeta(library) + `\.so\.\d+$`)
-	if h.OS == buildenv.Windows {
-		form = regexp.MustCompile(`(?i)^` + regexp.QuoteMeta(strings.TrimPrefix(library, "lib")) + `64_\d+(?:_\d+)?\.dll$`)
-	}
-	for _, dir := range dirs {
-		for _, name := range h.Names(dir) {
-			if form.MatchString(name) {
-				return name
-			}
-		}
-	}
-	switch {
-	case h.OS == buildenv.Windows || set.Toolkit == nil:
-		return ""
-	case library == "libcudnn" && set.CUDNN != nil:
-		return fmt.Sprintf("libcudnn.so.%d", set.CUDNN.Major)
-	// their number is the toolkit's
-	case library == "libcublas" || library == "libcublasLt" || library == "libcudart" || library == "libnvrtc":
-		return fmt.Sprintf("%s.so.%d", library, set.Toolkit.Version.Major)
+// runName is the name by which programs ask for a library: that of a file, or where only link stubs are there, of the toolkit's major.
+func runName(h buildenv.Host, library string, dirs []string, toolkits []cuda.Toolkit) string {
+	ofToolkit := slices.Contains([]string{"libcublas", "libcublasLt", "libcudart", "libnvrtc"}, library)
+	switch found := proof.LibraryName(h, library, dirs, toolkits); {
+	case found != nil:
+		return found[0]
+	case h.OS != buildenv.Windows && len(toolkits) > 0 && ofToolkit:
+		return fmt.Sprintf("%s.so.%d", library, toolkits[0].Version.Major)
 	}
 	return ""
 }
@@ -153,7 +134,7 @@ func runFix(f Facts, names []string) string {
 	switch {
 	case t == nil:
 		return "gpubuild toolchain install --parts " + strings.Join(parts, ",")
-	case f.Host.Below(t.Root, f.Cache):
+	case f.Host.Below(t.Root, f.Cache), f.Host.OS == buildenv.Windows && withCUDNN: // NVIDIA's installer of a toolkit has none
 		return toolchain.InstallCommand(t.Version, parts...)
 	}
 	if f.Host.OS == buildenv.Windows {

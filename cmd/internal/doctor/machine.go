@@ -56,7 +56,7 @@ func checkSDK(f Facts) []Check {
 	case !f.Needs.NVCC && !f.Needs.HostCompiler:
 		c.State, c.Says, c.Breaks = Info, "none is needed", ""
 	case len(f.Toolchain.MSVC.SDKs) == 0:
-		c.State, c.Says, c.Fix = Missing, "no Windows SDK", "Visual Studio Installer, Modify, Individual components, \"Windows 11 SDK\""
+		c.State, c.Says, c.Fix = Missing, "no Windows SDK", toolchain.SDKFix(f.Toolchain)
 	default:
 		c.State, c.Says = Info, f.notChosen()
 	}

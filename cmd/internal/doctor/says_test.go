@@ -44,6 +44,7 @@ func TestWhatAChecksSays(t *testing.T) {
 		{"one for C++ sources alone", "host.compiler", doctor.Facts{Needs: toolchain.Needs{HostCompiler: true}}, "no C++ compiler", doctor.Missing},
 		{"the toolkit decides", "host.compiler", doctor.Facts{Needs: needs, Toolchain: toolchain.Facts{Compilers: []hostcc.Compiler{gcc}}}, "the toolkit decides which", doctor.Info},
 		{"no cuDNN is needed", "cudnn", doctor.Facts{}, "no crate here needs cuDNN", doctor.Info},
+		{"cuDNN to run alone", "cudnn", doctor.Facts{Needs: toolchain.Needs{RunCUDNN: true}}, "none is needed to build", doctor.Info},
 		{"a broken cuDNN", "cudnn", doctor.Facts{Needs: toolchain.Needs{CUDNN: true}, Toolchain: toolchain.Facts{CUDNN: []cudnn.Install{{Root: "/d", Version: "9", Problem: "no header"}}}}, "no cuDNN that fits", doctor.Missing},
 		{"a usable cuDNN", "cudnn", doctor.Facts{Needs: toolchain.Needs{CUDNN: true}, ChooseErr: errors.New("x"), Toolchain: toolchain.Facts{CUDNN: []cudnn.Install{{Root: "/d", Version: "9"}}}}, "a cuDNN is here; not chosen (see cuda.set)", doctor.Info},
 		{"ROCm is here and not used", "rocm", doctor.Facts{Toolchain: toolchain.Facts{ROCm: []rocm.Install{{Root: "/opt/rocm", Version: "6.1"}}}}, "is here and not used", doctor.Info},

@@ -24,7 +24,7 @@ func CargoOf(m *session.Machine, words []string, o tools.Options) (c Command, ok
 	if at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "--gpu-") }); name == "cargo" && at > 0 &&
 		!slices.Contains(words[:at], "--") {
 		flag, _, _ := strings.Cut(words[at], "=")
-		return c, false, exit.Usagef("gpubuild "+buildenv.PosixWords(words[1:]...),
+		return c, false, exit.Usagef("gpubuild "+buildenv.Words(m.Host.OS, words[1:]...),
 			"`%s` is gpubuild's own flag, which cargo does not have", flag)
 	}
 	_, nextest := line.NextestBuild()

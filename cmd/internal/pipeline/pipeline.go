@@ -98,7 +98,7 @@ func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
 		} else if !slices.Contains([]string{"run", "test", "bench", "nextest"}, c.Line.Verb) {
 			words[at] = "run"
 		}
-		return none, exit.Usagef(buildenv.PosixWords(append([]string{"gpubuild"}, words...)...),
+		return none, exit.Usagef(buildenv.Words(c.Machine.Host.OS, append([]string{"gpubuild"}, words...)...),
 			"--gpu-on is for run, test, bench and nextest run, without --gpu-watch")
 	}
 	trace := finding.NewTrace(time.Now)
@@ -157,7 +157,8 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 	case !Judged(line.Verb):
 		return Result{Session: s}, passThrough(ctx, c)
 	case c.nextest() != nil && strings.Contains(" "+strings.Join(c.Line.Args, " "), " --archive-file"):
-		return Result{Session: s}, exit.Usagef("gpubuild prove --child '*-*' -- cargo "+buildenv.PosixWords(c.Line.Words()...),
+		return Result{Session: s}, exit.Usagef(
+			"gpubuild prove --child "+buildenv.Words(c.Machine.Host.OS, append([]string{"*-*", "--", "cargo"}, c.Line.Words()...)...),
 			"nextest's archive was built before, and gpubuild judges what it builds")
 	}
 	return Build(ctx, c, s, trace)

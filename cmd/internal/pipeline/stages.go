@@ -99,22 +99,16 @@ func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Ta
 	if !options.BackendGiven && r.Features.Reach.UsesVulkan() {
 		options.Backend = probe.Vulkan
 	}
+	options.Opens = r.Features.Reach.Needs.Run
 	return proof.Request{
 		Session: s, Options: options, Tool: r.Tools.Cargo, Nextest: c.nextest(), Programs: r.Built.Programs, Targets: targets,
-		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv,
-	}
+		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv}
 }
 
 // diagnosis is what was found so far, to explain a failure with.
 func diagnosis(c Command, r Result) diagnose.Stages {
-	return diagnose.Stages{
-		Machine:  c.Machine,
-		Typed:    c.Typed,
-		Facts:    r.Tools.Facts,
-		Set:      r.Tools.Set,
-		Reach:    r.Features.Reach,
-		Programs: r.Built.Programs,
-	}
+	return diagnose.Stages{Machine: c.Machine, Typed: c.Typed, Facts: r.Tools.Facts, Set: r.Tools.Set, Reach: r.Features.Reach,
+		Programs: r.Built.Programs}
 }
 
 // explainProgram explains the failure of a program that was run, where it is known.
@@ -148,7 +142,7 @@ func enabled(c Command, s *session.Session, graph session.Graph) (reach.Judged, 
 	list := judged.Shown(shell.Verbose)
 	long := slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Brief != "" && !shell.Verbose }) // its hint names the command
 	if answer.Stops && !c.Options.AllowUnreached && !long && judged.Fixable() {
-		shell.Note("`gpubuild %s` writes the missing line", buildenv.PosixWords(judged.Session.Line.As("features", "--fix")...))
+		shell.Note("`gpubuild %s` writes the missing line", buildenv.Words(c.Machine.Host.OS, judged.Session.Line.As("features", "--fix")...))
 	}
 	for _, f := range list {
 		shell.Finding(f)

@@ -39,7 +39,7 @@ func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, b
 	} else if !fi.Mode().IsRegular() || m.Host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
 		return AuditResult{}, &exit.UsageError{What: binary + " is no executable file", Fix: "give the path of an executable file"}
 	}
-	rt, err := Libraries(ctx, m, Toolkits(m, nil), m.Host.Env, binary)
+	rt, err := Libraries(ctx, m, Toolkits(m, nil), nil, m.Host.Env, binary)
 	if err != nil {
 		return AuditResult{}, err
 	}
@@ -57,7 +57,7 @@ func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, err
 	if want != nil && len(args) == 0 {
 		args = want.Args
 	}
-	rt, err := Libraries(ctx, m, Toolkits(m, r.Toolkit), r.Env, p.Path)
+	rt, err := Libraries(ctx, m, Toolkits(m, r.Toolkit), r.Options.Opens, r.Env, p.Path)
 	if err != nil {
 		return AuditResult{}, err
 	}

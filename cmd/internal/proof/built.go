@@ -90,7 +90,7 @@ func Built(ctx context.Context, r Request) (Result, error) {
 	if len(args) > 0 {
 		words = append(append(words, "--"), args...)
 	}
-	how := buildenv.PosixWords(words...)
+	how := buildenv.Words(m.Host.OS, words...)
 	if !o.Wanted && !o.Required && want == nil {
 		m.Shell.Status("Not proven:", "nothing was run. To prove it, run: %s", how)
 		return Result{}, nil

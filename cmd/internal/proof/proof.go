@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -39,8 +40,9 @@ type Options struct {
 	CUPTI        string   // a file in place of the one that is found
 	Others       []string // further ones of a bundle, for a driver that is older
 	Receipt      bool
-	On           Place // where programs run; no name: here
-	WithArgs     bool  // the result and the receipt have the program's arguments, not only their hash
+	On           Place                 // where programs run; no name: here
+	WithArgs     bool                  // the result and the receipt have the program's arguments, not only their hash
+	Opens        []features.NeedReason // what the programs of a build link, or open themselves
 }
 
 // Proof is one program's run under the probe and what it showed.

@@ -129,8 +129,8 @@ func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 		printLacks(m, rt)
 		rt.Missing = append(found.Missing, rt.Missing...)
 		found.Runtime = rt
-		for _, d := range m.Host.SplitList(rt.Env.Get(libraryVariable(m.Host))) {
-			if !slices.Contains(found.directories, d) && !slices.Contains(m.Host.SplitList(r.Env.Get(libraryVariable(m.Host))), d) {
+		for _, d := range m.Host.SplitList(rt.Env.Get(LibraryVariable(m.Host))) {
+			if !slices.Contains(found.directories, d) && !slices.Contains(m.Host.SplitList(r.Env.Get(LibraryVariable(m.Host))), d) {
 				found.directories = append(found.directories, d)
 			}
 		}
@@ -143,7 +143,7 @@ func (r Request) runtime(ctx context.Context, devices bool, path string) (Runtim
 	if devices {
 		return Prepare(ctx, r.Session.Machine, r.Options, r.Toolkit, r.Env, path)
 	}
-	return Libraries(ctx, r.Session.Machine, Toolkits(r.Session.Machine, r.Toolkit), r.Env, path)
+	return Libraries(ctx, r.Session.Machine, Toolkits(r.Session.Machine, r.Toolkit), r.Options.Opens, r.Env, path)
 }
 
 // judge says each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.

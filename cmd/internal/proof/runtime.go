@@ -1,8 +1,10 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
+	"gpubuild/features"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -60,7 +63,7 @@ func RuntimeDirs(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) 
 // Prepare makes the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
 func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
 	toolkits := Toolkits(m, first)
-	rt, err := Libraries(ctx, m, toolkits, env, binary)
+	rt, err := Libraries(ctx, m, toolkits, o.Opens, env, binary)
 	if err != nil {
 		return rt, err
 	}
@@ -119,26 +122,57 @@ func Toolkits(m *session.Machine, first *cuda.Toolkit) []cuda.Toolkit {
 // LibraryDirs are the directories of the toolkits' run-time libraries and of the cuDNNs that belong to them.
 func LibraryDirs(m *session.Machine, toolkits []cuda.Toolkit) []string {
 	var roots []string
+	major := 0
 	for _, t := range toolkits {
-		roots = append(roots, t.Root)
+		roots, major = append(roots, t.Root), cmp.Or(major, t.Version.Major)
 	}
-	return RuntimeDirs(m.Host, toolkits, cudnn.Find(m.Host, roots))
+	all := cudnn.Find(m.Host, roots)
+	slices.SortStableFunc(all, func(a, b cudnn.Install) int { // those for the first toolkit's CUDA come first
+		return min(1, len(a.Misfit(major))) - min(1, len(b.Misfit(major)))
+	})
+	return RuntimeDirs(m.Host, toolkits, all)
 }
 
-// Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.
-func Libraries(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
-	rt := Runtime{Env: env}
-	libraries, err := loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(binary), LibraryDirs(m, toolkits))
+// LibraryName is the name by which programs ask for a library such as libcudnn: that of the first file in the directories, where it
+// has a CUDA's number, of the first toolkit's; nil: none.
+func LibraryName(h buildenv.Host, library string, dirs []string, toolkits []cuda.Toolkit) []string {
+	form := regexp.MustCompile(`^` + regexp.QuoteMeta(library) + `\.so\.\d+$`)
+	if h.OS == buildenv.Windows {
+		form = regexp.MustCompile(`(?i)^` + regexp.QuoteMeta(strings.TrimPrefix(library, "lib")) + `64_\d+(?:_\d+)?\.dll$`)
+	}
+	for _, dir := range dirs {
+		names := h.Names(dir)
+		if at := slices.IndexFunc(names, func(name string) bool {
+			return form.MatchString(name) &&
+				(len(toolkits) == 0 || slices.Contains([]int{0, toolkits[0].Version.Major}, loader.CUDAMajor(name)))
+		}); at >= 0 {
+			return names[at : at+1]
+		}
+	}
+	return nil
+}
+
+// Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there. opens are
+// those that it opens itself, where it uses them at all.
+func Libraries(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit, opens []features.NeedReason, env buildenv.Env, binary string) (
+	Runtime, error) {
+	rt, dirs := Runtime{Env: env}, LibraryDirs(m, toolkits)
+	libraries, err := loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(binary), dirs)
 	if errors.Is(err, loader.ErrScript) {
 		return rt, nil // the kernel starts its interpreter, and it starts what it likes
 	}
 	if err != nil {
 		return rt, err
 	}
-	for _, l := range libraries {
-		switch l.Kind {
-		case loader.OK, loader.Unknown:
-		case loader.Added:
+	var names []string
+	for _, need := range opens {
+		names = append(names, LibraryName(m.Host, need.Need, dirs, toolkits)...)
+	}
+	opened, err := loader.Open(ctx, m.Host, m.Runner, m.Host.Abs(binary), names, dirs)
+	for i, l := range slices.Concat(opened, libraries) {
+		switch {
+		case l.Kind == loader.OK, l.Kind == loader.Unknown, i < len(opened):
+		case l.Kind == loader.Added:
 			rt.Lacks = append(rt.Lacks, l.Name+" is "+l.Problem)
 		default:
 			rt.Lacks = append(rt.Lacks, l.Name+": "+l.Problem+Remedy(l.Name))
@@ -153,7 +187,7 @@ func Libraries(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit,
 	if why := loader.Mixed(libraries); why != "" {
 		rt.Lacks = append(rt.Lacks, why)
 	}
-	return rt, nil
+	return rt, err
 }
 
 // Remedy says where a library that is not there comes from.
@@ -179,8 +213,8 @@ func Remedy(name string) string {
 	return ""
 }
 
-// libraryVariable names the variable with further directories for the loader.
-func libraryVariable(h buildenv.Host) string {
+// LibraryVariable names the variable with further directories for the loader.
+func LibraryVariable(h buildenv.Host) string {
 	if h.OS == buildenv.Windows {
 		return "PATH"
 	}
@@ -190,7 +224,7 @@ func libraryVariable(h buildenv.Host) string {
 // AppendLibraries lets the loader find libraries in dir, after its own places.
 func AppendLibraries(h buildenv.Host, dir string) buildenv.Delta {
 	var d buildenv.Delta
-	d.Add(buildenv.Append, libraryVariable(h), dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
+	d.Add(buildenv.Append, LibraryVariable(h), dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
 	return d
 }
 

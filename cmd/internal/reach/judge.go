@@ -41,13 +41,13 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judg
 	for i := range j.Reach.Findings { // features to request become a command
 		f := &j.Reach.Findings[i]
 		if f.Fix == "" && len(f.Ask) == 0 && len(f.Lacks) > 0 { // no change of the user's helps: this shows who is involved
-			f.Fix = buildenv.PosixWords(append([]string{"cargo"}, s.Line.AsTree(f.Lacks[0].Crate+"@"+f.Lacks[0].Version)...)...)
+			f.Fix = buildenv.Words(s.Machine.Host.OS, append([]string{"cargo"}, s.Line.AsTree(f.Lacks[0].Crate+"@"+f.Lacks[0].Version)...)...)
 		}
 		if len(f.Ask) == 0 || f.Fix != "" {
 			continue
 		}
 		if line, err := s.Line.Change(cargo.Change{Features: f.Ask}); err == nil {
-			f.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, line.Words()...)...)
+			f.Fix = buildenv.Words(s.Machine.Host.OS, append([]string{"gpubuild"}, line.Words()...)...)
 		}
 	}
 	return j
@@ -134,7 +134,7 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 			first += map[bool]string{true: " and more"}[more]
 			suggested := *refused
 			suggested.Code = exit.Of(err) // for a manifest's fault the caller has put its own code around cargo's
-			suggested.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...) +
+			suggested.Fix = buildenv.Words(s.Machine.Host.OS, append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...) +
 				"\n      writes " + first
 			return &suggested
 		}
@@ -204,7 +204,7 @@ func shown(s *session.Session, list []features.Finding, fixes ...string) []findi
 		f.Path = s.Machine.Shown(f.Path)
 		if lines := strings.SplitN(f.Fix, "\n", most+1); len(f.Edits) > most && fixable(s.Project, f) {
 			f.Brief = fmt.Sprintf("%s\n# and more: `gpubuild %s` writes them", strings.Join(lines[:most], "\n"),
-				buildenv.PosixWords(s.Line.As(fixes...)...))
+				buildenv.Words(s.Machine.Host.OS, s.Line.As(fixes...)...))
 		}
 		out = append(out, f.Finding)
 	}
@@ -245,7 +245,7 @@ func (j Judged) HintFeature(called string) {
 			if len(selected) > 1 || q.Package != p.Selected {
 				words = append(words, "-p", q.Package.Name)
 			}
-			j.Session.Machine.Shell.Hint(buildenv.PosixWords(append(words, "--features", q.Feature)...))
+			j.Session.Machine.Shell.Hint(buildenv.Words(j.Session.Machine.Host.OS, append(words, "--features", q.Feature)...))
 			return
 		}
 	}

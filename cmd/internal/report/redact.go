@@ -78,7 +78,8 @@ func redactor(words []string, env buildenv.Env) *strings.Replacer {
 		return strings.NewReplacer(pairs...)
 	}
 	if len(program) > 0 {
-		pairs = append(pairs, "-- "+buildenv.PosixWords(program...), "-- …", "-- "+strings.Join(program, " "), "-- …")
+		pairs = append(pairs, "-- "+buildenv.PosixWords(program...), "-- …", "-- "+strings.Join(program, " "), "-- …",
+			"-- "+buildenv.Words(buildenv.Windows, program...), "-- …")
 	}
 	for _, name := range stale.Hidden {
 		if value := env.Get(name); len(value) > 3 { // a shorter one is a part of other words

@@ -35,7 +35,7 @@ func kit(root, number string) string {
 // installedKit is one in the cache.
 func installedKit(version, number string) string {
 	root := "/cache/toolkits/cuda-" + version
-	return kit(root, number) + "-- " + root + "/bin/ptxas +x --\np\n-- " + root + "/bin/fatbinary +x --\nf\n-- " + root + "/gpubuild-toolkit.json --\n{\"schema\": 2, \"cuda\": \"" + version +
+	return kit(root, number) + "-- " + root + "/bin/ptxas +x --\np\n-- " + root + "/bin/fatbinary +x --\nf\n-- @empty --\n" + root + "/bin/cudafe++\n" + root + "/bin/nvcc.profile\n-- " + root + "/gpubuild-toolkit.json --\n{\"schema\": 2, \"cuda\": \"" + version +
 		"\", \"release\": \"" + version + ".0\", \"bytes\": 5000000, \"parts\": [{\"name\": \"build\"}]}\n"
 }
 
@@ -152,7 +152,7 @@ func TestRemove(t *testing.T) {
 		dir := filepath.Join(m.CacheDir, "toolkits")
 		for _, name := range []string{"12.4", "13.4"} {
 			files := map[string]string{"gpubuild-toolkit.json": `{"schema": 2, "cuda": "` + name + `", "release": "` + name + `.0", "parts": [{"name": "build"}]}`}
-			for _, p := range []string{"bin/nvcc", "bin/ptxas", "bin/fatbinary", "nvvm/bin/cicc"} {
+			for _, p := range []string{"bin/nvcc", "bin/ptxas", "bin/fatbinary", "bin/cudafe++", "bin/nvcc.profile", "nvvm/bin/cicc"} {
 				files[h.Exe(p)] = "x"
 			}
 			for file, text := range files {

@@ -35,7 +35,7 @@ type Options struct {
 }
 
 // Commands are those that remove what a line's `stale` found, with its flags, for the end of a hint; empty where there are no flags.
-func (o Options) Commands(l cargo.Line) string {
+func (o Options) Commands(os string, l cargo.Line) string {
 	build := append(l.Words(), o.Flags("--gpu-")...)
 	if len(build) == 1 {
 		return ""
@@ -43,7 +43,7 @@ func (o Options) Commands(l cargo.Line) string {
 	clean := append(l.Words(), o.Flags("--")...)
 	at := slices.Index(clean, "build")
 	clean = slices.Replace(clean, at, at+1, "stale", "--clean")
-	return "; with the same flags:\n      gpubuild " + buildenv.PosixWords(build...) + "\n      gpubuild " + buildenv.PosixWords(clean...)
+	return "; with the same flags:\n      gpubuild " + buildenv.Words(os, build...) + "\n      gpubuild " + buildenv.Words(os, clean...)
 }
 
 // Flags are the options as a command line has them, each flag with that prefix.
@@ -137,7 +137,9 @@ func (t Tools) withSet(ctx context.Context, m *session.Machine, declared toolcha
 	if err := t.Guard.Check(t.Set); err != nil {
 		return t, err
 	}
-	err = joinCUDNN(m, &t.Set)
+	if t.Needs.CUDNN {
+		err = joinCUDNN(m, &t.Set)
+	}
 	return t, err
 }
 

@@ -109,11 +109,11 @@ func TestCommands(t *testing.T) {
 		l, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
 		return l
 	}
-	hosttest.Equal(t, (Options{}).Commands(line("build")), "", "without flags")
+	hosttest.Equal(t, (Options{}).Commands("", line("build")), "", "without flags")
 	o := Options{Toolkit: "13.4", Arch: "90", CCBin: "gcc-12", Backend: "cuda", TrustProject: true}
 	const want = "; with the same flags:\n      gpubuild build --features cuda --gpu-toolkit=13.4 --gpu-arch=90 --gpu-ccbin=gcc-12 --gpu-backend=cuda --gpu-trust-project\n" +
 		"      gpubuild stale --clean --features cuda --toolkit=13.4 --arch=90 --ccbin=gcc-12 --backend=cuda --trust-project"
-	hosttest.Equal(t, o.Commands(line("build --features cuda")), want)
+	hosttest.Equal(t, o.Commands("", line("build --features cuda")), want)
 }
 
 // TestCompilesIn: nvcc runs where cargo runs the scripts that call it.

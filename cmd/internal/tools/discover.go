@@ -44,7 +44,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	if d.everything || d.needs.ROCm {
 		f.ROCm = rocm.Find(h)
 	}
-	if !d.everything && !d.needs.Toolkit() && !d.needs.HostCompiler {
+	if !d.everything && !d.needs.Toolkit() && !d.needs.HostCompiler && !d.needs.RunCUDNN {
 		return f, driverNotes
 	}
 	run := d.guard.Over(m.Runner)
@@ -53,7 +53,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	f.Toolkits = findToolkits(ctx, h, run, d.wish.extra)
 	f.Places, f.GXX = cuda.UsualPlaces(h), h.InstallCommand(buildenv.GXX)
 	compilersFound.Wait()
-	if d.needs.CUDNN {
+	if d.needs.CUDNN || d.needs.RunCUDNN {
 		var roots []string
 		for _, t := range f.Toolkits {
 			if t.Problem == "" {

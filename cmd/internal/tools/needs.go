@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -16,8 +17,8 @@ func NeedsOf(reach *features.Reach) toolchain.Needs {
 	n := toolchain.Needs{
 		NVCC: from.NVCC, NVCCVersion: from.NVCCVersion, HostCompiler: from.HostCXX, Libraries: from.CUDALibs, CUDNN: from.CUDNN,
 		EmbedsPTX: from.EmbedsPTX, CUDA: from.CUDA, ROCm: from.ROCm, CudarcMax: reach.CudarcMax, Pin: reach.Pin,
-		Parts: toolchain.Parts(from.Files),
-	}
+		Parts:    toolchain.Parts(from.Files),
+		RunCUDNN: slices.ContainsFunc(from.Run, func(r features.NeedReason) bool { return r.Need == "libcudnn" })}
 	for _, f := range from.Floors {
 		n.Floors = append(n.Floors, toolchain.Floor(f))
 	}

@@ -116,6 +116,7 @@ func TestWhatIsLookedFor(t *testing.T) {
 		{"an architecture is asked for", toolchain.Needs{NVCC: true}, toolchain.Wish{Arch: "80"}, false, "toolkit compiler"},
 		{"one is known from earlier", toolchain.Needs{NVCC: true}, toolchain.Wish{Previous: gpu.Capability{Major: 8}}, false, "toolkit compiler"},
 		{"cuDNN", toolchain.Needs{CUDNN: true}, toolchain.Wish{}, false, "toolkit compiler cudnn"},
+		{"cuDNN to run", toolchain.Needs{RunCUDNN: true}, toolchain.Wish{}, false, "toolkit compiler cudnn"},
 		{"ROCm", toolchain.Needs{ROCm: true}, toolchain.Wish{}, false, "rocm"},
 		{"everything", toolchain.Needs{}, toolchain.Wish{Arch: "80"}, true, "gpu toolkit compiler rocm"},
 	} {

@@ -25,7 +25,7 @@ import (
 // fetchedKit is a toolkit that gpubuild fetched, in a planted machine's cache.
 func fetchedKit(cache, version string) string {
 	root := cache + "/toolkits/cuda-" + version
-	return kit(root, version) + "-- " + root + "/bin/ptxas +x --\np\n-- " + root + "/bin/fatbinary +x --\nf\n-- " +
+	return kit(root, version) + "-- " + root + "/bin/ptxas +x --\np\n-- " + root + "/bin/fatbinary +x --\nf\n-- @empty --\n" + root + "/bin/cudafe++\n" + root + "/bin/nvcc.profile\n-- " +
 		root + "/gpubuild-toolkit.json --\n{\"schema\": 2, \"cuda\": \"" + version + "\", \"release\": \"" + version + ".0\", \"parts\": [{\"name\": \"build\"}]}\n"
 }
 

@@ -61,7 +61,10 @@ func Find(ctx context.Context, h buildenv.Host, run buildenv.Runner, dir string)
 		tried = append(tried, shown)
 	}
 	if len(tried) == 0 {
-		tried = []string{"python3", "python", "pip3", "pip, none of them on PATH"}
+		for _, words := range commands {
+			tried = append(tried, words[0])
+		}
+		tried[len(tried)-1] += ", none of them on PATH"
 	}
 	return Pip{}, &NoPipError{Tried: tried}
 }
