@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Tag is the file by which Adopted knows a cache: https://bford.info/cachedir/. Other programs leave what is beside it out of a backup.
+// Tag is the file by which Adopted knows a cache: https://bford.info/cachedir/. Other programs leave its directory out of a backup.
 const Tag = "CACHEDIR.TAG"
 
 const tagText = "Signature: 8a477f597d28d172789f06886806bc55\n# gpubuild: `gpubuild cache clean` empties this directory.\n"

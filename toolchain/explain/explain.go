@@ -134,8 +134,8 @@ func (rs *Rules) OfPrograms() *Rules {
 // toolCode is a code of Microsoft's tools or of Windows, which general rules know, too.
 var toolCode = lazyregexp.New(`(?i)^((LNK|MSB|C|D)\d{4}|0x[0-9a-f]{8})$`)
 
-// Lookup finds rules by id, or by a code such as LNK1181 or CUDA_ERROR_NO_DEVICE, in any case of letters. A status of Windows may be written
-// as a number, as %ERRORLEVEL% shows it.
+// Lookup finds rules by id, or by a code such as LNK1181 or CUDA_ERROR_NO_DEVICE, in any case of letters. A status of Windows may be a
+// number, as %ERRORLEVEL% shows it.
 func (rs *Rules) Lookup(code string) []*Rule {
 	var byCode []*Rule
 	code = driverNames(code)

@@ -418,7 +418,8 @@ func (r *Rule) owned(groups [][]byte) map[string]string {
 		for _, o := range r.owners {
 			if name := o.Names[r.Of]; name != nil && strings.HasPrefix(group, "thing") && len(groups[i]) > 0 && name.Match(groups[i]) {
 				thing := words(groups[i])
-				return map[string]string{"thing": thing, "is": o.Is, "get": strings.ReplaceAll(o.Get, "{thing}", cmp.Or(forShell(thing), "THING"))}
+				get := strings.ReplaceAll(o.Get, "{thing}", cmp.Or(forShell(thing), "THING"))
+				return map[string]string{"thing": thing, "is": o.Is, "get": get}
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -59,7 +58,7 @@ func (a *invocation) keepsInputs(given []cargo.Own, inputs []string) error {
 	for _, o := range given {
 		name := strings.Replace(o.Name, prefix, "--", 1)
 		if slices.Contains([]string{"--json", "--sarif", "--junit", "--receipt", "--html"}, name) && a.Replaces(o.Value, inputs) {
-			return usage(fmt.Sprintf("%s: %s is read by this command or by cargo, and would be replaced", o.Name, o.Value), "name another file")
+			return usage(o.Name+": "+o.Value+" is read by this command or by cargo, and would be replaced", "name another file")
 		}
 	}
 	return nil

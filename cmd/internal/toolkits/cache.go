@@ -65,8 +65,8 @@ const toolkitsPart = "toolkits"
 
 // cacheParts is everything that gpubuild writes into its cache, or wrote in earlier versions.
 var cacheParts = []string{
-	cache.Tag, "answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "sums", "toolkits",
-	"trial", "untold", "views", "wheels",
+	cache.Tag, "answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "sums",
+	"toolkits", "trial", "untold", "views", "wheels",
 }
 
 // Cache is the answer of `cache`.
