@@ -222,7 +222,8 @@ func (l looker) damage(t Toolkit) string {
 	case at >= 0:
 		return "bin/" + files[at]
 	case m != nil:
-		place := strings.NewReplacer("$(TOP)", h.Dir(dir), "$(_HERE_)", dir, "$(_NVVM_BRANCH_)", "nvvm").Replace(strings.TrimSpace(string(m[1])))
+		known := strings.NewReplacer("$(TOP)", h.Dir(dir), "$(_HERE_)", dir, "$(_NVVM_BRANCH_)", "nvvm")
+		place := known.Replace(strings.TrimSpace(string(m[1])))
 		if !strings.Contains(place, "$(") && !holds(h, h.Clean(place), "libdevice") {
 			return "nvvm/libdevice/libdevice.10.bc"
 		}

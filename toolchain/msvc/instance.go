@@ -211,7 +211,8 @@ func (f *finder) prompt() {
 		up := strings.ToUpper(name)
 		if n, ok := strings.CutPrefix(up, "VS"); ok && strings.HasSuffix(n, "COMNTOOLS") && h.IsAbs(get(name)) {
 			if major, err := strconv.Atoi(strings.TrimSuffix(n, "COMNTOOLS")); err == nil && major < 150 { // 140 is 2015
-				f.problem("%s is %s: Visual Studio 2015 and older are not supported; CUDA 12 needs 2017 or newer, CUDA 13 2019", name, get(name))
+				f.problem("%s is %s: Visual Studio 2015 and older are not supported; CUDA 12 needs 2017 or newer, CUDA 13 2019",
+					name, get(name))
 				continue
 			}
 			f.add(h.Join(get(name), "..", ".."), state{}, name)

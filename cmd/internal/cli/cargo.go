@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
@@ -28,7 +29,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		return err
 	}
 	a.SpeakLike(line)
-	a.Shell.Fetch = fetching(a.Host.OS, words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit")
+	a.Shell.Fetch = tools.Fetching(a.Host.OS, words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit")
 	tool, err := cargo.Find(a.Host, line)
 	if err != nil {
 		return err

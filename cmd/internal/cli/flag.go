@@ -11,7 +11,6 @@ import (
 
 	"github.com/kballard/go-shellquote"
 
-	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
@@ -316,22 +315,4 @@ func checkGlob(v string) error {
 		return fmt.Errorf("%q is not a pattern of names such as python* or /usr/bin/*", v)
 	}
 	return nil
-}
-
-// fetching is the command line that was typed with the flag that downloads a toolkit, put at a place among the words: instead of another
-// toolkit, in either spelling, and of what forbids a download.
-func fetching(os string, words []string, at int, verb, flag string) string {
-	line := slices.DeleteFunc([]string{"gpubuild", verb}, func(w string) bool { return w == "" })
-	line = append(append(line, words[:at]...), flag+"=fetch")
-	for i := at; i < len(words); i++ {
-		switch name, _, _ := strings.Cut(words[i], "="); {
-		case name == "--":
-			return buildenv.Words(os, append(line, words[i:]...)...)
-		case words[i] == flag || words[i] == "--gpu-toolkit":
-			i++
-		case name != flag && name != "--gpu-toolkit" && name != "--offline" && name != "--frozen":
-			line = append(line, words[i])
-		}
-	}
-	return buildenv.Words(os, line...)
 }

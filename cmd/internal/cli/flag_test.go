@@ -17,6 +17,7 @@ import (
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
@@ -153,11 +154,11 @@ func TestFetching(t *testing.T) {
 	} {
 		list := strings.Fields(words)
 		at := slices.IndexFunc(list, func(w string) bool { return w == "build" || w == "run" }) + 1
-		if got := fetching("", list, at, "", "--gpu-toolkit"); got != want {
+		if got := tools.Fetching("", list, at, "", "--gpu-toolkit"); got != want {
 			t.Errorf("%s: %s", words, got)
 		}
 	}
-	if got := fetching("", []string{"--toolkit", "12.4", "--gpu-toolkit=13", "--json"}, 0, "doctor", "--toolkit"); got != "gpubuild doctor --toolkit=fetch --json" {
+	if got := tools.Fetching("", []string{"--toolkit", "12.4", "--gpu-toolkit=13", "--json"}, 0, "doctor", "--toolkit"); got != "gpubuild doctor --toolkit=fetch --json" {
 		t.Errorf("of our own verb: %s", got)
 	}
 }
@@ -295,7 +296,7 @@ func TestEarly(t *testing.T) {
 		"--release --gpu-json=f":    "build f true",
 		"tree --gpu-json=f":         "tree f false",
 	} {
-		o := (&invocation{words: strings.Fields(words)}).early()
+		o := (&invocation{words: strings.Fields(words), Machine: &session.Machine{Host: hosttest.Memory(nil)}}).early()
 		file := "none"
 		if o.Files.JSON != nil {
 			file = cmp.Or(*o.Files.JSON, "-")

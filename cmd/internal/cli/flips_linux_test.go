@@ -178,14 +178,18 @@ func TestCacheCleanFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	dir, elsewhere := filepath.Join(t.TempDir(), "cache"), t.TempDir()
 	writeFiles(t, elsewhere, map[string]string{"mine/file": "mine"})
+	run := func(args ...string) {
+		c := exec.Command(binary(t), args...)
+		c.Env = append(os.Environ(), "GPUBUILD_CACHE="+dir)
+		succeeds(t, c)
+	}
+	run("cache") // finds it empty: it is gpubuild's
 	writeFiles(t, dir, map[string]string{"kernels/files/a": "a", "views/v/bin/nvcc": "nvcc"})
 	for _, link := range []string{"views/v/include", "kernels/files/b", "memo"} {
 		noError(t, os.Symlink(filepath.Join(elsewhere, "mine"), filepath.Join(dir, link)))
 	}
 	for _, args := range [][]string{{"cache", "clean", "--kernels"}, {"cache", "clean"}} {
-		c := exec.Command(binary(t), args...)
-		c.Env = append(os.Environ(), "GPUBUILD_CACHE="+dir)
-		succeeds(t, c)
+		run(args...)
 		if !exists(filepath.Join(elsewhere, "mine", "file")) {
 			t.Fatalf("%q removed what a link leads to", args)
 		}

@@ -15,6 +15,7 @@ import (
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
@@ -76,7 +77,7 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 		}
 	}
 	if findFlag(v.flags, "toolkit", "") != nil {
-		a.Shell.Fetch = fetching(v.os, words, 0, called, "--toolkit")
+		a.Shell.Fetch = tools.Fetching(v.os, words, 0, called, "--toolkit")
 	}
 	if len(v.verbs) > 0 {
 		if v, line, err = v.subcommand(line, given); err != nil {

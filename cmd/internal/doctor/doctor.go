@@ -510,6 +510,6 @@ func checkStubs(f Facts) Check {
 		return Check{ID: "loader.stubs", State: OK, Says: "no link stub is on the loader's path"}
 	}
 	return Check{ID: "loader.stubs", State: Misfit, Says: "link stubs are on the loader's path: " + strings.Join(f.Run.Stubs, ", "),
-		Fix:    "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): stubs are for linking only",
+		Fix:    "take them out of LD_LIBRARY_PATH (of /etc/ld.so.conf.d, then ldconfig, where ld.so.cache has them): stubs are for linking",
 		Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)"}
 }

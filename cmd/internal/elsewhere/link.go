@@ -355,5 +355,6 @@ func (l *link) lost(res buildenv.Result) *Error {
 	if (res.Code == 255 || res.Code < 0) && !bytes.Contains(l.said.Text(), []byte("Permission denied")) { // ssh's words of a key
 		id, what = IDUnreachable, "cannot be reached"
 	}
-	return &Error{id, fmt.Sprintf("%s %s (%s)", l.place.Name, what, ended), "try it by hand: " + buildenv.Words(l.m.Host.OS, l.place.Command...)}
+	by := buildenv.Words(l.m.Host.OS, l.place.Command...)
+	return &Error{id, fmt.Sprintf("%s %s (%s)", l.place.Name, what, ended), "try it by hand: " + by}
 }

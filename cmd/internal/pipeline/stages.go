@@ -142,7 +142,8 @@ func enabled(c Command, s *session.Session, graph session.Graph) (reach.Judged, 
 	list := judged.Shown(shell.Verbose)
 	long := slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Brief != "" && !shell.Verbose }) // its hint names the command
 	if answer.Stops && !c.Options.AllowUnreached && !long && judged.Fixable() {
-		shell.Note("`gpubuild %s` writes the missing line", buildenv.Words(c.Machine.Host.OS, judged.Session.Line.As("features", "--fix")...))
+		fix := judged.Session.Line.As("features", "--fix")
+		shell.Note("`gpubuild %s` writes the missing line", buildenv.Words(c.Machine.Host.OS, fix...))
 	}
 	for _, f := range list {
 		shell.Finding(f)

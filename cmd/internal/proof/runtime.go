@@ -154,8 +154,8 @@ func LibraryName(h buildenv.Host, library string, dirs []string, toolkits []cuda
 
 // Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there. opens are
 // those that it opens itself, where it uses them at all.
-func Libraries(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit, opens []features.NeedReason, env buildenv.Env, binary string) (
-	Runtime, error) {
+func Libraries(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit, opens []features.NeedReason, env buildenv.Env,
+	binary string) (Runtime, error) {
 	rt, dirs := Runtime{Env: env}, LibraryDirs(m, toolkits)
 	libraries, err := loader.Resolve(ctx, m.Host, m.Runner, m.Host.Abs(binary), dirs)
 	if errors.Is(err, loader.ErrScript) {

@@ -41,7 +41,8 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judg
 	for i := range j.Reach.Findings { // features to request become a command
 		f := &j.Reach.Findings[i]
 		if f.Fix == "" && len(f.Ask) == 0 && len(f.Lacks) > 0 { // no change of the user's helps: this shows who is involved
-			f.Fix = buildenv.Words(s.Machine.Host.OS, append([]string{"cargo"}, s.Line.AsTree(f.Lacks[0].Crate+"@"+f.Lacks[0].Version)...)...)
+			tree := s.Line.AsTree(f.Lacks[0].Crate + "@" + f.Lacks[0].Version)
+			f.Fix = buildenv.Words(s.Machine.Host.OS, append([]string{"cargo"}, tree...)...)
 		}
 		if len(f.Ask) == 0 || f.Fix != "" {
 			continue

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/console"
@@ -44,6 +45,24 @@ func (o Options) Commands(os string, l cargo.Line) string {
 	at := slices.Index(clean, "build")
 	clean = slices.Replace(clean, at, at+1, "stale", "--clean")
 	return "; with the same flags:\n      gpubuild " + buildenv.Words(os, build...) + "\n      gpubuild " + buildenv.Words(os, clean...)
+}
+
+// Fetching is the command line that was typed with the flag that downloads a toolkit, put at a place among the words: instead of another
+// toolkit, in either spelling, and of what forbids a download.
+func Fetching(os string, words []string, at int, verb, flag string) string {
+	line := slices.DeleteFunc([]string{"gpubuild", verb}, func(w string) bool { return w == "" })
+	line = append(append(line, words[:at]...), flag+"=fetch")
+	for i := at; i < len(words); i++ {
+		switch name, _, _ := strings.Cut(words[i], "="); {
+		case name == "--":
+			return buildenv.Words(os, append(line, words[i:]...)...)
+		case words[i] == flag || words[i] == "--gpu-toolkit":
+			i++
+		case name != flag && name != "--gpu-toolkit" && name != "--offline" && name != "--frozen":
+			line = append(line, words[i])
+		}
+	}
+	return buildenv.Words(os, line...)
 }
 
 // Flags are the options as a command line has them, each flag with that prefix.
