@@ -199,7 +199,8 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		return result, false, ran
 	}
 	var end error
-	if !state.Tests || marked || r.asksForMatch() {
+	stopped := slices.ContainsFunc(proofs, func(p Proof) bool { return p.Evidence.Exit.TimedOut }) // not every test came to its end
+	if !state.Tests || marked || r.asksForMatch() || stopped {
 		end = outcome(worstOf(rows, wanted{
 			cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
 			lenient: !r.asksForMatch() && !marked,
