@@ -63,10 +63,10 @@ type Words struct {
 	Here    []string `json:"here,omitempty"` // about this machine
 }
 
-// forShell is what may stand in a command: a log's text only where no shell gives anything in it a meaning.
+// forShell is what may stand in a command: a log's text only where it is a word without a meaning to a shell, and no flag.
 func forShell(captured string) string { return plainWord.FindString(captured) }
 
-var plainWord = lazyregexp.New(`^[\w.+@/:-]+$`)
+var plainWord = lazyregexp.New(`^[\w.+@/:][\w.+@/:-]*$`)
 
 // Words fills a rule's texts in. In cause and fix a {name} without a value becomes NAME, for a reader to fill in; so does in fix one whose
 // value a shell could take for more than a word. Sentences about the machine, and (with any facts) commands, are left out when they have

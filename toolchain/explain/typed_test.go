@@ -34,6 +34,7 @@ func TestNoLogIsTyped(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"The system library `foo; touch Q` required by crate `bar` was not found.": "apt install THING-dev",
+		"The system library `--foo` required by crate `bar` was not found.":        "apt install THING-dev",
 		"The system library `foo-1.0` required by crate `bar` was not found.":      "apt install foo-1.0-dev",
 	} {
 		if fix := ask(t, "error: failed to run custom build command for `a`\n"+text).Found[0].Words(Facts{}).Fix; !strings.Contains(fix, want) {

@@ -20,7 +20,7 @@ func (e *NoPipError) ExitCode() int { return exit.Missing }
 
 func (e *NoPipError) Hint() string {
 	return "let GPUBUILD_REDIST be, and NVIDIA's redistributable archives are taken; " +
-		"or install pip (Debian and Ubuntu: apt install python3-pip; Windows: py -m ensurepip, of winget install Python.Python.3.12) " +
+		"or install pip (Debian and Ubuntu: apt install python3-pip; Windows: py -m ensurepip) " +
 		"or, where CUDA is installed already, name its directory with --gpu-toolkit"
 }
 
