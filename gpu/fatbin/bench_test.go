@@ -87,7 +87,7 @@ func TestSameAnswersAsCuobjdump(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		r := hosttest.Must(Scan(f, fi.Size()))
 		runtime.ReadMemStats(&after)
-		if taken := after.TotalAlloc - before.TotalAlloc; taken > 128<<20 {
+		if taken := after.TotalAlloc - before.TotalAlloc; taken > 256<<20 { // candle with optimized kernels: 100 MB; the smaller they are, the more of them fill 1 GB
 			t.Errorf("%d bytes were allocated for a file of %d", taken, fi.Size())
 		}
 		var got []string
