@@ -23,7 +23,7 @@ var packages = [...]struct{ part, what, pip string }{
 	{cuda.PartCRT, "crt/host_config.h is missing", "nvidia-cuda-crt"},
 	{cuda.PartNVVM, "nvvm/bin/cicc is missing", "nvidia-nvvm"},
 	{cuda.PartRuntime, "cuda_runtime.h is missing", "nvidia-cuda-runtime"},
-	{cuda.PartTools, "", "nvidia-cuda-nvcc nvidia-nvvm"},
+	{cuda.PartTools, "", "nvidia-cuda-nvcc"},
 }
 
 // complete asks whether nvcc has what it needs.

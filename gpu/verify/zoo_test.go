@@ -590,7 +590,7 @@ func TestDeviceNodes(t *testing.T) {
 	}
 }
 
-// The watcher tells which of the nodes was opened, and where one of them cannot be watched that it does not know.
+// The watcher reports which node was opened; where one cannot be watched, that it does not know.
 func TestWatcherOfNodes(t *testing.T) {
 	l := newLab(t)
 	dir := t.TempDir()

@@ -206,29 +206,16 @@ func (l looker) parts(t *Toolkit) {
 	t.CUPTI = l.cupti(*t)
 }
 
-var libdeviceDir = lazyregexp.New(`(?m)^\s*NVVMIR_LIBRARY_DIR\s*=(.*)$`)
-
 // damage is the first file of nvcc's own that is not there. NVIDIA keeps four of them in nvcc's directory: a layout that has none of them
-// there, or that has them on PATH, is another one; and where libdevice is, nvcc.profile says.
+// there, or that has them on PATH, is another one. nvcc itself says which other file it misses, and where it looked.
 func (l looker) damage(t Toolkit) string {
 	h, dir := l.h, l.h.Dir(l.h.Real(t.NVCC))
 	files := []string{h.Exe("ptxas"), h.Exe("fatbinary"), h.Exe("cudafe++"), "nvcc.profile"}
-	lacks := func(name string) bool { return !h.IsFile(h.Join(dir, name)) && len(h.LookPathAll(name)) == 0 }
-	at := slices.IndexFunc(files, lacks)
-	profile, _ := h.ReadFile(h.Join(dir, "nvcc.profile"), 1<<16)
-	m := libdeviceDir.FindSubmatch(profile)
-	switch {
-	case t.NVCC == "" || t.Packaged == Debian || !holds(h, dir, files...):
-	case at >= 0:
-		return "bin/" + files[at]
-	case m != nil:
-		known := strings.NewReplacer("$(TOP)", h.Dir(dir), "$(_HERE_)", dir, "$(_NVVM_BRANCH_)", "nvvm")
-		place := known.Replace(strings.TrimSpace(string(m[1])))
-		if !strings.Contains(place, "$(") && !holds(h, h.Clean(place), "libdevice") {
-			return "nvvm/libdevice/libdevice.10.bc"
-		}
+	at := slices.IndexFunc(files, func(name string) bool { return !h.IsFile(h.Join(dir, name)) && len(h.LookPathAll(name)) == 0 })
+	if t.NVCC == "" || t.Packaged == Debian || at < 0 || !holds(h, dir, files...) {
+		return ""
 	}
-	return ""
+	return "bin/" + files[at]
 }
 
 func (l looker) cicc(t Toolkit) bool {

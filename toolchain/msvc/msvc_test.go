@@ -260,8 +260,8 @@ func TestUnpacked(t *testing.T) {
 	for story, env := range map[string]string{
 		"setup_x64.bat": "VSCMD_ARG_HOST_ARCH=x64\nVSCMD_ARG_TGT_ARCH=x64\nVCToolsVersion=14.44.35207\n" +
 			"WindowsSDKVersion=10.0.26100.0\\\nVCToolsInstallDir=" + tools + "\\\nWindowsSdkBinPath=" + kits + "\\bin\\\n",
-		"the toolset's variable alone":                               "VCToolsInstallDir=" + tools + "\n",
-		"the SDK's variable alone, beside a Visual Studio elsewhere": "VSINSTALLDIR=" + root + "\nWindowsSdkBinPath=" + kits + "\\bin\n",
+		"the toolset's variable alone":                            "VCToolsInstallDir=" + tools + "\n",
+		"the SDK's variable alone, and a Visual Studio elsewhere": "VSINSTALLDIR=" + root + "\nWindowsSdkBinPath=" + kits + "\\bin\n",
 	} {
 		t.Run(story, func(t *testing.T) {
 			h := hosttest.Must(hosttest.Parse([]byte("os: windows\n-- @env --\nPath=C:\\Windows\n" + env + files)))

@@ -18,7 +18,7 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// TestJudgingHeedsTheEnd: who ends the program while manifests are judged is told no half of it.
+// TestJudgingHeedsTheEnd: a program that is ended while it judges manifests prints no half of the answer.
 func TestJudgingHeedsTheEnd(t *testing.T) {
 	need.Cargo(t)
 	dir := t.TempDir()

@@ -28,7 +28,7 @@ func TestJudgedRun(t *testing.T) {
 	of := func(k verify.Kind, end verify.Exit) []Proof {
 		return []Proof{{Program: "/t/app", Verdict: verify.Verdict{Kind: k, Why: "why"}, Evidence: verify.Evidence{Ran: true, Exit: end}}}
 	}
-	well := verify.Exit{}
+	well, stopped := verify.Exit{}, verify.Exit{Code: 143, TimedOut: true}
 	ended := func(code int) error { return &buildenv.ExitError{Result: buildenv.Result{Code: code}} }
 	lost := []Proof{{Program: "/t/app", Finding: "elsewhere.incomplete", Verdict: verify.Verdict{Kind: verify.Unproved, Why: "lost"}}}
 	proven, noReceipt := of(verify.Proved, well), of(verify.Proved, well)
@@ -76,6 +76,9 @@ func TestJudgedRun(t *testing.T) {
 		"tests, on the CPU":                {words: "test", o: Options{ExpectCPU: true}, proofs: of(verify.NotUsed, well), here: true},
 		"tests that nobody marks":          {words: "test", proofs: of(verify.NotUsed, well), here: true, says: "is marked in gpubuild.toml: [test] gpu = "},
 		"tests that nobody marks, failed":  {words: "test", proofs: of(verify.NotUsed, verify.Exit{Code: 101}), ran: ended(101), here: true, code: 101},
+		"tests that nobody marks, stopped": {words: "test", proofs: of(verify.NotUsed, stopped), ran: ended(143), here: true, excused: true, code: exit.Unproved},
+		"stopped, and ended with 0":        {words: "test", proofs: of(verify.NotUsed, verify.Exit{TimedOut: true}), here: true, code: exit.Unproved},
+		"one proven, and one stopped":      {words: "test", proofs: append(of(verify.NotUsed, stopped), proven...), ran: ended(143), here: true, excused: true, code: exit.Unproved},
 		"tests that are all to be proven":  {words: "test", o: required, proofs: of(verify.NotUsed, well), here: true, code: exit.NotUsed},
 		"tests on a device that is named":  {words: "bench", o: Options{Rules: verify.Rules{Device: "1"}}, proofs: of(verify.NotUsed, well), here: true, code: exit.NotUsed},
 		"no GPU":                           {words: "run", says: "no GPU here"},
@@ -201,7 +204,7 @@ func TestOutcomeOfAProof(t *testing.T) {
 		{"proven", verify.Proved, verify.Exit{}, 0, nil, exit.Code(exit.OtherKernels)},
 		{"on the CPU", verify.NotUsed, verify.Exit{}, 0, exit.Code(exit.NotUsed), nil},
 		{"other kernels", verify.OtherKernels, verify.Exit{}, 0, exit.Code(exit.OtherKernels), exit.Code(exit.OtherKernels)},
-		{"it could not be told", verify.Unproved, verify.Exit{}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
+		{"it is not known", verify.Unproved, verify.Exit{}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
 		{"no device", verify.NoDevice, verify.Exit{}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
 		{"it failed", verify.Unproved, verify.Exit{Code: 3}, 0, exit.Code(3), exit.Code(3)},
 		{"it failed as expected", verify.Proved, verify.Exit{Code: 3}, 3, nil, exit.Code(exit.OtherKernels)},

@@ -77,7 +77,7 @@ func TestWorstOfARun(t *testing.T) {
 		{"the marked one", []tested{ran(verify.NotUsed, false), ran(verify.Proved, true)}, wanted{marked: true}, exit.Done},
 		{"another than the marked one", []tested{ran(verify.Proved, false), ran(verify.NotUsed, true)}, wanted{marked: true}, exit.NotUsed},
 		{"other kernels in the marked one", []tested{ran(verify.Proved, false), ran(verify.OtherKernels, true)}, wanted{marked: true}, exit.OtherKernels},
-		{"the marked one could not be told", []tested{ran(verify.Proved, true), ran(verify.Unproved, true)}, wanted{marked: true}, exit.Unproved},
+		{"of the marked one it is not known", []tested{ran(verify.Proved, true), ran(verify.Unproved, true)}, wanted{marked: true}, exit.Unproved},
 		{"what is certain before what is not", []tested{ran(verify.Unproved, true), ran(verify.OtherKernels, true), ran(verify.NotUsed, true)}, wanted{marked: true}, exit.NotUsed},
 		{"other kernels in a plain run", []tested{ran(verify.OtherKernels, false)}, wanted{all: true, lenient: true}, exit.Done},
 		{"other kernels in a run that was asked for a proof", []tested{ran(verify.OtherKernels, false)}, wanted{all: true}, exit.OtherKernels},
@@ -87,7 +87,7 @@ func TestWorstOfARun(t *testing.T) {
 		{"the zero value is not proven", []tested{{processes: 1, marked: true}}, wanted{marked: true}, exit.Unproved},
 		{"the CPU was wanted", []tested{ran(verify.NotUsed, false), ran(verify.NotUsed, false)}, wanted{all: true, cpu: true}, exit.Done},
 		{"the CPU was wanted, and one used the GPU", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{all: true, cpu: true}, exit.OtherKernels},
-		{"the CPU was wanted, and one could not be told", []tested{ran(verify.NotUsed, false), ran(verify.NoDevice, false)}, wanted{all: true, cpu: true}, exit.Unproved},
+		{"the CPU was wanted, and of one it is not known", []tested{ran(verify.NotUsed, false), ran(verify.NoDevice, false)}, wanted{all: true, cpu: true}, exit.Unproved},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
 			hosttest.Equal(t, worstOf(tt.rows, tt.w), tt.want)

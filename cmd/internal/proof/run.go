@@ -199,8 +199,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		return result, false, ran
 	}
 	var end error
-	stopped := slices.ContainsFunc(proofs, func(p Proof) bool { return p.Evidence.Exit.TimedOut }) // not every test came to its end
-	if !state.Tests || marked || r.asksForMatch() || stopped {
+	if !state.Tests || marked || r.asksForMatch() {
 		end = outcome(worstOf(rows, wanted{
 			cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
 			lenient: !r.asksForMatch() && !marked,
@@ -208,6 +207,9 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	} else if !slices.ContainsFunc(rows, func(t tested) bool { return t.kind.Code(false) == exit.Done }) {
 		// With a GPU, tests that nobody marks must not be stricter than without one.
 		m.Shell.Note("a test that must use the GPU is marked in gpubuild.toml: [%s] gpu = [\"NAME\"]", r.Session.Line.Verb)
+	}
+	if end == nil && slices.ContainsFunc(proofs, func(p Proof) bool { return p.Evidence.Exit.TimedOut }) {
+		end = exit.Code(exit.Unproved) // not everything came to its end, whatever the rest showed
 	}
 	for _, p := range proofs {
 		end = p.orNoReceipt(m, end)
