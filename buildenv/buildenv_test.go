@@ -13,7 +13,7 @@ import (
 )
 
 func machine(t *testing.T, text string) buildenv.Host {
-	return hosttest.Must(hosttest.Parse([]byte(text)))
+	return hosttest.Must(hosttest.Parse([]byte(text)))(t)
 }
 
 func TestNamesOfVariables(t *testing.T) {
@@ -215,13 +215,13 @@ C:\last\python3.11.exe
 
 func TestReadFile(t *testing.T) {
 	h := machine(t, "os: linux\n-- /f +chomp --\n12345\n")
-	if data, err := h.ReadFile("/f", 5); err != nil || string(data) != "12345" {
+	if data, err := h.ReadFile("/f", buildenv.Kind{Most: 5}); err != nil || string(data) != "12345" {
 		t.Errorf("got %q, %v", data, err)
 	}
-	if _, err := h.ReadFile("/f", 4); err == nil || err.Error() != "/f: it is not read: larger than 4 bytes" {
+	if _, err := h.ReadFile("/f", buildenv.Kind{Most: 4}); !errors.Is(err, buildenv.ErrUnbounded) || err.Error() != "/f: larger than 4 bytes" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := h.ReadFile("/none", 4); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := h.ReadFile("/none", buildenv.Note); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 	hosttest.Equal(t, h.Real("/none"), "/none", "a path that cannot be followed is not itself")
@@ -253,16 +253,6 @@ func TestExitError(t *testing.T) {
 		})
 	}
 	hosttest.Equal(t, c.String(), `C:\CUDA\bin\nvcc.exe --version -v`)
-}
-
-// TestOfKernel: of the files that the kernel makes up, those that gpubuild itself asks answer at once.
-func TestOfKernel(t *testing.T) {
-	for path, want := range map[string]bool{
-		"/proc/kmsg": true, "/sys/kernel/tracing/trace_pipe": true, "/proc/1234/stat": false, "/proc/driver/nvidia/version": false,
-		"/proc/sys/kernel/hostname": false, "/project/proc/kmsg": false, "/process/kmsg": false,
-	} {
-		hosttest.Equal(t, buildenv.OfKernel(path), want, path)
-	}
 }
 
 // TestWords: what a user pastes is quoted for the shells of the system.

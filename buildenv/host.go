@@ -151,41 +151,93 @@ func (h Host) Multiarch() string {
 	return "x86_64-linux-gnu"
 }
 
-// ErrUnbounded is why a file is not read: it could have no end, or be larger than such a file ever is.
-var ErrUnbounded = errors.New("it is not read")
+// ErrUnbounded is what an *UnboundedError is.
+var ErrUnbounded = errors.New("not read")
 
-// Unbounded returns an error that is ErrUnbounded for a named pipe, a device or a socket, whose reader may wait for ever, and for a file of
-// more than limit bytes; 0: of any size. /dev/null is an empty file. So it does for what is OfKernel.
-func (h Host) Unbounded(path string, limit int64) error {
-	fi, err := h.Files.Stat(path)
-	why := "a device, a pipe or a socket is no file"
-	switch {
-	case err != nil: // what is not there is for the caller to report
-		return nil
-	case fi.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeSocket|fs.ModeIrregular) == 0:
-		switch {
-		case fi.IsDir():
-			return nil
-		case limit > 0 && fi.Size() > limit:
-			why = fmt.Sprintf("larger than %d bytes", limit)
-		case fi.Size() == 0 && OfKernel(h.Real(path)):
-			why = "a file of the kernel's may have no end"
-		default:
-			return nil
-		}
-	case h.Real(path) == "/dev/null":
+// UnboundedError says why a file is not read: it could have no end, or is larger than such a file ever is.
+type UnboundedError struct{ Path, Why string }
+
+func (e *UnboundedError) Error() string        { return e.Path + ": " + e.Why }
+func (e *UnboundedError) Is(target error) bool { return target == ErrUnbounded }
+
+// Special returns an *UnboundedError for a named pipe, a device or a socket.
+func Special(path string, fi fs.FileInfo) error {
+	if fi.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeSocket|fs.ModeIrregular) == 0 {
 		return nil
 	}
-	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: %s", ErrUnbounded, why)}
+	return &UnboundedError{path, "a device, a pipe or a socket, not a regular file"}
 }
 
-// OfKernel reports whether the reader of a regular file that has no size and is there after links were followed, as /proc/kmsg, may wait
-// for ever. Those of drivers, settings and processes answer at once.
-func OfKernel(real string) bool {
-	in, below := strings.CutPrefix(real, "/proc/")
-	first, _, _ := strings.Cut(in, "/")
-	own := below && (first == "driver" || first == "sys" || strings.Trim(first, "0123456789") == "")
-	return below && !own || strings.HasPrefix(real, "/sys/")
+func tooLarge(path string, kind Kind) error {
+	return &UnboundedError{path, fmt.Sprintf("larger than %d bytes", kind.Most)}
+}
+
+// ofKernel is why a file is not read that has no size and yet content, or an error in place of it: the kernel makes it up, as
+// /proc/self/pagemap, whose end no reader has seen.
+const ofKernel = "a file of the kernel, not a regular file: it may have no end"
+
+// Check returns the *UnboundedError with which ReadFile would end. It reads at most one byte.
+func (h Host) Check(path string, kind Kind) error {
+	f, _, err := h.open(path, kind)
+	if err == nil {
+		_ = f.Close() // nothing was written
+	}
+	if !errors.Is(err, ErrUnbounded) { // the caller finds out
+		return nil
+	}
+	return err
+}
+
+// open opens a file of a kind, and returns its first byte where it has no size.
+func (h Host) open(path string, kind Kind) (f fs.File, first []byte, err error) {
+	if f, err = h.Files.Open(path); err != nil {
+		return nil, nil, err
+	}
+	fi, err := f.Stat()
+	switch {
+	case err != nil, fi.IsDir():
+	case fi.Size() > kind.Most:
+		err = tooLarge(path, kind)
+	case fi.Size() == 0 && !kind.System:
+		first = make([]byte, 1)
+		n, failed := f.Read(first)
+		if first = first[:n]; n == 0 && (failed == nil || errors.Is(failed, io.EOF)) {
+			break
+		}
+		if fi, err = f.Stat(); err == nil && fi.Size() == 0 { // else somebody has written it meanwhile
+			err = &UnboundedError{path, ofKernel}
+		}
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, nil, err
+	}
+	return f, first, nil
+}
+
+// ReadFile reads a whole regular file. What is none, or is larger than a file of this kind, is an *UnboundedError.
+func (h Host) ReadFile(path string, kind Kind) ([]byte, error) {
+	f, first, err := h.open(path, kind)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var b bytes.Buffer
+	if fi, err := f.Stat(); err == nil { // a hint: it may grow
+		b.Grow(int(max(0, fi.Size())) + bytes.MinRead)
+	}
+	b.Write(first)
+	_, err = b.ReadFrom(io.LimitReader(f, kind.Most+1-int64(len(first))))
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if int64(b.Len()) > kind.Most {
+		return nil, tooLarge(path, kind)
+	}
+	return b.Bytes(), nil
 }
 
 // SitePackages lists the directories into which pip installs in a virtual environment.
@@ -201,35 +253,6 @@ func (h Host) SitePackages(venv string) (out []string) {
 		}
 	}
 	return out
-}
-
-// ReadFile reads a whole regular file of at most limit bytes; anything else is an error that is ErrUnbounded.
-func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
-	f, err := h.Files.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	tooLarge := fmt.Errorf("%s: %w: larger than %d bytes", path, ErrUnbounded, limit)
-	var b bytes.Buffer
-	if fi, err := f.Stat(); err == nil { // a hint: it may grow, and a file of the kernel's has no size
-		if fi.Size() > limit {
-			return nil, tooLarge
-		}
-		b.Grow(int(max(0, fi.Size())) + bytes.MinRead)
-	}
-	_, err = b.ReadFrom(io.LimitReader(f, limit+1))
-	data := b.Bytes()
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if int64(len(data)) > limit {
-		return nil, tooLarge
-	}
-	return data, nil
 }
 
 // Real returns path without links, or path itself where they cannot be followed.

@@ -79,7 +79,7 @@ func Export(shell string, h Host, base Env, d Delta) (string, error) {
 	}
 	write, ok := writers()[shell]
 	if !ok {
-		return "", fmt.Errorf("unknown shell %q", shell)
+		return "", fmt.Errorf("unknown shell %.200q", shell)
 	}
 	x := exporter{shell: shell, host: h, delta: d}
 	for _, v := range outcomes(h, base, d) {

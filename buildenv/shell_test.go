@@ -152,7 +152,7 @@ func TestRelativeListsFollowTheVariable(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "pwsh"} {
 		t.Run(shell, func(t *testing.T) {
 			need.Tool(t, shell)
-			text := hosttest.Must(buildenv.Export(shell, h, base(h.OS), d))
+			text := hosttest.Must(buildenv.Export(shell, h, base(h.OS), d))(t)
 			got := sourced(t, shell, text, later)
 			if got["PATH"] != "/opt/cuda/bin:/new:/usr/bin:/bin" || got["LD_LIBRARY_PATH"] != "/l" {
 				t.Errorf("PATH=%s LD_LIBRARY_PATH=%s from\n%s", got["PATH"], got["LD_LIBRARY_PATH"], text)
@@ -344,7 +344,7 @@ func TestRefusals(t *testing.T) {
 func TestGitHubBlockCannotBeLeft(t *testing.T) {
 	h := buildenv.Host{OS: buildenv.Linux}
 	value := "a\nGPUBUILD_END\nGPUBUILD_END_1\nEVIL<<X\nyes\nX"
-	text := hosttest.Must(buildenv.Export("github", h, base(h.OS), delta(change(buildenv.Set, "V", value))))
+	text := hosttest.Must(buildenv.Export("github", h, base(h.OS), delta(change(buildenv.Set, "V", value))))(t)
 	if got := readGitHub(t, text); len(got) != 1 || got["V"] != value {
 		t.Errorf("got %q", got)
 	}

@@ -296,7 +296,7 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 func TestGPUWorkAgainstCargo(t *testing.T) {
 	cargo := need.Tool(t, "cargo")
 	count, first := need.Count(t, "random", map[bool]int{true: 20, false: 10}[need.Has("long")]), int64(need.Count(t, "seed", 1))
-	base := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))
+	base := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))(t)
 	var mu sync.Mutex
 	tally := map[string]int{}
 	note := func(what string) {
@@ -403,7 +403,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 			args = append(args, flag, v)
 		}
 	}
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	p, err := manifest.Load(h, filepath.Join(at, "Cargo.toml"))
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
@@ -515,7 +515,7 @@ func closureAgainst(t *testing.T, story string, h buildenv.Host, p *manifest.Pro
 		u := &v.Graph.Units[r.Node]
 		return v.Nodes[r.Node].ID + u.Target.Name + fmt.Sprint(u.Target.Kind)
 	}
-	root := hosttest.Must(h.ReadFile(p.RootManifest, 1<<20))
+	root := hosttest.Must(h.ReadFile(p.RootManifest, buildenv.Manifest))(t)
 	newer := bytes.Contains(root, []byte("resolver = \"2\"")) || bytes.Contains(root, []byte("resolver = \"3\""))
 	with, less := graph.NewView(h, p, g), graph.NewView(h, p, other)
 	for i := range with.Roots {

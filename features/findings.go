@@ -20,20 +20,22 @@ const (
 
 // Ids of findings.
 const (
-	IDUnreached   = "features.unreached"          // a requested GPU feature leaves the GPU crates off, or enables nothing
-	IDUndecided   = "features.undecided"          // no GPU crate is linked; the feature turns something else on
-	IDUnknown     = "features.unknown"            // cargo gives no unit graph
-	IDPartial     = "features.partial"            // some linked GPU crates are on, and others whose code is missed are off
-	IDCudnnAlone  = "features.cudnn-without-cuda" // cudnn is on where the crate's own cuda is off
-	IDConditional = "features.conditional"        // only with another feature, or for another target, does the feature enable GPU code
-	IDForced      = "features.forced"             // GPU crates are on whatever was requested
-	IDRefused     = "features.refused-edge"       // a feature names what its package does not have
-	IDPins        = "features.cudarc-pins"        // one cudarc is set to two CUDA versions
-	IDVariable    = "features.cudarc-variable"    // CUDARC_CUDA_VERSION and a feature name two CUDA versions
-	IDMixed       = "features.cudarc-mixed"       // two cudarc packages are set to different CUDA versions
-	IDNoVersion   = "features.cudarc-version"     // a cudarc without a CUDA version
-	IDByFile      = "features.by-file"            // a file, not a feature, decides (libtorch)
-	IDFileCPU     = "features.by-file-cpu"        // … and it is one without CUDA
+	IDUnreached    = "features.unreached"       // a requested GPU feature leaves linked GPU crates off, and nothing else could use the GPU
+	IDUndecided    = "features.undecided"       // only what the build makes shows what a requested feature does
+	IDUnknown      = "features.unknown"         // cargo gives no unit graph
+	IDPartial      = "features.partial"         // some linked GPU crates are on, and others whose code is missed are off
+	IDConditional  = "features.conditional"     // only with another feature, or for another target, does the feature enable GPU code
+	IDForced       = "features.forced"          // GPU crates are on whatever was requested
+	IDNoDeviceCode = "features.no-device-code"  // after the build: nothing in the program uses a GPU
+	IDNotInProgram = "features.not-in-program"  // … kernels were compiled, and the program has nothing of them
+	IDBorrowed     = "features.borrowed"        // GPU crates are on in a program by what is built with it, and not by its own feature
+	IDRefused      = "features.refused-edge"    // a feature names what its package does not have
+	IDPins         = "features.cudarc-pins"     // one cudarc is set to two CUDA versions
+	IDVariable     = "features.cudarc-variable" // CUDARC_CUDA_VERSION and a feature name two CUDA versions
+	IDMixed        = "features.cudarc-mixed"    // two cudarc packages are set to different CUDA versions
+	IDNoVersion    = "features.cudarc-version"  // a cudarc without a CUDA version
+	IDByFile       = "features.by-file"         // a file, not a feature, decides (libtorch)
+	IDFileCPU      = "features.by-file-cpu"     // … and it is one without CUDA
 )
 
 // Finding is one thing that a user should know.
@@ -44,6 +46,8 @@ type Finding struct {
 	// the edges that fix it, in the order in which they can be written one by one; none: no manifest of the workspace does
 	Edits []edit.Edit `json:"edits,omitempty"`
 	Ask   []string    `json:"ask,omitempty"` // features that fix it when they are requested, too, as --features takes them
+	Else  string      `json:"-"`             // what to do where the fix is not what the user means
+	Later bool        `json:"-"`             // the build decides
 }
 
 // MissingFeature is a feature that a linked crate has not, although the request means it.
@@ -75,9 +79,6 @@ const orElse = " # or: "
 
 // Choice reports whether one of several edges fixes it: which, only the user knows.
 func (f *Finding) Choice() bool { return strings.Contains(f.Fix, orElse) }
-
-// nameIt is the hint where a package may compile kernels without showing it.
-const nameIt = "if a dependency compiles kernels, name it in gpubuild.toml: gpu-packages = [\"NAME\"]"
 
 // newFinding has the severity that the table of findings gives its id.
 func newFinding(id, format string, a ...any) Finding {

@@ -171,7 +171,15 @@ func (k *rootJudge) offer(f *Finding, fixes [][]edge) {
 		// An edge to a feature that another edit creates is written behind it: the root's come last.
 		slices.SortStableFunc(edges, func(a, b edge) int { return b.depth - a.depth })
 		for _, e := range edges {
-			at := slices.IndexFunc(one.Edits, func(o edit.Edit) bool { return o.Manifest == e.pkg.Manifest && o.Feature == e.feature })
+			to := manifest.ParseEdge(e.text)
+			weak := to.Dep + "?/" + to.Feature // next to the other it would say nothing
+			if !to.Weak && slices.Contains(e.pkg.Features[e.feature], weak) {
+				one.Edits = append(one.Edits, edit.Edit{Manifest: e.pkg.Manifest, Feature: e.feature, Add: []string{e.text}, Instead: weak})
+				continue
+			}
+			at := slices.IndexFunc(one.Edits, func(o edit.Edit) bool {
+				return o.Manifest == e.pkg.Manifest && o.Feature == e.feature && o.Instead == ""
+			})
 			if at < 0 {
 				at = len(one.Edits)
 				one.Edits = append(one.Edits, edit.Edit{Manifest: e.pkg.Manifest, Feature: e.feature})
@@ -191,23 +199,29 @@ func (k *rootJudge) offer(f *Finding, fixes [][]edge) {
 	}
 }
 
-// fixNothing adds to a finding about a feature that enables nothing the edges to what manifests make possible: optional GPU crates, and
-// features of dependencies that lead to one.
-func (g *group) fixNothing(f *Finding) {
-	f.Fix = nameIt
+// candidates adds to a finding the edges that would turn GPU crates on: those that are off, or that manifests make possible. Of a crate
+// outside of the catalog the name of a feature proves nothing: it is named, and nothing is written. why says what else is in the way.
+func (g *group) candidates(f *Finding) (why string) {
 	if g.pkg == nil || !g.Project.IsMember(g.pkg) || strings.Contains(g.asked[0], "/") {
-		return
+		return ""
+	}
+	if len(g.off) > 0 {
+		g.fix(f, g.off)
+		return ""
 	}
 	backend, possible := g.backend, g.possible(g.pkg)
 	if backend == manifest.AnyGPU && len(possible.crates(g.usual())) > 0 {
 		backend = g.usual()
 	}
 	engines := map[string][]edge{} // by the first word of what the root depends on for it
-	unknown := "nothing that it depends on here is known to use " + title(g.backend)
-	why, off := unknown, []string{}
+	var off, named []string
+	linked := g.bare(slices.Concat(g.anyway, g.bound, g.beside))
 	for _, c := range possible.crates(backend) {
+		if slices.Contains(linked, possible.Nodes[c.node].Name) {
+			continue
+		}
 		way := possible.Way(possible.r, c.node)
-		if possible.Crate(c.node).Role == catalog.Carrier {
+		if possible.Crate(c.node).Linked() {
 			c.gate = nil
 		}
 		if len(way) < 2 || slices.ContainsFunc(way[1:len(way)-1], func(i int) bool { return possible.Crate(i) != nil }) {
@@ -217,7 +231,7 @@ func (g *group) fixNothing(f *Finding) {
 		edges, end := possible.chain(c, g.asked[0])
 		if why = end; end == "" {
 			off = manifest.Union(off, []string{name})
-			why = fmt.Sprintf("the %s code of %s stays off", title(g.backend), few(off))
+			why = fmt.Sprintf("the %s code of %s stays off", strings.TrimPrefix(title(g.backend), "a "), few(off))
 			engine, _, _ := strings.Cut(name, "-")
 			engines[engine] = append(engines[engine], edges...)
 		}
@@ -231,36 +245,57 @@ func (g *group) fixNothing(f *Finding) {
 			for _, other := range e.pkg.FeatureNames() { // the one that is meant to come with it
 				strong := func(o manifest.Edge) bool { return o.Dep == to.Dep && !o.Weak }
 				if e.depth == 0 && !e.pkg.Implicit(other) && slices.ContainsFunc(e.pkg.Edges(other), strong) {
-					f.Fix, f.Ask = "", []string{other}
+					f.Ask = []string{other}
 				}
 			}
 		}
 	}
-	for _, d := range g.pkg.Dependencies { // one of the user's with the same feature
-		if to := g.Project.Declaring(g.pkg, d); len(engines) == 0 && why == unknown && to != nil && g.Project.Local(to.Dir) == to &&
-			d.Kind == manifest.Normal && to.Declares(g.asked[0]) {
-			why = d.Package + " has a feature of this name"
-			engines[d.Key] = []edge{{g.pkg, g.asked[0], d.Key + "/" + g.asked[0], 0}}
+	for _, d := range g.pkg.Dependencies {
+		if c := g.Catalog.Crate(d.Package); d.Kind != manifest.Normal && why == "" && len(off) == 0 && c != nil && c.Role == catalog.Gated {
+			why = fmt.Sprintf("%s is a %s-dependency, and no part of the program", d.Key, d.Kind)
 		}
-	}
-	if f.Message += ": " + why; why != unknown {
-		f.Fix = ""
+		to := g.Project.Declaring(g.pkg, d)
+		if to == nil || d.Kind != manifest.Normal || g.Catalog.Crate(to.Name) != nil {
+			continue
+		}
+		for _, name := range to.FeatureNames() {
+			if b, loose := g.ask.BackendOf(name, nil); !loose && b == backend && !to.Implicit(name) {
+				named = append(named, d.Key+"/"+name)
+			}
+		}
 	}
 	var fixes [][]edge
 	for _, engine := range slices.Sorted(maps.Keys(engines)) {
 		fixes = append(fixes, engines[engine])
 	}
-	if len(fixes) > 0 && len(f.Ask) == 0 {
+	if len(f.Ask) == 0 {
 		g.offer(f, fixes)
 	}
+	if f.Fix == "" && len(f.Ask) == 0 && len(named) > 0 {
+		f.Fix = "# may be meant: " + few(named)
+	}
+	return why
 }
 
 // toml is the edits as they stand in the manifests afterwards; behind each line of several manifests stands whose it is.
 func (f *Facts) toml(edits []edit.Edit) string {
 	lines, of := make([]string, 0, len(edits)), ""
-	for _, e := range slices.Backward(edits) {
+	for i, e := range slices.Backward(edits) {
+		same := func(o edit.Edit) bool { return o.Manifest == e.Manifest && o.Feature == e.Feature }
+		if slices.ContainsFunc(edits[i+1:], same) {
+			continue
+		}
 		p := f.Project.Package(e.Manifest)
-		line := edit.FeatureLine(e.Feature, manifest.Union(p.Features[e.Feature], e.Add))
+		list := slices.Clone(p.Features[e.Feature])
+		for _, o := range edits[:i+1] {
+			if at := slices.Index(list, o.Instead); same(o) && at >= 0 {
+				list[at] = o.Add[0]
+			}
+			if same(o) {
+				list = append(list, o.Add...)
+			}
+		}
+		line := edit.FeatureLine(e.Feature, manifest.Union(list))
 		if p.Line("features") == 0 && of != e.Manifest {
 			line = "[features]\n" + line
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gpubuild/buildenv"
+	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
@@ -22,8 +23,6 @@ type Input struct {
 	Lint    bool              // nobody asked for this build: a feature that only counts together with another one does not stop it
 	Named   []string          // packages that compile kernels although nothing shows it, as gpubuild.toml says
 	Sources *Sources          // shared by several questions about one workspace; nil: read for this one
-	// Once answers a question about a directory that never changes, from what it answered before if it can; nil: it is asked each time
-	Once func(dir string, ask func() bool) bool
 }
 
 // Sources reads the packages of a workspace, each text once.
@@ -31,12 +30,13 @@ type Sources struct {
 	*source.Reader
 	host    buildenv.Host
 	project *manifest.Project
-	does    map[*manifest.Package]scriptDoes
+	device  map[*manifest.Package]bool // it holds device code, or what may hold it
+	cuda    map[string]bool            // by directory: its build script may compile CUDA code
 }
 
 // NewSources prepares reading the packages of a workspace.
 func NewSources(h buildenv.Host, p *manifest.Project) *Sources {
-	return &Sources{source.NewReader(h, p.Root), h, p, map[*manifest.Package]scriptDoes{}}
+	return &Sources{source.NewReader(h, p.Root), h, p, map[*manifest.Package]bool{}, map[string]bool{}}
 }
 
 // Facts is everything that Judge decides from. It is complete: Judge reads nothing.
@@ -44,18 +44,13 @@ type Facts struct {
 	Input       Input
 	*graph.View // what the build links, with the packages' manifests, and a catalog that has the user's own GPU packages, too
 
-	os      string
-	tests   map[testedFeature]source.Tested
-	does    map[*manifest.Package]scriptDoes
-	scripts map[int]*scriptFacts // by node: what its build script needs; none: it has no script, or needs are not judged
-	floors  []Floor
-	torch   map[int]source.Libtorch // by node of torch-sys
-	cudarc  cudarcVariable
-}
-
-type testedFeature struct {
-	p    *manifest.Package
-	name string
+	os       string
+	cuda     map[*manifest.Package]bool // of packages outside of the catalog: their build scripts can compile CUDA code
+	compiles map[*manifest.Package]bool // of the user's packages: their build scripts can compile device code
+	scripts  map[int]*scriptFacts       // by node: what its build script needs; none: it has no script, or needs are not judged
+	floors   []Floor
+	torch    map[int]source.Libtorch // by node of torch-sys
+	cudarc   cudarcVariable
 }
 
 // cudarcVariable is CUDARC_CUDA_VERSION.
@@ -71,7 +66,7 @@ func Gather(h buildenv.Host, in Input) Facts {
 		in.Sources = NewSources(h, in.Project)
 	}
 	src := in.Sources
-	f := Facts{Input: in, os: h.OS, tests: map[testedFeature]source.Tested{}, does: src.does,
+	f := Facts{Input: in, os: h.OS, cuda: map[*manifest.Package]bool{}, compiles: map[*manifest.Package]bool{},
 		scripts: map[int]*scriptFacts{}, torch: map[int]source.Libtorch{}}
 	switch {
 	case in.Graph != nil:
@@ -82,7 +77,7 @@ func Gather(h buildenv.Host, in Input) Facts {
 		selected, _ := in.Project.Selection(in.Request)
 		f.View = graph.Alone(in.Project, selected, in.Request, false)
 	}
-	f.Catalog = src.withOwn(f.View, in)
+	f.Catalog = withNamed(f.View, in.Named)
 	f.cudarc.value, f.cudarc.set = h.Env.Lookup("CUDARC_CUDA_VERSION")
 	for i := range f.Nodes {
 		switch f.Nodes[i].Name {
@@ -92,8 +87,8 @@ func Gather(h buildenv.Host, in Input) Facts {
 			f.cudarc.configured = f.cudarc.configured || !f.cudarc.set && src.ConfigNames("CUDARC_CUDA_VERSION")
 		}
 	}
-	f.readTests(src)
-	if in.Alone != nil {
+	f.readOwn(src)
+	if in.Alone != nil || in.Lint { // nothing is built, and no tools are chosen
 		return f
 	}
 	linked := f.linkedAnywhere()
@@ -130,29 +125,75 @@ func (f *Facts) linkedAnywhere() []int {
 	return slices.Compact(out)
 }
 
-// readTests looks where the user's packages test features that may mean a backend, and where what a request turns on is tested. Code of a
-// package that the request brings in says nothing more than that package does.
-func (f *Facts) readTests(src *Sources) {
-	j := newJudge(f)
-	for r := range f.Roots {
-		k := j.rootOf(&f.Roots[r])
-		src.scriptDoes(k.pkg)
-		features := k.request.Features()
-		for _, i := range k.r.Linked {
-			if n := &f.Nodes[i]; n.Local && n.Pkg != nil {
-				for _, name := range n.Pkg.FeatureNames() {
-					if b, loose := k.ask.BackendOf(name, j.known); b != "" && !loose {
-						features = append(features, graph.Feature{Node: i, Name: name})
-					}
+// withNamed is the catalog with the packages that gpubuild.toml names: on by their features that mean a GPU, or by being linked where they
+// have none. A root is judged by what it makes.
+func withNamed(v *graph.View, named []string) *catalog.Catalog {
+	out := catalog.Default()
+	add := func(name string, p *manifest.Package) {
+		root := slices.ContainsFunc(v.Roots, func(r graph.Root) bool { return v.Nodes[r.Node].Name == name })
+		if root || out.Crate(name) != nil || !slices.Contains(named, name) {
+			return
+		}
+		c := catalog.Crate{Name: name, Backend: manifest.CUDA, Role: catalog.Carrier, Backends: map[string]string{}, Lost: map[string]string{}}
+		if p != nil {
+			for _, f := range p.FeatureNames() {
+				switch b, loose := (&manifest.Asked{}).BackendOf(f, nil); {
+				case loose || b == "":
+				case b == manifest.CUDA || b == manifest.AnyGPU:
+					c.Role, c.CUDAFeatures, c.Lost[f] = catalog.Gated, append(c.CUDAFeatures, f), "its kernels are not compiled"
+				default:
+					c.Backends[f] = b
 				}
 			}
 		}
-		for _, on := range features {
-			n := &f.Nodes[on.Node]
-			foreign := f.Crate(on.Node) != nil || k.request.Has(graph.Feature{Node: on.Node})
-			if n.Pkg != nil && on.Name != "" && (n.Local || !foreign) {
-				f.tests[testedFeature{n.Pkg, on.Name}] = src.TestsOf(n.Pkg, on.Name)
+		out = out.With(c)
+	}
+	for i := range v.Nodes {
+		add(v.Nodes[i].Name, v.Nodes[i].Pkg)
+	}
+	for _, p := range slices.Concat(v.Project.Members, v.Project.Locals) { // which the right edge would link
+		add(p.Name, p)
+	}
+	return out
+}
+
+// readOwn looks which of the user's packages can compile device code: those with a build script, and a build-dependency that compiles, or
+// files of device code. Where no root asks for a GPU, and in packages of a registry or a repository, CUDA source and a crate that calls
+// nvcc are signs of it: a script that compiles C++ is no GPU work.
+func (f *Facts) readOwn(src *Sources) {
+	j := newJudge(f)
+	asked := slices.ContainsFunc(f.Roots, func(r graph.Root) bool { return len(j.rootOf(&r).groups) > 0 })
+	for r := range f.Roots {
+		k := j.rootOf(&f.Roots[r])
+		if asked && len(k.groups) == 0 {
+			continue
+		}
+		for _, i := range k.r.Linked {
+			n := &f.Nodes[i]
+			if _, known := f.cuda[n.Pkg]; !known && n.Pkg != nil && f.Crate(i) == nil && f.runsScript(i) {
+				f.cuda[n.Pkg] = src.mayCompile(n.Pkg)
+				f.compiles[n.Pkg] = n.Local && (f.cuda[n.Pkg] || asked && (f.compilesWith(i) || src.holdsDeviceCode(n.Pkg)))
 			}
 		}
 	}
+}
+
+// runsScript reports whether a node's build script runs.
+func (f *Facts) runsScript(i int) bool {
+	if f.Graph == nil {
+		return f.Nodes[i].Pkg.BuildScript != ""
+	}
+	_, has := f.Graph.Script(i)
+	return has
+}
+
+// compilesWith reports whether a node's build script has a build-dependency that compiles.
+func (f *Facts) compilesWith(i int) bool {
+	helper := func(name string) bool { c := f.Catalog.Crate(name); return c != nil && c.Role == catalog.Helper }
+	if f.Graph == nil {
+		return slices.ContainsFunc(f.Nodes[i].Pkg.Dependencies, func(d manifest.Dependency) bool {
+			return d.Kind == manifest.Build && helper(d.Package)
+		})
+	}
+	return slices.ContainsFunc(f.Graph.ScriptUses(i), func(u int) bool { return helper(f.Nodes[u].Name) })
 }

@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,12 +11,16 @@ import (
 )
 
 // GPUWork is the quick look at a command line: may it have anything to do with GPUs? It looks for names only: of features in the command
-// line and in the manifests, of GPU crates in the manifests and in Cargo.lock, and for build scripts that compile kernels. It may say yes
-// where cargo links no CUDA, never no where it does: the unit graph decides afterwards. The reason says what was seen. once keeps the
-// answer about the build scripts of Cargo.lock's packages.
+// line and in the manifests, of GPU crates in the manifests and in Cargo.lock, and of CUDA source in packages with a build script. It may
+// say yes where cargo links no CUDA, never no where it links a crate of the catalog: the unit graph decides afterwards. The reason says
+// what was seen. once keeps the answer about the packages of Cargo.lock.
 func (s *Sources) GPUWork(r manifest.Request, once func(func() []string) []string) (bool, string) {
 	a, p := manifest.ParseRequest(r), s.project
-	if a.RequestsGPU() {
+	bare := func(f string) bool {
+		b, loose := a.BackendOf(f, nil)
+		return !loose && (b == manifest.AnyGPU || b == manifest.Metal)
+	}
+	if a.RequestsGPU() || slices.ContainsFunc(slices.Concat(append(slices.Collect(maps.Values(a.Qualified)), a.Plain)...), bare) {
 		return true, "a GPU feature is requested"
 	}
 	if len(p.Doubts) > 0 {
@@ -30,8 +35,8 @@ func (s *Sources) GPUWork(r manifest.Request, once func(func() []string) []strin
 		if why := s.names(pkg, &a); why != "" {
 			return true, why
 		}
-		if does := s.scriptDoes(pkg); does.compiles() || does.links {
-			return true, "the build script of " + pkg.Name + " compiles kernels"
+		if s.mayCompile(pkg) {
+			return true, "the build script of " + pkg.Name + " may compile kernels"
 		}
 		for _, d := range pkg.Dependencies {
 			if p.HasLock && p.IsMember(pkg) && !d.Optional && d.Path == "" && !locked[d.Package] {
@@ -57,6 +62,18 @@ func (s *Sources) GPUWork(r manifest.Request, once func(func() []string) []strin
 	return false, "no feature, no dependency and no build script has to do with a GPU"
 }
 
+// mayCompile reports whether a package has a build script and, by names alone, what it would compile kernels from or with.
+func (s *Sources) mayCompile(p *manifest.Package) bool {
+	may, known := s.cuda[p.Dir]
+	if !known {
+		may = p.BuildScript != "" && (s.holds(p.Dir, cudaFiles...) || slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool {
+			return d.Kind == manifest.Build && catalog.Default().Crate(d.Package).RunsNvcc()
+		}))
+		s.cuda[p.Dir] = may
+	}
+	return may
+}
+
 // lockedKernels lists the packages of Cargo.lock whose build scripts may compile kernels. What is not here yet may hold anything, if cargo
 // has unpacked it once anything was built; it checks every repository out before it builds.
 func (s *Sources) lockedKernels() (out []string) {
@@ -70,7 +87,7 @@ func (s *Sources) lockedKernels() (out []string) {
 		l := &s.project.Lock[i]
 		pkg := s.project.LockedManifest(l)
 		unknown := pkg == nil && (strings.HasPrefix(l.Source, "git+") || l.Source != "" && first[l.Name])
-		if unknown || pkg != nil && s.scriptDoes(pkg).compiles() {
+		if unknown || pkg != nil && s.mayCompile(pkg) {
 			out = append(out, l.Name)
 		}
 	}

@@ -58,7 +58,7 @@ func TestGPUWork(t *testing.T) {
 		}
 		files["/broken/Cargo.toml"] = "[package\n"
 		h := hosttest.Memory(files)
-		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
+		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))(t)
 		if got, why := NewSources(h, p).GPUWork(tt.request, nothing); got != (tt.why != "") || !strings.HasPrefix(why, tt.why) || got && !strings.HasSuffix(tt.why, ": ") && why != tt.why {
 			t.Errorf("%s: %v: %s", tt.story, got, why)
 		}

@@ -25,14 +25,14 @@ func Judge(f *Facts) *Reach {
 			j.root(&j.Roots[i])
 		}
 	}
-	if f.Input.Alone == nil {
+	j.out.requested = j.ask.RequestsGPU() || slices.ContainsFunc(j.out.Roots, func(r Root) bool {
+		return slices.ContainsFunc(r.Asked, j.ask.IsCUDA)
+	})
+	if f.Input.Alone == nil && !f.Input.Lint {
 		j.needs()
 		j.units()
 	}
 	j.cudarcs()
-	j.out.requested = j.ask.RequestsGPU() || slices.ContainsFunc(j.out.Roots, func(r Root) bool {
-		return slices.ContainsFunc(r.Asked, j.ask.IsCUDA)
-	})
 	j.out.Findings = OneOfACause(j.out.Findings)
 	j.out.Stops = slices.ContainsFunc(j.out.Findings, func(o Finding) bool {
 		return o.Severity == Error || f.Input.Strict && o.Severity == Warning
@@ -45,7 +45,8 @@ type judge struct {
 	ask manifest.Asked
 	out *Reach
 
-	ways map[*manifest.Package]*rootJudge
+	anyGPU bool // a bare `gpu` is asked for, which may be that of CUDA
+	ways   map[*manifest.Package]*rootJudge
 }
 
 func newJudge(f *Facts) *judge {
@@ -54,9 +55,9 @@ func newJudge(f *Facts) *judge {
 		ways: map[*manifest.Package]*rootJudge{}}
 }
 
-// known reports whether a word is the name of a package of the build.
+// known reports whether a word is the name of a package of the build, or begins that of a GPU crate: candle.
 func (j *judge) known(word string) bool {
-	return slices.ContainsFunc(j.Nodes, func(n graph.Node) bool { return n.Name == word })
+	return slices.ContainsFunc(j.Nodes, func(n graph.Node) bool { return manifest.IsNamed(n.Name, word) })
 }
 
 func (j *judge) find(f Finding) { j.out.Findings = append(j.out.Findings, f) }
@@ -79,6 +80,7 @@ func (j *judge) root(r *graph.Root) {
 	}
 	for _, g := range k.groups {
 		g.sort()
+		j.anyGPU = j.anyGPU || g.backend == manifest.AnyGPU
 		out.Named = append(out.Named, slices.DeleteFunc(slices.Clone(g.asked), func(f string) bool { return !strings.Contains(f, "/") })...)
 	}
 	for _, i := range r.Linked {
@@ -95,7 +97,7 @@ func (j *judge) root(r *graph.Root) {
 		out.Reached = out.Reached || j.CUDAOn(i)
 	}
 	k.apply()
-	out.Ineffective = k.ineffective
+	out.Ineffective, out.Open = k.ineffective, k.open
 	for _, g := range k.groups { // another backend than CUDA
 		if out.Other, out.OtherOff = "", nil; g.backend == manifest.CUDA || g.backend == manifest.AnyGPU {
 			break
@@ -125,12 +127,12 @@ func (j *judge) state(i int, asked []string, root bool) (st CrateState, listed b
 		}
 		return st, listed
 	}
-	st.Backend, st.Role, st.On = c.Backend, c.Role, c.On(n.Features) && c.Role != catalog.Carrier
-	on, gate := c.Other(n.Features), c.CarrierFeatures
+	st.Backend, st.Role, st.On = c.Backend, c.Role, c.On(n.Features) && !c.Linked()
+	on, gate := slices.DeleteFunc(c.Other(n.Features), func(b string) bool { return b == manifest.Metal && !j.apple(i) }), c.CarrierFeatures
 	switch {
 	case c.CUDA() && c.On(n.Features):
 		on = append([]string{c.Backend}, on...)
-	case c.Role == catalog.Carrier && (len(gate) == 0 || !j.Declares(i, gate[0]) || catalog.Overlap(gate, n.Features)):
+	case c.Linked() && (len(gate) == 0 || !j.Declares(i, gate[0]) || catalog.Overlap(gate, n.Features)):
 		on = []string{c.Backend}
 	}
 	if len(on) > 0 {

@@ -8,7 +8,8 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// TestScriptsAreGPUWork: a build script that compiles kernels is GPU work, whatever the features and the packages are called.
+// TestScriptsAreGPUWork: a package with a build script and CUDA source may be GPU work, whatever the features and the packages are called, and
+// whatever the text of the script says.
 func TestScriptsAreGPUWork(t *testing.T) {
 	const nvcc = "fn main() { Command::new(\"nvcc\") }"
 	const optional = "[features]\naccel = [\"dep:kern\"]\n[dependencies]\nkern = { OF, optional = true }\n"
@@ -27,25 +28,20 @@ func TestScriptsAreGPUWork(t *testing.T) {
 		ask   []string
 		want  string
 	}{
-		{"its own script", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": nvcc}, nil, "app"},
+		{"its own script", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": nvcc, "/w/k/a.cu": ""}, nil, "app"},
 		{"its own, for a feature that is off", map[string]string{"/w/Cargo.toml": pkg("app", "[features]\ncuda = []\n"), "/w/build.rs": gated}, nil, "cuda"},
-		{"a script without nvcc", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": "fn main() {}"}, nil, ""},
+		{"a script without CUDA source, whatever it says", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": gated, "/w/a.c": ""}, nil, ""},
 		{"a path dependency that is off: cargo's graph shows that", map[string]string{
-			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc,
+			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc, "/w/kern/k/a.cu": "",
 		}, nil, "kern"},
-		{"a script that only links", map[string]string{
-			"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": "fn main() { println!(\"cargo:rustc-link-lib=cudart\") }",
-		}, nil, "app"},
 		{"one that a feature turns on", map[string]string{
-			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc,
+			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc, "/w/kern/k/a.cu": "",
 		}, []string{"accel"}, "kern"},
-		{"a helper of its script", map[string]string{
-			"/w/Cargo.toml": pkg("app", "[build-dependencies]\nhelp = { path = \"help\" }\n"), "/w/build.rs": "fn main() { help::run() }",
-			"/w/help/Cargo.toml": pkg("help", ""), "/w/help/src/lib.rs": "pub fn run() { Command::new(\"nvcc\") }",
-		}, nil, "app"},
+		{"a helper of its script", map[string]string{"/w/Cargo.toml": pkg("app", "[build-dependencies]\nbindgen_cuda = \"0.1\"\n"), "/w/build.rs": ""}, nil, "bindgen_cuda"},
+		{"CUDA source that nobody compiles", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/src/lib.rs": nvcc, "/w/a.cu": ""}, nil, ""},
 		{"a registry's package", map[string]string{
 			"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/Cargo.lock": lock(registry),
-			registryRoot + "kern-0.1.0/Cargo.toml": pkg("kern", ""), registryRoot + "kern-0.1.0/build.rs": nvcc,
+			registryRoot + "kern-0.1.0/Cargo.toml": pkg("kern", ""), registryRoot + "kern-0.1.0/build.rs": nvcc, registryRoot + "kern-0.1.0/k/a.cu": "",
 		}, nil, "kern"},
 		{"one without nvcc", map[string]string{
 			"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/Cargo.lock": lock(registry),
@@ -53,11 +49,11 @@ func TestScriptsAreGPUWork(t *testing.T) {
 		}, nil, ""},
 		{"a vendored package", map[string]string{
 			"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/Cargo.lock": lock(registry),
-			"/w/vendor/kern/Cargo.toml": pkg("kern", ""), "/w/vendor/kern/build.rs": nvcc,
+			"/w/vendor/kern/Cargo.toml": pkg("kern", ""), "/w/vendor/kern/build.rs": nvcc, "/w/vendor/kern/k/a.cu": "",
 		}, nil, "kern"},
 		{"a repository's package", map[string]string{
 			"/w/Cargo.toml": of(always, `git = "https://host.example/x/kern"`), "/w/Cargo.lock": lock(git),
-			checkout + "Cargo.toml": pkg("kern", ""), checkout + "build.rs": nvcc,
+			checkout + "Cargo.toml": pkg("kern", ""), checkout + "build.rs": nvcc, checkout + "k/a.cu": "",
 		}, nil, "kern"},
 		{"one without nvcc", map[string]string{
 			"/w/Cargo.toml": of(always, `git = "https://host.example/x/kern"`), "/w/Cargo.lock": lock(git),
@@ -65,11 +61,11 @@ func TestScriptsAreGPUWork(t *testing.T) {
 		}, nil, ""},
 		{"a registry's package that is patched", map[string]string{
 			"/w/Cargo.toml": of(always, `version = "0.1"`) + "[patch.crates-io]\nkern = { path = \"../mine\" }\n",
-			"/w/Cargo.lock": strings.ReplaceAll(lock(""), "source = \"\"\n", ""), "/mine/Cargo.toml": pkg("kern", ""), "/mine/build.rs": nvcc,
+			"/w/Cargo.lock": strings.ReplaceAll(lock(""), "source = \"\"\n", ""), "/mine/Cargo.toml": pkg("kern", ""), "/mine/build.rs": nvcc, "/mine/k/a.cu": "",
 		}, nil, "kern"},
 		{"one that cargo's configuration patches", map[string]string{
 			"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/.cargo/config.toml": "[patch.crates-io]\nkern = { path = \"../mine\" }\n",
-			"/w/Cargo.lock": strings.ReplaceAll(lock(""), "source = \"\"\n", ""), "/mine/Cargo.toml": pkg("kern", ""), "/mine/build.rs": nvcc,
+			"/w/Cargo.lock": strings.ReplaceAll(lock(""), "source = \"\"\n", ""), "/mine/Cargo.toml": pkg("kern", ""), "/mine/build.rs": nvcc, "/mine/k/a.cu": "",
 			registryRoot + "kern-0.1.0/Cargo.toml": pkg("kern", ""), registryRoot + "kern-0.1.0/build.rs": "fn main() {}",
 		}, nil, "kern"},
 		{"one that is not unpacked yet", map[string]string{"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/Cargo.lock": lock(registry)}, nil, "kern"},
@@ -84,7 +80,7 @@ func TestScriptsAreGPUWork(t *testing.T) {
 			tt.files["/w/Cargo.lock"] = "version = 4\n"
 		}
 		h := hosttest.Memory(tt.files)
-		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
+		p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))(t)
 		work, why := looks(h, p, manifest.Request{Features: tt.ask})
 		if work != (tt.want != "") || work && !strings.Contains(why, tt.want) {
 			t.Errorf("%s: %v: %s, want %q", tt.story, work, why, tt.want)

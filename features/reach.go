@@ -26,13 +26,22 @@ type Reach struct {
 	// zero: none. One that opens them at run time may have any toolkit
 	Pin gpu.Version `json:"pin"`
 
+	Downloads []Download `json:"-"`
+
+	// ids of the packages with a build script whose own GPU features are all off, in a build in which nobody asks for a GPU
+	LeftOff []string `json:"-"`
+
 	requested bool // a GPU feature is asked for, or a default
 }
 
 // GPUWork reports whether a judged build has anything to do with CUDA, or with the GPU that its command line asks for.
 func (a *Reach) GPUWork() bool {
-	return a.requested || a.Stops || a.Unknown != "" || len(a.Units) > 0 || a.Needs.CUDA || a.Needs.LibTorch
+	named := slices.ContainsFunc(a.Roots, func(r Root) bool { return slices.ContainsFunc(r.Open, func(o Open) bool { return o.Named }) })
+	return a.requested || a.Stops || a.Unknown != "" || len(a.Units) > 0 || a.Needs.CUDA || a.Needs.LibTorch || named
 }
+
+// AsksCUDA reports whether a feature for CUDA is asked for, or is a default.
+func (a *Reach) AsksCUDA() bool { return a.requested }
 
 // UsesVulkan reports whether the programs link wgpu or ash, and nothing of CUDA that is on or was asked for.
 func (a *Reach) UsesVulkan() bool {
@@ -80,6 +89,34 @@ type Root struct {
 	Ineffective []string `json:"-"` // of asked: those that turn no linked GPU crate on
 	Other       string   `json:"-"` // the backend that was asked for, where that is another than CUDA
 	OtherOff    []string `json:"-"` // the linked crates without it
+	Open        []Open   `json:"-"` // what only the build shows
+}
+
+// Undecided names a root of which only the build shows what a feature for CUDA does; empty: there is none.
+func (a *Reach) Undecided() string {
+	for _, r := range a.Roots {
+		for _, o := range r.Open {
+			if o.Backend == "cuda" {
+				return r.Package
+			}
+		}
+	}
+	return ""
+}
+
+// Open is a request of which only what the build makes shows whether it put GPU code into a root's programs.
+type Open struct {
+	Feature string   // as a sentence names it: `cuda` of app
+	Backend string   // cuda, rocm, vulkan, metal, opencl; gpu: any
+	Named   bool     // the command line names the feature, or all
+	Off     []string // crates with kernels that are linked without those
+	Beside  []string // bindings that are linked whatever was asked for
+	Bound   bool     // a binding is linked by the request
+	Blind   bool     // what the bindings of Beside bring into a program does not count
+	Warns   bool     // where nothing is found, that is a warning
+	Path    string   // of the feature
+	Line    int
+	Fix     string
 }
 
 // CrateState is what a linked crate has of the GPU.
@@ -100,19 +137,21 @@ type CrateState struct {
 
 // Needs is what the linked crates and their build scripts ask of the machine.
 type Needs struct {
-	CUDA        bool         `json:"cuda"`         // CUDA code is linked
-	NVCC        bool         `json:"nvcc"`         // a build script calls nvcc
-	HostCXX     bool         `json:"host_cxx"`     // … and it needs a C++ compiler
-	CUDALibs    bool         `json:"cuda_libs"`    // headers or libraries of the toolkit at build time
-	CUDNN       bool         `json:"cudnn"`        // cuDNN at build time
-	LibTorch    bool         `json:"libtorch"`     //
-	ROCm        bool         `json:"rocm"`         //
-	EmbedsPTX   bool         `json:"embeds_ptx"`   // PTX is compiled by the driver, which must be as new as the toolkit
-	NVCCVersion bool         `json:"nvcc_version"` // nvcc is only asked for its version
-	Because     []NeedReason `json:"because"`      // what each crate needs to build
-	Run         []NeedReason `json:"run"`          // what the program needs to run, and which crate asks for it
-	Floors      []Floor      `json:"floors,omitempty"`
-	Files       []string     `json:"files,omitempty"` // headers and libraries of the toolkit, as far as they are known
+	CUDA        bool `json:"cuda"`         // CUDA code is linked
+	NVCC        bool `json:"nvcc"`         // a build script calls nvcc
+	HostCXX     bool `json:"host_cxx"`     // … and it needs a C++ compiler
+	CUDALibs    bool `json:"cuda_libs"`    // headers or libraries of the toolkit at build time
+	CUDNN       bool `json:"cudnn"`        // cuDNN at build time
+	LibTorch    bool `json:"libtorch"`     //
+	ROCm        bool `json:"rocm"`         //
+	EmbedsPTX   bool `json:"embeds_ptx"`   // PTX is compiled by the driver, which must be as new as the toolkit
+	NVCCVersion bool `json:"nvcc_version"` // nvcc is only asked for its version
+	// a package outside of the catalog that may compile kernels in this build: it is given a toolkit if there is one
+	Perhaps string       `json:"-"`
+	Because []NeedReason `json:"because"` // what each crate needs to build
+	Run     []NeedReason `json:"run"`     // what the program needs to run, and which crate asks for it
+	Floors  []Floor      `json:"floors,omitempty"`
+	Files   []string     `json:"files,omitempty"` // headers and libraries of the toolkit, as far as they are known
 }
 
 // Floor is the lowest architecture that a crate's kernels compile for, with some or all versions of CUDA.
@@ -129,6 +168,14 @@ type NeedReason struct {
 	Need  string `json:"need"`
 	Crate string `json:"crate"`
 	Why   string `json:"why"`
+	Major int    `json:"-"` // the library is that of this major version of CUDA; 0: that of the toolkit
+}
+
+// Download is what the build script of a linked crate downloads for CUDA.
+type Download struct {
+	Crate    string
+	Platform string // triple; empty: that of the machine
+	*catalog.Archive
 }
 
 // ScriptUnit is a GPU package whose build script runs: what a record of build inputs is kept for.
@@ -144,16 +191,17 @@ type ScriptUnit struct {
 
 // Inputs is what of the machine a build script's output depends on.
 type Inputs struct {
-	NVCC    bool             `json:"nvcc"`
-	Version bool             `json:"nvcc_version"` // nvcc is asked for its version and compiles nothing
-	Host    bool             `json:"host_compiler"`
-	Arch    bool             `json:"arch"`
-	Root    bool             `json:"root"`  // headers or libraries below the toolkit's root
-	Binds   bool             `json:"binds"` // bindgen reads headers there
-	CUDNN   bool             `json:"cudnn"`
-	CXX     bool             `json:"cxx"` // a C++ compiler of its own choice, by the cc crate or CMake
-	Torch   bool             `json:"libtorch"`
-	Headers []catalog.Header `json:"headers,omitempty"`
-	Sources []string         `json:"sources,omitempty"` // further files and directories with what it compiles
-	Env     []string         `json:"env"`               // variables; one that ends with * means all with that prefix
+	NVCC    bool `json:"nvcc"`
+	Version bool `json:"nvcc_version"` // nvcc is asked for its version and compiles nothing
+	Host    bool `json:"host_compiler"`
+	Arch    bool `json:"arch"`
+	Root    bool `json:"root"`  // headers or libraries below the toolkit's root
+	Binds   bool `json:"binds"` // bindgen reads headers there
+	CUDNN   bool `json:"cudnn"`
+	CXX     bool `json:"cxx"` // a C++ compiler of its own choice, by the cc crate or CMake
+	// PassesCXX: the compiler that CXX names is passed to nvcc, by the cc crate.
+	PassesCXX bool             `json:"passes_cxx,omitempty"`
+	Torch     bool             `json:"libtorch"`
+	Headers   []catalog.Header `json:"headers,omitempty"`
+	Env       []string         `json:"env"` // variables; one that ends with * means all with that prefix
 }

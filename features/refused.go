@@ -2,6 +2,7 @@ package features
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"gpubuild/features/manifest"
 )
 
+// mostRefused bounds the edges for which a right name is looked for, each among all names. Cargo reports one at a time.
+const mostRefused = 20
+
 // RefusedEdges finds the edges of a workspace's member that cargo refuses: those that name a feature or dependency that is not there. One
 // within two letters of a right one, "dep:" not counted, has that as its fix, or else the one feature of the same dependency that means the
 // same GPU. Of a dependency whose manifest nothing here leads to, such as by [patch], only misspellings are found: cargo names the others.
@@ -20,11 +24,18 @@ import (
 func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 	var out []Finding
 	known, open := possible(p, member)
+	is := make(map[string]bool, len(known))
+	for _, text := range known {
+		is[text] = true
+	}
 	ask := manifest.Asked{}
 	for _, feature := range member.FeatureNames() {
 		for _, e := range member.Edges(feature) {
-			if slices.Contains(known, e.Text) && e.Text != feature {
+			if is[e.Text] && e.Text != feature {
 				continue
+			}
+			if len(out) == mostRefused {
+				return out
 			}
 			others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
 			instead := nearest(e.Text, others)
@@ -36,12 +47,14 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 				want, _ := ask.BackendOf(cmp.Or(e.Feature, feature), nil)
 				b, loose := ask.BackendOf(o.Feature, nil)
 				means := b == want || b == manifest.AnyGPU || want == manifest.AnyGPU && b != ""
-				return e.Dep == "" || o.Dep != e.Dep || o.Weak != e.Weak || want == "" || loose || !means
+				meant := o.Dep == e.Dep || o.Feature == e.Feature && manifest.IsNamed(o.Dep, e.Dep) // candle/cuda: candle-core's
+				return e.Dep == "" || !meant || o.Weak != e.Weak || want == "" || loose || !means
 			})
-			if instead == "" && len(same) == 1 {
+			if same = manifest.Union(same); instead == "" && len(same) == 1 {
 				instead = same[0]
 			}
-			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses", feature, member.Name, e.Text)
+			f := newFinding(IDRefused, "`%s` of %s enables `%s`, which cargo refuses: %s", feature, member.Name, e.Text,
+				whyRefused(member, feature, e))
 			f.Evidence, f.Root, f.Path, f.Line = "manifests", member.Name, member.Manifest, member.FeatureLine(feature)
 			if instead != "" {
 				f.Edits = []edit.Edit{{Manifest: member.Manifest, Feature: feature, Add: []string{instead}, Instead: e.Text}}
@@ -52,14 +65,45 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 			for _, d := range member.Dependencies {
 				to := p.Declaring(member, d)
 				if d.Key == e.Dep && instead == "" && p.IsMember(to) && ask.IsBackend(e.Feature) {
-					f.Edits = []edit.Edit{{Manifest: to.Manifest, Feature: e.Feature}} // what it enables is the next question
-					f.Fix = edit.FeatureLine(e.Feature, nil) + " # " + to.Name
+					add := gatesOf(to, e.Feature)
+					f.Edits = []edit.Edit{{Manifest: to.Manifest, Feature: e.Feature, Add: add}}
+					f.Fix = edit.FeatureLine(e.Feature, add) + " # " + to.Name
 				}
 			}
 			out = append(out, f)
 		}
 	}
 	return out
+}
+
+// whyRefused says what is wrong with an edge.
+func whyRefused(member *manifest.Package, feature string, e manifest.Edge) string {
+	switch key := cmp.Or(e.Dep, e.Text); {
+	case e.Text == feature:
+		return "it is the feature itself"
+	case e.Dep != "" && len(member.Entries(key)) == 0:
+		return fmt.Sprintf("there is no dependency `%s`", key)
+	case len(member.Entries(key)) > 0 && !member.Optional(key) && (e.Feature == "" || e.Weak || e.Dep == ""):
+		return fmt.Sprintf("`%s` is not optional", key)
+	case e.Dep == "":
+		return "there is no such feature"
+	}
+	return fmt.Sprintf("`%s` has no feature `%s`", e.Dep, e.Feature)
+}
+
+// gatesOf lists the edges to the GPU crates that a package depends on itself, for a feature that it has not yet.
+func gatesOf(p *manifest.Package, feature string) (add []string) {
+	backend, _ := (&manifest.Asked{}).BackendOf(feature, nil)
+	for _, d := range p.Dependencies {
+		c := catalog.Default().Crate(d.Package)
+		if c == nil || d.Kind != manifest.Normal || d.Optional || c.Role != catalog.Gated {
+			continue
+		}
+		if gate, _ := gateOf(c, backend); len(gate) > 0 {
+			add = append(add, d.Key+"/"+gate[0])
+		}
+	}
+	return add
 }
 
 // possible lists the edges that a package can have, as far as they are known. open are the packages, by their keys, that may have more

@@ -19,10 +19,10 @@ func TestRefusedEdges(t *testing.T) {
 		{"opt?/cuda", ""},
 		{"opt", ""},
 		{"dep:opt", ""},
-		{"nn", "none | `cuda` of app enables `nn`, which cargo refuses"},
+		{"nn", "none | `cuda` of app enables `nn`, which cargo refuses: `nn` is not optional"},
 		{"nn/cuad", "nn/cuda"},
 		{"nn/cda", "nn/cuda"},
-		{"nn/accelerate", "none"},
+		{"nn/accelerate", "none | `cuda` of app enables `nn/accelerate`, which cargo refuses: `nn` has no feature `accelerate`"},
 		{"nn/use-gpu", "nn/cuda"}, // the one feature of nn for a GPU
 		{"nn/use-cuda", "nn/cuda"},
 		{"nn/use-metal", "none"},
@@ -42,6 +42,11 @@ func TestRefusedEdges(t *testing.T) {
 		{"candle-core/cudda", "candle-core/cuda"},
 		{"candle-core/unheard-of", ""}, // of what is not here nothing is known
 		{"other/cuda", ""},
+		{"candle/cuda", "candle-core/cuda"}, // no dependency, and one begins so
+		{"nothere/cuda", "none | `cuda` of app enables `nothere/cuda`, which cargo refuses: there is no dependency `nothere`"},
+		{"cuda", "cuda2 | `cuda` of app enables `cuda`, which cargo refuses: it is the feature itself"},
+		{"dep:nothere", "none | `cuda` of app enables `dep:nothere`, which cargo refuses: there is no dependency `nothere`"},
+		{"nowhere", "none | `cuda` of app enables `nowhere`, which cargo refuses: there is no such feature"},
 		{"other/defaul", "other/default"},
 		{"member/cuda", "declare cuda of member"},
 		{"member/fast", "none"},
@@ -53,7 +58,7 @@ func TestRefusedEdges(t *testing.T) {
 			"/w/opt/Cargo.toml":    pkg("opt", "[features]\ncuda = []\ngpu = []\n"),
 			"/w/both/Cargo.toml":   pkg("both", "[features]\ncuda-dynamic = []\ncuda-static = []\n"),
 			"/w/member/Cargo.toml": pkg("member", "[features]\nslow = []\n"),
-		}), "/w/Cargo.toml"))
+		}), "/w/Cargo.toml"))(t)
 		got, message := "", ""
 		for _, f := range RefusedEdges(p, p.Selected) {
 			if got = "none"; len(f.Edits) == 1 {

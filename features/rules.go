@@ -10,7 +10,6 @@ import (
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
-	"gpubuild/features/source"
 )
 
 // rule is one row of the table.
@@ -19,20 +18,19 @@ type rule struct {
 	find    func(*group)
 }
 
-// rules is the table, for each root and backend that was asked for: the first that applies is the answer. As a variable it would need
-// itself.
+// rules is the table, for each root and backend that was asked for: the first that applies is the answer. What it cannot know before the
+// build, the last one leaves to what the build makes. As a variable it would need itself.
 func rules() []rule {
 	return []rule{
-		{func(g *group) bool { // enabled
-			return len(g.missed) == 0 && (len(g.request) > 0 || g.itself && (g.on() || len(g.off) == 0))
-		}, func(*group) {}},
-		{func(g *group) bool { return len(g.missed) == 0 && len(g.anyway) > 0 }, func(g *group) { g.forced(g.anyway, g.asked[0]) }},
-		{func(g *group) bool { return len(g.off) > 0 && !g.on() }, (*group).unreached},
-		{func(g *group) bool { return !g.on() && g.byFile() >= 0 }, (*group).file},
-		{func(g *group) bool { return !g.on() && g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
-		{func(g *group) bool { return !g.on() && g.turnsOn() == "" }, (*group).nothing},
-		{func(g *group) bool { return !g.on() }, (*group).undecided},
-		{func(g *group) bool { return len(g.missed) > 0 && g.cudnnAlone() == "" }, (*group).partial},
+		{func(g *group) bool { return len(g.off) == 0 && (len(g.request) > 0 || g.itself) }, func(*group) {}},
+		{func(g *group) bool { return len(g.off) == 0 && len(g.bound) > 0 }, (*group).undecided},
+		{func(g *group) bool { return len(g.off) == 0 && len(g.anyway) > 0 }, func(g *group) { g.forced(g.anyway, g.asked[0]) }},
+		{(*group).on, (*group).partial},
+		{func(g *group) bool { return g.byFile() >= 0 }, (*group).file},
+		{func(g *group) bool { return len(g.off) > 0 && len(g.bound) == 0 && len(g.could()) == 0 }, (*group).unreached},
+		{func(g *group) bool { return g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
+		{(*group).elsewhere, func(g *group) { g.note(verb(g.asked, "counts", "count") + " on Apple's systems only") }},
+		{func(*group) bool { return true }, (*group).undecided},
 	}
 }
 
@@ -46,23 +44,29 @@ type rootJudge struct {
 
 	asked       []string // GPU features that are on in the root's package
 	groups      []*group
-	loose       []string       // of asked: names that may mean anything
-	qualified   []string       // asked of a named package: candle-core/cuda
-	request     *graph.Closure // of everything that the command line asks of this root
-	ineffective []string       // of asked: those that enable nothing
-	cudnn       *group         // what was asked for of cuDNN; nil: nothing
+	loose       []string        // of asked: names that may mean anything
+	qualified   []string        // asked of a named package: candle-core/cuda
+	far         []graph.Feature // the same
+	request     *graph.Closure  // of everything that the command line asks of this root
+	ineffective []string        // of asked: those that enable nothing
+	cudnn       *group          // what was asked for of cuDNN; nil: nothing
+	open        []Open          // what only the build shows
 }
 
-// group is one backend that was asked for, with the linked GPU crates of it.
+// group is one backend that was asked for, with the linked GPU crates of it. A binding computes nothing by itself: it does not make a
+// program use the GPU.
 type group struct {
 	*rootJudge
 	backend string
 	asked   []string
-	request []gpuCrate // on by the request
-	anyway  []gpuCrate // on without it
-	off     []gpuCrate
-	missed  []gpuCrate // of off, where others are on: those whose code is known to be missed
-	itself  bool       // the root is such a crate: its own gate is what was asked for
+	closure *graph.Closure // of what was asked for
+	request []gpuCrate     // crates with kernels that are on by the request
+	anyway  []gpuCrate     // … without it
+	off     []gpuCrate     // … and those that are off
+	bound   []gpuCrate     // bindings that are linked by the request
+	beside  []gpuCrate     // … and without it
+	missed  []gpuCrate     // of off: those whose code is known to be missed where others are on
+	itself  bool           // the root is such a crate: its own gate is what was asked for
 }
 
 func (g *group) on() bool { return len(g.request)+len(g.anyway) > 0 }
@@ -106,7 +110,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 	}
 	for _, f := range slices.Concat(n.Features, k.Input.Missing) {
 		named := k.ask.Names(n.Name, f) || slices.Contains(k.Input.Missing, f)
-		backend, loose := k.ask.BackendOf(f, k.known)
+		backend, loose := k.means(f)
 		if !named && backend == "" {
 			continue
 		}
@@ -128,7 +132,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 				continue
 			}
 			start = append(start, graph.Feature{Node: node}, graph.Feature{Node: node, Name: f})
-			k.qualified = append(k.qualified, pkg+"/"+f)
+			k.qualified, k.far = append(k.qualified, pkg+"/"+f), append(k.far, graph.Feature{Node: node, Name: f})
 			c := k.Crate(node)
 			if b, loose := k.ask.BackendOf(f, nil); b != "" && !loose && (c == nil || c.Role != catalog.FalseFriend) {
 				take(b, pkg+"/"+f)
@@ -158,29 +162,62 @@ func (k *rootJudge) dependency(name string) int {
 	return slices.IndexFunc(k.Nodes, func(n graph.Node) bool { return n.Name == name }) // of no root: it is in none of the sets below
 }
 
+// means is the backend that a feature of the root means: by its name, or because a crate that is linked says that a feature of this name
+// needs it.
+func (k *rootJudge) means(feature string) (backend string, loose bool) {
+	if backend, loose = k.ask.BackendOf(feature, k.known); backend != "" && !loose {
+		return backend, false
+	}
+	for _, i := range k.r.Linked {
+		if c := k.Crate(i); c != nil && c.Means[feature] != "" && i != k.r.Node {
+			return c.Means[feature], false
+		}
+	}
+	return backend, loose
+}
+
+// close follows what was asked for.
+func (g *group) close() {
+	start := []graph.Feature{}
+	for _, f := range g.asked {
+		if !strings.Contains(f, "/") {
+			start = append(start, graph.Feature{Node: g.r.Node, Name: f})
+		}
+	}
+	for _, q := range g.far { // what was asked of a dependency, unless it is for another backend
+		b, loose := g.ask.BackendOf(q.Name, nil)
+		if loose || b == "" || b == g.backend || b == manifest.AnyGPU {
+			start = append(start, graph.Feature{Node: q.Node}, q)
+		}
+	}
+	g.closure = g.Closure(g.r, start...)
+}
+
 // sort looks which linked GPU crates of a backend are on, and by what.
 func (g *group) sort() {
+	g.close()
 	crates := g.crates(g.backend)
 	for _, c := range crates {
-		switch root := c.node == g.r.Node; {
-		case root && !(c.on && g.compiles(c.node)):
+		switch by := c.by(g.closure); {
+		case c.node == g.r.Node:
 		case !c.on:
 			g.off = append(g.off, c)
-		case root || c.by(g.rootJudge.request):
+		case g.Crate(c.node).Role == catalog.Binding && by:
+			g.bound = append(g.bound, c)
+		case g.Crate(c.node).Role == catalog.Binding:
+			g.beside = append(g.beside, c)
+		case by:
 			g.request = append(g.request, c)
 		default:
 			g.anyway = append(g.anyway, c)
 		}
 	}
 	c := g.Crate(g.r.Node)
-	g.itself = c != nil && (c.CUDA() || family(c.Backend) == g.backend) && len(g.request) == 0
-	if g.on() && g.backend == manifest.AnyGPU { // it may mean any: those of the others are not missed
+	g.itself = c != nil && (c.CUDA() || family(c.Backend) == g.backend)
+	if g.backend == manifest.AnyGPU && g.on() { // it may mean any: those of the others are not missed
 		g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool {
 			return !slices.ContainsFunc(slices.Concat(g.request, g.anyway), func(o gpuCrate) bool { return o.backend == c.backend })
 		})
-	}
-	if !g.on() && g.devOnly() != "" { // what only tests have says nothing of what merely could forward
-		g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool { return g.Crate(c.node) == nil })
 	}
 	if g.on() {
 		g.missed = slices.DeleteFunc(slices.Clone(g.off), func(c gpuCrate) bool { return c.lost == "" })
@@ -189,7 +226,8 @@ func (g *group) sort() {
 	if g.backend != manifest.CUDA || len(asked) == 0 {
 		return
 	}
-	g.cudnn = &group{rootJudge: g.rootJudge, backend: manifest.CUDA, asked: asked}
+	g.cudnn = &group{rootJudge: g.rootJudge, backend: manifest.CUDA, asked: asked, bound: g.bound}
+	g.cudnn.close()
 	for _, c := range crates {
 		known, on := g.Crate(c.node), c.on
 		if known == nil || known.Role != catalog.Gated || c.node == g.r.Node || !g.Declares(c.node, "cudnn") {
@@ -204,11 +242,42 @@ func (g *group) sort() {
 	}
 }
 
-// crates lists the linked GPU crates of a backend: those of the catalog, and the user's packages that forward to one.
+// strangers are packages outside of the catalog that the request activates, and features that it turns on in them, reached through no crate
+// of the catalog.
+func (g *group) strangers() []graph.Feature {
+	ends := func(i int) bool { return g.Crate(i) != nil && i != g.r.Node }
+	return slices.DeleteFunc(g.ClosureUpTo(g.r, ends, g.closure.Asked()...).Features(), func(f graph.Feature) bool {
+		macro := g.Graph == nil && g.Nodes[f.Node].Pkg != nil && g.Nodes[f.Node].Pkg.ProcMacro // it runs while others are built
+		return f.Node == g.r.Node || g.Crate(f.Node) != nil || f.Name == "default" || macro
+	})
+}
+
+// could names what a request turns on that may bring GPU code although no row of the catalog says so: a package that it activates, a
+// feature of a dependency, a build script that can compile kernels. What is reached through a crate of the catalog is that crate's affair.
+func (g *group) could() (names []string) {
+	inside := map[int]bool{g.r.Node: true}
+	for _, f := range g.strangers() {
+		names = append(names, strings.TrimSuffix(g.Nodes[f.Node].Name+"/"+f.Name, "/"))
+	}
+	for _, f := range g.closure.Features() {
+		inside[f.Node] = true
+	}
+	for i := range inside {
+		if n := &g.Nodes[i]; slices.Contains(g.Input.Named, n.Name) || g.Crate(i) == nil && g.compiles[n.Pkg] {
+			names = append(names, n.Name)
+		}
+	}
+	return manifest.Union(slices.Sorted(slices.Values(names)))
+}
+
+// backends are those by which linked crates are sorted.
+var backends = []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal, manifest.OpenCL}
+
+// crates lists the linked crates of the catalog that can bring code of a backend.
 func (k *rootJudge) crates(backend string) (out []gpuCrate) {
 	for _, i := range k.r.Linked {
 		var found gpuCrate
-		for _, b := range []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal} {
+		for _, b := range backends {
 			if k.samePackage(i) || backend != b && backend != manifest.AnyGPU {
 				continue
 			}
@@ -216,9 +285,9 @@ func (k *rootJudge) crates(backend string) (out []gpuCrate) {
 				found = c
 			}
 		}
-		if known := k.Crate(i); backend == manifest.AnyGPU && known != nil && found.backend != "" && !found.on { // DirectML, SYCL, OpenCL
+		if known := k.Crate(i); backend == manifest.AnyGPU && known != nil && found.backend != "" && !found.on { // DirectML, SYCL
 			for _, f := range k.Nodes[i].Features {
-				if b := known.Backends[f]; b != "" {
+				if b := known.Backends[f]; b != "" && b != manifest.Metal {
 					found = gpuCrate{node: i, backend: b, gate: []string{f}, on: true}
 				}
 			}
@@ -230,11 +299,11 @@ func (k *rootJudge) crates(backend string) (out []gpuCrate) {
 	return out
 }
 
-// crate judges one linked node by the catalog, or by the manifest of one of the user's own packages.
+// crate judges one linked node by the catalog.
 func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
 	known, features := k.Crate(i), k.Nodes[i].Features
-	if known == nil {
-		return k.forwarder(i, backend)
+	if known == nil || backend == manifest.Metal && !k.ahead && !k.apple(k.r.Node) { // it is no part of this build
+		return gpuCrate{}, false
 	}
 	gate, linked := gateOf(known, backend)
 	if linked && len(gate) > 0 && !k.Declares(i, gate[0]) { // a version that always has the code
@@ -254,7 +323,7 @@ func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 	switch {
 	case c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.ByFile:
 		return nil, false
-	case c.Role == catalog.Carrier && family(c.Backend) == backend:
+	case c.Linked() && family(c.Backend) == backend:
 		return c.CarrierFeatures, true
 	case c.CUDA() && backend == manifest.CUDA:
 		return c.CUDAFeatures, false
@@ -269,33 +338,6 @@ func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 		return strings.Compare(key(a), key(b))
 	})
 	return gate, false
-}
-
-// forwarder is a package of the user's whose feature leads to a GPU crate by its manifest: off while that feature is; once it is on, the
-// crate speaks for it.
-func (k *rootJudge) forwarder(i int, backend string) (c gpuCrate, is bool) {
-	p := k.Nodes[i].Pkg
-	if p == nil || !k.Nodes[i].Local || i == k.r.Node || k.ahead {
-		return c, false
-	}
-	c = gpuCrate{node: i, backend: backend}
-	possible := k.possible(p)
-	crates := possible.crates(backend)
-	for _, f := range p.FeatureNames() {
-		b, loose := k.ask.BackendOf(f, k.known)
-		if loose || b != backend && b != manifest.AnyGPU {
-			continue
-		}
-		closure := possible.Closure(possible.r, graph.Feature{Node: possible.r.Node, Name: f})
-		if !slices.ContainsFunc(crates, func(c gpuCrate) bool { return c.by(closure) }) {
-			continue
-		}
-		c.gate = append(c.gate, f)
-		if t := k.tests[testedFeature{p, f}]; len(t.Code) > 0 {
-			c.lost = fmt.Sprintf("its code (%s) is not compiled", place(t.Code[0]))
-		}
-	}
-	return c, len(c.gate) > 0 && !catalog.Overlap(c.gate, k.Nodes[i].Features)
 }
 
 // possible is a judge of what the manifests make possible for a package.
@@ -324,16 +366,12 @@ func (k *rootJudge) apply() {
 		if at := slices.IndexFunc(rules(), func(r rule) bool { return r.applies(g) }); at >= 0 {
 			rules()[at].find(g)
 		}
-		if len(g.request) == 0 && !(g.itself && len(g.off) == 0) {
+		if len(g.request)+len(g.bound) == 0 && !(g.itself && len(g.off) == 0) {
 			k.ineffective = append(k.ineffective, g.asked...)
 		}
 	}
-	switch c := k.cudnn; {
-	case c == nil:
-	case len(c.request) == 0 && len(c.off) > 0:
+	if c := k.cudnn; c != nil && len(c.request) == 0 && len(c.off) > 0 {
 		c.withoutCudnn()
-	case c.cudnnAlone() != "":
-		c.withoutCUDA()
 	}
 	if k.nothingNamed() && len(k.loose) > 0 {
 		k.ineffective = append(k.ineffective, k.loose...)
@@ -356,19 +394,10 @@ func cudnnOf(asked []string) []string {
 	return slices.DeleteFunc(slices.Clone(asked), func(f string) bool { return !strings.Contains(f, "cudnn") })
 }
 
-// compiles reports whether the build script of a node's package compiles kernels.
-func (k *rootJudge) compiles(i int) bool {
-	c := k.Crate(i)
-	return k.does[k.Nodes[i].Pkg].compiles() || c != nil && c.Role == catalog.Carrier
-}
-
-// unreached: GPU crates are linked, and the request turns none of them on.
+// unreached: GPU crates are linked, and the request turns none of them on, nor anything else that could use the GPU.
 func (g *group) unreached() {
 	f := g.finding(IDUnreached, g.asked[0], "%s of %s %s not enable %s", quoted(g.asked), g.label, verb(g.asked, "does", "do"),
 		g.crateNames(g.off))
-	if at := g.ownCode(); at != "" {
-		f.Message += fmt.Sprintf(" (although %s %s %s)", verb(g.asked, "it", "they"), verb(g.asked, "compiles", "compile"), at)
-	}
 	off := g.off
 	for _, c := range g.off {
 		if len(cudnnOf(g.asked)) > 0 && g.Crate(c.node) != nil && g.Declares(c.node, "cudnn") {
@@ -377,13 +406,27 @@ func (g *group) unreached() {
 		}
 	}
 	g.fix(&f, off)
-	if g.backend == manifest.Metal && g.usual() != manifest.Metal { // what it would enable is no part of this build
-		f.become(IDUndecided)
-	} else if g.Input.Lint && g.pkg != nil && g.waits() {
+	if names := g.bare(g.beside); len(names) > 0 {
+		f.Message += fmt.Sprintf("; %s %s linked, and %s nothing by %s", strings.Join(names, " and "), verb(names, "is", "are"),
+			verb(names, "computes", "compute"), verb(names, "itself", "themselves"))
+	}
+	switch {
+	case g.Input.Lint && g.pkg != nil && g.waits():
 		f.become(IDConditional)
 		f.Message += "; that needs another feature, or another target"
+	case f.Fix != "" && g.Nodes[g.r.Node].Local:
+		f.Else = fmt.Sprintf("if %s's own code uses the GPU: gpu-packages = [%q] in gpubuild.toml, or --gpu-allow-unreached",
+			g.Nodes[g.r.Node].Name, g.Nodes[g.r.Node].Name)
 	}
 	g.find(f)
+}
+
+// bare are the names of crates without their versions.
+func (k *rootJudge) bare(list []gpuCrate) (names []string) {
+	for _, c := range list {
+		names = manifest.Union(names, []string{k.Nodes[c.node].Name})
+	}
+	return names
 }
 
 // waits reports whether in another build the same features turn on a crate that is off: with the optional dependencies for which edges
@@ -403,14 +446,27 @@ func (g *group) waits() bool {
 
 // usual is what a bare `gpu` means for the system that a root is built for.
 func (k *rootJudge) usual() string {
-	if at := k.Nodes[k.r.Node].Platform; strings.Contains(at, "apple") || at == "" && k.os == "darwin" {
+	if k.apple(k.r.Node) {
 		return manifest.Metal
 	}
 	return manifest.CUDA
 }
 
+// apple reports whether a node is built for a system of Apple's.
+func (j *judge) apple(i int) bool {
+	at := j.Nodes[i].Platform
+	return strings.Contains(at, "apple") || at == "" && j.os == "darwin"
+}
+
 // partial: some GPU crates are on, and others whose code is missed are off.
 func (g *group) partial() {
+	switch {
+	case len(g.missed) == 0 && len(g.request) == 0:
+		g.forced(g.anyway, g.asked[0])
+		return
+	case len(g.missed) == 0:
+		return
+	}
 	f := g.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), g.label, verb(g.asked, "leaves", "leave"),
 		g.crateNames(g.missed), map[bool]string{true: "its", false: "their"}[len(g.missed) == 1], title(g.missed[0].backend))
 	if len(g.missed) == 1 {
@@ -425,43 +481,22 @@ func (g *group) partial() {
 func (g *group) withoutCudnn() {
 	f := g.finding(IDUnreached, g.asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(g.asked),
 		g.label, g.crateNames(g.off))
-	g.fix(&f, g.off)
-	g.find(f)
-}
-
-// cudnnAlone is what is lost where cuDNN is on and the root's own CUDA code is off; empty where nothing is.
-func (k *rootJudge) cudnnAlone() (lost string) {
-	n, cuda := &k.Nodes[k.r.Node], graph.Feature{Node: k.r.Node, Name: "cuda"}
-	off := n.Local && k.pkg != nil && k.pkg.Declares("cuda") && !slices.Contains(n.Features, "cuda")
-	if k.cudnn == nil || len(k.cudnn.request) == 0 || !off {
-		return ""
-	}
-	lost, own := k.code(cuda), k.Closure(k.r, cuda)
-	for _, c := range k.crates(manifest.CUDA) {
-		if lost == "" && !c.on && c.lost != "" && c.by(own) {
-			lost = k.name(c.node) + ": " + c.lost
-		}
-	}
-	return lost
-}
-
-func (g *group) withoutCUDA() {
-	f := g.finding(IDCudnnAlone, g.asked[0], "%s of %s does not enable `cuda`: CUDA code is not compiled (%s)", quoted(g.asked), g.label,
-		g.cudnnAlone())
-	if g.Input.Lint {
+	if len(g.bound) > 0 || len(g.could()) > 0 {
 		f.become(IDPartial)
 	}
-	if g.Project.IsMember(g.pkg) && !strings.Contains(g.asked[0], "/") {
-		g.offer(&f, [][]edge{{{g.pkg, g.asked[0], "cuda", 0}}})
-	} else {
-		f.Ask = []string{"cuda"}
-	}
+	g.fix(&f, g.off)
 	g.find(f)
 }
 
 // forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.
 func (k *rootJudge) forced(on []gpuCrate, asked string) {
-	base := k.Closure(k.r, graph.Feature{Node: k.r.Node}, graph.Feature{Node: k.r.Node, Name: "default"})
+	own := []graph.Feature{{Node: k.r.Node}, {Node: k.r.Node, Name: "default"}}
+	for _, f := range k.Nodes[k.r.Node].Features {
+		if asked != "" {
+			own = append(own, graph.Feature{Node: k.r.Node, Name: f})
+		}
+	}
+	base := k.Closure(k.r, own...)
 	var chain []graph.Step
 	for _, c := range on {
 		for _, w := range c.features() {
@@ -483,6 +518,20 @@ func (k *rootJudge) forced(on []gpuCrate, asked string) {
 		from, _, _ := strings.Cut(chain[max(len(chain)-2, 0)].Text, "/")
 		why = from + " turns on " + last.Text
 	}
+	several := slices.ContainsFunc(k.Roots, func(r graph.Root) bool { return k.Nodes[r.Node].Name != k.Nodes[k.r.Node].Name })
+	if chain == nil && asked != "" && several && k.pkg != nil {
+		g := k.groups[slices.IndexFunc(k.groups, func(g *group) bool { return slices.Contains(g.asked, asked) })]
+		gated := slices.DeleteFunc(slices.Clone(on), func(c gpuCrate) bool { return len(c.gate) == 0 })
+		if len(gated) > 0 {
+			on = gated
+		}
+		f := k.finding(IDBorrowed, asked, "`%s` of %s does not enable %s; %s does", asked, k.label, k.crateNames(on), k.lenders(on))
+		if len(gated) > 0 {
+			g.fix(&f, gated)
+		}
+		k.find(f)
+		return
+	}
 	f := k.finding(IDForced, asked, "%s is on in %s without %s: %s", title(on[0].backend), k.label, without, why)
 	if last.Line > 0 {
 		f.Path, f.Line = last.Manifest, last.Line
@@ -490,69 +539,53 @@ func (k *rootJudge) forced(on []gpuCrate, asked string) {
 	k.find(f)
 }
 
-// of is what the features of a group turn on, and not what others do.
-func (g *group) of() *graph.Closure {
-	if strings.Contains(g.asked[0], "/") {
-		return g.rootJudge.request
-	}
-	var start []graph.Feature
-	for _, f := range g.asked {
-		start = append(start, graph.Feature{Node: g.r.Node, Name: f})
-	}
-	return g.Closure(g.r, start...)
-}
-
-// code is where a package tests a feature of its own; empty where it does not, but for tests.
-func (k *rootJudge) code(f graph.Feature) string {
-	t := k.tests[testedFeature{k.Nodes[f.Node].Pkg, f.Name}]
-	if len(t.Code) > 0 {
-		return place(t.Code[0])
-	}
-	return t.Script
-}
-
-// ownCode names the first place where code of the user's linked packages is compiled by what was asked for.
-func (g *group) ownCode() string {
-	for _, f := range g.of().Features() {
-		at := g.code(f)
-		switch {
-		case at == "" || !g.Nodes[f.Node].Local || g.Crate(f.Node) != nil:
-		case f.Node != g.r.Node:
-			return g.Nodes[f.Node].Name + "/" + at
-		default:
-			return at
+// lenders names the other packages of this build that turn crates on, and with them for everybody.
+func (k *rootJudge) lenders(on []gpuCrate) string {
+	var names []string
+	for i := range k.Roots {
+		r := &k.Roots[i]
+		n, own := &k.Nodes[r.Node], []graph.Feature{{Node: r.Node}}
+		for _, f := range n.Features {
+			own = append(own, graph.Feature{Node: r.Node, Name: f})
+		}
+		base := k.Closure(r, own...)
+		if n.Name != k.Nodes[k.r.Node].Name && slices.ContainsFunc(on, func(c gpuCrate) bool { return c.by(base) }) {
+			names = manifest.Union(names, []string{n.Name})
 		}
 	}
-	return ""
+	if len(names) == 0 {
+		return "another part of this build"
+	}
+	return few(names) + ", built at the same time,"
 }
 
-func place(p source.Place) string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
-
-// testsOnly says why features count in tests, benchmarks and examples only, or in a program of their own; empty where they do not.
+// testsOnly says why features count in tests, benchmarks and examples only, or while other packages are built; empty where they do not.
 func (g *group) testsOnly() string {
 	switch {
 	case g.pkg == nil:
 		return ""
 	case g.Graph != nil && g.Graph.Units[g.r.Node].Host() && g.Graph.Units[g.r.Node].Mode != "test":
 		return verb(g.asked, "is", "are") + " for a procedural macro, which runs while other packages are built"
+	case g.Graph != nil && (g.Graph.Units[g.r.Node].Mode == "test" ||
+		catalog.Overlap(g.Graph.Units[g.r.Node].Target.Kind, []string{"test", "bench", "example"})):
+		return ""
 	}
-	only := verb(g.asked, "counts", "count") + " in tests, benchmarks and examples only"
 	if dev := g.devOnly(); dev != "" {
-		return only + ": " + dev + " is a dev-dependency"
-	}
-	tested := false
-	for _, f := range g.asked {
-		program, tests := g.pkg.Required(f)
-		if program != "" {
-			return verb(g.asked, "is", "are") + " for the program " + program
-		}
-		t := g.tests[testedFeature{g.pkg, f}]
-		tested = tested || (tests || len(t.Tests) > 0) && len(t.Code) == 0 && t.Script == ""
-	}
-	if tested && g.turnsOn() == "" {
-		return only
+		return verb(g.asked, "counts", "count") + " in tests, benchmarks and examples only: " + dev + " is a dev-dependency"
 	}
 	return ""
+}
+
+// elsewhere reports whether features are for Metal in a build for another system, and nobody named them: --all-features, or the defaults.
+func (g *group) elsewhere() bool {
+	return g.backend == manifest.Metal && !g.apple(g.r.Node) && !g.named()
+}
+
+// named reports whether the command line names one of the features.
+func (g *group) named() bool {
+	return slices.ContainsFunc(g.asked, func(f string) bool {
+		return strings.Contains(f, "/") || slices.Contains(slices.Concat(g.ask.Plain, g.ask.Qualified[g.Nodes[g.r.Node].Name]), f)
+	})
 }
 
 // note is about features of which the graph alone does not say whether they are right.
@@ -560,74 +593,50 @@ func (g *group) note(says string) {
 	g.find(g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, says))
 }
 
-// undecided: no GPU crate is linked, and the features turn something else on.
+// undecided: what the request turns on is in no row of the catalog, or computes nothing by itself. What the build makes decides.
 func (g *group) undecided() {
-	g.note(fmt.Sprintf("%s %s; no GPU crate for %s is linked", verb(g.asked, "enables", "enable"), g.turnsOn(), title(g.backend)))
+	f := g.finding(IDUndecided, g.asked[0], "%s of %s: known after the build", quoted(g.asked), g.label)
+	hint, named := f, quoted(g.asked)+" of "+g.label
+	if why := g.candidates(&hint); len(g.bound) == 0 && len(g.could()) == 0 { // nothing of it could use the GPU: the fix is offered now
+		if f = hint; why != "" {
+			f.Message += " (" + why + ")"
+		}
+		if g.backend == manifest.Metal && g.usual() != manifest.Metal { // what it would enable is no part of this build
+			f.Edits = nil
+		}
+	}
+	f.Later = len(g.off)+len(g.bound) > 0 || !g.otherBackend()
+	if g.find(f); !f.Later {
+		return
+	}
+	listed := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name)
+	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
+		Off: g.names(g.off), Beside: g.bare(g.beside), Path: f.Path, Line: f.Line,
+		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0,
+		Blind: len(g.off) > 0 && len(g.beside) > 0 && !listed && !g.through()})
 }
 
-// nothing: no GPU crate is linked, and the features enable nothing.
-func (g *group) nothing() {
-	f := g.finding(IDUnreached, g.asked[0], "%s of %s %s nothing", quoted(g.asked), g.label, verb(g.asked, "enables", "enable"))
-	g.fixNothing(&f)
-	if g.pkg != nil && g.Input.Lint { // nobody asked for it without what its edges wait for: another feature, another target
-		if _, edges := g.pkg.Closure(g.asked); len(edges) > 0 {
-			f.become(IDConditional)
-		}
+// names names crates with their versions.
+func (k *rootJudge) names(list []gpuCrate) (out []string) {
+	for _, c := range list {
+		out = manifest.Union(out, []string{k.name(c.node)})
 	}
-	if g.backend == manifest.Metal && g.usual() != manifest.Metal {
-		f.become(IDUndecided)
-	}
-	g.find(f)
+	return out
 }
 
-// turnsOn names what features do turn on where no GPU crate of their backend is linked: code of packages, other packages, a GPU crate of
-// another backend.
-func (g *group) turnsOn() string {
-	var what []string
-	for _, f := range g.of().Features() {
-		crate, name, code := g.Crate(f.Node), g.name(f.Node), g.code(f)
-		if f.Node == g.r.Node {
-			crate = nil
-		}
-		switch {
-		case f.Node == g.r.Node && f.Name == "default":
-			continue
-		case crate != nil && (crate.Role == catalog.FalseFriend || crate.Role == catalog.Monitor):
-			name += " only (" + crate.Notes + ")"
-		case crate != nil && crate.Backends[f.Name] != "":
-			name = crate.Backends[f.Name] + " in " + name
-		case f.Name == "":
-		case g.Nodes[f.Node].Pkg == nil:
-			name = "`" + f.Name + "` of " + name + ", of which nothing is known"
-		case code == "":
-			continue
-		default:
-			name = "code of its own (" + g.Nodes[f.Node].Name + ": " + code + ")"
-		}
-		what = manifest.Union(what, []string{name})
-	}
-	if g.pkg != nil {
-		_, edges := g.pkg.Closure(g.asked)
-		for _, e := range edges {
-			for _, d := range g.pkg.Dependencies {
-				if d.Key == e.Dep && !e.Weak && g.runsHere(d, e.Feature) {
-					what = manifest.Union(what, []string{d.Package + ", which runs while this is built"})
-				}
-			}
-		}
-	}
-	return few(what)
+// otherBackend reports whether the request turns a crate of another backend on.
+func (g *group) otherBackend() bool {
+	return slices.ContainsFunc(g.crates(manifest.AnyGPU), func(c gpuCrate) bool {
+		return c.on && c.node != g.r.Node && c.by(g.rootJudge.request) && c.backend != g.backend && g.backend != manifest.AnyGPU
+	})
 }
 
-// runsHere reports whether a feature of a dependency is on in what runs while the root is built, and is linked into nothing: a
-// build-dependency, or a procedural macro.
-func (k *rootJudge) runsHere(d manifest.Dependency, feature string) bool {
-	if d.Kind != manifest.Normal || k.ahead || k.Graph == nil {
-		return d.Kind == manifest.Build
-	}
-	return slices.ContainsFunc(k.Graph.Units, func(u graph.Unit) bool {
-		return slices.Contains(u.Target.Kind, "proc-macro") && manifest.ParsePkgID(u.PkgID).Name == d.Package &&
-			(feature == "" || slices.Contains(u.Features, feature))
+// through reports whether a package that the request turns on depends on a binding that is linked anyway: it may be what calls it.
+func (g *group) through() bool {
+	return slices.ContainsFunc(g.strangers(), func(f graph.Feature) bool {
+		return slices.ContainsFunc(g.Nodes[f.Node].Deps, func(d graph.Dep) bool {
+			return slices.ContainsFunc(g.beside, func(c gpuCrate) bool { return d.To == c.node })
+		})
 	})
 }
 
@@ -691,13 +700,7 @@ func (k *rootJudge) finding(id, feature, format string, a ...any) Finding {
 }
 
 // crateNames names crates, each once.
-func (k *rootJudge) crateNames(list []gpuCrate) string {
-	var out []string
-	for _, c := range list {
-		out = manifest.Union(out, []string{k.name(c.node)})
-	}
-	return few(out)
-}
+func (k *rootJudge) crateNames(list []gpuCrate) string { return few(k.names(list)) }
 
 // few names at most three.
 func few(names []string) string {
@@ -720,14 +723,15 @@ func verb(named []string, one, several string) string {
 
 // title is a backend's name in a sentence.
 func title(backend string) string {
-	names := map[string]string{manifest.CUDA: "CUDA", manifest.ROCm: "ROCm", manifest.Vulkan: "Vulkan", manifest.Metal: "Metal"}
+	names := map[string]string{manifest.CUDA: "CUDA", manifest.ROCm: "ROCm", manifest.Vulkan: "Vulkan", manifest.Metal: "Metal",
+		manifest.OpenCL: "OpenCL"}
 	return cmp.Or(names[backend], "a GPU")
 }
 
 // chainTo is how the request turned a linked node on, as a GPU crate of any backend, or where it is none, anything in it; nil where the
 // request did not.
 func (k *rootJudge) chainTo(i int) []graph.Step {
-	for _, b := range []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal} {
+	for _, b := range backends {
 		if c, is := k.crate(i, b); is && c.on {
 			for _, f := range c.features() {
 				if k.request.Has(f) {

@@ -2,10 +2,8 @@ package features
 
 import (
 	"slices"
-	"strings"
 
 	"gpubuild/features/catalog"
-	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 	"gpubuild/gpu"
@@ -17,8 +15,9 @@ type scriptFacts struct {
 	ptx     bool
 	headers []catalog.Header
 	env     []string
-	sources []string    // files and directories with what it compiles, besides the kernels of the package
 	max     gpu.Version // newest CUDA version in its list: a newer nvcc makes it stop
+
+	passesCXX bool // to nvcc, by the cc crate
 }
 
 // Words of the catalog for what a build script needs; asking nvcc for its version alone is none of them.
@@ -67,119 +66,64 @@ func cmakeReads() []string {
 	return []string{"CUDACXX", "CUDAHOSTCXX", "CUDAFLAGS", "CUDAARCHS", "CMAKE_*"}
 }
 
-// scriptOf says what the build script of a node needs: what the catalog knows of it, else what its text shows.
-func (f *Facts) scriptOf(src *Sources, i int, from source.Script) scriptFacts {
+// scriptOf says what the build script of a node needs, by the catalog: what is known of the package, or of what its script uses. What any
+// other script does, only the build shows.
+func (f *Facts) scriptOf(src *Sources, i int) (s scriptFacts) {
 	n, c := &f.Nodes[i], f.Crate(i)
-	var s scriptFacts
 	switch {
 	case n.Name == "cudarc":
 		return f.cudarcScript(n.Features)
 	case c == nil:
-	case c.Script != nil && (c.Role == catalog.Carrier || c.Role == catalog.ByFile || c.Role == catalog.Gated && c.On(n.Features)):
+	case c.Script != nil && (c.Linked() || c.Role == catalog.ByFile || c.Role == catalog.Gated && c.On(n.Features)):
 		s.take(c, "known of "+c.Name)
 		if !slices.Contains(n.Features, "cudnn") {
 			delete(s.needs, cudnnLibs)
 		}
-		if text := src.Text(from.Source); text != "" {
-			s.max = source.NewestKnown(text)
-		}
+		s.max = source.NewestKnown(src.Text(src.host.Join(n.Dir, "build.rs")))
 		return s
 	case c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor ||
 		c.Role == catalog.Gated && !c.On(n.Features):
 		return s
 	}
-	for _, h := range from.Helpers {
+	for _, h := range f.helpers(i) {
 		if hc := catalog.Default().Crate(h); hc.RunsNvcc() {
 			s.take(hc, "its build script uses "+h)
 			delete(s.needs, cudnnLibs)
 			s.ptx = true
 		}
 	}
-	// Whatever a package is called and wherever it comes from, a script that runs nvcc makes it a GPU package; one of another's that only
-	// mentions CUDA does not.
-	if n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda") ||
-		src.runsNvcc(from, n.Dir, f.Input.Once) || source.NamesLibDir(src.Text(from.Source)) {
-		s.readText(src, from, n)
-	}
 	return s
 }
 
-// readText adds what the text of a node's build script shows.
-func (s *scriptFacts) readText(src *Sources, from source.Script, n *graph.Node) {
-	script := src.TextOf(from, n.Dir)
-	text := script.All
-	switch {
-	case source.CompilesByCC(text):
-		s.add(script.File(src.Reader, source.CompilesByCC)+" compiles CUDA with cc", nvcc, cudaLibs, "cc")
-		s.reads("NVCC") // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
-	case source.NamesNvcc(text):
-		why := script.File(src.Reader, source.NamesNvcc) + " calls nvcc"
-		if s.add(why, nvcc); source.LinksCUDA(text) {
-			s.add(why, cudaLibs)
-		}
-		s.ptx = s.ptx || strings.Contains(text, "ptx")
-	case slices.Contains(from.Helpers, "cmake") &&
-		(slices.Contains(n.Features, "cuda") && strings.Contains(text, "cmake") || source.CMakeCUDA(text)):
-		s.add("its build script runs CMake with CUDA", cmake, nvcc, cudaLibs)
-		s.ptx = true
-		s.reads(cmakeReads()...)
-	case source.LinksCUDA(text):
-		s.add(script.File(src.Reader, source.LinksCUDA)+" links libraries of the toolkit", cudaLibs)
-	}
-	if s.machine() {
-		s.reads(script.Variables()...)
-		for _, root := range from.Locals { // dir/src/lib.rs
-			s.sources = manifest.Union(s.sources, []string{src.host.Dir(src.host.Dir(root))})
-		}
-	}
-}
-
-func runsNvcc(text string) bool { return source.NamesNvcc(text) || source.CompilesByCC(text) }
-
-// runsNvcc reports whether a build script of somebody else's runs nvcc, itself or by what it runs. That can be hundreds of files, which
-// never change in cargo's own home.
-func (s *Sources) runsNvcc(from source.Script, dir string, once func(string, func() bool) bool) bool {
-	text := s.Text(from.Source)
-	runs := func() bool { return runsNvcc(s.TextOf(source.Script{Source: from.Source}, dir).All) }
-	if once == nil || !source.Unchanging(s.host, dir) {
-		once = func(_ string, f func() bool) bool { return f() }
-	}
-	return runsNvcc(text) || source.LeadsOn(text) && once(dir, runs)
-}
-
-// readScripts reads what the build scripts of nodes need, by the graph or, without one, by the manifest.
+// readScripts looks what the build scripts of nodes need, by the graph or, without one, by the manifest.
 func (f *Facts) readScripts(src *Sources, nodes []int) {
 	for _, i := range nodes {
 		n, c := &f.Nodes[i], f.Crate(i)
-		var path string
-		var has bool
+		has := false
 		switch {
 		case f.Graph != nil:
-			path, has = f.Graph.Script(i)
+			_, has = f.Graph.Script(i)
 		case n.Pkg == nil:
 			has = c != nil && c.Script != nil
 		default:
-			path, has = n.Pkg.BuildScript, n.Pkg.BuildScript != "" && (n.Local || c != nil || slices.Contains(n.Features, "cuda"))
+			has = n.Pkg.BuildScript != "" && (n.Local || c != nil || slices.Contains(n.Features, "cuda"))
 		}
-		if !has {
-			continue
+		if has {
+			s := f.scriptOf(src, i)
+			s.passesCXX = n.Local && source.PassesCXX(src.Text(src.host.Join(n.Dir, "build.rs")))
+			f.scripts[i] = &s
 		}
-		from := source.Script{Source: path}
-		if n.Pkg != nil {
-			from = src.scriptFile(n.Pkg, n.Features)
-			from.Source = path
-		}
-		s := f.scriptOf(src, i, from)
-		f.scripts[i] = &s
 	}
 }
 
-// scriptFile is the build script of a package with all that it uses: the names of its build-dependencies, but for optional ones that
-// no feature brings in, and the sources of those that are the user's own or that name nvcc for a package of the user's.
-func (s *Sources) scriptFile(p *manifest.Package, features []string) source.Script {
-	out := source.Script{Source: p.BuildScript}
-	_, edges := p.Closure(features)
-	seen := map[*manifest.Package]bool{p: true}
+// helpers lists the packages that the build script of a node is compiled with, but for optional ones that no feature brings in.
+func (f *Facts) helpers(i int) (names []string) {
+	n := &f.Nodes[i]
+	if n.Pkg == nil {
+		return nil
+	}
+	_, edges := n.Pkg.Closure(n.Features)
+	seen := map[*manifest.Package]bool{n.Pkg: true}
 	var walk func(p *manifest.Package, kind string)
 	walk = func(p *manifest.Package, kind string) {
 		for _, d := range p.Dependencies {
@@ -187,26 +131,15 @@ func (s *Sources) scriptFile(p *manifest.Package, features []string) source.Scri
 				!slices.ContainsFunc(edges, func(e manifest.Edge) bool { return e.Dep == d.Key }) {
 				continue
 			}
-			out.Helpers = manifest.Union(out.Helpers, []string{d.Package})
-			to := s.project.Declaring(p, d)
-			if to == nil || seen[to] {
-				continue
+			if !slices.Contains(names, d.Package) {
+				names = append(names, d.Package)
 			}
-			seen[to] = true
-			lib := s.host.Join(to.Dir, "src", "lib.rs")
-			for _, t := range to.Targets {
-				if slices.Contains(t.Kind, "lib") {
-					lib = t.SrcPath
-				}
+			if to := f.Project.Declaring(p, d); to != nil && !seen[to] {
+				seen[to] = true
+				walk(to, manifest.Normal)
 			}
-			local := func(p *manifest.Package) bool { return s.project.Local(p.Dir) == p }
-			if local(to) || kind == manifest.Build && local(p) && catalog.Default().Crate(to.Name) == nil &&
-				source.NamesNvcc(s.Modules(lib)) {
-				out.Locals = append(out.Locals, lib)
-			}
-			walk(to, manifest.Normal)
 		}
 	}
-	walk(p, manifest.Build)
-	return out
+	walk(n.Pkg, manifest.Build)
+	return names
 }

@@ -15,12 +15,12 @@ func ParseVersion(s string) (Version, error) {
 	parts := strings.SplitN(strings.TrimPrefix(strings.TrimSpace(s), "V"), ".", 3)
 	major, err := strconv.Atoi(parts[0])
 	if err != nil || major < 0 {
-		return Version{}, fmt.Errorf("%q is not a CUDA version such as 13.4", s)
+		return Version{}, fmt.Errorf("%.200q is not a CUDA version such as 13.4", s)
 	}
 	minor := 0
 	if len(parts) > 1 {
 		if minor, err = strconv.Atoi(parts[1]); err != nil || minor < 0 {
-			return Version{}, fmt.Errorf("%q is not a CUDA version such as 13.4", s)
+			return Version{}, fmt.Errorf("%.200q is not a CUDA version such as 13.4", s)
 		}
 	}
 	return Version{major, minor}, nil
@@ -94,7 +94,7 @@ func ParseCapability(s string) (Capability, error) {
 	a, err1 := strconv.Atoi(major)
 	b, err2 := strconv.Atoi(minor)
 	if err1 != nil || err2 != nil || a < 1 || a > 99 || b < 0 || b > 9 {
-		return Capability{}, fmt.Errorf("%q is not a compute capability such as 8.9 or 89", s)
+		return Capability{}, fmt.Errorf("%.200q is not a compute capability such as 8.9 or 89", s)
 	}
 	return Capability{a, b}, nil
 }
@@ -155,7 +155,7 @@ func ParseArch(s string) (Arch, error) {
 	}
 	c, err := ParseCapability(t)
 	if err != nil {
-		return Arch{}, fmt.Errorf("%q is not an architecture such as sm_89 or compute_89", s)
+		return Arch{}, fmt.Errorf("%.200q is not an architecture such as sm_89 or compute_89", s)
 	}
 	a.Capability = c
 	return a, nil
@@ -173,20 +173,52 @@ func (a Arch) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 func (a *Arch) UnmarshalText(b []byte) (err error) { *a, err = ParseArch(string(b)); return err }
 
-// Runs reports whether code for a runs on a device of capability c, and if not, why.
+// Answer is whether code runs somewhere. It is Yes only where that is certain.
+type Answer string
+
+// The answers, from the best to the worst.
+const (
+	Yes        Answer = "yes"
+	Translated Answer = "translated" // the driver compiles PTX when the program loads it
+	Unknown    Answer = "unknown"
+	No         Answer = "no"
+)
+
+// Worse is the worse one of two answers.
+func (a Answer) Worse(b Answer) Answer {
+	order := []Answer{Yes, Translated, Unknown, No}
+	return order[max(slices.Index(order, a), slices.Index(order, b))]
+}
+
+// IsTegra reports whether a capability is that of Tegra (Jetson, DRIVE, Thor), which takes machine code of its own only. Source: CUDA
+// programming guide, "Binary Compatibility"; sm_80 code was measured not to run on 8.7 (jax-ml/jax#40492).
+func (c Capability) IsTegra() bool {
+	return slices.Contains([]Capability{{5, 3}, {6, 2}, {7, 2}, {8, 7}, {10, 1}, {11, 0}}, c)
+}
+
+// Runs reports whether code for a runs on a device of capability c, and if not, why. It knows nothing of drivers.
 // Source: CUDA programming guide, "Application compatibility" and "Family-specific architecture features": a cubin runs on its own major
 // capability from its minor up, PTX on any capability from its own up, "a" code only on that very capability, "f" code within its major
 // family from its minor up.
-func (a Arch) Runs(c Capability) (bool, string) {
-	switch {
-	case a.Suffix == "a" && a.Capability != c:
-		return false, fmt.Sprintf("%s code runs on %s only", a, a.Capability)
-	case a.Virtual && a.Suffix == "" && c.Compare(a.Capability) >= 0:
-		return true, ""
-	case a.Capability.Major == c.Major && c.Minor >= a.Capability.Minor:
-		return true, ""
+func (a Arch) Runs(c Capability) (Answer, string) {
+	portable := a.Virtual && a.Suffix == ""
+	switch code := a.Capability; {
+	case code.IsZero() || c.IsZero():
+		return Unknown, "its architecture is not known"
+	case code == Capability{10, 1} && c == Capability{11, 0}:
+		return Unknown, "CUDA 13.0 renamed sm_101 to sm_110; whether older code loads there is not known"
+	case !portable && code != c && code.Major == c.Major && (code == Capability{8, 8} || c == Capability{8, 8}):
+		return Unknown, "whether 8.8 is a Tegra is not known"
+	case a.Suffix == "a" && code != c:
+		return No, fmt.Sprintf("%s code runs on %s only", a, code)
+	case code == c, portable && c.Compare(code) > 0:
+		return Yes, ""
+	case code.Major != c.Major || c.Minor < code.Minor:
+		return No, fmt.Sprintf("%s code does not run on %s", a, c)
+	case !a.Virtual && (code.IsTegra() || c.IsTegra()):
+		return No, fmt.Sprintf("%s code does not run on %s: Tegra takes machine code of its own only", a, c)
 	}
-	return false, fmt.Sprintf("%s code does not run on %s", a, c)
+	return Yes, ""
 }
 
 // Device is one GPU as its driver describes it.
@@ -196,11 +228,28 @@ type Device struct {
 	Name       string     `json:"name"`
 	Capability Capability `json:"capability"`
 	Memory     uint64     `json:"memory"` // bytes; 0 when unknown
+	MIG        []Instance `json:"mig,omitempty"`
+}
+
+// Instance is a slice of a GPU (MIG), which programs see as a device of its own.
+type Instance struct {
+	UUID   string `json:"uuid"` // MIG-xxxxxxxx-…
+	Name   string `json:"name"`
+	Memory uint64 `json:"memory"` // bytes; 0 when unknown
 }
 
 // Driver is the kernel driver of a machine. The zero value means that there is none.
 type Driver struct {
-	Version string  `json:"version"` // such as 580.65.06
-	CUDA    Version `json:"cuda"`    // newest CUDA version that it supports
-	Origin  string  `json:"origin"`  // where the version was read
+	Version string  `json:"version"`           // such as 580.65.06
+	CUDA    Version `json:"cuda"`              // newest CUDA version that it supports; zero: not known
+	AtLeast Version `json:"at_least,omitzero"` // where CUDA is not known: a version that it supports, and perhaps newer ones
+	Origin  string  `json:"origin"`            // where the version was read
+}
+
+// Supports words what is known of the newest CUDA version.
+func (d Driver) Supports() string {
+	if d.CUDA.IsZero() && !d.AtLeast.IsZero() {
+		return "at least CUDA " + d.AtLeast.String()
+	}
+	return "CUDA " + d.CUDA.String()
 }

@@ -24,11 +24,20 @@ type Sample struct {
 	PowerLimit  int       `json:"power_limit_milliwatts,omitempty"`
 	Throttle    *uint64   `json:"throttle_reasons,omitempty"`   // NVML's bits, see Throttling
 	ECC         *uint64   `json:"ecc_uncorrected,omitempty"`    // errors since the driver was loaded
+	Xid         []uint64  `json:"xid,omitempty"`                // errors since the last sample: docs.nvidia.com/deploy/xid-errors
+	XidWatched  bool      `json:"xid_watched,omitempty"`        // those are reported: by NVML only
+	Processes   []Process `json:"processes,omitempty"`          // those that compute on it, as NVML lists them
 	PCIeWidth   int       `json:"pcie_width,omitempty"`         // lanes
 	PCIeMax     int       `json:"pcie_width_maximum,omitempty"` // lanes that GPU and slot have
 	Lost        bool      `json:"lost,omitempty"`               // it no longer answers
 	MIG         bool      `json:"mig,omitempty"`
 	Denied      bool      `json:"denied,omitempty"` // this user may not read all of it
+}
+
+// Process is one that computes on a GPU.
+type Process struct {
+	Pid    int    `json:"pid"`
+	Memory uint64 `json:"memory_bytes,omitempty"`
 }
 
 // Bits of Sample.Throttle that slow the GPU down without a request by its owner. Source: nvmlClocksEventReason* in nvml.h 12.
@@ -102,13 +111,14 @@ const (
 	AlertThrottle    = "throttle"
 	AlertMemory      = "memory"
 	AlertECC         = "ecc"
+	AlertXid         = "xid"
 	AlertPCIe        = "pcie"
 	AlertIdle        = "idle"
 	AlertLost        = "lost"
 )
 
 // AlertKinds are all of them.
-var AlertKinds = []string{AlertTemperature, AlertThrottle, AlertMemory, AlertECC, AlertPCIe, AlertIdle, AlertLost}
+var AlertKinds = []string{AlertTemperature, AlertThrottle, AlertMemory, AlertECC, AlertXid, AlertPCIe, AlertIdle, AlertLost}
 
 // Thresholds say from when on something is an alert.
 type Thresholds struct {
@@ -222,6 +232,10 @@ func (w *Watch) Add(s Sample) []Alert {
 		}
 	}
 	hold(AlertLost, s.Lost, 0, name+" no longer answers: it has fallen off the bus, or its driver has stopped")
+	for _, xid := range s.Xid {
+		w.alerts = append(w.alerts, Alert{Kind: AlertXid, Time: s.Time, Index: s.Index,
+			Message: fmt.Sprintf("%s: the driver reports Xid %d (docs.nvidia.com/deploy/xid-errors)", name, xid)})
+	}
 	hold(AlertTemperature, s.Temperature >= s.Slowdown-w.limits.TemperatureMargin, w.limits.Hold,
 		fmt.Sprintf("%s has %d °C; from %d °C on it slows down", name, s.Temperature, s.Slowdown))
 	var state []string
@@ -271,6 +285,7 @@ func (w *Watch) judged(s Sample) map[string]bool {
 		AlertThrottle:    s.Throttle != nil,
 		AlertMemory:      s.MemoryUsed != nil && s.MemoryTotal > 0 && !s.MIG, // an instance can be full while the GPU is not
 		AlertECC:         s.ECC != nil,
+		AlertXid:         s.XidWatched,
 		AlertPCIe:        s.PCIeWidth > 0 && s.PCIeMax > 0,
 		AlertIdle: w.program == nil || slices.ContainsFunc(mine, func(u *Usage) bool { return u.last.busy() }) ||
 			!slices.ContainsFunc(mine, func(u *Usage) bool { return u.last.Utilisation == nil }),

@@ -32,6 +32,7 @@ func TestAlerts(t *testing.T) {
 		"throttled by heat":    {samples: repeat(with(func(s *Sample) { s.Throttle = new(uint64(0x40)) }), 5), want: "throttle@3"},
 		"throttled by power":   {samples: repeat(with(func(s *Sample) { s.Throttle = new(uint64(0x4)) }), 5), want: "throttle@3"},
 		"idle clocks":          {samples: repeat(with(func(s *Sample) { s.Throttle = new(uint64(0x1)) }), 5)},
+		"Xid, twice":           {samples: []Sample{well, with(func(s *Sample) { s.Xid = []uint64{31, 79} }), well}, want: "xid@1 xid@1"},
 		"full":                 {samples: repeat(with(func(s *Sample) { s.MemoryUsed = new(uint64(95)) }), 5), want: "memory@3"},
 		"nearly full":          {samples: repeat(with(func(s *Sample) { s.MemoryUsed = new(uint64(94)) }), 5)},
 		"narrow link":          {samples: repeat(with(func(s *Sample) { s.PCIeWidth = 8 }), 5), want: "pcie@3"},
@@ -127,7 +128,7 @@ func repeat(s Sample, n int) []Sample {
 // TestUnseen: a kind of alert is named that could not be judged over the whole watch, and only such a one.
 func TestUnseen(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	all := Sample{Utilisation: new(int), Slowdown: 87, Temperature: 60, Throttle: new(uint64), MemoryUsed: new(uint64), MemoryTotal: 100, ECC: new(uint64), PCIeWidth: 16, PCIeMax: 16}
+	all := Sample{Utilisation: new(int), Slowdown: 87, Temperature: 60, Throttle: new(uint64), MemoryUsed: new(uint64), MemoryTotal: 100, ECC: new(uint64), PCIeWidth: 16, PCIeMax: 16, XidWatched: true}
 	with := func(change func(*Sample)) []Sample { s := all; change(&s); return []Sample{s} }
 	every := strings.Join(AlertKinds, " ")
 	for name, tt := range map[string]struct {
@@ -150,22 +151,23 @@ func TestUnseen(t *testing.T) {
 		"long gap":          {round: []Sample{all}, to: 20, without: [2]float64{5, 11}, want: every},
 		"nothing":           {round: []Sample{{}}, to: 9, want: every},
 		"nothing, briefly":  {round: []Sample{{}}, to: 0.5, want: every},
-		"memory only":       {round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1}}, to: 9, want: "temperature throttle ecc pcie idle"},
+		"memory only":       {round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1}}, to: 9, want: "temperature throttle ecc xid pcie idle"},
 		"memory only, alone": {
-			round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1}}, to: 9, alone: true, want: "temperature throttle ecc pcie",
+			round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1}}, to: 9, alone: true, want: "temperature throttle ecc xid pcie",
 		},
 		"memory with MIG":         {round: with(func(s *Sample) { s.MIG = true }), to: 9, want: "memory"},
 		"no limit":                {round: with(func(s *Sample) { s.Slowdown = 0 }), to: 9, want: "temperature"},
 		"no temperature":          {round: with(func(s *Sample) { s.Temperature = 0 }), to: 9, want: "temperature"},
 		"no throttling":           {round: with(func(s *Sample) { s.Throttle = nil }), to: 9, want: "throttle"},
 		"no memory":               {round: with(func(s *Sample) { s.MemoryUsed = nil }), to: 9, want: "memory"},
+		"Xid unseen":              {round: with(func(s *Sample) { s.XidWatched = false }), to: 9, want: "xid"},
 		"no ECC":                  {round: with(func(s *Sample) { s.ECC = nil }), to: 9, want: "ecc"},
 		"no width":                {round: with(func(s *Sample) { s.PCIeWidth = 0 }), to: 9, want: "pcie"},
 		"no greatest width":       {round: with(func(s *Sample) { s.PCIeMax = 0 }), to: 9, want: "pcie"},
 		"narrow, never busy":      {round: with(func(s *Sample) { s.PCIeWidth = 8 }), to: 9, want: "pcie"},
 		"narrow, busy":            {round: with(func(s *Sample) { s.PCIeWidth, s.Utilisation = 8, new(90) }), to: 9},
 		"narrow with MIG":         {round: with(func(s *Sample) { s.PCIeWidth, s.Utilisation = 8, nil }), to: 9, want: "idle"},
-		"lost":                    {round: with(func(s *Sample) { s.Lost = true }), to: 9, want: "temperature throttle memory ecc pcie idle"},
+		"lost":                    {round: with(func(s *Sample) { s.Lost = true }), to: 9, want: "temperature throttle memory ecc xid pcie idle"},
 		"only another reports it": {round: append(with(func(s *Sample) { s.Index, s.ECC = 1, nil }), all), to: 9, want: "ecc"},
 		"idle next to a GPU of which it is unknown": {round: append(with(func(s *Sample) { s.Index, s.Utilisation = 1, nil }), all), to: 9, want: "idle"},
 		"busy next to a GPU of which it is unknown": {
@@ -200,7 +202,7 @@ func TestUnseen(t *testing.T) {
 // TestGaps: readings that are missing neither end a hold time nor begin it anew, and what is missing counts in all, not each time alone.
 func TestGaps(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	well := Sample{Utilisation: new(90), Slowdown: 87, Temperature: 60, Throttle: new(uint64), MemoryUsed: new(uint64), MemoryTotal: 100, ECC: new(uint64), PCIeWidth: 16, PCIeMax: 16}
+	well := Sample{Utilisation: new(90), Slowdown: 87, Temperature: 60, Throttle: new(uint64), MemoryUsed: new(uint64), MemoryTotal: 100, ECC: new(uint64), PCIeWidth: 16, PCIeMax: 16, XidWatched: true}
 	noECC := func(s *Sample) { s.ECC = nil }
 	every := strings.Join(AlertKinds, " ")
 	for name, tt := range map[string]struct {
@@ -289,7 +291,7 @@ func TestUsage(t *testing.T) {
 	if a := w.Add(later); len(a) != 1 || a[0].Message != "GPU 1 is slowed down by heat: 40 °C" {
 		t.Errorf("%+v", a)
 	}
-	if data, err := json.Marshal(u); err != nil || string(data) != `{"index":0,"seconds":0,"unseen":["temperature","throttle","memory","ecc","pcie","idle"]}` || u.Text() != "GPU 0 utilisation unknown" {
+	if data, err := json.Marshal(u); err != nil || string(data) != `{"index":0,"seconds":0,"unseen":["temperature","throttle","memory","ecc","xid","pcie","idle"]}` || u.Text() != "GPU 0 utilisation unknown" {
 		t.Errorf("nothing known: %s, %v, %s", data, err, u.Text())
 	}
 }

@@ -85,6 +85,20 @@ var processors = map[string]string{
 	"i586": "386", "i686": "386", "armv7": "arm", "thumbv7a": "arm", "thumbv7neon": "arm", "powerpc64le": "ppc64le", "riscv64gc": "riscv64",
 }
 
+// MicrosoftOnly is what is wrong with a target that GNU has a fix for.
+const MicrosoftOnly = ", and nvcc on Windows takes Microsoft's compiler only"
+
+// GNU is the fix for a target of Windows that is not Microsoft's: nvcc's objects do not link there; empty: it is none.
+func GNU(h buildenv.Host, target string) string {
+	switch {
+	case !strings.HasSuffix(target, "-windows-gnu") && !strings.HasSuffix(target, "-windows-gnullvm"):
+		return ""
+	case h.OS != buildenv.Windows: // rustup installs no toolchain of another system
+		return "build on Windows, for x86_64-pc-windows-msvc"
+	}
+	return "rustup default stable-x86_64-pc-windows-msvc" // https://rust-lang.github.io/rustup/installation/windows.html
+}
+
 // Foreign reports whether a target is for another processor than the machine's own, for which everything here is chosen. A target of the
 // user's own is not.
 func Foreign(h buildenv.Host, target string) bool {

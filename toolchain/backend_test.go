@@ -37,7 +37,7 @@ func TestBackend(t *testing.T) {
 		{"no crate of either", "", toolchain.Needs{}, "", " (no crate here uses CUDA or ROCm)"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte(usual)))
+			h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
 			for _, v := range strings.Fields(tt.env) {
 				name, value, _ := strings.Cut(v, "=")
 				h.Env = h.Env.Set(name, value)

@@ -125,7 +125,7 @@ func TestBadMachines(t *testing.T) {
 			links + toolkit("/opt/Größe 'x' \"y\" %z% 世界"), "/opt/Größe 'x' \"y\" %z% 世界 /usr/bin/gcc"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte(tt.machine)))
+			h := hosttest.Must(hosttest.Parse([]byte(tt.machine)))(t)
 			s, err := toolchain.Choose(gather(h, silent{}), kernels, toolchain.Wish{})
 			if err != nil {
 				t.Fatal(err)

@@ -39,7 +39,7 @@ func TestNVCCReadsTheCompiler(t *testing.T) {
 		t.Run(tt.story, func(t *testing.T) {
 			h := hosttest.Load(t, "windows-five-toolsets")
 			h.Env = h.Env.Set(tt.name, tt.value)
-			s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))
+			s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))(t)
 			got := ""
 			for _, c := range toolchain.Environment(h, s, kernels).Changes {
 				if c.Name == tt.name {
@@ -79,7 +79,7 @@ func TestNVCCFlagsOnLinux(t *testing.T) {
 				t.Fatal(err)
 			}
 			f := gather(h, silent{})
-			s := hosttest.Must(toolchain.Choose(f, kernels, toolchain.Wish{}))
+			s := hosttest.Must(toolchain.Choose(f, kernels, toolchain.Wish{}))(t)
 			got := ""
 			for _, c := range toolchain.Environment(h, s, kernels).Changes {
 				if c.Name == "NVCC_APPEND_FLAGS" {

@@ -271,6 +271,22 @@ func unfit(c hostcc.Compiler, w Wish, t *cuda.Toolkit) string {
 	return ""
 }
 
+// passedCXX says why nvcc does not take the compiler that CXX names, where a build script passes it to nvcc whatever is chosen; empty: it
+// does.
+func passedCXX(f Facts, n Needs, w Wish, t *cuda.Toolkit, chosen *hostcc.Compiler) (why, fix string) {
+	i := slices.IndexFunc(f.Compilers, func(c hostcc.Compiler) bool { return c.Word == "CXX" })
+	if i < 0 || f.MSVC != nil || !slices.Contains(n.Reads, PassesCXX) {
+		return "", ""
+	}
+	w.CCBin = "" // which the cc crate does not read
+	c := f.Compilers[i]
+	if why = unfit(c, w, t); why == "" {
+		return "", ""
+	}
+	return fmt.Sprintf("the cc crate passes CXX to nvcc: %s: %s", cmp.Or(c.CXX, c.Path), why),
+		"unset CXX, or name a compiler that nvcc takes: CXX=" + chosen.CXX
+}
+
 // noCompiler words that no compiler goes with a toolkit, and the smallest change. gate is nil where nvcc has no part in it.
 func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
 	fix = CompilerFix(f)

@@ -138,6 +138,32 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 	return nil
 }
 
+// NoToolkitHelps is the error of a machine without a host compiler that anything could be built with, or of an architecture that is none.
+func NoToolkitHelps(f Facts, w Wish) error {
+	if _, _, err := wanted(f, w); err != nil {
+		return err
+	}
+	return new(Set).withoutToolkit(f, Needs{HostCompiler: true}, w)
+}
+
+// Refuses says why no build here would take a release that is not installed; empty: one would, as far as is known before it is.
+func Refuses(f Facts, n Needs, w Wish, v gpu.Version) string {
+	t := cuda.Published(v)
+	arch, _, _ := wanted(f, w) // NoToolkitHelps has the error
+	for _, check := range []func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict{versions, driver, archs} {
+		if v := check(f, n, &t, arch.Capability); v.why != "" || v.doubt != "" {
+			return cmp.Or(v.why, v.doubt)
+		}
+	}
+	if !n.NVCC || !anyUsable(f.Compilers) { // which is an error of its own
+		return ""
+	}
+	if c, lost, _ := compilerFor(f, w, &t); c == nil {
+		return lost[0].Where + ": " + lost[0].Why
+	}
+	return ""
+}
+
 func asked(w Wish) bool { return w.CUDA != "" && w.CUDA != "fetch" }
 
 // by says where a toolkit was requested, since the user may have forgotten it.
@@ -310,6 +336,9 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 			return tr
 		}
 		tr.notes = append(tr.notes, notes...)
+		if tr.why, tr.fix = passedCXX(f, n, w, gate, c); tr.why != "" {
+			return tr
+		}
 		v, why := visualStudio(f, c)
 		if tr.msvc, tr.step, tr.part = v, stepSDK, PartSDK; why != "" {
 			tr.why, tr.fix = "there is no complete Windows SDK: "+why, SDKFix(f)
@@ -322,6 +351,9 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 		tr.cudnn, tr.step, tr.part = c, stepCUDNN, PartCUDNN
 		if c == nil && n.CUDNN {
 			tr.why = fmt.Sprintf("there is no cuDNN for CUDA %d", t.Version.Major)
+			if len(lost) == 0 {
+				tr.why += ": looked at " + cudnn.Places(f.MSVC != nil)
+			}
 			tr.fix = cudnnFix(f, n, t.Version)
 		}
 	}

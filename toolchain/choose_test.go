@@ -2,6 +2,7 @@ package toolchain_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -305,6 +306,38 @@ func TestCUDNN(t *testing.T) {
 		s, err := toolchain.Choose(f, candle, toolchain.Wish{CUDA: "12.6", Arch: "80"})
 		if err != nil || s.CUDNN == nil || s.CUDNN.Root != tt.want {
 			t.Errorf("%s: %+v, %v; want %s", tt.story, s.CUDNN, err, tt.want)
+		}
+	}
+}
+
+// TestPassedCXX: a CXX that nvcc does not take is refused where the cc crate passes it to nvcc, and nowhere else.
+func TestPassedCXX(t *testing.T) {
+	t.Parallel()
+	byCC := toolchain.Needs{NVCC: true, Reads: []string{"cc"}}
+	for _, tt := range []struct {
+		story string
+		major int // of CXX
+		word  string
+		needs toolchain.Needs
+		wish  toolchain.Wish
+		want  string
+	}{
+		{"too new", 14, "CXX", byCC, toolchain.Wish{}, "the cc crate passes CXX to nvcc: /opt/g++-14: it is gcc 14, and CUDA 13.5 takes gcc up to 13"},
+		{"whatever is asked for besides", 14, "CXX", byCC, toolchain.Wish{CCBin: "/usr/bin/gcc"}, "the cc crate passes CXX to nvcc"},
+		{"one that fits", 11, "CXX", byCC, toolchain.Wish{}, ""},
+		{"CC is not passed", 14, "CC", byCC, toolchain.Wish{}, ""},
+		{"no cc crate", 14, "CXX", toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}}, toolchain.Wish{}, ""},
+		{"unknown crates", 14, "CXX", toolchain.Needs{NVCC: true}, toolchain.Wish{}, ""},
+		{"nvcc does not check", 14, "CXX", byCC, toolchain.Wish{Unchecked: "NVCC_APPEND_FLAGS"}, ""},
+	} {
+		f := three()
+		cxx := gcc(tt.major, fmt.Sprintf("/opt/gcc-%d", tt.major), false)
+		f.Compilers[0].Word, cxx.Word = hostcc.Asked, tt.word
+		f.Compilers = append(f.Compilers, cxx)
+		_, err := toolchain.Choose(f, tt.needs, tt.wish)
+		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) ||
+			!strings.Contains(exit.Hint(err), "unset CXX, or name a compiler that nvcc takes: CXX=/usr/bin/g++")) {
+			t.Errorf("%s: %v\n%s", tt.story, err, exit.Hint(err))
 		}
 	}
 }

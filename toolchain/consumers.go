@@ -20,6 +20,9 @@ type consumer struct {
 	reads    []string // everything else that it reads
 }
 
+// PassesCXX is the consumer that hands the compiler which CXX names to nvcc as -ccbin=, before NVCC_CCBIN.
+const PassesCXX = "cc"
+
 // consumers lists the known ones. The order of variables and defaults is theirs.
 func consumers() []consumer {
 	usual := []string{"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"}
@@ -55,6 +58,7 @@ func consumers() []consumer {
 			roots:    []string{"CUDA_TOOLKIT_PATH", "CUDA_HOME"},
 			defaults: usual[:1],
 		},
+		{name: PassesCXX, reads: []string{"NVCC"}}, // 1.0 to 1.11 lib.rs: Build::cuda without ccbin(false)
 		{ // FindCUDAToolkit; CUDAHOSTCXX and CUDACXX belong to its CUDA language
 			name:     "cmake",
 			roots:    []string{"CUDAToolkit_ROOT", "CUDA_PATH"},

@@ -292,7 +292,7 @@ func (e *writer) cudnn(n Needs) {
 	found := c.System || c.Real == e.s.Toolkit.Real
 	for _, name := range cudnn.Variables() {
 		old := h.Env.Get(name)
-		if !e.reads(name) || old != "" && (h.SamePath(h.Real(h.Clean(old)), c.Real) || c.Named && h.Below(old, c.Root)) {
+		if !e.reads(name) || old != "" && (h.SamePath(h.Real(h.Clean(old)), c.Real) || c.Named && h.Below(old, c.Root) && strings.HasPrefix(h.Base(old), "lib")) {
 			continue
 		}
 		switch {
@@ -348,7 +348,7 @@ func (e *writer) capability(read bool) {
 	}
 	reason := "compile for " + c.String() + ": " + e.s.CapabilityOrigin
 	if suffix != "" && slices.ContainsFunc(e.known, func(k consumer) bool { return k.name == "bindgen_cuda" }) {
-		reason += fmt.Sprintf("; without its %q, which bindgen_cuda does not read", suffix)
+		reason += fmt.Sprintf("; without its %.200q, which bindgen_cuda does not read", suffix)
 		suffix = ""
 	}
 	old, digits := h.Env.Get("CUDA_COMPUTE_CAP"), c.Digits()+suffix

@@ -111,12 +111,12 @@ func TestEnvironment(t *testing.T) {
 		{"crates that need a driver only", []string{"CUDA_PATH=/opt/old"}, toolchain.Needs{CUDA: true}, ""},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte(usual)))
+			h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
 			for _, v := range tt.env {
 				name, value, _ := strings.Cut(v, "=")
 				h.Env = h.Env.Set(name, value)
 			}
-			s := hosttest.Must(toolchain.Choose(gather(h, nil), tt.needs, toolchain.Wish{CUDA: "12.4"}))
+			s := hosttest.Must(toolchain.Choose(gather(h, nil), tt.needs, toolchain.Wish{CUDA: "12.4"}))(t)
 			hosttest.Equal(t, changed(toolchain.Environment(h, s, tt.needs)), tt.want)
 		})
 	}
@@ -128,9 +128,9 @@ func TestArchOfAFlag(t *testing.T) {
 	t.Parallel()
 	needs := reads("CUDAARCHS")
 	for origin, want := range map[string]string{"--gpu-arch": "set CUDAARCHS=90", "--arch": "set CUDAARCHS=90", "gpubuild.toml": ""} {
-		h := hosttest.Must(hosttest.Parse([]byte(usual)))
+		h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
 		h.Env = h.Env.Set("CUDAARCHS", "80")
-		s := hosttest.Must(toolchain.Choose(gather(h, nil), needs, toolchain.Wish{CUDA: "12.4", Arch: "90", ArchOrigin: origin}))
+		s := hosttest.Must(toolchain.Choose(gather(h, nil), needs, toolchain.Wish{CUDA: "12.4", Arch: "90", ArchOrigin: origin}))(t)
 		hosttest.Equal(t, changed(toolchain.Environment(h, s, needs)), want, origin)
 	}
 }
@@ -156,7 +156,7 @@ func TestEnvironmentIsFixed(t *testing.T) {
 				env := h.Apply(h.Env, d)
 				h.Env = env
 				arch, origin := toolchain.ArchWish("", "", env, "", "")
-				second := hosttest.Must(toolchain.Choose(gather(h, run), needs, toolchain.Wish{Arch: arch, ArchOrigin: origin}))
+				second := hosttest.Must(toolchain.Choose(gather(h, run), needs, toolchain.Wish{Arch: arch, ArchOrigin: origin}))(t)
 				if second.Toolkit.Real != first.Toolkit.Real || second.Compiler.Real != first.Compiler.Real ||
 					second.Capability != first.Capability {
 					t.Errorf("first %s, %s, %s; then %s, %s, %s", first.Toolkit.Named(), first.Compiler.Named(), first.Capability,
@@ -173,7 +173,7 @@ func TestEnvironmentIsFixed(t *testing.T) {
 
 // TestEnvironmentWithDevice holds that nvidia-smi's answer is not said again, and that another choice is.
 func TestEnvironmentWithDevice(t *testing.T) {
-	h := hosttest.Must(hosttest.Parse([]byte(usual)))
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
 	needs := reads("bindgen_cuda")
 	for _, tt := range []struct {
 		story   string
@@ -189,7 +189,7 @@ func TestEnvironmentWithDevice(t *testing.T) {
 		t.Run(tt.story, func(t *testing.T) {
 			f := gather(h, nil)
 			f.Devices, f.Driver = devices(tt.devices...), gpu.Driver{Version: "580.65.06", CUDA: version("13.0")}
-			s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{Arch: tt.arch, ArchOrigin: "--gpu-arch", CUDA: "12.4"}))
+			s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{Arch: tt.arch, ArchOrigin: "--gpu-arch", CUDA: "12.4"}))(t)
 			hosttest.Equal(t, changed(toolchain.Environment(h, s, needs)), tt.want)
 		})
 	}
@@ -197,7 +197,7 @@ func TestEnvironmentWithDevice(t *testing.T) {
 
 // TestPreviousUnset holds that a second build, which asks no driver, leaves the variable as the first one had it.
 func TestPreviousUnset(t *testing.T) {
-	h := hosttest.Must(hosttest.Parse([]byte(usual)))
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
 	needs := reads("bindgen_cuda")
 	for _, tt := range []struct {
 		driver string
@@ -206,18 +206,18 @@ func TestPreviousUnset(t *testing.T) {
 	}{{"580.65.06", true, ""}, {"580.65.06", false, "set CUDA_COMPUTE_CAP=89"}, {"", true, "set CUDA_COMPUTE_CAP=89"}} {
 		f := gather(h, nil)
 		f.Driver.Version = tt.driver
-		s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{Previous: capability("89"), PreviousUnset: tt.unset, CUDA: "12.4"}))
+		s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{Previous: capability("89"), PreviousUnset: tt.unset, CUDA: "12.4"}))(t)
 		hosttest.Equal(t, changed(toolchain.Environment(h, s, needs)), tt.want, tt)
 	}
 }
 
 // TestReadDirectly holds that a script which reads the variable itself is told the architecture, whatever nvidia-smi answers.
 func TestReadDirectly(t *testing.T) {
-	h := hosttest.Must(hosttest.Parse([]byte(usual)))
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
 	needs := reads("PATH", "CUDA_COMPUTE_CAP")
 	f := gather(h, nil)
 	f.Devices, f.Driver = devices("8.9"), gpu.Driver{Version: "580.65.06", CUDA: version("13.0")}
-	s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{CUDA: "12.4"}))
+	s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{CUDA: "12.4"}))(t)
 	if got := changed(toolchain.Environment(h, s, needs)); !strings.Contains(got, "set CUDA_COMPUTE_CAP=89") {
 		t.Errorf("got %s", got)
 	}
@@ -240,7 +240,7 @@ func TestSuffixIsKept(t *testing.T) {
 
 // TestEnvironmentCUDNN holds where cuDNN's root must be told: not inside the toolkit nor in the system's directories.
 func TestEnvironmentCUDNN(t *testing.T) {
-	h := hosttest.Must(hosttest.Parse([]byte(usual)))
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
 	tk := cuda.Find(h, nil)[0]
 	all := "set CUDNN_LIB=/opt/cudnn; set CUDNN_PATH=/opt/cudnn; set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set " +
 		"CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"
@@ -248,12 +248,19 @@ func TestEnvironmentCUDNN(t *testing.T) {
 		story   string
 		install cudnn.Install
 		want    string
+		path    string // CUDNN_PATH of the user
 	}{
-		{"inside the toolkit", cudnn.Install{Root: tk.Root, Real: tk.Real}, ""},
-		{"in the system's directories", cudnn.Install{Root: "/usr", Real: "/usr", System: true}, ""},
-		{"elsewhere, and then the toolkit's root must be told, too", cudnn.Install{Root: "/opt/cudnn", Real: "/opt/cudnn"}, all},
+		{"named by its libraries", cudnn.Install{Root: "/opt/cudnn", Real: "/opt/cudnn", Named: true}, strings.Replace(all, "set CUDNN_PATH=/opt/cudnn; ", "", 1), "/opt/cudnn/lib64"},
+		{"named by its programs, where no script finds it", cudnn.Install{Root: "/opt/cudnn", Real: "/opt/cudnn", Named: true}, all, "/opt/cudnn/bin"},
+		{"inside the toolkit", cudnn.Install{Root: tk.Root, Real: tk.Real}, "", ""},
+		{"in the system's directories", cudnn.Install{Root: "/usr", Real: "/usr", System: true}, "", ""},
+		{"elsewhere, and then the toolkit's root must be told, too", cudnn.Install{Root: "/opt/cudnn", Real: "/opt/cudnn"}, all, ""},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
+			h := h
+			if tt.path != "" {
+				h.Env = h.Env.Set("CUDNN_PATH", tt.path)
+			}
 			d := toolchain.Environment(h, toolchain.Set{Toolkit: &tk, CUDNN: &tt.install}, toolchain.Needs{Libraries: true, CUDNN: true,
 				Reads: []string{"cudarc"}})
 			hosttest.Equal(t, changed(d), tt.want)
@@ -295,7 +302,7 @@ func TestFindCUDAHelper(t *testing.T) {
 
 // TestEnvironmentOfASet: what depends on one property of the set alone.
 func TestEnvironmentOfASet(t *testing.T) {
-	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/nvidia-smi +x\n")))
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/nvidia-smi +x\n")))(t)
 	set := func(v string, change func(*toolchain.Set)) toolchain.Set {
 		k := kit(v, "75", "121")
 		s := toolchain.Set{Toolkit: &k, Driver: gpu.Driver{Version: "595.1"}, Capability: capability("89")}
@@ -334,7 +341,7 @@ func TestEnvironmentOfASet(t *testing.T) {
 func TestGenerator(t *testing.T) {
 	const vs = `C:\Program Files\Microsoft Visual Studio\2022\Community`
 	const bin = vs + `\VC\Tools\MSVC\14.44.35207\bin\HostX64\x64`
-	text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-prompt.txtar"))
+	text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-prompt.txtar"))(t)
 	cmake := reads("cmake")
 	for _, tt := range []struct {
 		story, env, files string
@@ -352,7 +359,7 @@ func TestGenerator(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := hosttest.Must(toolchain.Choose(windows(h), tt.needs, toolchain.Wish{}))
+			s := hosttest.Must(toolchain.Choose(windows(h), tt.needs, toolchain.Wish{}))(t)
 			got := ""
 			for _, c := range toolchain.Environment(h, s, tt.needs).Changes {
 				if c.Name == "CMAKE_GENERATOR" {
@@ -397,7 +404,7 @@ func TestLettersOfDirectories(t *testing.T) {
 		{"linux", `/home/дмитрий/target`, `/tmp`, true, nil, ""},
 	} {
 		text := "os: " + tt.os + "\narch: amd64\n-- @env --\nTMP=" + tt.tmp + "\n"
-		h := hosttest.Must(hosttest.Parse([]byte(text)))
+		h := hosttest.Must(hosttest.Parse([]byte(text)))(t)
 		got := toolchain.Unreadable(h, toolchain.Needs{NVCC: tt.nvcc}, &cuda.Toolkit{NVCC: cmp.Or(tt.at, `C:\cuda\bin\nvcc.exe`)}, tt.target)
 		if len(got) != len(tt.want) {
 			t.Errorf("%+v: %q", tt, got)
@@ -440,7 +447,7 @@ func TestPlanted(t *testing.T) {
 		{"where the current directory is not searched", "linux", "/app", "/app/cl +x\n/app/nvcc +x\n", ""},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte("os: " + tt.os + "\ncwd: " + tt.dir + "\n-- @empty --\n" + tt.files)))
+			h := hosttest.Must(hosttest.Parse([]byte("os: " + tt.os + "\ncwd: " + tt.dir + "\n-- @empty --\n" + tt.files)))(t)
 			got := hosttest.Outcome("", toolchain.Planted(h, set, []string{tt.dir}))
 			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)

@@ -149,6 +149,6 @@ func golden(t *testing.T, name, got string) {
 		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		hosttest.OK(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want := hosttest.Must(os.ReadFile(path))
+	want := hosttest.Must(os.ReadFile(path))(t)
 	hosttest.Equal(t, strings.ReplaceAll(string(want), "\r\n", "\n"), got)
 }

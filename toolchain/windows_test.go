@@ -85,7 +85,7 @@ func TestPrompted(t *testing.T) {
 				t.Errorf("%s: the first nvcc is %s, %v", name, nvcc, err)
 			}
 		}
-		s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))
+		s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))(t)
 		if d := toolchain.Environment(h, s, kernels); len(d.Changes) > 0 {
 			t.Errorf("%s: the second time it would still do %s", name, changed(d))
 		}
@@ -128,7 +128,7 @@ func TestGates(t *testing.T) {
 			"its standard library takes CUDA 13.2 and newer, not 12.6", []string{"install the 14.44 toolset"}},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			v := hosttest.Must(gpu.ParseVersion(tt.cuda))
+			v := hosttest.Must(gpu.ParseVersion(tt.cuda))(t)
 			emit := ""
 			if tt.stl != "" {
 				emit = fmt.Sprintf(`_EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA %s or newer.");`, tt.stl)
@@ -157,7 +157,7 @@ C:\Program Files (x86)\Windows Kits\10\Lib\10.0.1.0\ucrt\x64\ucrt.lib
 -- C:\cuda\include\cuda.h --
 #define CUDA_VERSION ` + fmt.Sprint(v.Major*1000+v.Minor*10) + `
 -- C:\cuda\include\crt\host_config.h --
-` + fmt.Sprintf(header, tt.lo, tt.hi))))
+` + fmt.Sprintf(header, tt.lo, tt.hi))))(t)
 			w := toolchain.Wish{}
 			if tt.unchecked {
 				w.Unchecked = "NVCC_APPEND_FLAGS"
@@ -255,9 +255,9 @@ func TestPromptsThatAreNotRight(t *testing.T) {
 			[]string{"VSCMD_ARG_TGT_ARCH"}},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-prompt.txtar"))
-			h := hosttest.Must(hosttest.Parse([]byte(tt.change.Replace(string(text)))))
-			s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))
+			text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-prompt.txtar"))(t)
+			h := hosttest.Must(hosttest.Parse([]byte(tt.change.Replace(string(text)))))(t)
+			s := hosttest.Must(toolchain.Choose(windows(h), kernels, toolchain.Wish{}))(t)
 			d := toolchain.Environment(h, s, kernels)
 			for _, name := range tt.changed {
 				if !strings.Contains(changed(d), " "+name+"=") {
@@ -280,7 +280,7 @@ func TestPromptsThatAreNotRight(t *testing.T) {
 
 // TestNoCompilerForARM holds that a Visual Studio on ARM without a compiler for ARM is to get that one, not a second Visual Studio.
 func TestNoCompilerForARM(t *testing.T) {
-	text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-arm64.txtar"))
+	text := hosttest.Must(os.ReadFile("../testdata/hosts/windows-arm64.txtar"))(t)
 	h, err := hosttest.Parse([]byte(strings.NewReplacer(`\arm64\cl.exe`, `\x64\cl.exe`).Replace(string(text))))
 	if err != nil {
 		t.Fatal(err)

@@ -1,19 +1,18 @@
-// Command release makes the archives of a release: for each platform one file with the program, licence, README, completions and manual
-// page, SHA256SUMS over all of them, and a bill of materials (CycloneDX 1.5) of each program. Two runs on one commit, wherever they are,
-// give the same bytes.
+// Command release makes the files of a release: for each platform an archive with the program, licences, README, completions and manual
+// page, its bill of materials (CycloneDX 1.5), and a wheel; for Linux .deb and .rpm packages and an OCI image with the program alone;
+// install.sh and install.ps1, which hold the archives' SHA-256, and with -address a Homebrew formula, a Scoop and a winget manifest
+// (pack.py); SHA256SUMS over all of them. Two runs on one commit, wherever they are, give the same bytes. It needs Go, python3, zig or
+// PyPI's ziglang, and Go's module proxy for nfpm.
 //
-//	go run .ci/release/main.go -version 0.2.0 -out dist
+//	go run .ci/release/main.go -version 0.2.0 -out dist [-address https://HOST/OWNER/REPOSITORY]
+//
+// On Linux x86_64 gcc also makes x86_64-unknown-linux-gnu-nvml, which reads GPUs by NVML (cgo, dynamic). Its GLIBC.txt names the oldest C
+// library that it runs on; other bytes are possible with another gcc. Installers and packages take the static program.
 //
 // It stands outside of ./..., because pre-commit builds and installs every main package that it finds there.
 //
-// Names are those that cargo-binstall tries by itself (its SUPPORT.md, "Defaults"): {name}-{target}-v{version}.tgz, .zip for Windows,
-// with one folder of that name, below releases/download/v{version}. On Linux the target is called musl: the programs are static and run
-// on both, and binstall tries musl after gnu. The manifest of a crate that only leads there:
-//
-//	[package.metadata.binstall]
-//	pkg-url = "{ repo }/releases/download/v{ version }/{ name }-{ target }-v{ version }{ archive-suffix }"
-//	bin-dir = "{ name }-{ target }-v{ version }/{ bin }{ binary-ext }"
-//	disabled-strategies = ["quick-install", "compile"]
+// Names are {name}-{target}-v{version}.tgz, .zip for Windows, with one folder of that name. On Linux the target is called musl: the
+// programs are static, and run on glibc, too.
 package main
 
 import (
@@ -37,21 +36,38 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gpubuild/toolchain/loader"
 )
 
 const name = "gpubuild"
 
-// target is a platform, in Go's words and in Rust's.
-type target struct{ os, arch, triple string }
+// target is a platform, in Go's words and in Rust's. nvml: with cgo, by this machine's gcc.
+type target struct {
+	os, arch, triple string
+	nvml             bool
+}
 
 var targets = []target{
-	{"linux", "amd64", "x86_64-unknown-linux-musl"},
-	{"linux", "arm64", "aarch64-unknown-linux-musl"},
-	{"windows", "amd64", "x86_64-pc-windows-msvc"},
-	{"windows", "arm64", "aarch64-pc-windows-msvc"},
-	{"darwin", "amd64", "x86_64-apple-darwin"},
-	{"darwin", "arm64", "aarch64-apple-darwin"},
+	{os: "linux", arch: "amd64", triple: "x86_64-unknown-linux-musl"},
+	{os: "linux", arch: "arm64", triple: "aarch64-unknown-linux-musl"},
+	{os: "windows", arch: "amd64", triple: "x86_64-pc-windows-msvc"},
+	{os: "windows", arch: "arm64", triple: "aarch64-pc-windows-msvc"},
+	{os: "darwin", arch: "amd64", triple: "x86_64-apple-darwin"},
+	{os: "darwin", arch: "arm64", triple: "aarch64-apple-darwin"},
+	{os: "linux", arch: "amd64", triple: "x86_64-unknown-linux-gnu-nvml", nvml: true},
 }
+
+// name is what -targets calls it.
+func (t target) name() string {
+	if t.nvml {
+		return t.os + "/" + t.arch + "/nvml"
+	}
+	return t.os + "/" + t.arch
+}
+
+// canMake is false for a program that another machine's gcc has to compile.
+func (t target) canMake() bool { return !t.nvml || runtime.GOOS == t.os && runtime.GOARCH == t.arch }
 
 func (t target) exe(name string) string {
 	if t.os == "windows" {
@@ -81,21 +97,25 @@ type entry struct {
 type release struct {
 	root, out, version, commit, docs string
 	when                             time.Time // of the commit: what every file carries
-	work, zig                        string
-	overlay                          string // for go build: where the compiled programs of the probe are
+	address                          string    // of the repository that publishes it; empty: no text names a place
+	work                             string
+	zig                              []string // the command
+	overlay                          string   // for go build: where the compiled programs of the probe are
 }
 
 func main() {
 	var r release
-	var only string
+	var only, zig string
 	flag.StringVar(&r.root, "root", ".", "the checkout")
 	flag.StringVar(&r.out, "out", "dist", "where the files go; must be empty or not there")
 	flag.StringVar(&r.version, "version", "", "the version, such as 0.2.0")
 	flag.StringVar(&r.commit, "commit", "", "the commit; left out, git is asked")
 	flag.StringVar(&r.docs, "docs", "", "where docs/ is published, such as https://example.org/gpubuild/; left out, findings name `gpubuild explain ID`")
-	flag.StringVar(&r.zig, "zig", "zig", "the zig that compiles the probe, version "+zigVersion)
-	flag.StringVar(&only, "targets", "", "only these, as os/arch with commas")
+	flag.StringVar(&r.address, "address", "", "the repository that publishes the release, such as https://HOST/OWNER/REPOSITORY; left out, no text names one")
+	flag.StringVar(&zig, "zig", "", "the zig that compiles the probe, version "+zigVersion+"; left out, zig on PATH, else `python3 -m ziglang`")
+	flag.StringVar(&only, "targets", "", "only these, as os/arch with commas; linux/amd64/nvml is the one with NVML")
 	flag.Parse()
+	r.zig = findZig(zig)
 	if err := r.run(only); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
@@ -103,6 +123,23 @@ func main() {
 }
 
 var semver = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+// findZig is the command that starts zig. A path may be relative to where this is called: zig is started in another directory.
+func findZig(named string) []string {
+	if named == "" {
+		if _, err := exec.LookPath("zig"); err != nil {
+			return []string{"python3", "-m", "ziglang"}
+		}
+		return []string{"zig"}
+	}
+	if abs, err := filepath.Abs(named); err == nil && strings.ContainsRune(filepath.ToSlash(named), '/') {
+		named = abs
+	}
+	return []string{named}
+}
+
+// addressURL is that of a repository, or none.
+var addressURL = regexp.MustCompile(`^(https://[A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)+)?$`)
 
 // docsURL is an address that findings lead to, or none.
 var docsURL = regexp.MustCompile(`^(https://[A-Za-z0-9./_~-]+/)?$`)
@@ -114,6 +151,9 @@ func (r *release) run(only string) error {
 	}
 	if !docsURL.MatchString(r.docs) {
 		return fmt.Errorf("-docs %q is no https address that ends in a slash", r.docs)
+	}
+	if !addressURL.MatchString(r.address) {
+		return fmt.Errorf("-address %q is no https address of a repository, without a slash at its end", r.address)
 	}
 	chosen, err := choose(only)
 	if err != nil {
@@ -147,23 +187,45 @@ func (r *release) run(only string) error {
 		}
 		made = append(made, names...)
 	}
-	return r.sums(made)
+	packed, err := r.pack()
+	if err != nil {
+		return err
+	}
+	return r.sums(append(made, packed...))
+}
+
+// pack has pack.py make what is made from the archives, and answers the names.
+func (r *release) pack() ([]string, error) {
+	c := exec.Command("python3", filepath.Join(r.root, ".ci", "release", "pack.py"), r.out, r.version, strconv.FormatInt(r.when.Unix(), 10), r.address)
+	c.Stderr, c.Env = os.Stderr, goEnv()
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("pack.py: %w", err)
+	}
+	return strings.Fields(string(out)), nil
 }
 
 func choose(only string) ([]target, error) {
-	if only == "" {
-		return targets, nil
-	}
 	var out []target
+	if only == "" {
+		for _, t := range targets {
+			if t.canMake() {
+				out = append(out, t)
+			} else {
+				fmt.Fprintf(os.Stderr, "release: no %s: only Linux x86_64 makes it\n", t.triple)
+			}
+		}
+		return out, nil
+	}
 	for _, w := range strings.Split(only, ",") {
 		n := len(out)
 		for _, t := range targets {
-			if w == t.os+"/"+t.arch {
+			if w == t.name() && t.canMake() {
 				out = append(out, t)
 			}
 		}
 		if len(out) == n {
-			return nil, fmt.Errorf("-targets %q: nothing is released for it", w)
+			return nil, fmt.Errorf("-targets %q: nothing is released for it from %s/%s", w, runtime.GOOS, runtime.GOARCH)
 		}
 	}
 	return out, nil
@@ -219,9 +281,9 @@ var programs = []struct {
 
 // probes compiles them, and lets go build find them where gpu/probe embeds them; the checkout stays as it is.
 func (r *release) probes() error {
-	said, err := exec.Command(r.zig, "version").Output()
+	said, err := exec.Command(r.zig[0], append(r.zig[1:len(r.zig):len(r.zig)], "version")...).Output()
 	if version := strings.TrimSpace(string(said)); err != nil || version != zigVersion {
-		return errors.Join(err, fmt.Errorf("%s is zig %q, not %s: pip install ziglang==%[3]s has it", r.zig, version, zigVersion))
+		return errors.Join(err, fmt.Errorf("`%s` is zig %q, not %s: `pip install ziglang==%[3]s`, and it is found", strings.Join(r.zig, " "), version, zigVersion))
 	}
 	root, err := filepath.Abs(r.root)
 	if err != nil {
@@ -238,7 +300,7 @@ func (r *release) probes() error {
 			if p.shared {
 				args = append(args, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,nodelete")
 			}
-			c := exec.Command(r.zig, args...)
+			c := exec.Command(r.zig[0], append(r.zig[1:len(r.zig):len(r.zig)], args...)...)
 			c.Dir, c.Stderr = filepath.Join(root, "gpu", "probe", "csrc"), os.Stderr
 			if err := c.Run(); err != nil {
 				return fmt.Errorf("%s for %s: %w", p.source, arch, err)
@@ -256,23 +318,34 @@ func (r *release) probes() error {
 
 // build compiles the program with nothing of this machine in it.
 func (r *release) build(t target) (string, error) {
-	out := filepath.Join(r.work, t.os+"-"+t.arch, t.exe(name))
+	out := filepath.Join(r.work, t.triple, t.exe(name))
 	flags := "-s -w -buildid= -X 'gpubuild/cmd/internal/version.release=" + r.version + " " + r.commit + "'"
+	if r.address != "" {
+		flags += " -X gpubuild/cmd/internal/version.address=" + r.address
+	}
 	if r.docs != "" {
 		flags += " -X gpubuild/cmd/internal/version.docs=" + r.docs
 	}
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags=release", "-overlay="+r.overlay, "-o", out, "-ldflags="+flags, "./cmd/gpubuild")
-	c.Dir = r.root
-	for _, e := range os.Environ() {
-		switch n, _, _ := strings.Cut(e, "="); n {
-		case "GOFLAGS", "GOEXPERIMENT", "GOAMD64", "GOARM64", "GODEBUG", "GOFIPS140", "CGO_ENABLED", "GOOS", "GOARCH", "GOWORK":
-		default:
-			c.Env = append(c.Env, e)
-		}
+	c.Dir, c.Env = r.root, append(goEnv(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
+	if t.nvml {
+		c.Env = append(c.Env, "CGO_ENABLED=1", "CC=gcc")
 	}
-	c.Env = append(c.Env, "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOWORK=off", "GOFLAGS=-mod=readonly")
 	c.Stdout, c.Stderr = os.Stderr, os.Stderr
 	return out, c.Run()
+}
+
+// goEnv is this environment without what changes what the go command makes.
+func goEnv() []string {
+	var out []string
+	for _, e := range os.Environ() {
+		switch n, _, _ := strings.Cut(e, "="); n {
+		case "GOFLAGS", "GOEXPERIMENT", "GOAMD64", "GOARM64", "GODEBUG", "GOFIPS140", "CGO_ENABLED", "CGO_CFLAGS", "CGO_LDFLAGS", "CC", "GOOS", "GOARCH", "GOWORK":
+		default:
+			out = append(out, e)
+		}
+	}
+	return append(out, "GOWORK=off", "GOFLAGS=-mod=readonly")
 }
 
 // shared are the files that every archive has besides the program; completions and manual are what the program itself prints.
@@ -297,10 +370,13 @@ func (r *release) shared() ([]entry, error) {
 		"man":  "man/gpubuild.1",
 	} {
 		c := exec.Command(self, "completion", what)
+		if what == "man" {
+			c = exec.Command(self, what)
+		}
 		c.Stderr = os.Stderr
 		data, err := c.Output()
 		if err != nil || len(data) == 0 {
-			return nil, errors.Join(err, fmt.Errorf("completion %s printed %d bytes", what, len(data)))
+			return nil, errors.Join(err, fmt.Errorf("%v printed %d bytes", c.Args, len(data)))
 		}
 		out = append(out, entry{path: path, data: data})
 	}
@@ -317,11 +393,19 @@ func (r *release) make(t target, shared []entry) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	bom, err := r.materials(t, program, data)
+	glibc := loader.NeedsGlibc(program)
+	if t.nvml == (glibc == "") {
+		return nil, fmt.Errorf("it names %q as the C library that it needs", glibc)
+	}
+	bom, licences, err := r.materials(t, program, data)
 	if err != nil {
 		return nil, err
 	}
-	entries := append([]entry{{path: t.exe(name), data: data, exec: true}, {path: name + ".cdx.json", data: bom}}, shared...)
+	if t.nvml {
+		shared = append(shared[:len(shared):len(shared)], entry{path: "GLIBC.txt", data: []byte("This gpubuild needs Linux x86_64 with glibc " + glibc + " or newer.\n")})
+	}
+	entries := append([]entry{{path: t.exe(name), data: data, exec: true}, {path: name + ".cdx.json", data: bom},
+		{path: "THIRD-PARTY.txt", data: licences}}, shared...)
 	sort.Slice(entries, func(i, j int) bool { return entries[i].path < entries[j].path })
 	pack := tgz
 	if t.os == "windows" {
@@ -416,7 +500,7 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CycloneDX 1.5, https://cyclonedx.org/docs/1.5/json/. Only what is known is said: licences of modules are not, so none is named.
+// CycloneDX 1.5, https://cyclonedx.org/docs/1.5/json/.
 type (
 	cdx struct {
 		Schema       string          `json:"$schema"`
@@ -442,9 +526,7 @@ type (
 		Props    []cdxProperty `json:"properties,omitempty"`
 	}
 	cdxLicense struct {
-		License struct {
-			ID string `json:"id"`
-		} `json:"license"`
+		Expression string `json:"expression"` // of SPDX
 	}
 	cdxHash struct {
 		Alg     string `json:"alg"`
@@ -460,11 +542,68 @@ type (
 	}
 )
 
-// materials says what a program is made of, by what Go wrote into it (debug/buildinfo; `go version -m` shows the same).
-func (r *release) materials(t target, program string, data []byte) ([]byte, error) {
+// licence is the expression of SPDX for the texts of a component, and the texts. One that is not recognized is an error.
+func licence(dir string, files ...string) (expression, text string, err error) {
+	for _, file := range files {
+		names, err := filepath.Glob(filepath.Join(dir, file))
+		if err != nil {
+			return "", "", err
+		}
+		for _, n := range names {
+			data, err := os.ReadFile(n)
+			if err != nil {
+				return "", "", err
+			}
+			text += strings.TrimSpace(string(data)) + "\n\n"
+		}
+	}
+	flat := strings.Join(strings.Fields(text), " ")
+	var ids []string
+	for _, l := range []struct{ id, has string }{
+		{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy"}, {"Apache-2.0", "Apache License"},
+		{"ISC", "Permission to use, copy, modify, and/or distribute"},
+	} {
+		if strings.Contains(flat, l.has) {
+			ids = append(ids, l.id)
+		}
+	}
+	switch third := regexp.MustCompile("Neither the name|may not be used to endorse"); {
+	case !strings.Contains(flat, "Redistribution and use in source and binary forms"):
+	case third.MatchString(flat):
+		ids = append(ids, "BSD-3-Clause")
+	default:
+		ids = append(ids, "BSD-2-Clause")
+	}
+	if len(ids) == 0 {
+		return "", "", fmt.Errorf("%s has no licence that is known", dir)
+	}
+	return strings.Join(ids, " AND "), text, nil
+}
+
+// own asks a program for one line.
+func own(program string, args ...string) (string, error) {
+	c := exec.Command(program, args...)
+	c.Stderr = os.Stderr
+	out, err := c.Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// zigLib is the directory of zig's libraries.
+func (r *release) zigLib() (string, error) {
+	text, err := own(r.zig[0], append(r.zig[1:len(r.zig):len(r.zig)], "env")...)
+	m := regexp.MustCompile(`"?lib_dir"?\s*[:=]\s*"([^"]+)"`).FindStringSubmatch(text)
+	if err != nil || m == nil {
+		return "", errors.Join(err, fmt.Errorf("`zig env` names no lib_dir: %s", text))
+	}
+	return m[1], nil
+}
+
+// materials says what a program is made of, by what Go wrote into it (debug/buildinfo; `go version -m` shows the same), and the licences of
+// all that is linked.
+func (r *release) materials(t target, program string, data []byte) (bom, licences []byte, err error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	main := cdxComponent{
 		Type:     "application",
@@ -473,29 +612,65 @@ func (r *release) materials(t target, program string, data []byte) ([]byte, erro
 		Version:  r.version,
 		Hashes:   []cdxHash{{"SHA-256", digest(data)}},
 		Props:    []cdxProperty{{"gpubuild:commit", r.commit}, {"gpubuild:target", t.triple}},
-		Licenses: make([]cdxLicense, 1),
+		Licenses: []cdxLicense{{"MIT"}},
 	}
-	main.Licenses[0].License.ID = "MIT"
 	standard := strings.TrimPrefix(info.GoVersion, "go")
 	parts := []cdxComponent{
 		{Type: "library", Ref: "pkg:golang/std@" + standard, Name: "std", Version: standard, PURL: "pkg:golang/std@" + standard},
 	}
+	var texts strings.Builder
+	texts.WriteString("gpubuild holds the following works of others, under these licences.\n\n")
+	add := func(c cdxComponent, dir string, files ...string) error {
+		expression, text, err := licence(dir, files...)
+		c.Licenses = []cdxLicense{{expression}}
+		parts = append(parts, c)
+		fmt.Fprintf(&texts, "==== %s %s (%s)\n\n%s", c.Name, c.Version, expression, text)
+		return err
+	}
+	root, err := own("go", "env", "GOROOT")
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := add(parts[0], root, "LICENSE", "PATENTS"); err != nil {
+		return nil, nil, err
+	}
+	parts = parts[1:]
+	if t.os == "linux" { // the probe's programs in it: the watcher links musl, all of them zig's compiler-rt
+		lib, err := r.zigLib()
+		if err != nil {
+			return nil, nil, err
+		}
+		zig := cdxComponent{Type: "library", Ref: "zig@" + zigVersion, Name: "zig compiler-rt", Version: zigVersion}
+		musl := cdxComponent{Type: "library", Ref: "musl@zig-" + zigVersion, Name: "musl", Version: "of zig " + zigVersion}
+		top := filepath.Dir(lib) // next to lib, or above it, as distributions have it
+		if err := errors.Join(add(zig, top, "LICENSE"), add(musl, filepath.Join(lib, "libc", "musl"), "COPYRIGHT")); err != nil {
+			return nil, nil, err
+		}
+	}
 	for _, d := range info.Deps {
 		if d.Replace != nil {
-			return nil, fmt.Errorf("%s is replaced: a release is made of published modules", d.Path)
+			return nil, nil, fmt.Errorf("%s is replaced: a release is made of published modules", d.Path)
 		}
 		c := cdxComponent{Type: "library", Name: d.Path, Version: d.Version, PURL: "pkg:golang/" + d.Path + "@" + d.Version}
 		c.Ref = c.PURL
 		if d.Sum != "" {
 			c.Props = []cdxProperty{{"go:sum", d.Sum}}
 		}
-		parts = append(parts, c)
+		c2 := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", d.Path)
+		c2.Dir, c2.Stderr = r.root, os.Stderr
+		dir, err := c2.Output()
+		if err == nil {
+			err = add(c, strings.TrimSpace(string(dir)), "LICEN[SC]E*", "COPYING*", "NOTICE*")
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", d.Path, err)
+		}
 	}
 	refs := make([]string, len(parts))
 	for i, p := range parts {
 		refs[i] = p.Ref
 	}
-	bom := cdx{
+	made := cdx{
 		"http://cyclonedx.org/schema/bom-1.5.schema.json",
 		"CycloneDX",
 		"1.5",
@@ -504,6 +679,6 @@ func (r *release) materials(t target, program string, data []byte) ([]byte, erro
 		parts,
 		[]cdxDependency{{main.Ref, refs}},
 	}
-	out, err := json.MarshalIndent(bom, "", "  ")
-	return append(out, '\n'), err
+	out, err := json.MarshalIndent(made, "", "  ")
+	return append(out, '\n'), []byte(texts.String()), err
 }

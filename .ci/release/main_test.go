@@ -25,12 +25,12 @@ func copyTree(t *testing.T, to string, when time.Time) {
 	t.Helper()
 	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = filepath.Join("..", "..")
-	out := hosttest.Must(list.Output())
+	out := hosttest.Must(list.Output())(t)
 	for _, name := range strings.Split(strings.Trim(string(out), "\x00"), "\x00") {
 		if strings.HasPrefix(name, "testdata/") {
 			continue
 		}
-		data := hosttest.Must(os.ReadFile(filepath.Join("..", "..", name)))
+		data := hosttest.Must(os.ReadFile(filepath.Join("..", "..", name)))(t)
 		path := filepath.Join(to, name)
 		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		hosttest.OK(t, os.WriteFile(path, data, 0o640))
@@ -47,6 +47,9 @@ const (
 // GPUBUILD_TEST=release=all takes every platform, and gives each run an empty build cache (.ci/long).
 func TestTwoReleasesAreTheSame(t *testing.T) {
 	only := "linux/amd64,windows/amd64"
+	if targets[len(targets)-1].canMake() {
+		only += ",linux/amd64/nvml"
+	}
 	if need.Given("release") == "all" {
 		only = ""
 	}
@@ -64,10 +67,10 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 			t.Setenv("GOCACHE", t.TempDir())
 		}
 		outs[i] = filepath.Join(t.TempDir(), "dist")
-		r := release{root: tree, out: outs[i], version: "v" + testVersion, commit: testCommit, zig: need.Tool(t, "zig")}
+		r := release{root: tree, out: outs[i], version: "v" + testVersion, commit: testCommit, zig: []string{need.Tool(t, "zig")}, address: "https://host.invalid/owner/repository"}
 		hosttest.OK(t, r.run(only))
 	}
-	names := hosttest.Must(os.ReadDir(outs[0]))
+	names := hosttest.Must(os.ReadDir(outs[0]))(t)
 	for _, n := range names {
 		a, err1 := os.ReadFile(filepath.Join(outs[0], n.Name()))
 		b, err2 := os.ReadFile(filepath.Join(outs[1], n.Name()))
@@ -75,11 +78,21 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 			t.Errorf("%s differs: %v %v", n.Name(), err1, err2)
 		}
 	}
-	chosen := hosttest.Must(choose(only))
-	hosttest.Equal(t, len(names), 2*len(chosen)+1, names)
+	chosen := hosttest.Must(choose(only))(t)
+	others := 6 // install.sh, install.ps1, the image, and by -address the formula and two manifests
+	for _, target := range chosen {
+		switch {
+		case target.nvml:
+		case target.os == "linux":
+			others += 3 // a wheel, .deb and .rpm
+		default:
+			others++ // a wheel
+		}
+	}
+	hosttest.Equal(t, len(names), 2*len(chosen)+others+1, names)
 	sum := exec.Command("sha256sum", "-c", "SHA256SUMS")
 	sum.Dir = outs[0]
-	if out, err := sum.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != 2*len(chosen) {
+	if out, err := sum.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != 2*len(chosen)+others {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, target := range chosen {
@@ -87,13 +100,16 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 	}
 	t.Run("runs", func(t *testing.T) { runs(t, outs[0]) })
 	t.Run("an empty root", func(t *testing.T) { inAnEmptyRoot(t, outs[0]) })
+	t.Run("wheel", func(t *testing.T) { installsByPip(t, outs[0]) })
+	t.Run("packages", func(t *testing.T) { unpacksPackages(t, outs[0]) })
+	t.Run("nvml", func(t *testing.T) { needsGlibc(t, outs[0]) })
+	t.Run("install.sh", func(t *testing.T) { installsByScript(t, outs[0]) })
 	t.Run("materials", func(t *testing.T) { validMaterials(t, outs[0]) })
 }
 
-// checkArchive holds the name and the folder against what cargo-binstall makes of its own default templates.
+// checkArchive holds the name, the folder and the content of an archive against what the documents say.
 func checkArchive(t *testing.T, dist string, target target) {
 	t.Helper()
-	// SUPPORT.md of cargo-binstall, "Defaults".
 	fill := strings.NewReplacer("{ name }", "gpubuild", "{ target }", target.triple, "{ version }", testVersion, "{ bin }", "gpubuild", "{ binary-ext }", target.exe(""),
 		"{ archive-format }", map[bool]string{true: "zip", false: "tgz"}[target.os == "windows"])
 	archive := fill.Replace("{ name }-{ target }-v{ version }.{ archive-format }")
@@ -101,12 +117,16 @@ func checkArchive(t *testing.T, dist string, target target) {
 	files := unpack(t, filepath.Join(dist, archive))
 	folder := strings.TrimSuffix(program, target.exe("gpubuild"))
 	for _, n := range []string{"LICENSE", "README.md", "man/gpubuild.1", "completions/gpubuild.bash", "completions/_gpubuild", "completions/gpubuild.fish",
-		"completions/gpubuild.ps1", "gpubuild.cdx.json"} {
+		"completions/gpubuild.ps1", "gpubuild.cdx.json", "THIRD-PARTY.txt"} {
 		if len(files[folder+n]) == 0 {
 			t.Errorf("%s lacks %s", archive, n)
 		}
 	}
-	if len(files) != 9 || len(files[program]) < 1<<20 {
+	count := 10
+	if target.nvml {
+		count++ // GLIBC.txt
+	}
+	if len(files) != count || len(files[program]) < 1<<20 {
 		t.Errorf("%s: %d files, %s has %d bytes", archive, len(files), program, len(files[program]))
 	}
 	if place := regexp.MustCompile(`/home/|/root/|` + regexp.QuoteMeta(os.TempDir()) + `/Test`).Find(files[program]); place != nil {
@@ -116,10 +136,10 @@ func checkArchive(t *testing.T, dist string, target target) {
 
 func unpack(t *testing.T, path string) map[string][]byte {
 	t.Helper()
-	data := hosttest.Must(os.ReadFile(path))
+	data := hosttest.Must(os.ReadFile(path))(t)
 	files := map[string][]byte{}
 	if strings.HasSuffix(path, ".zip") {
-		r := hosttest.Must(zip.NewReader(bytes.NewReader(data), int64(len(data))))
+		r := hosttest.Must(zip.NewReader(bytes.NewReader(data), int64(len(data))))(t)
 		for _, f := range r.File {
 			in, err := f.Open()
 			if err != nil {
@@ -132,7 +152,7 @@ func unpack(t *testing.T, path string) map[string][]byte {
 		}
 		return files
 	}
-	z := hosttest.Must(gzip.NewReader(bytes.NewReader(data)))
+	z := hosttest.Must(gzip.NewReader(bytes.NewReader(data)))(t)
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
 		if err == io.EOF {
@@ -180,10 +200,99 @@ func runs(t *testing.T, dist string) {
 	}
 }
 
+// installsByPip installs the wheel without a network, and starts what it brings.
+func installsByPip(t *testing.T, dist string) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		need.Missing(t, "amd64", "not the platform of the wheel")
+	}
+	wheels := hosttest.Must(filepath.Glob(filepath.Join(dist, "*manylinux*x86_64.whl")))(t)
+	venv := filepath.Join(t.TempDir(), "venv")
+	for _, words := range [][]string{{need.Tool(t, "python"), "-m", "venv", venv}, {filepath.Join(venv, "bin", "pip"), "install", "-q", "--no-index", wheels[0]}} {
+		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", words, err, out)
+		}
+	}
+	for _, words := range [][]string{{"gpubuild", "version"}, {"cargo-gpubuild", "gpubuild", "version"}} {
+		out, err := exec.Command(filepath.Join(venv, "bin", words[0]), words[1:]...).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(out), "gpubuild "+testVersion+" ") {
+			t.Errorf("%q: %v\n%s", words, err, out)
+		}
+	}
+}
+
+// unpacksPackages has dpkg and rpm take the packages apart: each has the archive's program, the second name of it, and the licences.
+func unpacksPackages(t *testing.T, dist string) {
+	program := unpack(t, filepath.Join(dist, targets[0].archive(testVersion)))[targets[0].stem(testVersion)+"/gpubuild"]
+	for _, p := range []struct{ file, tool, command string }{
+		{"gpubuild_" + testVersion + "-1_amd64.deb", "apt", `dpkg-deb --info "$0" && dpkg-deb --extract "$0" .`},
+		{"gpubuild-" + testVersion + "-1.x86_64.rpm", "rpm", `rpm --dbpath "$PWD/db" -K "$0" && rpm --dbpath "$PWD/db" -qip "$0" && rpm2archive - <"$0" | tar -xz`},
+	} {
+		need.Tool(t, p.tool)
+		c := exec.Command(need.Tool(t, "sh"), "-ec", p.command, filepath.Join(dist, p.file))
+		c.Dir = t.TempDir()
+		out, err := c.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "MIT") && p.tool == "rpm" {
+			t.Errorf("%s: %v\n%s", p.file, err, out)
+			continue
+		}
+		got := hosttest.Must(os.ReadFile(filepath.Join(c.Dir, "usr/bin/cargo-gpubuild")))(t)
+		info := hosttest.Must(os.Stat(filepath.Join(c.Dir, "usr/bin/gpubuild")))(t)
+		if !bytes.Equal(got, program) || info.Mode().Perm() != 0o755 {
+			t.Errorf("%s: the program has %d bytes, mode %v", p.file, len(got), info.Mode())
+		}
+		licences := hosttest.Must(os.ReadFile(filepath.Join(c.Dir, "usr/share/doc/gpubuild/copyright")))(t)
+		if !bytes.Contains(licences, []byte("==== musl")) {
+			t.Errorf("%s: no licence of musl", p.file)
+		}
+	}
+}
+
+// needsGlibc starts the program with NVML, which names the C library that it needs.
+func needsGlibc(t *testing.T, dist string) {
+	target := targets[len(targets)-1]
+	if !target.canMake() {
+		need.Missing(t, "amd64", "not the platform of the archive")
+	}
+	files := unpack(t, filepath.Join(dist, target.archive(testVersion)))
+	says := string(files[target.stem(testVersion)+"/GLIBC.txt"])
+	if !regexp.MustCompile(`^This gpubuild needs Linux x86_64 with glibc 2\.\d+ or newer\.\n$`).MatchString(says) {
+		t.Errorf("%q", says)
+	}
+	self := filepath.Join(t.TempDir(), "gpubuild")
+	hosttest.OK(t, os.WriteFile(self, files[target.stem(testVersion)+"/gpubuild"], 0o755))
+	out, err := exec.Command(self, "version", "--json").Output()
+	if err != nil || !strings.Contains(string(out), `"cgo": true`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// installsByScript installs from the directory of the release, and refuses an archive that was changed.
+func installsByScript(t *testing.T, dist string) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		need.Missing(t, "amd64", "not the platform of the archive")
+	}
+	bin := t.TempDir()
+	run := func(base string) (string, error) {
+		c := exec.Command(need.Tool(t, "sh"), filepath.Join(dist, "install.sh"))
+		c.Env = append(os.Environ(), "GPUBUILD_BIN="+bin, "GPUBUILD_BASE="+base)
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(dist); err != nil || !strings.HasPrefix(out, "gpubuild "+testVersion+" ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	changed, archive := t.TempDir(), targets[0].archive(testVersion)
+	data := hosttest.Must(os.ReadFile(filepath.Join(dist, archive)))(t)
+	hosttest.OK(t, os.WriteFile(filepath.Join(changed, archive), append(data, 0), 0o600))
+	if out, err := run(changed); err == nil || !strings.Contains(out, "is not the one of this release") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // validMaterials asks CycloneDX's own Python library, strictly.
 func validMaterials(t *testing.T, dist string) {
 	bom := filepath.Join(dist, targets[0].stem(testVersion)+".cdx.json")
-	data := hosttest.Must(os.ReadFile(bom))
+	data := hosttest.Must(os.ReadFile(bom))(t)
 	var got cdx
 	hosttest.OK(t, json.Unmarshal(data, &got))
 	seen := map[string]bool{}

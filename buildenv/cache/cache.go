@@ -21,6 +21,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/regular"
 )
 
 // Variable is the environment variable that moves the cache.
@@ -139,24 +140,23 @@ func IdentityOf(path string, fi fs.FileInfo) (id Identity, err error) {
 // back, as a copy with `cp -p` does with the time of the content. 0: the system does not say.
 func StateTimeOf(fi fs.FileInfo) int64 { return stateTime(fi) }
 
-// Hash returns the SHA-256 of a regular file's content in hexadecimal. Anything else is an error: a pipe or a device could have no end.
+// Hash returns the SHA-256 of a regular file's content in hexadecimal: of as many bytes as the file has when it is opened, which is none
+// for a file of the kernel's. Anything else is a *buildenv.UnboundedError.
 func Hash(path string) (string, error) {
-	if fi, err := os.Stat(path); err == nil {
-		waits := !fi.Mode().IsRegular()
-		if real, err := filepath.EvalSymlinks(path); err == nil && fi.Size() == 0 {
-			waits = waits || buildenv.OfKernel(real)
-		}
-		if waits {
-			return "", fmt.Errorf("%s: %w", path, buildenv.ErrUnbounded)
-		}
-	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if fi.IsDir() {
+		return "", &buildenv.UnboundedError{Path: path, Why: "a directory"}
+	}
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
+	if _, err := io.Copy(h, io.LimitReader(f, fi.Size())); err != nil {
 		return "", fmt.Errorf("%s: %w", path, reason(err))
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
@@ -207,7 +207,12 @@ func Replace(path string, old, data []byte, mode fs.FileMode) error {
 		return &WriteError{Path: path, Err: reason(err)}
 	}
 	err = save(f, path, data, mode, func() error {
-		is, err := os.ReadFile(path)
+		f, err := regular.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		is, err := io.ReadAll(io.LimitReader(f, int64(len(old))+1))
 		if err == nil && !bytes.Equal(is, old) {
 			err = &ChangedError{Path: path}
 		}
@@ -274,7 +279,7 @@ type WriteError struct {
 }
 
 func (e *WriteError) Error() string {
-	err := e.Err
+	err := reason(e.Err)
 	if l, ok := errors.AsType[*os.LinkError](err); ok {
 		err = l.Err // it names the temporary file
 	}

@@ -72,7 +72,7 @@ func TestMake(t *testing.T) {
 	for i := 0; i < 2; i++ { // the second time it is there
 		hosttest.OK(t, Make(dir))
 	}
-	fi := hosttest.Must(os.Stat(dir))
+	fi := hosttest.Must(os.Stat(dir))(t)
 	if fi.Mode().Perm() != 0o700 && os.PathSeparator == '/' {
 		t.Errorf("mode %v", fi.Mode())
 	}
@@ -108,7 +108,7 @@ func TestWriteFile(t *testing.T) {
 // alone says that a file is the only one in its directory.
 func alone(t *testing.T, path string) {
 	t.Helper()
-	left := hosttest.Must(os.ReadDir(filepath.Dir(path)))
+	left := hosttest.Must(os.ReadDir(filepath.Dir(path)))(t)
 	for _, e := range left {
 		hosttest.Equal(t, e.Name(), filepath.Base(path), "left behind")
 	}
@@ -168,7 +168,7 @@ func TestAFullDiskLeavesTheOldFile(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
 			hosttest.OK(t, os.WriteFile(path, []byte("old"), 0o600))
-			f := hosttest.Must(os.CreateTemp(filepath.Dir(path), ".file.*"))
+			f := hosttest.Must(os.CreateTemp(filepath.Dir(path), ".file.*"))(t)
 			unchanged := func() error { return nil }
 			if err := save(broken{f, at, syscall.ENOSPC}, path, []byte("new content"), 0o600, unchanged); !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("got %v", err)
@@ -185,7 +185,7 @@ func TestIdentityChangesWithTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
 	hosttest.OK(t, os.WriteFile(path, []byte("one"), 0o600))
-	first := hosttest.Must(Identify(path))
+	first := hosttest.Must(Identify(path))(t)
 	if first.Size != 3 || first.MTime == 0 || first.Inode == 0 {
 		t.Errorf("got %+v", first)
 	}
@@ -255,10 +255,10 @@ func TestLockWithinOneProcess(t *testing.T) {
 // holdLock starts another process that holds the lock, and answers its output and how to end it.
 func holdLock(t *testing.T, path string) (out *bufio.Scanner, letGo func(), cmd *exec.Cmd) {
 	t.Helper()
-	self := hosttest.Must(os.Executable())
+	self := hosttest.Must(os.Executable())(t)
 	cmd = exec.Command(self, "__lock", path)
-	in := hosttest.Must(cmd.StdinPipe())
-	stdout := hosttest.Must(cmd.StdoutPipe())
+	in := hosttest.Must(cmd.StdinPipe())(t)
+	stdout := hosttest.Must(cmd.StdoutPipe())(t)
 	hosttest.OK(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	return bufio.NewScanner(stdout), func() { in.Close() }, cmd
@@ -297,7 +297,7 @@ func TestALockDiesWithItsHolder(t *testing.T) {
 		t.Fatal(got)
 	}
 	hosttest.OK(t, holder.Process.Kill())
-	release := hosttest.Must(Lock(context.Background(), path, nil))
+	release := hosttest.Must(Lock(context.Background(), path, nil))(t)
 	hosttest.Equal(t, release(), nil)
 }
 

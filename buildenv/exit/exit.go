@@ -86,6 +86,21 @@ func Hint(err error) string {
 	return ""
 }
 
+// FindingID is the id of the finding that an error becomes: by its method FindingID, else that of its exit code.
+func FindingID(err error) string {
+	var own interface{ FindingID() string }
+	if errors.As(err, &own) && own.FindingID() != "" {
+		return own.FindingID()
+	}
+	code, id := Of(err), ""
+	for _, c := range Codes {
+		if c.Code == code {
+			id = c.finding
+		}
+	}
+	return cmp.Or(id, "gpubuild.failed")
+}
+
 // failure is an error with an exit code and what a user can do about it.
 type failure struct {
 	err  error
@@ -130,21 +145,22 @@ func Usagef(fix, format string, args ...any) error {
 var Codes = []struct {
 	Code    int
 	Meaning string
+	finding string // the id of an error with this code that has none of its own
 }{
-	{Done, "done"},
-	{Other, "something else went wrong; the message says what"},
-	{Usage, "the command line is wrong, or a file that it names cannot be used"},
-	{Unreached, "a requested feature does not enable a GPU crate of the binary"},
-	{Missing, "a component is missing: toolkit, host compiler, cuDNN, cargo"},
-	{Misfit, "components do not work together"},
-	{Stale, "something is stale: `gpubuild stale` found it, or cleaning is not allowed or did not help"},
-	{NotUsed, "the program ran on the CPU"},
-	{Unproved, "not proven"},
-	{OtherKernels, "the program used the GPU, but no kernel matched"},
-	{Alert, "an alert that --fail-on names, and nothing else failed"},
-	{Config, "a manifest, gpubuild.toml or a metadata table is missing or wrong"},
-	{Internal, "internal error: please report it"},
-	{Interrupted, "interrupted"},
+	{Done, "done", ""},
+	{Other, "something else went wrong; the message says what", ""},
+	{Usage, "the command line is wrong, or a file that it names cannot be used", "command.wrong"},
+	{Unreached, "a requested feature does not enable a GPU crate of the binary", ""},
+	{Missing, "a component is missing: toolkit, host compiler, cuDNN, cargo", "toolchain.missing"},
+	{Misfit, "components do not work together", "toolchain.misfit"},
+	{Stale, "something is stale: `gpubuild stale` found it, or cleaning is not allowed or did not help", ""},
+	{NotUsed, "the program ran on the CPU", ""},
+	{Unproved, "not proven", ""},
+	{OtherKernels, "the program used the GPU, but no kernel matched", ""},
+	{Alert, "an alert that --fail-on names, and nothing else failed", ""},
+	{Config, "a manifest, gpubuild.toml or a metadata table is missing or wrong", "config.wrong"},
+	{Internal, "internal error: please report it", ""},
+	{Interrupted, "interrupted", ""},
 }
 
 // Table renders Codes for help and docs/exit-codes.md.

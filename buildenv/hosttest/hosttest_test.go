@@ -22,7 +22,7 @@ func TestALinuxMachine(t *testing.T) {
 		t.Errorf("got %q", h.Env.Entries())
 	}
 	read := func(path string) string {
-		data, err := h.ReadFile(path, 1000)
+		data, err := h.ReadFile(path, buildenv.Note)
 		return Outcome(string(data), err)
 	}
 	real := func(path string) string { return Outcome(h.Files.EvalSymlinks(path)) }

@@ -108,7 +108,11 @@ func Parse(data []byte) (buildenv.Host, error) {
 		case name == "@empty":
 			for _, l := range lines(f.Data) {
 				path, attrs := attributes(l)
-				err = cmp.Or(err, tree.addFile(path, nil, attrs))
+				var data []byte
+				if h.OS == buildenv.Windows && strings.EqualFold(h.Base(path), "cl.exe") { // an empty one is broken
+					data = []byte("MZ")
+				}
+				err = cmp.Or(err, tree.addFile(path, data, attrs))
 			}
 		case name == "@registry":
 			err = reg.parse(lines(f.Data))

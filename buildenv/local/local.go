@@ -15,6 +15,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/regular"
 )
 
 // Host looks at the machine. The only error is a current directory that is gone.
@@ -63,30 +64,23 @@ func (files) EvalSymlinks(path string) (string, error)   { return filepath.EvalS
 
 // Open opens no device and no pipe, whoever asks: the paths are found, not named by the user.
 func (f files) Open(path string) (fs.File, error) {
-	if err := (buildenv.Host{Files: f}).Unbounded(path, 0); err != nil {
-		return nil, err
+	file, err := regular.Open(path)
+	if err != nil {
+		return nil, err // a nil *os.File in an interface would not be nil
 	}
-	return openAny(path)
+	return file, nil
 }
 
 // ReadNamed reads a file that the user's command line names, which may be a pipe, up to a limit.
 func ReadNamed(path string, limit int64) ([]byte, error) {
-	f, err := openAny(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s: %w: larger than %d bytes", path, buildenv.ErrUnbounded, limit)
+		err = &buildenv.UnboundedError{Path: path, Why: fmt.Sprintf("larger than %d bytes", limit)}
 	}
 	return data, err
-}
-
-func openAny(path string) (fs.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err // a nil *os.File in an interface would not be nil
-	}
-	return f, nil
 }

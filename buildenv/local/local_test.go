@@ -14,7 +14,7 @@ import (
 
 func TestHost(t *testing.T) {
 	t.Setenv("GPUBUILD_SOMETHING", "set")
-	h := hosttest.Must(Host())
+	h := hosttest.Must(Host())(t)
 	if h.OS != runtime.GOOS || h.Arch != runtime.GOARCH || h.Env.Get("GPUBUILD_SOMETHING") != "set" {
 		t.Errorf("got %s %s %q", h.OS, h.Arch, h.Env.Get("GPUBUILD_SOMETHING"))
 	}
@@ -32,7 +32,7 @@ func TestHost(t *testing.T) {
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	hosttest.OK(t, os.WriteFile(filepath.Join(dir, "f"), []byte("content"), 0o600))
-	f := hosttest.Must(files{}.Open(filepath.Join(dir, "f")))
+	f := hosttest.Must(files{}.Open(filepath.Join(dir, "f")))(t)
 	defer f.Close()
 	at := make([]byte, 4)
 	if _, err := f.(io.ReaderAt).ReadAt(at, 3); err != nil || string(at) != "tent" {
@@ -62,7 +62,7 @@ func TestNoRegistryElsewhere(t *testing.T) {
 }
 
 func TestNoTerminal(t *testing.T) {
-	f := hosttest.Must(os.CreateTemp(t.TempDir(), "f"))
+	f := hosttest.Must(os.CreateTemp(t.TempDir(), "f"))(t)
 	defer f.Close()
 	if Terminal(f) || Terminal(nil) {
 		t.Error("a file is a terminal")

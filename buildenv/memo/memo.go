@@ -37,8 +37,6 @@ const (
 	schema = 1
 	// kept bounds the entries of one kind.
 	kept = 500
-	// limit bounds the size of an entry, in bytes.
-	limit = 256 << 20
 	// young is the age below which a modification time says nothing: two changes within one tick of a file system's clock have the same
 	// time. What is younger is known by its content, too.
 	young = 100 * time.Millisecond
@@ -90,7 +88,7 @@ type header struct {
 // another user may have written it.
 func (s Store) Load(kind, key string) (data []byte, inputs []Input, ok bool) {
 	path := s.path(kind, key)
-	file, err := s.host.ReadFile(path, limit)
+	file, err := s.host.ReadFile(path, buildenv.Entry)
 	if err != nil || cache.Trusted(s.dir, filepath.Dir(path), path) != nil { // the checksum holds off damage, and nobody else
 		return nil, nil, false
 	}
@@ -139,7 +137,7 @@ func (s Store) Put(kind, key string, inputs []Input, data []byte) error {
 	var b bytes.Buffer
 	for _, in := range inputs {
 		if strings.ContainsAny(in.path, "\n\t") {
-			return fmt.Errorf("not cached: the path %q has a line break or a tab", in.path)
+			return fmt.Errorf("not cached: the path %.200q has a line break or a tab", in.path)
 		}
 		fmt.Fprintf(&b, "%s\t%s\n", in.state, in.path)
 	}
@@ -296,6 +294,14 @@ const Largest = 4 << 30
 
 // content is a hash of a file's bytes or of a directory's names.
 func (s Store) content(path string, fi fs.FileInfo) string {
+	if !fi.IsDir() && ofKernel(path) { // without a size, and none of a repository's
+		data, err := s.host.ReadFile(path, buildenv.System)
+		if err != nil {
+			return "unreadable"
+		}
+		sum := sha256.Sum256(data)
+		return hex.EncodeToString(sum[:])
+	}
 	if !fi.IsDir() {
 		if fi.Size() > Largest {
 			return "large"

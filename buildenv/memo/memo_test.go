@@ -18,7 +18,7 @@ import (
 
 func store(t *testing.T) (s memo.Store, cache, work string) {
 	t.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	cache, work = t.TempDir(), t.TempDir()
 	return memo.Open(h, cache, time.Now()), cache, work
 }
@@ -71,10 +71,10 @@ func TestAYoungFileIsReadOnceMore(t *testing.T) {
 	if _, ok := s.Get("kind", "key"); !ok {
 		t.Fatal("nothing was kept")
 	}
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	later := memo.Open(h, cache, time.Now().Add(time.Minute))
 	for i, want := range []bool{true, false} {
-		data := hosttest.Must(os.ReadFile(filepath.Join(cache, "memo", "kind", "key")))
+		data := hosttest.Must(os.ReadFile(filepath.Join(cache, "memo", "kind", "key")))(t)
 		if got := strings.Contains(string(data), " = "); got != want {
 			t.Errorf("before run %d: known by content: %v, want %v:\n%s", i+1, got, want, data)
 		}
@@ -89,7 +89,7 @@ func TestAYoungFileIsReadOnceMore(t *testing.T) {
 	if err := os.Chtimes(file, time.Time{}, time.Now().Add(-time.Hour)); err != nil { // as a copy that keeps times
 		t.Fatal(err)
 	}
-	fi := hosttest.Must(os.Stat(file))
+	fi := hosttest.Must(os.Stat(file))(t)
 	if state := s.State(file); !strings.Contains(state, " = ") && cachefiles.StateTimeOf(fi) != 0 {
 		t.Errorf("one that was written now with an old time is known by %s", state)
 	}
@@ -99,7 +99,7 @@ func TestADamagedEntryIsAMiss(t *testing.T) {
 	s, cache, dir := store(t)
 	hosttest.OK(t, s.Put("kind", "key", s.Watch(dir), []byte("some bytes")))
 	path := filepath.Join(cache, "memo", "kind", "key")
-	whole := hosttest.Must(os.ReadFile(path))
+	whole := hosttest.Must(os.ReadFile(path))(t)
 	for cut := range whole {
 		write(t, path, string(whole[:cut]))
 		if data, ok := s.Get("kind", "key"); ok {
@@ -186,7 +186,7 @@ func TestOldEntriesArePruned(t *testing.T) {
 	for i := range 510 {
 		hosttest.OK(t, s.Put("kind", fmt.Sprint(i), nil, nil))
 	}
-	entries := hosttest.Must(os.ReadDir(filepath.Join(cache, "memo", "kind")))
+	entries := hosttest.Must(os.ReadDir(filepath.Join(cache, "memo", "kind")))(t)
 	if _, ok := s.Get("kind", "509"); !ok || len(entries) > 500 {
 		t.Errorf("%d entries are left, want at most 500, with the last: %v", len(entries), ok)
 	}

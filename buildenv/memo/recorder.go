@@ -61,16 +61,6 @@ func (r *Recorder) Inputs(without ...string) ([]Input, bool) {
 	return list, true
 }
 
-// Outside leaves out the inputs below a directory.
-func Outside(list []Input, dir string) (out []Input) {
-	for _, in := range list {
-		if !below(in.path, []string{dir}) {
-			out = append(out, in)
-		}
-	}
-	return out
-}
-
 func below(path string, dirs []string) bool {
 	for _, dir := range dirs {
 		if path == dir || strings.HasPrefix(path, dir+string(filepath.Separator)) {

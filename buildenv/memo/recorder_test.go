@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/memo"
@@ -14,7 +15,7 @@ import (
 // TestRecorder: whatever is looked at through a recorded host is an input, with what of it was looked at.
 func TestRecorder(t *testing.T) {
 	t.Parallel()
-	host := hosttest.Must(local.Host())
+	host := hosttest.Must(local.Host())(t)
 	top := t.TempDir()
 	path := func(name string) string { return filepath.Join(top, name) }
 	write := func(name, text string) {
@@ -31,7 +32,7 @@ func TestRecorder(t *testing.T) {
 	look := func() []memo.Input {
 		t.Helper()
 		h, r := later.Record()
-		_, _ = h.ReadFile(path("read"), 10)
+		_, _ = h.ReadFile(path("read"), buildenv.Note)
 		_, _ = h.Files.Stat(path("stat"))
 		_, _ = h.IsFile(path("exists")), h.IsFile(path("absent"))
 		_, _ = h.Names(path("listed")), h.IsDir(path("there"))
@@ -58,7 +59,7 @@ func TestRecorder(t *testing.T) {
 		{"a file that was not there", func() { write("absent", "") }, true},
 		{"a file that was there", func() { _ = os.Remove(path("exists")) }, true},
 		{"a file with its old time", func() {
-			old := hosttest.Must(os.Stat(path("read")))
+			old := hosttest.Must(os.Stat(path("read")))(t)
 			write("read", "3")
 			hosttest.OK(t, os.Chtimes(path("read"), old.ModTime(), old.ModTime()))
 		}, host.OS != "windows"},
@@ -71,7 +72,7 @@ func TestRecorder(t *testing.T) {
 	}
 	h, r := memo.Open(host, path("cache"), time.Now()).Record()
 	write("read", "4")
-	_, _ = h.ReadFile(path("read"), 10)
+	_, _ = h.ReadFile(path("read"), buildenv.Note)
 	if list, ok := r.Inputs(); ok {
 		t.Errorf("a file that was written a moment ago: %v", list)
 	}

@@ -16,7 +16,7 @@ import (
 // TestRecorderBelowUsr: in place of what is not there counts its directory, which says nothing of where a dangling link leads.
 func TestRecorderBelowUsr(t *testing.T) {
 	t.Parallel()
-	host := hosttest.Must(local.Host())
+	host := hosttest.Must(local.Host())(t)
 	top := t.TempDir()
 	dir, target := filepath.Join(top, "dir"), filepath.Join(top, "target")
 	link := filepath.Join(dir, "link")
@@ -52,11 +52,11 @@ func TestRecorderBelowUsr(t *testing.T) {
 func TestWhatOthersMayWrite(t *testing.T) {
 	t.Parallel()
 	cache := t.TempDir()
-	s := Open(hosttest.Must(local.Host()), cache, time.Now())
+	s := Open(hosttest.Must(local.Host())(t), cache, time.Now())
 	hosttest.OK(t, s.Put("kind", "key", nil, []byte("x")))
 	for _, part := range []string{"memo", "memo/kind", "memo/kind/key"} {
 		path := filepath.Join(cache, part)
-		mode := hosttest.Must(os.Stat(path)).Mode().Perm()
+		mode := hosttest.Must(os.Stat(path))(t).Mode().Perm()
 		for _, open := range []os.FileMode{0o777, 0o770} {
 			hosttest.OK(t, os.Chmod(path, open))
 			if _, ok := s.Get("kind", "key"); ok {

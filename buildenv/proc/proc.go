@@ -49,8 +49,19 @@ type Runner struct {
 	Started func(c buildenv.Cmd, pid int)
 }
 
-// Self returns the path of the running executable, for running it again as a child.
-func Self() (string, error) { return os.Executable() }
+// Self returns the path of the running executable, for running it again as a child. On a Linux without /proc it is what the first word of
+// our command line means.
+func Self() (string, error) {
+	path, err := os.Executable()
+	if err == nil {
+		return path, nil
+	}
+	found, missing := exec.LookPath(os.Args[0])
+	if missing != nil {
+		return "", err
+	}
+	return filepath.Abs(found)
+}
 
 // Run starts the command and waits for its end. Its error is a *buildenv.ExitError for a status other than 0 and for Cmd.Timeout, with
 // Result filled, too; a *StartError for what kept it from running; ctx's error, wrapped, when that ended it.

@@ -38,7 +38,7 @@ func reachedOnce(t *testing.T, program, code string) {
 		out.Write(buf[:n])
 		if !typed && strings.Contains(out.String(), "ready\r\n") { // Ctrl-C makes the kernel drop what has not been read yet
 			typed = true
-			hosttest.Must(master.WriteString("\x03"))
+			hosttest.Must(master.WriteString("\x03"))(t)
 		}
 		if err != nil {
 			break

@@ -168,7 +168,7 @@ func TestTheEnvironmentIsTheCommandsAlone(t *testing.T) {
 	for _, env := range [][]string{nil, {"A=1", "B=two words"}} {
 		c := command("env")
 		c.Env = env
-		r := hosttest.Must(Runner{}.Run(context.Background(), c))
+		r := hosttest.Must(Runner{}.Run(context.Background(), c))(t)
 		got := strings.Split(string(r.Stdout), "\x00")
 		// Go adds SystemRoot on Windows, where nothing runs without it.
 		got = slices.DeleteFunc(got, func(s string) bool { return s == "" || strings.HasPrefix(strings.ToUpper(s), "SYSTEMROOT=") })
@@ -179,7 +179,7 @@ func TestTheEnvironmentIsTheCommandsAlone(t *testing.T) {
 }
 
 func TestItStartsInItsDirectory(t *testing.T) {
-	dir := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))
+	dir := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))(t)
 	c := command("dir")
 	c.Dir = dir
 	if r, err := (Runner{}).Run(context.Background(), c); err != nil || string(r.Stdout) != dir {
@@ -211,15 +211,15 @@ func TestOutputIsBounded(t *testing.T) {
 
 // TestFilesArePassedOn: a child must get the file itself, or a terminal would be a pipe to it.
 func TestFilesArePassedOn(t *testing.T) {
-	in := hosttest.Must(os.Create(filepath.Join(t.TempDir(), "in")))
+	in := hosttest.Must(os.Create(filepath.Join(t.TempDir(), "in")))(t)
 	defer in.Close()
-	hosttest.Must(in.WriteString("content"))
-	hosttest.Must(in.Seek(3, io.SeekStart))
-	out := hosttest.Must(os.Create(filepath.Join(t.TempDir(), "out")))
+	hosttest.Must(in.WriteString("content"))(t)
+	hosttest.Must(in.Seek(3, io.SeekStart))(t)
+	out := hosttest.Must(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	defer out.Close()
 	c := command("cat")
 	c.Stdin, c.Stdout = in, out
-	hosttest.Must((Runner{}).Run(context.Background(), c))
+	hosttest.Must((Runner{}).Run(context.Background(), c))(t)
 	if got, _ := os.ReadFile(out.Name()); string(got) != "tent" {
 		t.Errorf("got %q", got)
 	}
@@ -244,7 +244,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 		return p
 	}
 	// A program of that name in the current directory must not be run.
-	old := hosttest.Must(os.Getwd())
+	old := hosttest.Must(os.Getwd())(t)
 	hosttest.OK(t, os.Chdir(dir))
 	defer func() { _ = os.Chdir(old) }()
 	write("cargo", "#!/bin/sh\nexit 0\n", 0o755)

@@ -45,7 +45,7 @@ func (w *watcher) pids(t *testing.T) []int {
 	var out []int
 	for _, l := range strings.Split(w.String(), "\n") {
 		if s, ok := strings.CutPrefix(l, "ready "); ok {
-			n := hosttest.Must(strconv.Atoi(strings.TrimSpace(s)))
+			n := hosttest.Must(strconv.Atoi(strings.TrimSpace(s)))(t)
 			out = append(out, n)
 		}
 	}
@@ -122,7 +122,7 @@ func TestWhatGoesOnByItselfIsLeftAlone(t *testing.T) {
 	w := &watcher{}
 	c := command("leave")
 	c.Stdout = w
-	hosttest.Must((Runner{}).Run(context.Background(), c))
+	hosttest.Must((Runner{}).Run(context.Background(), c))(t)
 	for _, pid := range w.pids(t) {
 		if gone(pid) {
 			t.Errorf("process %d is gone", pid)
@@ -150,7 +150,7 @@ func TestTheSameSignalIsPassedOn(t *testing.T) {
 	c := command("runner", "counts")
 	c.Stdout = w
 	r := Runner{Started: func(_ buildenv.Cmd, p int) { pid <- p }}
-	hosttest.Must(r.Run(context.Background(), c))
+	hosttest.Must(r.Run(context.Background(), c))(t)
 	hosttest.Equal(t, w.String(), "ready\ngot terminated\nbye\ncode 3, cancelled true\n")
 }
 

@@ -74,7 +74,7 @@ func TestManyLines(t *testing.T) {
 }
 
 func whole(t testing.TB) []byte {
-	return hosttest.Must(stale.Stamp{PkgID: "p", Features: []string{"cuda"}, Ran: 5, Inputs: parse("nvcc=13.3#ab"), Sum: "1"}.Encode())
+	return hosttest.Must(stale.Stamp{PkgID: "p", Features: []string{"cuda"}, Ran: 5, Inputs: parse("nvcc=13.3#ab"), Known: stale.Complete}.Encode())(t)
 }
 
 // TestDecodeRefuses: what is no whole stamp of this schema is none, so that the package is built again.
@@ -82,10 +82,22 @@ func TestDecodeRefuses(t *testing.T) {
 	good := string(whole(t))
 	for story, data := range map[string]string{
 		"an empty file, after a crash": "", "blocks of zeros": "\x00\x00", "half": good[:len(good)/2], "two": good + good, "another kind of JSON": "[1,2]",
-		"a later schema": strings.Replace(good, `"schema": 4`, `"schema": 5`, 1), "an earlier one": strings.Replace(good, `"schema": 4`, `"schema": 3`, 1), "no package": strings.Replace(good, `"p"`, `""`, 1), "no sum": `{"schema":4,"pkg_id":"p"}`,
+		"a later schema": strings.Replace(good, `"schema": 5`, `"schema": 6`, 1), "an earlier one": strings.Replace(good, `"schema": 5`, `"schema": 4`, 1), "no package": strings.Replace(good, `"p"`, `""`, 1), "nothing known": `{"schema":5,"pkg_id":"p"}`,
 	} {
 		if s, err := stale.Decode([]byte(data)); err == nil {
 			t.Errorf("%s: %+v", story, s)
+		}
+	}
+}
+
+// TestNames: a name with bytes that JSON has not, and one that looks like such a one, are read as they were written.
+func TestNames(t *testing.T) {
+	for _, name := range []string{"caf\xe9.h", `"quoted".h`, "k.h", `a\b"`} {
+		was := stale.Stamp{PkgID: "p", Known: stale.Partial, Read: map[string]string{name: "1"}, Files: []string{name},
+			Inputs: []stale.Input{{Name: name, Value: name}}}
+		is := hosttest.Must(stale.Decode(hosttest.Must(was.Encode())(t)))(t)
+		if is.Read[name] != "1" || is.Files[0] != name || is.Inputs[0].Name != name {
+			t.Errorf("%q: %+v", name, is)
 		}
 	}
 }
@@ -102,7 +114,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
-		s2 := hosttest.Must(stale.Decode(again))
+		s2 := hosttest.Must(stale.Decode(again))(t)
 		if third, _ := s2.Encode(); !bytes.Equal(again, third) {
 			t.Fatalf("%s\n%s", again, third)
 		}

@@ -7,10 +7,13 @@ package stale
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // Schema is the version of the stamp that this package writes, and the only one that it reads.
-const Schema = 4
+const Schema = 5
 
 // StampFile is the name of a stamp; it is in the directory that holds the OUT_DIR.
 const StampFile = "gpubuild-stamp.json"
@@ -32,13 +35,56 @@ type Stamp struct {
 	Features []string `json:"features"` // the feature sets with which the script may have run, each joined with commas
 	Ran      int64    `json:"ran"`      // when the script began, in nanoseconds
 	Inputs   []Input  `json:"inputs"`
-	Sum      string   `json:"sum"`             // of what the script made
-	Wrote    []string `json:"wrote,omitempty"` // sources of the package that changed while the script ran
-	// Read are the files that compilers read, each with the hash of what they saw, and "none" for a place where a file was looked for.
+	Files    []string `json:"files"` // what the script made, each with its hash, and what it says to the linker
+	// Read are the files that compilers and the linker read, each with the hash of what they saw, and "none" for a place where a file was
+	// looked for. Several hashes: it was not the same each time; behind Each, in each run of the script.
 	Read map[string]string `json:"read,omitempty"`
-	// All says that every file of the package counts, Unknown that nobody knows which headers were read.
-	All     bool `json:"all,omitempty"`
-	Unknown bool `json:"headers_unknown,omitempty"`
+	// Known says how much of what was compiled is in Read: Complete, Partial or None; Why, why it is not all.
+	Known string `json:"known"`
+	Why   string `json:"why,omitempty"`
+	All   bool   `json:"all,omitempty"` // every file of the package counts
+}
+
+// How much is known of what an OUT_DIR was compiled from.
+const (
+	Complete = "complete"
+	Partial  = "partial"
+	None     = "none"
+)
+
+// Each begins the hashes of a file that has several contents in each run of a script, which writes them itself.
+const Each = "each: "
+
+// Text is a name of a file for JSON, which has no other bytes than UTF-8; Bytes is the name again.
+func Text(name string) string {
+	if utf8.ValidString(name) && !strings.HasPrefix(name, "\"") {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// Bytes is the name that Text made a text of.
+func Bytes(text string) string {
+	if name, err := strconv.Unquote(text); err == nil && strings.HasPrefix(text, "\"") {
+		return name
+	}
+	return text
+}
+
+// named is a stamp with each name changed.
+func (s Stamp) named(change func(string) string) Stamp {
+	read, inputs, files := map[string]string{}, make([]Input, len(s.Inputs)), make([]string, len(s.Files))
+	for name, sum := range s.Read {
+		read[change(name)] = sum
+	}
+	for i, in := range s.Inputs {
+		inputs[i] = Input{change(in.Name), change(in.Value), in.Hash}
+	}
+	for i, name := range s.Files {
+		files[i] = change(name)
+	}
+	s.Read, s.Inputs, s.Files = read, inputs, files
+	return s
 }
 
 // Decode reads a stamp. Whatever is no whole stamp of this schema is an error, and counts as no stamp.
@@ -47,15 +93,15 @@ func Decode(data []byte) (Stamp, error) {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return Stamp{}, err
 	}
-	if s.Schema != Schema || s.PkgID == "" || s.Sum == "" {
+	if s.Schema != Schema || s.PkgID == "" || s.Known == "" {
 		return Stamp{}, fmt.Errorf("no stamp of schema %d", Schema)
 	}
-	return s, nil
+	return s.named(Bytes), nil
 }
 
 // Encode writes a stamp as Decode reads it.
 func (s Stamp) Encode() ([]byte, error) {
 	s.Schema = Schema
-	data, err := json.MarshalIndent(s, "", " ")
+	data, err := json.MarshalIndent(s.named(Text), "", " ")
 	return append(data, '\n'), err
 }

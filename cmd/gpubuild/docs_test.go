@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +24,7 @@ var (
 // read returns a page without its code blocks, and with the file that it includes.
 func read(t *testing.T, path string) string {
 	t.Helper()
-	data := hosttest.Must(os.ReadFile(path))
+	data := hosttest.Must(os.ReadFile(path))(t)
 	text := fenced.ReplaceAllString(string(data), "")
 	if m := snippet.FindStringSubmatch(text); m != nil {
 		return read(t, filepath.Join(root, m[1]))
@@ -87,6 +88,29 @@ func TestReadmesFigures(t *testing.T) {
 	for _, figure := range regexp.MustCompile(`[0-9][0-9.]* (?:MB|GB|kB|ms|s|seconds|minutes|min|%|times)\b`).FindAllString(text, -1) {
 		if !regexp.MustCompile(`(?m)^\|.*\b` + regexp.QuoteMeta(figure) + "\\b.*\\| .*`.*` \\|$").MatchString(measured) {
 			t.Errorf("%q has no row with a command in docs/measurements.md", figure)
+		}
+	}
+}
+
+// TestSecurityHasTests: each test and script that SECURITY.md names is there.
+func TestSecurityHasTests(t *testing.T) {
+	named := regexp.MustCompile("`(Test\\w+|[a-z-]+\\.txtar)`").FindAllStringSubmatch(read(t, filepath.Join(root, "SECURITY.md")), -1)
+	if len(named) < 30 {
+		t.Errorf("only %d tests are named", len(named))
+	}
+	var tests strings.Builder
+	hosttest.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			data, err := os.ReadFile(path)
+			tests.Write(data)
+			return err
+		}
+		return err
+	}))
+	for _, m := range named {
+		_, err := os.Stat(filepath.Join(root, "testdata", "script", m[1]))
+		if err != nil && !strings.Contains(tests.String(), "\nfunc "+m[1]+"(t *testing.T) {") {
+			t.Errorf("SECURITY.md names %s, which is no test", m[1])
 		}
 	}
 }

@@ -21,6 +21,7 @@ var catalogText string
 // Roles of a crate in a GPU build.
 const (
 	Carrier     = "carrier"      // its presence in the graph is the signal
+	Binding     = "binding"      // the same, but it holds functions only: a program with it need not use a GPU
 	Gated       = "gated"        // on when one of its CUDA features is on
 	Monitor     = "monitor"      // its cuda feature only reads device information
 	ByFile      = "file"         // a file that its build script finds decides
@@ -54,6 +55,7 @@ type Crate struct {
 	RunNeeds     []string            `toml:"run_needs"`     // what a program with its CUDA code links or opens
 	RunLibraries [][]string          `toml:"run_libraries"` // a feature (cudnn* for all that begin so), and what it makes a program open
 	Backends     map[string]string   `toml:"backends"`      // features that turn on another GPU than CUDA
+	Means        map[string]string   `toml:"means"`         // features of whoever depends on it, and the backend that they need
 	// of a carrier of another GPU: without any of these it finds no device; versions that do not declare the first have all
 	CarrierFeatures []string            `toml:"carrier_features"`
 	Features        map[string][]string `toml:"features"`
@@ -61,6 +63,7 @@ type Crate struct {
 	Lost            map[string]string   `toml:"lost"` // by feature: what a build without it has not
 	Floors          []Floor             `toml:"floor"`
 	Files           []Files             `toml:"files"`
+	Archives        []Archive           `toml:"archive"`
 }
 
 // Floor is the lowest architecture that a crate's kernels compile for. One that only some sources have is recognized by their text:
@@ -89,6 +92,29 @@ type Files struct {
 	OS      string   `toml:"os"`     // empty: on every system
 	Unless  string   `toml:"unless"` // a feature with which they are not asked for
 	Sources []string `toml:"sources"`
+}
+
+// Archive is what a build script downloads for CUDA in some versions of its crate; of others nothing is known.
+type Archive struct {
+	Versions []string `toml:"versions"`
+	Feature  string   `toml:"feature"` // it is downloaded where this one is on
+	Unless   []string `toml:"unless"`  // and none of these variables is set
+	CUDA     int      `toml:"cuda"`    // the major version that it is built for; 0: there is one for each
+	Targets  []string `toml:"targets"` // that it is there for
+	Else     string   `toml:"else"`    // what other targets get
+	Instead  string   `toml:"instead"` // what to do about it; empty: to set one of those variables
+	Sources  []string `toml:"sources"`
+}
+
+// Archive is what the crate's build script downloads in a version with these features; nil: nothing, or not known.
+func (c *Crate) Archive(version string, features []string) *Archive {
+	for i := range c.Archives {
+		a := &c.Archives[i]
+		if slices.Contains(a.Versions, version) && slices.Contains(features, a.Feature) && c.On(features) && !c.Ineffective(features) {
+			return a
+		}
+	}
+	return nil
 }
 
 // CrateScript is what a crate's build script reads and does.
@@ -149,8 +175,11 @@ func (c *Catalog) Crate(name string) *Crate {
 
 // CUDA reports whether the crate can bring CUDA code into a program.
 func (c *Crate) CUDA() bool {
-	return c != nil && c.Backend == "cuda" && (c.Role == Carrier || c.Role == Gated)
+	return c != nil && c.Backend == "cuda" && (c.Linked() || c.Role == Gated)
 }
+
+// Linked reports whether the crate has its code whenever it is linked.
+func (c *Crate) Linked() bool { return c != nil && (c.Role == Carrier || c.Role == Binding) }
 
 // BringsCUDA reports whether a program with the crate may use CUDA, by its features or by a file.
 func (c *Crate) BringsCUDA() bool {
@@ -163,7 +192,7 @@ func (c *Crate) RunsNvcc() bool { return c != nil && c.Role == Helper && c.Needs
 // On reports whether the crate has CUDA code with these features.
 func (c *Crate) On(features []string) bool {
 	switch c.Role {
-	case Carrier:
+	case Carrier, Binding:
 		return true
 	case Gated, Monitor:
 		return Overlap(c.CUDAFeatures, features)

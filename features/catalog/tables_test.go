@@ -88,7 +88,7 @@ name = "friend"
 backend = "none"
 role = "false-friend"
 cuda_features = ["cuda"]
-`))
+`))(t)
 	for _, tt := range []struct{ name, features, want string }{
 		{"gated", "", "cuda brings off [] needs [cmake] opens [libcudart]"}, {"gated", "cuda", "cuda brings on [] needs [cmake libclang] opens [libcudart]"}, {"gated", "x,_cuda", "cuda brings on [] needs [cmake] opens [libcudart]"},
 		{"gated", "vk,metal,accel", "cuda brings off [metal vulkan] needs [cmake] opens [libcudart]"}, {"gated", "net", "cuda brings off [] needs [cmake network] opens [libcudart]"},
@@ -133,12 +133,17 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("%s: %+v", e.Name, e)
 		}
 		switch e.Role {
-		case Carrier, Gated, Monitor, ByFile, Helper, FalseFriend:
+		case Carrier, Binding, Gated, Monitor, ByFile, Helper, FalseFriend:
 		default:
 			t.Errorf("%s: role %q", e.Name, e.Role)
 		}
 		if e.Role == Gated && len(e.CUDAFeatures) == 0 {
 			t.Errorf("%s is gated by nothing", e.Name)
+		}
+		for _, a := range e.Archives {
+			if len(a.Versions) == 0 || a.Feature == "" || a.Else == "" || a.Instead == "" && len(a.Unless) == 0 || len(a.Sources) == 0 {
+				t.Errorf("%s: archive %+v", e.Name, a)
+			}
 		}
 		for _, f := range e.Floors {
 			if f.Arch.IsZero() || f.Why == "" || len(f.Sources) == 0 || (f.File == "") != (f.Has == "") {

@@ -112,7 +112,7 @@ func TestAddEdges(t *testing.T) {
 			if tt.want == "" {
 				tt.want = tt.text
 			}
-			got := hosttest.Must(AddEdges([]byte(tt.text), Edit{Manifest: "Cargo.toml", Feature: "cuda", Add: tt.add}))
+			got := hosttest.Must(AddEdges([]byte(tt.text), Edit{Manifest: "Cargo.toml", Feature: "cuda", Add: tt.add}))(t)
 			hosttest.Equal(t, string(got), tt.want, got)
 			if again, err := AddEdges(got, Edit{Feature: "cuda", Add: tt.add}); err != nil || !bytes.Equal(again, got) {
 				t.Errorf("a second time changes it: %v\n%s", err, again)

@@ -21,8 +21,10 @@ type Closure struct {
 	root   *Root
 	list   []visit
 	at     map[Feature]int
-	active map[Feature]bool    // dependencies, by the key that a node has for each
-	weak   map[Feature][]visit // of a possible view: edges x?/f for which x is not active yet
+	on     map[int]map[string]bool // the features of nodes, of those that were asked about
+	active map[Feature]bool        // dependencies, by the key that a node has for each
+	weak   map[Feature][]visit     // of a possible view: edges x?/f for which x is not active yet
+	ends   func(node int) bool     // of what was reached, these lead nowhere; nil: everything leads on
 }
 
 // visit is one thing that is turned on: by which other one, and where that is written.
@@ -41,8 +43,12 @@ type Step struct {
 
 // Closure follows the edges of features breadth first: own features, `dep:x`, `x/f`, and `x?/f` where x is linked, or in a possible
 // view where the closure itself turns on the package's own x.
-func (v *View) Closure(r *Root, from ...Feature) *Closure {
-	c := &Closure{view: v, root: r, at: map[Feature]int{}, active: map[Feature]bool{}, weak: map[Feature][]visit{}}
+func (v *View) Closure(r *Root, from ...Feature) *Closure { return v.ClosureUpTo(r, nil, from...) }
+
+// ClosureUpTo is Closure, but for what it reaches only through nodes at which it ends.
+func (v *View) ClosureUpTo(r *Root, ends func(node int) bool, from ...Feature) *Closure {
+	c := &Closure{view: v, root: r, at: map[Feature]int{}, active: map[Feature]bool{}, weak: map[Feature][]visit{}, ends: ends,
+		on: map[int]map[string]bool{}}
 	for _, f := range from {
 		c.push(f, -1, "", 0)
 	}
@@ -56,7 +62,7 @@ func (c *Closure) push(f Feature, from int, manifest string, line int) {
 	if _, known := c.at[f]; known {
 		return
 	}
-	if f.Name != "" && c.view.Nodes[f.Node].Pkg != nil && !c.view.Declares(f.Node, f.Name) {
+	if n := &c.view.Nodes[f.Node]; f.Name != "" && n.Pkg != nil && !(n.edges != nil && n.edges.Declares(f.Name)) && !c.has(f) {
 		return
 	}
 	text := c.view.Nodes[f.Node].Name
@@ -67,10 +73,23 @@ func (c *Closure) push(f Feature, from int, manifest string, line int) {
 	c.list = append(c.list, visit{f, from, Step{text, manifest, line}})
 }
 
+// has reports whether a feature is on in its node.
+func (c *Closure) has(f Feature) bool {
+	on, known := c.on[f.Node]
+	if !known {
+		on = map[string]bool{}
+		for _, name := range c.view.Nodes[f.Node].Features {
+			on[name] = true
+		}
+		c.on[f.Node] = on
+	}
+	return on[f.Name]
+}
+
 func (c *Closure) expand(at int) {
 	v, here := c.view, c.list[at]
 	p := v.Nodes[here.Node].edges
-	if p == nil {
+	if p == nil || c.ends != nil && here.from >= 0 && c.ends(here.Node) {
 		return
 	}
 	enter := func(to int, d manifest.Dependency, line int) {
@@ -78,7 +97,7 @@ func (c *Closure) expand(at int) {
 		for _, f := range d.Features {
 			c.push(Feature{to, f}, at, p.Manifest, line)
 		}
-		if d.DefaultFeatures && (v.possible || slices.Contains(v.Nodes[to].Features, "default")) {
+		if d.DefaultFeatures && (v.possible || c.has(Feature{to, "default"})) {
 			c.push(Feature{to, "default"}, at, p.Manifest, line)
 		}
 		key := Feature{here.Node, d.Key}
@@ -104,11 +123,8 @@ func (c *Closure) expand(at int) {
 		if e.Feature != "" && !e.Weak && p.Optional(e.Dep) && p.Declares(e.Dep) {
 			c.push(Feature{here.Node, e.Dep}, at, p.Manifest, line)
 		}
-		for _, d := range p.Dependencies {
-			to := -1
-			if d.Key == e.Dep {
-				to = c.linked(here.Node, d)
-			}
+		for _, d := range p.Entries(e.Dep) {
+			to := c.linked(here.Node, d)
 			switch f, key := (Feature{to, e.Feature}), (Feature{here.Node, d.Key}); {
 			case to < 0:
 				continue
@@ -206,8 +222,10 @@ func Alone(p *manifest.Project, members []*manifest.Package, r manifest.Request,
 			set[f.Node], linked = true, append(linked, f.Node)
 		} else {
 			n.Features = append(n.Features, f.Name)
-			slices.Sort(n.Features)
 		}
+	}
+	for i := range v.Nodes {
+		slices.Sort(v.Nodes[i].Features)
 	}
 	slices.Sort(linked)
 	v.possible = false
@@ -215,6 +233,16 @@ func Alone(p *manifest.Project, members []*manifest.Package, r manifest.Request,
 		v.Roots[i].Linked, v.Roots[i].Set = linked, set
 	}
 	return v
+}
+
+// Asked lists what a closure began with.
+func (c *Closure) Asked() (out []Feature) {
+	for i := range c.list {
+		if c.list[i].from < 0 {
+			out = append(out, c.list[i].Feature)
+		}
+	}
+	return out
 }
 
 // Has reports whether something is turned on.

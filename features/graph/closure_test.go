@@ -25,7 +25,7 @@ func TestClosureOfOptional(t *testing.T) {
 			"/w/Cargo.toml": "[package]\nname = \"app\"\n[features]\n" + tt.features +
 				"\n[dependencies]\nnn = { path = \"nn\", optional = true }\n",
 			"/w/nn/Cargo.toml": "[package]\nname = \"nn\"\n[features]\ncuda = []\n",
-		}), "/w/Cargo.toml"))
+		}), "/w/Cargo.toml"))(t)
 		v := Possible(p, catalog.Default(), p.Selected)
 		hosttest.Equal(t, v.Closure(&v.Roots[0], Feature{0, "cuda"}).Has(Feature{0, "extra"}), tt.extra, tt.features, "extra is")
 	}
@@ -38,7 +38,7 @@ func load(t *testing.T, app string, others map[string]string) *manifest.Project 
 	for name, rest := range others {
 		files["/w/"+name+"/Cargo.toml"] = "[package]\nname = \"" + name + "\"\nversion = \"1.0.0\"\n" + rest
 	}
-	return hosttest.Must(manifest.Load(hosttest.Memory(files), "/w/Cargo.toml"))
+	return hosttest.Must(manifest.Load(hosttest.Memory(files), "/w/Cargo.toml"))(t)
 }
 
 // TestWeakEdges: `x?/f` of a view of manifests counts once the closure turns x on, before or after it, and in a weak view always.

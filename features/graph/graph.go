@@ -105,6 +105,20 @@ func (g *Graph) Script(unit int) (source string, has bool) {
 	return "", false
 }
 
+// ScriptUses lists the units that the build script of a unit's package is compiled with.
+func (g *Graph) ScriptUses(unit int) (out []int) {
+	for _, d := range append([]UnitDep{{Index: unit}}, g.Units[unit].Dependencies...) {
+		if u := &g.Units[d.Index]; u.Mode == "run-custom-build" && u.PkgID == g.Units[unit].PkgID {
+			if compiled := g.Compiled(d.Index); compiled >= 0 {
+				for _, used := range g.Units[compiled].Dependencies {
+					out = append(out, used.Index)
+				}
+			}
+		}
+	}
+	return out
+}
+
 // Compiled returns the unit that compiles the script which run runs; -1 when the graph has none.
 func (g *Graph) Compiled(run int) int {
 	for _, d := range g.Units[run].Dependencies {

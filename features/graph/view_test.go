@@ -19,7 +19,7 @@ func TestManifestsOfUnits(t *testing.T) {
 		"/w/Cargo.toml": of("app"), "/w/lib/Cargo.toml": of("lib"), "/r/far-1/Cargo.toml": of("far"), "/r/far-1/src/lib.rs": "", "/g/x/Cargo.toml": of("other"),
 		deep + "/Cargo.toml": of("deep"), "/g/Cargo.toml": of("top"), "/p/own/Cargo.toml": of("not-own"), "/p/Cargo.toml": of("own"),
 	})
-	p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))
+	p := hosttest.Must(manifest.Load(h, "/w/Cargo.toml"))(t)
 	for _, tt := range []struct{ id, src, want string }{
 		{"path+file:///w#app@1.0.0", "/w/src/main.rs", "/w/Cargo.toml"}, {"path+file:///w/lib#1.0.0", "/w/lib/src/lib.rs", "/w/lib/Cargo.toml"},
 		{"registry+https://host.example/i#far@1.0.0", "/r/far-1/src/lib.rs", "/r/far-1/Cargo.toml"}, {"registry+https://host.example/i#far@1.0.0", "/r/far-1/src/bin/x/main.rs", "/r/far-1/Cargo.toml"},

@@ -8,4 +8,6 @@
 // members. Manifests of registry and git packages are read where cargo has unpacked them or `cargo vendor` has put them, and of one that is
 // not there yet and is outside the catalog, the look sees no build script. Of [patch] only paths are followed, and only by it. A cargo
 // before 1.91 gives metadata of the workspace only, unless the command line names its targets.
+//
+// go-toml reads the texts for Positions: it says at which byte a key stands, and BurntSushi/toml does not.
 package manifest

@@ -57,8 +57,19 @@ func (p *Package) Implicit(feature string) bool {
 	return len(list) == 1 && list[0] == "dep:"+feature && p.Line("features", feature) == 0
 }
 
+// Entries lists the dependencies of a key, as one may be in several tables.
+func (p *Package) Entries(key string) []Dependency {
+	if p.byKey == nil {
+		p.byKey = make(map[string][]Dependency, len(p.Dependencies))
+		for _, d := range p.Dependencies {
+			p.byKey[d.Key] = append(p.byKey[d.Key], d)
+		}
+	}
+	return p.byKey[key]
+}
+
 func (p *Package) Optional(key string) bool {
-	return slices.ContainsFunc(p.Dependencies, func(d Dependency) bool { return d.Key == key && d.Optional })
+	return slices.ContainsFunc(p.Entries(key), func(d Dependency) bool { return d.Optional })
 }
 
 // FeatureNames lists the features, sorted.

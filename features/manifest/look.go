@@ -14,11 +14,8 @@ import (
 	"gpubuild/buildenv/exit"
 )
 
-const (
-	manifestLimit = 4 << 20  // bytes of a manifest that are read
-	lockLimit     = 16 << 20 // bytes of a lock file
-	globLimit     = 100_000  // entries of directories that the member patterns look at
-)
+// globLimit is how many entries of directories the member patterns look at.
+const globLimit = 100_000
 
 // looked is what a manifest says about its workspace.
 type looked struct {
@@ -70,7 +67,7 @@ func (p *Project) Read(path string) *Package {
 	if known {
 		return pkg
 	}
-	data, err := p.host.ReadFile(path, manifestLimit)
+	data, err := p.host.ReadFile(path, buildenv.Manifest)
 	if err == nil {
 		pkg, err = parse(p.host, path, data)
 	}
@@ -120,8 +117,8 @@ func (p *Project) walk(root, asked *Package) {
 	for _, pattern := range root.look.members {
 		dirs, read := expand(h, root.Dir, pattern, &left)
 		if left < 0 { // cargo is not asked either: it would walk on
-			p.unbounded = fmt.Errorf("%s: %w: the member pattern %q looks at more than %d entries of directories",
-				root.Manifest, buildenv.ErrUnbounded, pattern, globLimit)
+			p.unbounded = &buildenv.UnboundedError{Path: root.Manifest,
+				Why: fmt.Sprintf("the member pattern %.200q looks at more than %d entries of directories", pattern, globLimit)}
 			return
 		}
 		p.Globbed = append(p.Globbed, read...)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/features/catalog"
 )
 
 // Backends that a feature's name can mean; AnyGPU is that of a bare `gpu`.
@@ -14,18 +15,21 @@ const (
 	ROCm   = "rocm"
 	Vulkan = "vulkan" // wgpu, too
 	Metal  = "metal"
+	OpenCL = "opencl"
 	AnyGPU = "gpu"
 )
 
 var backendWords = map[string]string{
 	"cuda": CUDA, "cudnn": CUDA, "rocm": ROCm, "hip": ROCm, "hipblas": ROCm, "wgpu": Vulkan, "vulkan": Vulkan, "metal": Metal,
-	"gpu": AnyGPU,
+	"opencl": OpenCL,
+	"gpu":    AnyGPU,
 }
 
 // supportWords may stand next to a backend's name without changing what it means.
-var supportWords = []string{"use", "with", "enable", "support", "backend", "acceleration", "static", "dynamic", "nvidia"}
+var supportWords = []string{"use", "with", "enable", "support", "backend", "acceleration", "accelerate", "accel", "static", "dynamic",
+	"full", "kernels", "f16", "nvidia"}
 
-var versionWord = lazyregexp.New(`^[0-9]+(\.[0-9]+)*$`)
+var versionWord = lazyregexp.New(`^v?[0-9]+(\.[0-9]+)*$`)
 
 // backendWord is the backend that a word names, a version behind it or not: cuda, cuda12.
 func backendWord(w string) string {
@@ -56,8 +60,13 @@ func (a *Asked) BackendOf(feature string, known func(word string) bool) (backend
 		return backend, true
 	}
 	all := strings.Join(rest, "-") // without the words of backends and of support the rest is a package's name
-	is := known != nil && len(all) > 3 && (known(all) || known(strings.ReplaceAll(all, "-", "_")) || known(all+"-rs"))
+	is := known != nil && (known(all) || known(strings.ReplaceAll(all, "-", "_")) || known(all+"-rs"))
 	return backend, all != "" && !is
+}
+
+// IsNamed reports whether a word of a feature's name is a package's: all of it, or of a GPU crate the first part.
+func IsNamed(pkg, word string) bool {
+	return pkg == word || strings.HasPrefix(pkg, word+"-") && catalog.Default().Crate(pkg) != nil
 }
 
 // IsBackend reports whether a feature means a backend by its name alone.

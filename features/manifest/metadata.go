@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"gpubuild/buildenv"
 )
 
 // Metadata is the answer of `cargo metadata`, as far as it is read.
@@ -99,6 +101,13 @@ func (p *Project) With(m *Metadata) *Project {
 	return &out
 }
 
+// Alone is the project seen from a member: as if its manifest was the one asked for.
+func (p *Project) Alone(member *Package) *Project {
+	out := *p
+	out.Manifest, out.Selected, out.Default = member.Manifest, member, []*Package{member}
+	return &out
+}
+
 // complete is a package of cargo's metadata in the form that is used here, with its text where the look has read it.
 func (p *Project) complete(pkg Package) *Package {
 	h := p.host
@@ -112,7 +121,7 @@ func (p *Project) complete(pkg Package) *Package {
 	pkg.Dir = h.Dir(pkg.Manifest)
 	path := pkg.Manifest
 	pkg.spans = sync.OnceValue(func() Positions {
-		data, _ := h.ReadFile(path, manifestLimit) // without a text nothing has a line
+		data, _ := h.ReadFile(path, buildenv.Manifest) // without a text nothing has a line
 		return Locate(data)
 	})
 	if read != nil {

@@ -15,7 +15,7 @@ func TestWithMetadata(t *testing.T) {
 		"/w/kern/Cargo.toml": "[package]\nname = \"kernels\"\nversion = \"0.2.0\"\n",
 		"/w/off/Cargo.toml":  "[package]\nname = \"off\"\nversion = \"0.1.0\"\n[features]\ncuda = []\n",
 	})
-	p := hosttest.Must(Load(h, "/w/Cargo.toml"))
+	p := hosttest.Must(Load(h, "/w/Cargo.toml"))(t)
 	m, err := ParseMetadata([]byte(`{"packages": [
 {"id": "path+file:///w#app@0.1.0", "name": "app", "version": "0.1.0", "manifest_path": "/w/Cargo.toml",
  "features": {"cuda": ["kern/cuda"], "wgpu": ["dep:wgpu"], "off": ["dep:off"]},
@@ -72,7 +72,7 @@ func TestDefaultMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for at, want := range map[string]string{"/w/Cargo.toml": "b", "/w/a/Cargo.toml": "a"} {
-		p := hosttest.Must(Load(h, at))
+		p := hosttest.Must(Load(h, at))(t)
 		if got, _ := p.With(m).Selection(Request{}); names(got) != want {
 			t.Errorf("%s: %s", at, names(got))
 		}

@@ -1,10 +1,5 @@
 package manifest
 
-import (
-	"slices"
-	"strings"
-)
-
 // Kinds of dependency tables.
 const (
 	Normal = "normal"
@@ -27,7 +22,8 @@ type Package struct {
 	BuildScript string `json:"-"` // path of the build script; empty when there is none
 	ProcMacro   bool   `json:"-"` // of the metadata only
 
-	edges    map[string][]Edge   // of Features, parsed once
+	edges    map[string][]Edge // of Features, parsed once
+	byKey    map[string][]Dependency
 	resolved map[string]*Package // what its dependencies mean, by the names that sources use; of cargo's metadata
 	look     *looked             // what only the look reads; nil for others
 	text     []byte
@@ -82,20 +78,6 @@ func (p *Package) DependencyLine(d Dependency) int {
 		}
 	}
 	return 0
-}
-
-// Required is a program of the package that is built only with a feature; empty when there is none. tests: a test, bench or example is.
-func (p *Package) Required(feature string) (program string, tests bool) {
-	for _, t := range p.Targets {
-		switch test := slices.Contains([]string{"test", "bench", "example"}, strings.Join(t.Kind, "")); {
-		case !slices.Contains(t.Needs, feature):
-		case test:
-			tests = true
-		default:
-			program = t.Name
-		}
-	}
-	return program, tests
 }
 
 // Union joins lists of features, each once, in their order.

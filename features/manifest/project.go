@@ -32,6 +32,14 @@ type Project struct {
 	unpacked  []string            // UnpackedIn; nil: not looked yet
 }
 
+// Name is what people call the project: the package of the workspace's root, or the directory of a workspace without one.
+func (p *Project) Name() string {
+	if root := p.byPath[p.RootManifest]; root != nil && root.Name != "" {
+		return root.Name
+	}
+	return p.host.Base(p.Root)
+}
+
 // LockPackage is one [[package]] of Cargo.lock.
 type LockPackage struct {
 	Name, Version, Source string
@@ -58,7 +66,7 @@ func Find(h buildenv.Host, dir string) (string, error) {
 // Refresh reads what cargo may write while it answers: Cargo.lock of the workspace root, and where it unpacks packages.
 func (p *Project) Refresh() {
 	p.unpacked = nil
-	data, err := p.host.ReadFile(p.LockPath, lockLimit)
+	data, err := p.host.ReadFile(p.LockPath, buildenv.Lock)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.doubt(p.LockPath, err)
 	}

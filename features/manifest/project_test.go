@@ -111,7 +111,7 @@ func TestLoadWorkspaces(t *testing.T) {
 			if tt.root == "" {
 				tt.root = "/w"
 			}
-			p := hosttest.Must(Load(hosttest.Memory(tt.files), tt.manifest))
+			p := hosttest.Must(Load(hosttest.Memory(tt.files), tt.manifest))(t)
 			if p.Root != tt.root || names(p.Members) != tt.members || names(p.Default) != tt.defaults || names(p.Locals) != tt.locals ||
 				len(p.Doubts) != 0 {
 				t.Errorf(
@@ -136,7 +136,7 @@ func TestInheritedNames(t *testing.T) {
 			"local.workspace = true", "[build-dependencies]", `nn = { workspace = true }`}, "\n")),
 		"/w/other/local/Cargo.toml": pkg("local", ""),
 	})
-	p := hosttest.Must(Load(h, "/w/a/Cargo.toml"))
+	p := hosttest.Must(Load(h, "/w/a/Cargo.toml"))(t)
 	var got []string
 	for _, d := range p.Selected.Dependencies {
 		got = append(got, fmt.Sprintf("%s %s=%s optional=%v %s line %d", d.Kind, d.Key, d.Package, d.Optional, d.Path, p.Selected.DependencyLine(d)))
@@ -155,7 +155,7 @@ func TestImplicitFeatures(t *testing.T) {
 				`cudarc = { version = "1", optional = true }`, `nn = { version = "1", optional = true }`, `serde = "1"`}, "\n")),
 		},
 	)
-	p := hosttest.Must(Load(h, "/w/Cargo.toml"))
+	p := hosttest.Must(Load(h, "/w/Cargo.toml"))(t)
 	if got := strings.Join(p.Selected.FeatureNames(), " "); got != "cuda nn" {
 		t.Errorf("features %s: cudarc has none of its own because of dep:cudarc", got)
 	}
@@ -170,7 +170,7 @@ func TestBrokenManifests(t *testing.T) {
 		"of a member":        {"/w/Cargo.toml": pkg("a", "[workspace]\nmembers = [\"b\"]\n"), "/w/b/Cargo.toml": "[package\n"},
 		"of a dependency":    {"/w/Cargo.toml": pkg("a", "[dependencies]\nb = { path = \"../b\" }\n"), "/b/Cargo.toml": "= 1"},
 	} {
-		p := hosttest.Must(Load(hosttest.Memory(files), "/w/Cargo.toml"))
+		p := hosttest.Must(Load(hosttest.Memory(files), "/w/Cargo.toml"))(t)
 		if why := strings.Join(p.Doubts, " "); !strings.Contains(why, "Cargo.toml: ") {
 			t.Errorf("%s: %s", story, why)
 		}
@@ -187,7 +187,7 @@ func TestInlineTableOverLines(t *testing.T) {
 			"/w/Cargo.toml": pkg("a", "[dependencies]\ncandle-core = {\n  version = \"1\", # why\n  features = [\"cuda\"],\n}\n"),
 		},
 	)
-	p := hosttest.Must(Load(h, "/w/Cargo.toml"))
+	p := hosttest.Must(Load(h, "/w/Cargo.toml"))(t)
 	if d := p.Selected.Dependencies[0]; len(d.Features) != 1 || p.Selected.DependencyLine(d) != 6 {
 		t.Errorf("%+v at line %d", d, p.Selected.DependencyLine(d))
 	}
@@ -212,7 +212,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add("\uFEFF[package]\r\nname = '''a'''\r\n", "..")
 	f.Fuzz(func(t *testing.T, text, member string) {
 		h := hosttest.Memory(map[string]string{"/w/Cargo.toml": text, "/w/crates/b/Cargo.toml": pkg("b", ""), "/w/Cargo.lock": text})
-		p := hosttest.Must(Load(h, "/w/Cargo.toml"))
+		p := hosttest.Must(Load(h, "/w/Cargo.toml"))(t)
 		left := globLimit
 		expand(h, "/w", member, &left)
 		parseLock(text)

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,11 +27,12 @@ type Asked struct {
 	Qualified map[string][]string // package or dependency → features
 }
 
-// IsGPU reports whether a feature may ask for CUDA, ROCm or Vulkan by its name. One that is only called gpu may mean any kind of GPU.
+// IsGPU reports whether a feature may ask for CUDA, ROCm, Vulkan or OpenCL by its name. One that is only called gpu may mean any kind of
+// GPU.
 func (a *Asked) IsGPU(feature string) bool {
 	backend, loose := a.BackendOf(feature, nil)
 	_, version := catalog.CudarcVersion(feature) // cuda-12080 only selects one
-	return !version && (backend == CUDA || !loose && (backend == ROCm || backend == Vulkan))
+	return !version && (backend == CUDA || !loose && slices.Contains([]string{ROCm, Vulkan, OpenCL}, backend))
 }
 
 // IsCUDA reports whether a feature means CUDA by its name, or the configuration calls it a GPU feature.
@@ -130,8 +132,14 @@ func (p *Project) Questions(gpu []string) []Question {
 	var out []Question
 	for _, m := range p.Members {
 		for _, f := range m.FeatureNames() {
-			backend, loose := a.BackendOf(f, func(word string) bool { return names[word] })
-			if backend != "" && !loose && !m.ProcMacro {
+			backend, loose := a.BackendOf(f, func(word string) bool {
+				return slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(pkg string) bool { return IsNamed(pkg, word) })
+			})
+			means := slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(pkg string) bool {
+				c := catalog.Default().Crate(pkg)
+				return c != nil && c.Means[f] != ""
+			})
+			if (means || backend != "" && !loose) && !m.ProcMacro {
 				out = append(out, Question{m, f})
 			}
 		}

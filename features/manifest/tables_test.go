@@ -15,7 +15,7 @@ func TestSelection(t *testing.T) {
 	p := hosttest.Must(Load(hosttest.Memory(map[string]string{
 		"/w/Cargo.toml":   pkg("app", "[workspace]\nmembers = [\"a\", \"b\"]\n[dependencies]\nout = { path = \"../out\" }\n"),
 		"/w/a/Cargo.toml": pkg("a-one", ""), "/w/b/Cargo.toml": pkg("b-two", ""), "/out/Cargo.toml": pkg("out", ""),
-	}), "/w/Cargo.toml"))
+	}), "/w/Cargo.toml"))(t)
 	for _, tt := range []struct {
 		r     Request
 		want  string
@@ -73,7 +73,7 @@ func TestMeaningOfNames(t *testing.T) {
 		{"wgpu", "vulkan", true, true, false}, {"vulkan", "vulkan", true, true, false}, {"metal", "metal", true, false, false}, {"gpu", "gpu", true, false, false}, {"gpu-cuda", "cuda", true, true, true},
 		{"cuda-gpu", "cuda", true, true, true}, {"rocm-cuda", "cuda", true, true, true}, {"gpu-metal", "metal", true, false, false}, {"gpu-stats", "gpu?", false, false, false}, {"cuda-tests", "cuda?", false, true, false},
 		{"barracuda", "cuda?", false, true, false}, {"_cuda", "cuda?", false, true, false}, {"whisper-cuda", "cuda", false, true, false}, {"foo-bar-cuda", "cuda", false, true, false}, {"llama-cuda", "cuda", false, true, false},
-		{"abc-cuda", "cuda?", false, true, false}, {"other-cuda", "cuda?", false, true, false}, {"fast", "cuda", true, true, true}, {"my-vulkan", "vulkan", true, true, true}, {"serde", "", false, false, false}, {"", "", false, false, false},
+		{"abc-cuda", "cuda", false, true, false}, {"cuda_v12", "cuda", true, true, true}, {"other-cuda", "cuda?", false, true, false}, {"fast", "cuda", true, true, true}, {"my-vulkan", "vulkan", true, true, true}, {"serde", "", false, false, false}, {"", "", false, false, false},
 		{"rocm-tests", "rocm?", false, false, false},
 	} {
 		b, loose := a.BackendOf(tt.name, known)
@@ -136,7 +136,7 @@ func TestLockedPackages(t *testing.T) {
 		for path, text := range tt.files {
 			files[path] = text
 		}
-		p := hosttest.Must(Load(hosttest.Memory(files), "/w/Cargo.toml"))
+		p := hosttest.Must(Load(hosttest.Memory(files), "/w/Cargo.toml"))(t)
 		var got []string
 		for _, m := range p.Locked("x") {
 			got = append(got, map[bool]string{true: "-", false: m.Version}[m.Version == ""])
@@ -183,18 +183,6 @@ func TestDependencyTables(t *testing.T) {
 	}
 }
 
-// TestRequired: a program, or a test, that cargo builds only with a feature.
-func TestRequired(t *testing.T) {
-	t.Parallel()
-	p := &Package{Targets: []target{{Kind: []string{"bin"}, Name: "gpu", Needs: []string{"cuda"}}, {Kind: []string{"bin"}, Name: "cpu"}, {Kind: []string{"example"}, Name: "e", Needs: []string{"metal", "x"}},
-		{Kind: []string{"bench"}, Name: "b", Needs: []string{"rocm"}}, {Kind: []string{"test"}, Name: "t", Needs: []string{"vulkan"}}}}
-	for feature, want := range map[string]string{"cuda": "gpu false", "metal": " true", "x": " true", "rocm": " true", "vulkan": " true", "none": " false"} {
-		if program, tests := p.Required(feature); fmt.Sprint(program, " ", tests) != want {
-			t.Errorf("%s: %s %v", feature, program, tests)
-		}
-	}
-}
-
 // TestWorkspaceRoots: where the look finds the workspace of a package, and which doubts it has.
 func TestWorkspaceRoots(t *testing.T) {
 	t.Parallel()
@@ -219,7 +207,7 @@ func TestWorkspaceRoots(t *testing.T) {
 		{"what was built is no member", "/w/Cargo.toml", map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"l/**\"]\n", "/w/l/target/package/p/Cargo.toml": pkg("p", ""), "/w/l/q/Cargo.toml": pkg("q", "")}, "/w", "q", false},
 		{"Cargo.lock is a directory", "/w/Cargo.toml", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/Cargo.lock/x": ""}, "/w", "app", true},
 	} {
-		p := hosttest.Must(Load(hosttest.Memory(tt.files), tt.at))
+		p := hosttest.Must(Load(hosttest.Memory(tt.files), tt.at))(t)
 		if p.Root != tt.root || names(p.Members) != tt.members || (len(p.Doubts) > 0) != tt.doubt {
 			t.Errorf("%s: root %s, members %s, doubts %q", tt.story, p.Root, names(p.Members), p.Doubts)
 		}
@@ -247,7 +235,7 @@ func TestMetadataAnswers(t *testing.T) {
 		t.Error("no JSON")
 	}
 	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("app", "")})
-	p := hosttest.Must(Load(h, "/w/Cargo.toml"))
+	p := hosttest.Must(Load(h, "/w/Cargo.toml"))(t)
 	m, err := ParseMetadata([]byte(`{"packages": [
 		{"id": "path+file:///w#app@0.1.0", "name": "app", "manifest_path": "/w/Cargo.toml", "dependencies": [{"name": "two"}, {"name": "two", "kind": "build", "rename": "b"}, {"name": "lib-name"}, {"name": "macro"}], "targets": [{"kind": ["proc-macro"]}]},
 		{"id": "r#two@1.0.0", "name": "two", "version": "1.0.0", "manifest_path": "/r/two-1/Cargo.toml"}, {"id": "r#two@2.0.0", "name": "two", "version": "2.0.0", "manifest_path": "/r/two-2/Cargo.toml"},

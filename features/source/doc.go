@@ -1,6 +1,3 @@
-// Package source reads what Rust text and build scripts show: which code of a package a feature gates, what a build script runs and links,
-// which libtorch one would find. Text is searched, not parsed; comments, string bodies and modules of tests do not count.
-//
-// Limits: what macro_rules! expand to is not read, so that code which only a
-// macro gates goes unseen. Nothing here decides what a build needs.
+// Package source reads what build scripts show: what one runs and links, which files it names, which libtorch it would find. Text is
+// searched, not parsed; comments do not count. Nothing here decides what a build needs, nor what a feature enables.
 package source

@@ -70,7 +70,7 @@ func (r *Reader) ConfigNames(name string) bool {
 	}
 	for _, dir := range dirs {
 		for _, f := range []string{"config.toml", "config"} {
-			if data, err := r.h.ReadFile(r.h.Join(dir, f), Limit); err == nil && strings.Contains(string(data), name) {
+			if data, err := r.h.ReadFile(r.h.Join(dir, f), buildenv.Source); err == nil && strings.Contains(string(data), name) {
 				return true
 			}
 		}

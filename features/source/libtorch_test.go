@@ -21,7 +21,7 @@ func TestLibtorchOf(t *testing.T) {
 			"LIBTORCH_USE_PYTORCH: the PyTorch that python3 imports decides"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /c\n-- @env --\nPATH=/usr/bin\n" + tt.env + tt.files)))
+			h := hosttest.Must(hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /c\n-- @env --\nPATH=/usr/bin\n" + tt.env + tt.files)))(t)
 			if got := source.NewReader(h, "").LibtorchOf(nil); got.Says != tt.want {
 				t.Errorf("got %q, want %q", got.Says, tt.want)
 			}

@@ -19,6 +19,7 @@ type Script struct {
 	Source  string   // its file
 	Helpers []string // packages that it uses: see helpersOf
 	Locals  []string // root files of the path packages that it uses, which are as much the user's own as the script
+	Crates  []string // root files of what cargo compiles of its package
 }
 
 // part is one file of a script's text, without its comments.
@@ -74,16 +75,6 @@ func joined(parts []part) string {
 	return all.String()
 }
 
-// File names the first part that a test holds of.
-func (t scriptText) File(r *Reader, is func(text string) bool) string {
-	for _, p := range t.parts {
-		if is(p.text) {
-			return r.h.Base(p.file)
-		}
-	}
-	return r.h.Base(t.parts[0].file)
-}
-
 var (
 	moduleLine = lazyregexp.New(`(?m)^[ \t]*(?:#\[path\s*=\s*"([^"]+)"\]\s*)?(?:#\[[^\]\n]*\]\s*)*` +
 		`(?:pub(?:\([^)]*\))?\s+)?mod\s+([A-Za-z_]\w*)\s*;`)
@@ -128,6 +119,17 @@ func (r *Reader) modules(root string) []part {
 	return out
 }
 
+// Files lists some Rust files with those of their modules.
+func (r *Reader) Files(roots []string) map[string]bool {
+	files := map[string]bool{}
+	for _, root := range roots {
+		for _, p := range r.modules(root) {
+			files[p.file] = true
+		}
+	}
+	return files
+}
+
 // Modules is the text of a Rust file and of its modules.
 func (r *Reader) Modules(root string) string { return joined(r.modules(root)) }
 
@@ -167,9 +169,8 @@ var (
 	literal  = lazyregexp.New(`"((?:[^"\\\n]|\\.){1,200})"`)
 	fileName = lazyregexp.New(`/?[\w.+-]+(?:/[\w.+-]+)*`)
 	runsMake = lazyregexp.New(`\b(?:[cgn]?make|[CGN]?MAKE|CMake)\b`)
-	// namedVariable is a variable that is named as such, variable a word in capitals or what Rust and Python read as a variable.
-	namedVariable = lazyregexp.New(`["'](_?[A-Z][A-Z0-9_]+)["']|\$[({]?(_?[A-Z][A-Z0-9_]+)`)
-	variable      = lazyregexp.New(`\b_?[A-Z][A-Z0-9_]+\b|(?:\bvar(?:_os)?|getenv|environ(?:\.get)?)\s*[(\[]\s*["'](\w+)["']`)
+	// variable is a word in capitals, or what Rust and Python read as a variable.
+	variable = lazyregexp.New(`\b_?[A-Z][A-Z0-9_]+\b|(?:\bvar(?:_os)?|getenv|environ(?:\.get)?)\s*[(\[]\s*["'](\w+)["']`)
 )
 
 // makefiles are what make and CMake read by default (GNU make manual 3.2).
@@ -245,7 +246,15 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 	}
 	read := func(path string, follow bool) {
 		ending := strings.ToLower(r.h.Ext(path))
-		if seen[path] || made[ending] || len(queue) >= len(parts)+mostNamed {
+		if seen[path] || Ignored(path) || len(queue) >= len(parts)+mostNamed {
+			return
+		}
+		if ending == ".rs" { // which rustc compiles, perhaps
+			for _, p := range r.modules(path) {
+				if !seen[p.file] {
+					seen[p.file], queue = true, append(queue, p)
+				}
+			}
 			return
 		}
 		seen[path] = true
@@ -256,13 +265,16 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 		queue = append(queue, p)
 	}
 	for i := 0; i < len(queue); i++ {
-		p, rust, ending := queue[i], i < len(parts), ".py" // python3 -m DIR.NAME
+		p, rust, ending := queue[i], i < len(parts) || r.h.Ext(queue[i].file) == ".rs", ".py" // python3 -m DIR.NAME
 		if p.text == "" {
 			continue
 		}
 		bases := []string{dir}
 		if !rust {
-			ending, bases = r.h.Ext(p.file), append(bases, r.h.Dir(p.file))
+			ending = r.h.Ext(p.file)
+		}
+		if i >= len(parts) {
+			bases = append(bases, r.h.Dir(p.file))
 		}
 		for _, root := range helpers { // HELPER/src/lib.rs
 			if helper := r.h.Dir(r.h.Dir(root)); rust && r.h.Below(p.file, helper) {
@@ -309,13 +321,16 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 	return queue[len(parts):], dirs
 }
 
-// made are the endings of what scripts write and nobody reads, or what cargo watches; neverRuns those of files that scripts name to have
-// them compiled or read.
-var (
-	made      = map[string]bool{".rs": true, ".d": true, ".log": true}
-	neverRuns = map[string]bool{".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true, ".hpp": true, ".s": true,
-		".asm": true, ".toml": true, ".lock": true, ".md": true, ".ptx": true, ".cubin": true, ".fatbin": true, ".json": true}
-)
+// neverRuns are the endings of files that scripts name to have them compiled or read.
+var neverRuns = map[string]bool{".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true, ".hpp": true, ".s": true,
+	".asm": true, ".toml": true, ".lock": true, ".md": true, ".ptx": true, ".cubin": true, ".fatbin": true, ".json": true}
+
+// Ignored reports whether a file is no input of any build by its ending: texts for people, what an editor or a tool keeps, and what scripts
+// write and nobody reads.
+func Ignored(path string) bool {
+	at := strings.LastIndexByte(path, '.')
+	return at >= 0 && slices.Contains([]string{".md", ".log", ".lock", ".orig", ".rej", ".swp", ".pyc", ".d"}, strings.ToLower(path[at:]))
+}
 
 // Unchanging reports whether a file or directory is the operating system's, whose packages replace what lies there as a whole, or cargo's
 // own copy of a package, which its version names.
@@ -342,34 +357,15 @@ func (r *Reader) ownPath() []string {
 	})
 }
 
-func CompilesByCC(text string) bool { return strings.Contains(text, "cuda(true)") } // cc::Build::cuda
+// PassesCXX reports whether the cc crate passes the compiler of C++ sources to nvcc, which checks it: Build::ccbin turns off the one, a
+// flag of nvcc's the other.
+func PassesCXX(text string) bool {
+	return strings.Contains(text, "cuda(true)") && !strings.Contains(text, "ccbin") && !strings.Contains(text, "allow-unsupported-compiler")
+}
 
 // NamesNvcc reports whether a text names the compiler of CUDA.
 func NamesNvcc(text string) bool {
 	return strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC")
-}
-
-var cmakeOption = lazyregexp.New(`(?i)"(?:-D)?\w*CUDA\w*(?:"\s*,\s*"|=)(\w*)`)
-
-// CMakeCUDA reports whether a script that runs CMake turns CUDA on there: it names CUDA, and not only to turn it off.
-func CMakeCUDA(text string) bool {
-	options := cmakeOption.FindAllStringSubmatch(text, -1)
-	on := func(m []string) bool {
-		return !slices.Contains([]string{"OFF", "0", "NO", "FALSE"}, strings.ToUpper(m[1]))
-	}
-	return strings.Contains(text, "cmake") && strings.Contains(strings.ToLower(text), "cuda") &&
-		(len(options) == 0 || slices.ContainsFunc(options, on))
-}
-
-// NamesHipcc says the same of ROCm's compiler.
-func NamesHipcc(text string) bool {
-	return strings.Contains(text, "hipcc") || strings.Contains(text, "HIPCC")
-}
-
-// LeadsOn reports whether a build script may have other files run. It is asked of every script of a build, so that it is no expression.
-func LeadsOn(text string) bool {
-	return slices.ContainsFunc([]string{`"make`, `"gmake`, "cmake", `"sh"`, `"bash"`, "python", `.sh"`, `.py"`, `.mk"`, `.pl"`},
-		func(sign string) bool { return strings.Contains(text, sign) })
 }
 
 var knownVersion = lazyregexp.New(`"(\d+\.\d+)"\s*=>\s*\(\d+,\s*\d+\)`)
@@ -389,18 +385,6 @@ func NewestKnown(text string) gpu.Version {
 	return newest
 }
 
-// LinksCUDA reports whether a script links libraries of the toolkit.
-func LinksCUDA(text string) bool {
-	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") ||
-		strings.Contains(text, "=cuda") || NamesLibDir(text))
-}
-
-var libDir = lazyregexp.New(`\b(?:CUDA|CUBLAS|CUDNN|CUFFT|CURAND|CUSOLVER|CUSPARSE|NVRTC)_LIB_DIR\b`)
-
-// NamesLibDir reports whether a script takes the directory of one of the toolkit's libraries from a variable of its own, as leaf's
-// cublas-sys and cudnn-sys do. They have no feature: whoever links them needs a toolkit.
-func NamesLibDir(text string) bool { return libDir.MatchString(text) }
-
 // Words lists the words in capitals of what the script of a package runs, and of the makefiles and scripts in its directory, which it may
 // run by a name that it puts together: each may be a variable, whatever reads it. One that begins or ends with _ may be a part of names.
 func (r *Reader) Words(t scriptText, dir string) []string {
@@ -416,9 +400,6 @@ func (r *Reader) Words(t scriptText, dir string) []string {
 	}
 	return t.matches(variable)
 }
-
-// Variables lists the variables that what a script runs names as such: a literal that is a name, or $NAME.
-func (t scriptText) Variables() []string { return t.matches(namedVariable) }
 
 // matches lists what a pattern's first group that took part matched, or all of the match.
 func (t scriptText) matches(pattern *lazyregexp.Regexp) []string {
@@ -444,7 +425,7 @@ func (r *Reader) Text(path string) string {
 func (r *Reader) read(path string) (string, bool) {
 	text, known := r.plain[path]
 	if !known {
-		if data, err := r.h.ReadFile(path, Limit); err == nil {
+		if data, err := r.h.ReadFile(path, buildenv.Source); err == nil {
 			read := withoutLines("//", string(data))
 			if r.h.Ext(path) == ".rs" && strings.Contains(read, "/*") {
 				read = comment.ReplaceAllString(read, "$1 ")

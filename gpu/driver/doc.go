@@ -1,6 +1,8 @@
-// Package driver says which NVIDIA driver and which GPUs a machine has, and samples these. It owns the reading of nvidia-smi's answers.
-// Having no driver is an answer and no error, and costs no process.
+// Package driver says which NVIDIA driver and which GPUs a machine has, and samples these. Having no driver is an answer and no error, and
+// costs no process. It owns the reading of nvidia-smi's answers, and the lines of the child that asks NVML.
 //
-// nvidia-smi comes with every driver and is a process of its own: a driver's library can hang or end whoever calls it. It does not say
-// that a program can use the GPU: that takes a kernel record (gpu/verify). Slices of a GPU (MIG) are not listed, only the GPU.
+// NVML is asked first, where this build has it (cgo on Linux) and the machine its library; it alone reports Xid errors, the processes of a
+// GPU and its MIG instances. Else nvidia-smi is asked, which comes with every driver. Both are processes of their own, with a time limit:
+// a driver's library can hang, or end whoever calls it. Neither says that a program can use the GPU: that takes a kernel record
+// (gpu/verify).
 package driver

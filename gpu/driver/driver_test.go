@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/memo"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 )
@@ -85,7 +89,7 @@ func TestVersion(t *testing.T) {
 		{"Windows has no such files", "windows", map[string]string{"/sys/module/nvidia/version": "580.65.06"}, "| unknown |"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			d := driver.Version(machine(tt.os, nil, tt.files))
+			d := driver.Kernel(machine(tt.os, nil, tt.files))
 			hosttest.Equal(t, strings.TrimSpace(fmt.Sprintf("%s | %s | %s", d.Version, d.CUDA, d.Origin)), tt.want)
 		})
 	}
@@ -93,19 +97,27 @@ func TestVersion(t *testing.T) {
 
 func TestSupports(t *testing.T) {
 	for _, tt := range []struct{ os, driver, want string }{
-		{"linux", "440.33", "unknown"}, {"linux", "450.36.06", "11.0"}, {"linux", "535.216.01", "12.2"}, {"linux", "565.57.01", "12.6"},
-		{"linux", "570.26", "12.8"}, {"linux", "575.51.02", "12.8"}, {"linux", "615.1", "13.4"}, {"linux", "617.1", "unknown"},
-		{"windows", "527.41", "12.0"}, {"windows", "580.88", "13.0"}, {"windows", "591.1", "unknown"},
+		{"linux", "440.33", "unknown"}, {"linux", "450.36.06", "11.0"}, {"linux", "535.216.01", "12.2"}, {"linux", "560.35.05", "12.6"}, {"linux", "565.57.01", "12.7"},
+		{"linux", "570.26", "12.8"}, {"linux", "575.51.02", "12.8"}, {"linux", "615.1", "13.4"}, {"linux", "617.14", "at least 13.4"},
+		{"windows", "522.06", "11.8"}, {"windows", "527.41", "12.0"}, {"windows", "566.36", "12.7"}, {"windows", "580.88", "13.0"}, {"windows", "591.1", "at least 13.0"},
 		{"linux", "", "unknown"}, {"linux", "x.y", "unknown"},
 	} {
-		hosttest.Equal(t, driver.Supports(tt.os, tt.driver).String(), tt.want, tt.os, tt.driver)
+		newest, atLeast := driver.Supports(tt.os, tt.driver)
+		got := newest.String()
+		if !atLeast.IsZero() {
+			got = "at least " + atLeast.String()
+			if !newest.IsZero() {
+				t.Errorf("%s %s: both %s and %s", tt.os, tt.driver, newest, got)
+			}
+		}
+		hosttest.Equal(t, got, tt.want, tt.os, tt.driver)
 	}
 }
 
 func TestNoDriverStartsNoProcess(t *testing.T) {
 	for _, os := range []string{"linux", "windows", "darwin"} {
 		s := &script{t: t}
-		d, devices, notes := driver.Inventory(context.Background(), machine(os, []string{"PATH=/usr/bin", `SystemRoot=C:\Windows`}, nil), s)
+		d, devices, notes := driver.Machine{Host: machine(os, []string{"PATH=/usr/bin", `SystemRoot=C:\Windows`}, nil), Runner: s}.Inventory(context.Background())
 		if d != (gpu.Driver{}) || devices != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "no NVIDIA driver here") || len(s.asked) != 0 {
 			t.Errorf("%s: %v %v %q %q", os, d, devices, notes, s.asked)
 		}
@@ -148,7 +160,7 @@ func TestNvidiaSMI(t *testing.T) {
 		t.Run(tt.story, func(t *testing.T) {
 			h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": ""})
 			s := &script{t: t, answers: tt.replies}
-			d, devices, notes := driver.Inventory(context.Background(), h, s)
+			d, devices, notes := driver.Machine{Host: h, Runner: s}.Inventory(context.Background())
 			if got := describe(devices); !slices.Equal(got, tt.want) {
 				t.Errorf("devices: got %q, want %q", got, tt.want)
 			}
@@ -168,7 +180,7 @@ func TestNvidiaSMI(t *testing.T) {
 
 func TestKernelAndLibraryOfTwoVersions(t *testing.T) {
 	h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": "", "/sys/module/nvidia/version": "580.65.06\n"})
-	_, devices, notes := driver.Inventory(context.Background(), h, &script{t: t, answers: map[string]reply{"compute_cap": {out: l4}}})
+	_, devices, notes := driver.Machine{Host: h, Runner: &script{t: t, answers: map[string]reply{"compute_cap": {out: l4}}}}.Inventory(context.Background())
 	if len(devices) != 1 || !strings.Contains(strings.Join(notes, "\n"), "the kernel has loaded driver 580.65.06 (/sys/module/nvidia/version), nvidia-smi speaks of 550.54.15") {
 		t.Errorf("%v %q", devices, notes)
 	}
@@ -202,7 +214,7 @@ func TestTracesOfADriver(t *testing.T) {
 		if tt.says != "" {
 			s.answers[ask] = reply{out: tt.says}
 		}
-		d, _, notes := driver.Inventory(context.Background(), machine(tt.os, []string{tt.env}, tt.files), s)
+		d, _, notes := driver.Machine{Host: machine(tt.os, []string{tt.env}, tt.files), Runner: s}.Inventory(context.Background())
 		hosttest.Equal(t, d.Version+": "+strings.Join(notes, ", "), tt.want, story)
 	}
 }
@@ -210,7 +222,7 @@ func TestTracesOfADriver(t *testing.T) {
 func TestWindowsAsksNvidiaSMIInSystem32(t *testing.T) {
 	h := machine("windows", []string{`PATH=C:\x`, `SystemRoot=C:\Windows`}, map[string]string{`C:\Windows\System32\nvidia-smi.exe`: ""})
 	s := &script{t: t, answers: map[string]reply{`C:\Windows\System32\nvidia-smi.exe --query-gpu`: {out: "0, GPU-a, NVIDIA GeForce RTX 4090, 8.9, 24564, 576.02\r\n"}}}
-	d, devices, _ := driver.Inventory(context.Background(), h, s)
+	d, devices, _ := driver.Machine{Host: h, Runner: s}.Inventory(context.Background())
 	if len(devices) != 1 || d.CUDA.String() != "12.9" {
 		t.Errorf("%v %v", d, devices)
 	}
@@ -220,7 +232,7 @@ func TestWSLAsksNvidiaSMIBesideItsLibraries(t *testing.T) {
 	const smi = "/usr/lib/wsl/lib/nvidia-smi"
 	h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{smi: "", "/usr/lib/wsl/lib/libcuda.so.1": ""})
 	s := &script{t: t, answers: map[string]reply{smi + " --query-gpu": {out: "0, GPU-a, NVIDIA GeForce RTX 4090, 8.9, 24564, 576.02\n"}}}
-	d, devices, notes := driver.Inventory(context.Background(), h, s)
+	d, devices, notes := driver.Machine{Host: h, Runner: s}.Inventory(context.Background())
 	if len(devices) != 1 || d.CUDA.String() != "12.9" || len(notes) != 1 {
 		t.Errorf("%v %v %q", d, devices, notes)
 	}
@@ -230,7 +242,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": ""})
-	_, devices, notes := driver.Inventory(ctx, h, &script{t: t, answers: map[string]reply{"compute_cap": {err: context.Canceled}}})
+	_, devices, notes := driver.Machine{Host: h, Runner: &script{t: t, answers: map[string]reply{"compute_cap": {err: context.Canceled}}}}.Inventory(ctx)
 	if devices != nil || !strings.HasSuffix(notes[len(notes)-1], "interrupted") {
 		t.Errorf("%v %q", devices, notes)
 	}
@@ -246,4 +258,78 @@ func describe(devices []gpu.Device) []string {
 		out = append(out, fmt.Sprintf("%d %s %s %s %d", d.Index, d.UUID, d.Name, c, d.Memory))
 	}
 	return out
+}
+
+// disk has a machine's files below a directory.
+type disk struct{ root string }
+
+func (d disk) at(path string) string                      { return filepath.Join(d.root, filepath.FromSlash(rel(path))) }
+func (d disk) Stat(path string) (fs.FileInfo, error)      { return os.Stat(d.at(path)) }
+func (d disk) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(d.at(path)) }
+func (d disk) EvalSymlinks(path string) (string, error)   { return path, nil }
+func (d disk) Open(path string) (fs.File, error) {
+	if strings.Contains(path, "memo") { // the cache is the test's own
+		return os.Open(path)
+	}
+	return os.Open(d.at(path))
+}
+
+// TestVersionIsAskedOnce: where no file says the driver's CUDA version, nvidia-smi does, once for each file that is the driver's library. Its own
+// word counts where the table ends.
+func TestVersionIsAskedOnce(t *testing.T) {
+	const head = "==============NVSMI LOG==============\n\nDriver Version                            : [Deprecated]\n" +
+		"CUDA Version                              : [Deprecated; will be removed in CUDA 14.0. Use CUDA UMD Version instead]\n" +
+		"CUDA UMD Version                          : 13.3\n"
+	for _, tt := range []struct{ story, os, library, smi, number, q, want string }{
+		{"Windows", "windows", `C:\Windows\System32\nvcuda.dll`, `C:\Windows\System32\nvidia-smi.exe`, "522.06", "", "522.06 CUDA 11.8"},
+		{"Windows, behind the table", "windows", `C:\Windows\System32\nvcuda.dll`, `C:\Windows\System32\nvidia-smi.exe`, "610.47", head, "610.47 CUDA 13.3"},
+		{"behind the table, and without a word", "windows", `C:\Windows\System32\nvcuda.dll`, `C:\Windows\System32\nvidia-smi.exe`, "610.47", "?", "610.47 at least CUDA 13.0"},
+		{"WSL2, whose driver is Windows'", "wsl", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/lib/nvidia-smi", "522.06", "", "522.06 CUDA 11.8"},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			cache, root := t.TempDir(), disk{t.TempDir()}
+			ask := func(library string) (string, int) {
+				for path, text := range map[string]string{tt.library: library, tt.smi: ""} {
+					if was, err := os.ReadFile(root.at(path)); err == nil && string(was) == text {
+						continue
+					}
+					hosttest.OK(t, os.MkdirAll(filepath.Dir(root.at(path)), 0o755))
+					hosttest.OK(t, os.WriteFile(root.at(path), []byte(text), 0o755))
+				}
+				h := machine(strings.Replace(tt.os, "wsl", "linux", 1), []string{`SystemRoot=C:\Windows`}, nil)
+				h.Files = root
+				if tt.os == "wsl" {
+					h.Kernel = "5.15.167.4-microsoft-standard-WSL2"
+				}
+				s := &script{t: t, answers: map[string]reply{"compute_cap": {out: "0, GPU-a, NVIDIA GeForce RTX 3080, 8.6, 10240, " + tt.number + "\n"}, "TEMPERATURE": {out: tt.q}}}
+				if tt.q == "" {
+					delete(s.answers, "TEMPERATURE")
+				}
+				store := memo.Open(buildenv.Host{OS: "linux", Files: root}, cache, time.Now())
+				d := driver.Machine{Host: h, Runner: s, Memo: &store}.Version(context.Background())
+				return d.Version + " " + d.Supports(), len(s.asked)
+			}
+			first, asked := ask("a")
+			again, none := ask("a")
+			hosttest.Equal(t, first, tt.want)
+			hosttest.Equal(t, again, tt.want)
+			if asked == 0 || none != 0 {
+				t.Errorf("asked %d and then %d times", asked, none)
+			}
+			if _, updated := ask("bb"); updated == 0 {
+				t.Error("a driver that was updated is not asked")
+			}
+		})
+	}
+}
+
+// TestKernelSaysEnough: where the kernel's files name a driver of the table, or there is no driver, nothing is started.
+func TestKernelSaysEnough(t *testing.T) {
+	for _, files := range []map[string]string{{"/sys/module/nvidia/version": "580.65.06\n", "/usr/bin/nvidia-smi": ""}, {"/usr/bin/nvidia-smi": ""}, {}} {
+		s := &script{t: t}
+		driver.Machine{Host: machine("linux", []string{"PATH=/usr/bin"}, files), Runner: s}.Version(context.Background())
+		if len(s.asked) > 0 {
+			t.Errorf("%v: %q", files, s.asked)
+		}
+	}
 }

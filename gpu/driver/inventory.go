@@ -5,14 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/memo"
 	"gpubuild/gpu"
 )
 
-// Timeout is how long nvidia-smi may be silent once it has answered.
+// Timeout is how long a source may be silent once it has answered.
 const Timeout = 5 * time.Second
 
 // findSMI is the path of nvidia-smi, which every driver brings; empty: it is not here. any: there is a trace of a driver all the same.
@@ -22,11 +24,8 @@ func findSMI(h buildenv.Host) (smi string, anything bool) {
 	case buildenv.Darwin:
 		return "", false
 	case buildenv.Windows:
-		root := h.Env.Get("SystemRoot")
-		if !h.IsAbs(root) {
-			root = `C:\Windows`
-		}
-		at, traces = []string{h.Join(root, "System32", "nvidia-smi.exe")}, []string{h.Join(root, "System32", "nvml.dll")}
+		system := systemDir(h)
+		at, traces = []string{h.Join(system, "nvidia-smi.exe")}, []string{h.Join(system, "nvml.dll"), h.Join(system, "nvcuda.dll")}
 	default:
 		at, traces = []string{h.Join(wslDir, "nvidia-smi")}, []string{moduleDir, procDir}
 	}
@@ -44,6 +43,15 @@ func findSMI(h buildenv.Host) (smi string, anything bool) {
 	return "", anything
 }
 
+// systemDir is Windows' System32.
+func systemDir(h buildenv.Host) string {
+	root := h.Env.Get("SystemRoot")
+	if !h.IsAbs(root) {
+		root = `C:\Windows`
+	}
+	return h.Join(root, "System32")
+}
+
 func noDriver(h buildenv.Host) string {
 	if h.OS == buildenv.Windows {
 		return "no NVIDIA driver here: neither nvml.dll nor nvidia-smi.exe in System32"
@@ -51,41 +59,105 @@ func noDriver(h buildenv.Host) string {
 	return "no NVIDIA driver here: no kernel module, no nvidia-smi"
 }
 
-// Inventory returns the driver and its GPUs, and in words how it was asked and what did not answer.
-func Inventory(ctx context.Context, h buildenv.Host, run buildenv.Runner) (gpu.Driver, []gpu.Device, []string) {
-	const name = "nvidia-smi"
+// Machine is whose driver is asked.
+type Machine struct {
+	Host   buildenv.Host
+	Runner buildenv.Runner
+	Self   string      // this program, which asks NVML in a child; empty: nvidia-smi is asked
+	Memo   *memo.Store // keeps the version; nil: nothing is kept
+}
+
+// source lists GPUs and samples them. Each is a process of its own, which can be given up where the driver hangs.
+type source interface {
+	name() string
+	list(ctx context.Context, run buildenv.Runner) (answer, error)
+	watch() buildenv.Cmd // writes samples until it is stopped
+	samples(line []byte) ([]gpu.Sample, error)
+}
+
+// answer is what a source says of the driver.
+type answer struct {
+	driver  string
+	cuda    gpu.Version // zero: it does not say
+	devices []gpu.Device
+	notes   []string
+}
+
+// sources are those that can be asked, NVML first; anything: there is a trace of a driver.
+func (m Machine) sources() (list []source, anything bool) {
+	h := m.Host
 	smi, anything := findSMI(h)
+	if hasNVML && m.Self != "" {
+		for _, dir := range h.SplitList(h.Env.Get("LD_LIBRARY_PATH")) {
+			anything = anything || h.IsFile(h.Join(dir, libraryName))
+		}
+		list = append(list, nvmlSource{h, m.Self})
+	}
+	if smi != "" {
+		list = append(list, smiSource{h, smi})
+	}
+	return list, anything
+}
+
+// Inventory returns the driver and its GPUs, and in words how it was asked and what did not answer.
+func (m Machine) Inventory(ctx context.Context) (gpu.Driver, []gpu.Device, []string) {
+	sources, anything := m.sources()
 	if !anything {
-		return gpu.Driver{}, nil, []string{noDriver(h)}
+		return gpu.Driver{}, nil, []string{noDriver(m.Host)}
 	}
-	kernel := Version(h)
-	if smi == "" {
-		return kernel, nil, []string{name + ": not on PATH", "no GPU could be asked"}
+	kernel := Kernel(m.Host)
+	var notes []string
+	for _, s := range sources {
+		a, err := s.list(ctx, m.Runner)
+		switch {
+		case ctx.Err() != nil:
+			return kernel, nil, append(notes, s.name()+": interrupted")
+		case err == nil:
+			return m.describe(s.name(), kernel, a, notes)
+		case err.Error() != noLibrary:
+			notes = append(notes, s.name()+": "+reason(err))
+		}
+		if silent(err) {
+			break // another source would ask the same driver
+		}
 	}
-	a, err := askSMI(ctx, h, run, smi)
-	switch {
-	case ctx.Err() != nil:
-		return kernel, nil, []string{name + ": interrupted"}
-	case err != nil:
-		return kernel, nil, []string{name + ": " + reason(err), "no GPU could be asked"}
+	if len(notes) == 0 {
+		notes = []string{"nvidia-smi: not on PATH"}
 	}
-	d := gpu.Driver{Version: a.driver, CUDA: Supports(h.OS, a.driver), Origin: name}
+	return kernel, nil, append(notes, "no GPU could be asked")
+}
+
+// describe puts what a source says and what the kernel has loaded together, and keeps the driver for Version.
+func (m Machine) describe(source string, kernel gpu.Driver, a answer, notes []string) (gpu.Driver, []gpu.Device, []string) {
+	d := gpu.Driver{Version: a.driver, CUDA: a.cuda, Origin: source}
+	if d.CUDA.IsZero() {
+		d.CUDA, d.AtLeast = Supports(tableOf(m.Host), a.driver)
+	}
 	if d.Version == "" {
 		d = kernel
 	}
-	var notes []string
 	if kernel.Version != "" && kernel.Version != d.Version {
 		notes = append(notes, fmt.Sprintf("the kernel has loaded driver %s (%s), %s speaks of %s: after an update, reboot",
-			kernel.Version, kernel.Origin, name, d.Version))
+			kernel.Version, kernel.Origin, source, d.Version))
 	}
-	notes = append(notes, fmt.Sprintf("%s: driver %s, %d GPU(s)", name, cmp.Or(d.Version, "of an unknown version"), len(a.devices)))
+	m.keep(d)
+	notes = append(notes, fmt.Sprintf("%s: driver %s, %d GPU(s)", source, cmp.Or(d.Version, "of an unknown version"), len(a.devices)))
 	return d, a.devices, append(notes, a.notes...)
+}
+
+// silent reports whether a source gave no answer in its time.
+func silent(err error) bool {
+	exit, ok := errors.AsType[*buildenv.ExitError](err)
+	return ok && exit.Result.TimedOut
 }
 
 // reason words an error in one line.
 func reason(err error) string {
-	if exit, ok := errors.AsType[*buildenv.ExitError](err); ok && exit.Result.TimedOut {
-		return fmt.Sprintf("no answer in %s", exit.Cmd.Timeout)
+	exit, ok := errors.AsType[*buildenv.ExitError](err)
+	if ok && exit.Result.TimedOut {
+		return noAnswer + exit.Cmd.Timeout.String()
+	} else if ok && slices.Contains(exit.Cmd.Args, ChildWord) { // what it printed is Go's trace
+		return fmt.Sprintf("the driver's library ended it, with exit status %d", exit.Result.Code)
 	}
 	return firstLine(err.Error(), 300)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -19,23 +20,24 @@ const (
 	smiFields = "index,uuid,name,compute_cap,memory.total,driver_version" // compute_cap came with R510
 )
 
-// SMICmd is the command that asks nvidia-smi.
-func SMICmd(h buildenv.Host, smi, fields string) buildenv.Cmd {
+// smiCmd is the command that asks nvidia-smi.
+func smiCmd(h buildenv.Host, smi, fields string) buildenv.Cmd {
 	return buildenv.Cmd{
 		Path: smi, Args: []string{"--query-gpu=" + fields, "--format=csv,noheader,nounits"},
 		Env: h.Env.Entries(), Timeout: StartTimeout, Limit: answerLimit,
 	}
 }
 
-// answer is what nvidia-smi says.
-type answer struct {
-	driver  string
-	devices []gpu.Device
-	notes   []string
+// smiSource asks nvidia-smi, which every driver brings.
+type smiSource struct {
+	host buildenv.Host
+	path string
 }
 
-func askSMI(ctx context.Context, h buildenv.Host, run buildenv.Runner, smi string) (answer, error) {
-	res, err := run.Run(ctx, SMICmd(h, smi, smiFields))
+func (smiSource) name() string { return "nvidia-smi" }
+
+func (s smiSource) list(ctx context.Context, run buildenv.Runner) (answer, error) {
+	res, err := run.Run(ctx, smiCmd(s.host, s.path, smiFields))
 	if err != nil {
 		var exit *buildenv.ExitError
 		// Its complaints go to stdout.
@@ -44,13 +46,37 @@ func askSMI(ctx context.Context, h buildenv.Host, run buildenv.Runner, smi strin
 			return answer{}, err
 		}
 		// Of one GPU's trouble it warns after all answers: 14 is a corrupted infoROM.
-		if a, bad := parseSMI(string(res.Stdout)); bad == nil && len(a.devices) > 0 {
-			a.notes = append(a.notes, fmt.Sprintf("nvidia-smi: exit status %d", exit.Result.Code))
-			return a, nil
+		a, bad := parseSMI(string(res.Stdout))
+		if bad != nil || len(a.devices) == 0 {
+			return answer{}, fmt.Errorf("exit status %d: %s", exit.Result.Code, said)
 		}
-		return answer{}, fmt.Errorf("exit status %d: %s", exit.Result.Code, said)
+		a.notes = append(a.notes, fmt.Sprintf("nvidia-smi: exit status %d", exit.Result.Code))
+		return s.withCUDA(ctx, run, a), nil
 	}
-	return parseSMI(string(res.Stdout))
+	a, err := parseSMI(string(res.Stdout))
+	return s.withCUDA(ctx, run, a), err
+}
+
+// cudaLine is the driver's CUDA version as nvidia-smi -q has it; since R610 the old name has a text in place of a version.
+var cudaLine = lazyregexp.New(`(?m)^CUDA (?:UMD )?Version\s*:\s*(\d+\.\d+)\s*$`)
+
+// withCUDA asks for the CUDA version of a driver that our table does not have.
+func (s smiSource) withCUDA(ctx context.Context, run buildenv.Runner, a answer) answer {
+	if known, _ := Supports(tableOf(s.host), a.driver); a.driver == "" || !known.IsZero() {
+		return a
+	}
+	res, err := run.Run(ctx, s.temperatures())
+	if m := cudaLine.FindSubmatch(res.Stdout); err == nil && m != nil {
+		a.cuda, _ = gpu.ParseVersion(string(m[1])) // the form is the pattern's
+	}
+	return a
+}
+
+// temperatures is the shortest of nvidia-smi's full answers, whose head has the CUDA version.
+func (s smiSource) temperatures() buildenv.Cmd {
+	c := smiCmd(s.host, s.path, "")
+	c.Args = []string{"-q", "-d", "TEMPERATURE"}
+	return c
 }
 
 // parseSMI reads a line for each GPU. What a field says in brackets ("[N/A]", "[Unknown Error]") is no value. A line that is not of the

@@ -1,11 +1,15 @@
 package driver
 
 import (
+	"context"
+	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/buildenv/memo"
 	"gpubuild/gpu"
 )
 
@@ -18,19 +22,20 @@ const (
 	wslDir        = "/usr/lib/wsl/lib"
 )
 
-// Version returns the driver as the kernel's own files describe it, without a process; the zero value when they show none. On WSL2 they
+// Kernel returns the driver as the kernel's own files describe it, without a process; the zero value when they show none. On WSL2 they
 // show only that there is one: its version is then empty.
-func Version(h buildenv.Host) gpu.Driver {
+func Kernel(h buildenv.Host) gpu.Driver {
 	if h.OS != buildenv.Linux {
 		return gpu.Driver{}
 	}
 	for _, path := range []string{moduleVersion, procVersion} {
-		data, err := h.ReadFile(path, 64<<10)
+		data, err := h.ReadFile(path, buildenv.System)
 		if err != nil {
 			continue
 		}
 		if v := versionIn(string(data)); v != "" {
-			return gpu.Driver{Version: v, CUDA: Supports(h.OS, v), Origin: path}
+			cuda, atLeast := Supports(buildenv.Linux, v)
+			return gpu.Driver{Version: v, CUDA: cuda, AtLeast: atLeast, Origin: path}
 		}
 	}
 	if h.IsFile(h.Join(wslDir, "libcuda.so.1")) || h.IsFile(h.Join(wslDir, "libnvidia-ml.so.1")) {
@@ -51,8 +56,8 @@ func versionIn(s string) string {
 }
 
 // firstDrivers lists the driver that came with the first release of each CUDA version, and so the oldest one that supports it.
-// Source: NVIDIA CUDA release notes, tables 2 and 3 (13.4: unbundled, its driver branch is R615); from 13.1 on the Windows driver is
-// unbundled too, and 580 is the floor of 13.x there.
+// Source: NVIDIA CUDA release notes, tables 2 and 3 (13.4: unbundled, its driver branch is R615), and for 12.7, of which there was no
+// toolkit, the PTX ISA's release notes; from 13.1 on the Windows driver is unbundled too, and 580 is the floor of 13.x there.
 var firstDrivers = []struct {
 	cuda           gpu.Version
 	linux, windows string
@@ -73,6 +78,7 @@ var firstDrivers = []struct {
 	{gpu.Version{Major: 12, Minor: 4}, "550.54.14", "551.61"},
 	{gpu.Version{Major: 12, Minor: 5}, "555.42.02", "555.85"},
 	{gpu.Version{Major: 12, Minor: 6}, "560.28.03", "560.76"},
+	{gpu.Version{Major: 12, Minor: 7}, "565", "565"},
 	{gpu.Version{Major: 12, Minor: 8}, "570.26", "570.65"},
 	{gpu.Version{Major: 12, Minor: 9}, "575.51.03", "576.02"},
 	{gpu.Version{Major: 13, Minor: 0}, "580.65.06", "580"},
@@ -88,17 +94,28 @@ const (
 	lastWindows = 581
 )
 
-// Supports returns the newest CUDA version that a driver's version is known to support; zero when it is not known.
-func Supports(os, driver string) gpu.Version {
-	v := gpu.Numbers(driver)
+// tableOf is the operating system whose driver numbers a machine has: WSL2 has Windows' driver.
+func tableOf(h buildenv.Host) string {
+	if h.IsWSL() {
+		return buildenv.Windows
+	}
+	return h.OS
+}
+
+// Supports returns the newest CUDA version that a driver's version is known to support. Of a branch that is newer than the table it is not
+// known: there is only a version that the driver supports at least, which refuses nothing.
+func Supports(os, driver string) (newest, atLeast gpu.Version) {
+	return supports(os, gpu.Numbers(driver))
+}
+
+func supports(os string, v []int) (newest, atLeast gpu.Version) {
 	last := lastLinux
 	if os == buildenv.Windows {
 		last = lastWindows
 	}
-	if v == nil || v[0] > last {
-		return gpu.Version{}
+	if v == nil {
+		return newest, atLeast
 	}
-	var newest gpu.Version
 	for _, row := range firstDrivers {
 		floor := row.linux
 		if os == buildenv.Windows {
@@ -108,5 +125,112 @@ func Supports(os, driver string) gpu.Version {
 			newest = row.cuda
 		}
 	}
+	if v[0] > last {
+		return gpu.Version{}, newest
+	}
+	return newest, gpu.Version{}
+}
+
+// Has reports whether a driver has what a CUDA version brought. A branch alone, such as 570, is its newest driver. A driver that is
+// newer than the table has all that is in the table: drivers only gain.
+func Has(os, driver string, cuda gpu.Version) gpu.Answer {
+	v := branch(driver)
+	newest, atLeast := supports(os, v)
+	switch beyond := newest.IsZero() && !atLeast.IsZero(); {
+	case v == nil:
+		return gpu.Unknown
+	case max(newest.Compare(cuda), atLeast.Compare(cuda)) < 0 && beyond:
+		return gpu.Unknown
+	case max(newest.Compare(cuda), atLeast.Compare(cuda)) < 0:
+		return gpu.No
+	case cuda == gpu.Version{Major: 12, Minor: 7} && newest == cuda:
+		return gpu.Unknown // no toolkit 12.7 was published, so nobody measured its driver
+	}
+	return gpu.Yes
+}
+
+// branch reads a driver's version, or that of the newest driver of a branch.
+func branch(driver string) []int {
+	v := gpu.Numbers(driver)
+	if len(v) == 1 {
+		v = append(v, math.MaxInt)
+	}
+	return v
+}
+
+// Newest is the newest version of a toolkit whose PTX a driver is known to translate.
+func Newest(os, driver string) gpu.Version {
+	newest, atLeast := supports(os, branch(driver))
+	if newest.IsZero() {
+		newest = atLeast
+	}
+	if newest == (gpu.Version{Major: 12, Minor: 7}) { // no toolkit of it was published
+		newest.Minor--
+	}
 	return newest
+}
+
+// First is the oldest driver that is certain to have what a CUDA version brought; empty: none is known.
+func First(os string, cuda gpu.Version) string {
+	for _, row := range firstDrivers {
+		floor := row.linux
+		if os == buildenv.Windows {
+			floor = row.windows
+		}
+		if row.cuda.Compare(cuda) >= 0 && floor != "" && row.cuda != (gpu.Version{Major: 12, Minor: 7}) {
+			return floor
+		}
+	}
+	return ""
+}
+
+// memoKind names the entries of keep; the number changes whenever what is kept does.
+const memoKind = "driver-1"
+
+// Version returns the driver that is here, of which everybody takes the CUDA version. Where the kernel's files do not say it (Windows,
+// WSL2, a branch that is newer than our table), the driver is asked once and remembered as long as its library is the same file.
+func (m Machine) Version(ctx context.Context) gpu.Driver {
+	d := Kernel(m.Host)
+	if !d.CUDA.IsZero() || d.Version == "" && m.Host.OS == buildenv.Linux && !m.Host.IsWSL() {
+		return d
+	}
+	if m.Memo != nil {
+		var kept gpu.Driver
+		if data, ok := m.Memo.Get(memoKind, memo.Key(m.library())); ok && json.Unmarshal(data, &kept) == nil {
+			return kept
+		}
+	}
+	if asked, _, _ := m.Inventory(ctx); asked.Version != "" {
+		return asked
+	}
+	return d
+}
+
+// library is the file that changes with the driver.
+func (m Machine) library() string {
+	switch {
+	case m.Host.OS == buildenv.Windows:
+		return m.Host.Join(systemDir(m.Host), "nvcuda.dll")
+	case m.Host.IsWSL():
+		return m.Host.Join(wslDir, "libcuda.so.1")
+	}
+	return moduleVersion
+}
+
+// keep remembers a driver for Version.
+func (m Machine) keep(d gpu.Driver) {
+	library := m.library()
+	if d.Version == "" || m.Memo == nil || !m.Host.IsFile(library) {
+		return
+	}
+	if was, ok := m.Memo.Get(memoKind, memo.Key(library)); ok {
+		var kept gpu.Driver
+		if json.Unmarshal(was, &kept) == nil && kept == d {
+			return
+		}
+	}
+	data, err := json.Marshal(d)
+	if err == nil {
+		_ = m.Memo.Put(memoKind, memo.Key(library), m.Memo.Watch(library), data) // without it the driver is asked again
+	}
 }

@@ -22,33 +22,46 @@ const Period = 500 * time.Millisecond
 // second for each.
 const StartTimeout = 10 * time.Second
 
-// Watch calls each with samples of every GPU, twice a second, until ctx ends or nvidia-smi stops answering for Timeout. A GPU that the
+// Watch calls each with samples of every GPU, twice a second, until ctx ends or the driver stops answering for Timeout. A GPU that the
 // driver no longer lists is lost. It answers in words what could not be asked; without any answer an error is returned.
-func Watch(ctx context.Context, h buildenv.Host, run buildenv.Runner, each func(gpu.Sample)) (notes []string, err error) {
-	smi, anything := findSMI(h)
+func (m Machine) Watch(ctx context.Context, each func(gpu.Sample)) (notes []string, err error) {
+	sources, anything := m.sources()
 	if !anything {
-		return nil, errors.New("there is " + noDriver(h))
+		return nil, errors.New("there is " + noDriver(m.Host))
 	}
-	if smi == "" {
-		return nil, errors.New("no GPU could be watched: nvidia-smi is not on PATH")
-	}
-	limits := slowdowns(ctx, h, run, smi)
-	answered, why := stream(ctx, run, smiWatchCmd(h, smi), parseSMISample, &list{round: map[int]bool{}, each: func(s gpu.Sample) {
-		if s.Index < len(limits) {
-			s.Slowdown = limits[s.Index]
+	seen := false
+	listed := &list{each: each, round: map[int]bool{}}
+	for _, s := range sources {
+		if smi, is := s.(smiSource); is {
+			limits := slowdowns(ctx, m.Runner, smi)
+			listed.each = func(s gpu.Sample) {
+				if s.Index < len(limits) {
+					s.Slowdown = limits[s.Index]
+				}
+				each(s)
+			}
 		}
-		each(s)
-	}})
-	if ctx.Err() == nil {
-		notes = append(notes, "nvidia-smi: "+why)
+		answered, why := stream(ctx, m.Runner, s, listed)
+		seen = seen || answered
+		if ctx.Err() != nil {
+			break
+		}
+		if why != noLibrary {
+			notes = append(notes, s.name()+": "+why)
+		}
+		if strings.HasPrefix(why, noAnswer) {
+			break // another source would ask the same driver
+		}
 	}
 	switch {
-	case answered:
+	case seen:
 		return notes, nil
+	case len(notes) == 0 && ctx.Err() == nil:
+		return nil, errors.New("no GPU could be watched: nvidia-smi is not on PATH")
 	case len(notes) == 0:
 		return nil, errors.New("no GPU could be watched: the watch ended before the driver answered")
 	}
-	return notes, errors.New("no GPU could be watched: " + notes[0])
+	return notes, errors.New("no GPU could be watched: " + strings.Join(notes, "; "))
 }
 
 // In nvidia-smi -q -d TEMPERATURE a GPU has the temperature at which it slows down, or since Ada Lovelace how far it is from its limit,
@@ -62,10 +75,8 @@ var (
 )
 
 // slowdowns are the temperatures at which the GPUs slow down by themselves, by index; 0: not reported.
-func slowdowns(ctx context.Context, h buildenv.Host, run buildenv.Runner, smi string) []int {
-	c := SMICmd(h, smi, "")
-	c.Args = []string{"-q", "-d", "TEMPERATURE"}
-	r, err := run.Run(ctx, c)
+func slowdowns(ctx context.Context, run buildenv.Runner, smi smiSource) []int {
+	r, err := run.Run(ctx, smi.temperatures())
 	if err != nil {
 		return nil // the samples say what is wrong
 	}
@@ -100,6 +111,13 @@ func ParseSlowdowns(text string) (out []int) {
 	return out
 }
 
+const (
+	// noLibrary is why NVML is not asked where it is not installed; then it is not worth a word.
+	noLibrary = "there is no " + libraryName
+	// noAnswer begins the reason of a source that was silent for too long.
+	noAnswer = "no answer in "
+)
+
 // errNoGPU says that the driver answers, and has no GPU.
 var errNoGPU = errors.New("the driver has no GPU")
 
@@ -132,9 +150,7 @@ func (l *list) end() {
 }
 
 // stream runs one source until it ends, ctx does, or it is silent for Timeout. It answers whether there were samples, and why it ended.
-func stream(
-	ctx context.Context, run buildenv.Runner, c buildenv.Cmd, parse func([]byte) (*gpu.Sample, error), listed *list,
-) (answered bool, why string) {
+func stream(ctx context.Context, run buildenv.Runner, from source, listed *list) (answered bool, why string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence, patience := errors.New("no answer"), StartTimeout
@@ -145,7 +161,7 @@ func stream(
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			return // it was stopped within a line
 		}
-		sample, err := parse(line)
+		samples, err := from.samples(line)
 		if answered && errors.Is(err, errNoGPU) {
 			listed.end()
 			listed.end() // the one that is empty
@@ -154,12 +170,15 @@ func stream(
 			refused = err
 			return
 		}
-		if sample != nil {
+		if len(samples) > 0 {
 			answered, patience = true, Timeout
 			watchdog.Reset(patience)
-			listed.take(*sample)
+		}
+		for _, sample := range samples {
+			listed.take(sample)
 		}
 	}}
+	c := from.watch()
 	c.Stdout = lines
 	_, err := run.Run(ctx, c)
 	lines.End() // what was written is done with
@@ -167,7 +186,7 @@ func stream(
 	case refused != nil:
 		return answered, refused.Error()
 	case errors.Is(context.Cause(ctx), silence):
-		return answered, fmt.Sprintf("no answer in %s", patience)
+		return answered, noAnswer + patience.String()
 	case err != nil:
 		return answered, reason(err)
 	}
@@ -178,15 +197,15 @@ func stream(
 const smiWatchFields = "index,uuid,utilization.gpu,memory.used,memory.total,temperature.gpu,clocks.sm,power.draw,power.limit," +
 	"clocks_throttle_reasons.active,ecc.errors.uncorrected.volatile.total,pcie.link.width.current,pcie.link.width.max,mig.mode.current,name"
 
-func smiWatchCmd(h buildenv.Host, smi string) buildenv.Cmd {
-	c := SMICmd(h, smi, smiWatchFields)
+func (s smiSource) watch() buildenv.Cmd {
+	c := smiCmd(s.host, s.path, smiWatchFields)
 	c.Args = append(c.Args, fmt.Sprintf("--loop-ms=%d", Period.Milliseconds()))
 	c.Timeout = 0
 	return c
 }
 
-// parseSMISample reads a line of nvidia-smi. What a field says in brackets is no value, but "[GPU is lost]" is said in every field.
-func parseSMISample(line []byte) (*gpu.Sample, error) {
+// samples reads a line of nvidia-smi. What a field says in brackets is no value, but "[GPU is lost]" is said in every field.
+func (smiSource) samples(line []byte) ([]gpu.Sample, error) {
 	text := strings.TrimSpace(string(line))
 	if text == "" {
 		return nil, nil
@@ -221,12 +240,12 @@ func parseSMISample(line []byte) (*gpu.Sample, error) {
 	if v, err := strconv.Atoi(f[2]); err == nil {
 		utilisation = &v
 	}
-	return &gpu.Sample{
+	return []gpu.Sample{{
 		Time: time.Now(), Index: index, UUID: f[1], Name: f[14], Utilisation: utilisation, MemoryUsed: used,
 		MemoryTotal: uint64(number(4)) << 20, Temperature: int(number(5)), ClockMHz: int(number(6)),
 		PowerMW: int(1000 * number(7)), PowerLimit: int(1000 * number(8)),
 		Throttle: whole(strings.TrimPrefix(f[9], "0x"), 16), ECC: whole(f[10], 10),
 		PCIeWidth: int(number(11)), PCIeMax: int(number(12)), MIG: f[13] == "Enabled", Lost: strings.Contains(text, "GPU is lost"),
 		Denied: strings.Contains(text, "[Insufficient Permissions]"),
-	}, nil
+	}}, nil
 }

@@ -35,7 +35,7 @@ func standin(t *testing.T) string {
 // watching runs Watch on a stand-in that plays a script, until enough says so; without driver there is no stand-in.
 func watching(t *testing.T, library, script string, enough func([]gpu.Sample) bool) ([]gpu.Sample, []string, error) {
 	t.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	file := filepath.Join(t.TempDir(), "script")
 	hosttest.OK(t, os.WriteFile(file, []byte(script), 0o644))
 	h.Env = h.Env.Set("SMI_STANDIN", file).Set("SMI_STANDIN_SPEED", "5").Set("PATH", library)
@@ -43,7 +43,7 @@ func watching(t *testing.T, library, script string, enough func([]gpu.Sample) bo
 	defer stop()
 	var mu sync.Mutex
 	var samples []gpu.Sample
-	notes, err := driver.Watch(ctx, h, proc.Runner{}, func(s gpu.Sample) {
+	notes, err := driver.Machine{Host: h, Runner: proc.Runner{}}.Watch(ctx, func(s gpu.Sample) {
 		mu.Lock()
 		defer mu.Unlock()
 		if samples = append(samples, s); enough(samples) {

@@ -19,14 +19,14 @@ import (
 // code around it.
 func big(t testing.TB, deviceCode bool) string {
 	from := need.Value(t, "binary")
-	f := hosttest.Must(elf.Open(from))
+	f := hosttest.Must(elf.Open(from))(t)
 	defer f.Close()
 	name := map[bool]string{true: ".nv_fatbin", false: ".text"}[deviceCode]
 	section := f.Section(name)
 	if section == nil {
 		t.Fatalf("%s has no section %s", from, name)
 	}
-	data := hosttest.Must(section.Data())
+	data := hosttest.Must(section.Data())(t)
 	dir := t.TempDir()
 	more, to := filepath.Join(dir, "more"), filepath.Join(dir, "big")
 	hosttest.OK(t, os.WriteFile(more, bytes.Repeat(data, (1<<30)/len(data)), 0o600))
@@ -50,15 +50,15 @@ func BenchmarkAgainstCuobjdump(b *testing.B) {
 		code bool
 	}{{"device code", true}, {"other code", false}} {
 		b.Run(bb.name, func(b *testing.B) {
-			f := hosttest.Must(os.Open(big(b, bb.code)))
+			f := hosttest.Must(os.Open(big(b, bb.code)))(b)
 			defer f.Close()
-			fi := hosttest.Must(f.Stat())
+			fi := hosttest.Must(f.Stat())(b)
 			b.SetBytes(fi.Size())
 			var ours, theirs []float64
 			for i := range b.N + 1 {
 				b.StartTimer()
 				began := time.Now()
-				hosttest.Must(Scan(f, fi.Size()))
+				hosttest.Must(Scan(f, fi.Size()))(b)
 				mine := time.Since(began)
 				b.StopTimer()
 				began = time.Now()
@@ -80,12 +80,12 @@ func BenchmarkAgainstCuobjdump(b *testing.B) {
 func TestSameAnswersAsCuobjdump(t *testing.T) {
 	cuobjdump, from := need.Tool(t, "cuobjdump"), need.Value(t, "binary")
 	for _, path := range []string{from, big(t, true), big(t, false)} {
-		f := hosttest.Must(os.Open(path))
+		f := hosttest.Must(os.Open(path))(t)
 		defer f.Close()
-		fi := hosttest.Must(f.Stat())
+		fi := hosttest.Must(f.Stat())(t)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		r := hosttest.Must(Scan(f, fi.Size()))
+		r := hosttest.Must(Scan(f, fi.Size()))(t)
 		runtime.ReadMemStats(&after)
 		if taken := after.TotalAlloc - before.TotalAlloc; taken > 256<<20 { // candle with optimized kernels: 100 MB; the smaller they are, the more of them fill 1 GB
 			t.Errorf("%d bytes were allocated for a file of %d", taken, fi.Size())
@@ -121,7 +121,7 @@ func oracle(t *testing.T, cuobjdump, path string) []string {
 // BenchmarkBinary scans a file: GPUBUILD_TEST=binary=/x/target/release/candle-matmul go test -bench Binary ./gpu/fatbin
 func BenchmarkBinary(b *testing.B) {
 	path := need.Value(b, "binary")
-	f := hosttest.Must(os.Open(path))
+	f := hosttest.Must(os.Open(path))(b)
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil {

@@ -113,6 +113,8 @@ func (s *scanner) fatbin(off int64) (next int64) {
 	if !cut {
 		end = at + int64(body)
 	}
+	s.inside = off
+	defer func() { s.inside = -1 }()
 	found := 0
 	for at < end {
 		if len(s.report.Images) >= maxImages {

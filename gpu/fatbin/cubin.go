@@ -22,6 +22,7 @@ const (
 	kernelPrefix = ".text."
 	// A kernel's parameters stand in a section of this prefix; a device function has none.
 	paramPrefix = ".nv.constant0."
+	entryPoint  = 0x10 // in a symbol's st_other: a kernel (STO_CUDA_ENTRY)
 )
 
 // cubinInfo is what a cubin says of itself.
@@ -31,6 +32,7 @@ type cubinInfo struct {
 	noted   bool // arch comes from the compiler's note and is exact
 	toolkit string
 	kernels []string
+	partial bool // a link must complete it
 }
 
 // complete puts what the cubin says into an image. A fatbin entry's own arch, with its suffix, is better than the one in e_flags.
@@ -38,7 +40,7 @@ func (c cubinInfo) complete(im *Image) {
 	if c.noted || im.Arch == (gpu.Arch{}) {
 		im.Arch = c.arch
 	}
-	im.Toolkit, im.Kernels = c.toolkit, c.kernels
+	im.Toolkit, im.Kernels, im.Relocatable = c.toolkit, c.kernels, c.partial
 }
 
 var errCut = errors.New("it is cut off")
@@ -66,6 +68,7 @@ func readCubin(r io.ReaderAt, off, size int64) (c cubinInfo, err error) {
 	if len(f.Sections) == 0 {
 		return c, errors.New("it has no table of sections")
 	}
+	c.partial = f.Type == elf.ET_REL
 	c.arch = flagsArch(f.ABIVersion, le.Uint32(h[48:]))
 	end := le.Uint64(h[40:]) + uint64(len(f.Sections))*elfSection
 	if n := len(f.Progs); n > 0 {
@@ -93,13 +96,32 @@ func readCubin(r io.ReaderAt, off, size int64) (c cubinInfo, err error) {
 		return c, errCut
 	}
 	c.extent = int64(end)
+	if len(params) == 0 { // device functions only, or an old compiler's
+		symbols, err := symbolsOf(f)
+		for _, sym := range symbols {
+			params[quote([]byte(sym.Name))] = sym.Other&entryPoint != 0
+		}
+		if err != nil {
+			params = code
+		}
+	}
 	for name := range code {
-		if len(params) == 0 || params[name] {
+		if params[name] {
 			c.kernels = append(c.kernels, name)
 		}
 	}
 	sort.Strings(c.kernels)
 	return c, nil
+}
+
+// symbolsOf reads the symbols of a cubin, which compilers leave uncompressed.
+func symbolsOf(f *elf.File) ([]elf.Symbol, error) {
+	for _, s := range f.Sections {
+		if (s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_STRTAB) && (s.Flags&elf.SHF_COMPRESSED != 0 || s.FileSize > maxNames) {
+			return nil, errors.New("its symbols are compressed, or too many")
+		}
+	}
+	return f.Symbols()
 }
 
 // flagsArch reads e_flags. ABI version 8 came with CUDA 13; before it the capability stood in the lowest byte. The suffix is not to be

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"gpubuild/buildenv/pefile"
@@ -36,6 +37,8 @@ func (s *scanner) describe() {
 	case len(magic) > 2 && string(magic[:2]) == "MZ":
 		s.report.Format = PE
 		err = s.pe()
+	case string(magic) == "!<ar":
+		s.archive()
 	}
 	if err != nil {
 		s.note(0, "malformed %s file: %v", s.report.Format, err)
@@ -123,6 +126,37 @@ func (s *scanner) pe() error {
 	s.report.Imports = append(s.report.Imports, libs.Needed...)
 	s.report.Delayed = append(s.report.Delayed, libs.Delayed...)
 	return nil
+}
+
+// archive takes the members of an ar file for its sections. Source: ar(5); long names stand in a member "//" (GNU) or behind the header (BSD).
+func (s *scanner) archive() {
+	var long []byte
+	for at := int64(8); ; {
+		head := s.read(at, 60)
+		if head == nil {
+			return
+		}
+		size, err := strconv.ParseInt(strings.TrimSpace(string(head[48:58])), 10, 64)
+		if err != nil || size < 0 {
+			return
+		}
+		at += int64(len(head))
+		name := strings.TrimRight(string(head[:16]), " ")
+		number := func(prefix string, most int) (int, bool) {
+			digits, is := strings.CutPrefix(name, prefix)
+			n, err := strconv.ParseUint(digits, 10, 31)
+			return int(n), is && err == nil && int(n) < most
+		}
+		if n, is := number("#1/", maxNameBytes); is {
+			name = strings.TrimRight(string(s.read(at, n)), "\x00")
+		} else if n, is := number("/", len(long)); is {
+			name, _, _ = strings.Cut(string(long[n:min(len(long), n+maxNameBytes)]), "\n")
+		} else if name == "//" && size <= maxNames {
+			long = s.read(at, int(size))
+		}
+		s.section(strings.TrimSuffix(name, "/"), uint64(at), uint64(size))
+		at += size + size%2
+	}
 }
 
 func (s *scanner) section(name string, off, size uint64) {

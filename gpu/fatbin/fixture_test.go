@@ -143,6 +143,6 @@ func lz4Literals(data []byte) []byte {
 // test program does not hold it.
 func ptx(t testing.TB, target string) []byte {
 	t.Helper()
-	data := hosttest.Must(os.ReadFile("testdata/kernels.ptx"))
+	data := hosttest.Must(os.ReadFile("testdata/kernels.ptx"))(t)
 	return bytes.ReplaceAll(data, []byte("sm_90a"), []byte(target))
 }

@@ -3,6 +3,7 @@ package fatbin
 import (
 	"bytes"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 
@@ -18,6 +19,7 @@ type ptxModule struct {
 	extent  int64 // bytes from the beginning to the end of the last thing understood
 	stop    int64 // bytes that were looked at
 	cut     bool  // it ended inside a body
+	partial bool  // it uses what another module defines
 }
 
 func (m *ptxModule) marks() int {
@@ -39,7 +41,7 @@ func (m *ptxModule) complete(im *Image) {
 		a.Virtual = true
 		im.Arch = a
 	}
-	im.Kernels = m.entries
+	im.Kernels, im.Relocatable = m.entries, m.partial
 }
 
 // maxText is how much of a text is looked at as one module.
@@ -79,6 +81,7 @@ var (
 	ignored     = lazyregexp.New(`//[^\n]*|(?s:/\*.*?\*/)|"[^"\n]*"`)
 	ptxVersion  = lazyregexp.New(`\.version\s+(\d{1,3}\.\d{1,3})\b`)
 	ptxTarget   = lazyregexp.New(`\.target\s+((?:sm|compute)_\w+)`)
+	ptxExtern   = lazyregexp.New(`\.extern\s+\.(?:(?:global|const)\b|func\s*(?:\([^()]*\))?\s*([\w$%.]+))`)
 	ptxFunction = lazyregexp.New(`\.entry\s+([A-Za-z0-9_$%.]+)\s*[({.][^{};]*[{;]`)
 )
 
@@ -97,6 +100,9 @@ func readPTX(r io.Reader) *ptxModule {
 		if _, err := gpu.ParseArch(string(text[at[2]:at[3]])); err == nil {
 			m.target, m.extent = string(text[at[2]:at[3]]), int64(at[1])
 		}
+	}
+	for _, at := range ptxExtern.FindAllSubmatch(text, -1) {
+		m.partial = m.partial || !slices.Contains([]string{"vprintf", "malloc", "free", "__assertfail"}, string(at[1])) // the driver's own
 	}
 	for from := 0; ; {
 		at := ptxFunction.FindSubmatchIndex(text[from:])

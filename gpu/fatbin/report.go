@@ -22,6 +22,7 @@ const (
 // Image is one piece of device code for one architecture.
 type Image struct {
 	Offset int64    `json:"offset"` // of the fatbin entry, the cubin or the text in the file
+	Fatbin int64    `json:"fatbin"` // offset of the fatbin that holds it; of what is in none, its own
 	Kind   string   `json:"kind"`   // Cubin, PTX, PTXText, LTO, or "kind N" for one that is not known
 	Arch   gpu.Arch `json:"arch"`   // sm_90a for machine code, compute_90a for PTX
 	// version of the compiler that made a cubin or wrote PTX text, such as 13.4.92; a fatbin's PTX does not say it
@@ -31,7 +32,8 @@ type Image struct {
 	Size        int64    `json:"size"`                  // bytes that it takes in the file
 	Unpacked    int64    `json:"unpacked"`              // bytes when unpacked; Size when it is raw, 0 when it could not be unpacked
 	Kernels     []string `json:"kernels,omitempty"`     // names as the driver knows them (mangled), sorted
-	Where       string   `json:"where,omitempty"`       // section of the file, if it lies in one
+	Relocatable bool     `json:"relocatable,omitempty"` // a device link must complete it (nvcc -rdc)
+	Where       string   `json:"where,omitempty"`       // section of the file, or member of the archive, if it lies in one
 }
 
 // Formats of files.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -47,6 +49,7 @@ type scanner struct {
 	bad      int    // malformed things that cost time
 	names    int64  // bytes of kernel names
 	unpacked int64
+	inside   int64 // offset of the fatbin that is read; -1: none
 	zstd     *zstd.Decoder
 	packed   []byte // reused between images, as is the next
 	plain    []byte
@@ -59,7 +62,56 @@ func refuse(fix, format string, args ...any) error {
 }
 
 // ScanFile is Scan for a file of a host.
-func ScanFile(h buildenv.Host, path string) (*Report, error) {
+func ScanFile(h buildenv.Host, path string) (rep *Report, err error) {
+	err = withFile(h, path, func(r io.ReaderAt, size int64) error {
+		rep, err = Scan(r, size)
+		return err
+	})
+	return rep, err
+}
+
+// asked has, for each library of NVIDIA's that programs open at run time, a function that these then ask for by its name.
+var asked = [][2]string{{"libnvrtc", "nvrtcCompileProgram"}, {"libnvJitLink", "nvJitLinkCreate"}, {"libnvptxcompiler", "nvPTXCompilerCreate"},
+	{"libcublas", "cublasCreate_v2"}, {"libcublasLt", "cublasLtCreate"}, {"libcudnn", "cudnnCreate"}, {"libcufft", "cufftPlan1d"},
+	{"libcurand", "curandCreateGenerator"}, {"libcusolver", "cusolverDnCreate"}, {"libcusparse", "cusparseCreate"}, {"libnccl", "ncclCommInitRank"}}
+
+// Opens lists the libraries that a file does not import, and of which it holds the name of a function: it opens them at run time, as cudarc
+// does, or holds them.
+func Opens(h buildenv.Host, path string, imports []string) (found []string, err error) {
+	err = withFile(h, path, func(r io.ReaderAt, size int64) error {
+		s := &scanner{r: r, size: size, report: &Report{}}
+		s.describe()
+		buf := make([]byte, chunkSize+overlap)
+		for pos := int64(0); pos < size; pos += chunkSize {
+			n, err := r.ReadAt(buf[:min(int64(len(buf)), size-pos)], pos)
+			if err != nil && !errors.Is(err, io.EOF) {
+				return fmt.Errorf("at byte %d: %w", pos+int64(n), err)
+			}
+			for _, a := range asked {
+				is := func(name string) bool { return strings.Contains(strings.ToLower(name), strings.ToLower(a[0][3:])) }
+				if slices.Contains(found, a[0]) || slices.ContainsFunc(imports, is) {
+					continue
+				}
+				for at := 0; ; at++ {
+					next := bytes.Index(buf[at:n], []byte(a[1]))
+					if at += next; next < 0 {
+						break
+					}
+					if s.known(pos+int64(at)) == pos+int64(at) { // else in a section that is not loaded
+						found = append(found, a[0])
+						break
+					}
+				}
+			}
+		}
+		return nil
+	})
+	slices.Sort(found)
+	return found, err
+}
+
+// withFile reads a file of a host.
+func withFile(h buildenv.Host, path string, read func(r io.ReaderAt, size int64) error) error {
 	unreadable := func(err error) error {
 		var p *fs.PathError
 		switch {
@@ -72,39 +124,38 @@ func ScanFile(h buildenv.Host, path string) (*Report, error) {
 	}
 	fi, err := h.Files.Stat(path)
 	if err != nil {
-		return nil, unreadable(err)
+		return unreadable(err)
 	}
 	switch {
 	case fi.IsDir():
-		return nil, refuse("name the program or library itself, such as target/release/NAME", "%s: is a directory", path)
+		return refuse("name the program or library itself, such as target/release/NAME", "%s: is a directory", path)
 	case !fi.Mode().IsRegular():
-		return nil, refuse("name a program, a library or a fatbin", "%s: is not a regular file", path)
+		return refuse("name a program, a library or a fatbin", "%s: is not a regular file", path)
 	case fi.Size() == 0:
-		return nil, refuse("build it again: a link that was interrupted leaves an empty file", "%s: is empty", path)
+		return refuse("build it again: a link that was interrupted leaves an empty file", "%s: is empty", path)
 	}
 	f, err := h.Files.Open(path)
 	if err != nil {
-		return nil, unreadable(err)
+		return unreadable(err)
 	}
 	defer f.Close()
 	r, ok := f.(io.ReaderAt)
 	if !ok { // a stored machine's file
-		data, err := h.ReadFile(path, maxImage)
+		data, err := h.ReadFile(path, buildenv.Program)
 		if err != nil {
-			return nil, unreadable(err)
+			return unreadable(err)
 		}
 		r = bytes.NewReader(data)
 	}
-	rep, err := Scan(r, fi.Size())
-	if err != nil {
-		return nil, unreadable(err)
+	if err := read(r, fi.Size()); err != nil {
+		return unreadable(err)
 	}
-	return rep, nil
+	return nil
 }
 
 // Scan looks through the size bytes of r. Its error is one of reading; whatever the bytes are, there is a report.
 func Scan(r io.ReaderAt, size int64) (*Report, error) {
-	s := &scanner{r: r, size: size, last: hit{off: -1},
+	s := &scanner{r: r, size: size, last: hit{off: -1}, inside: -1,
 		report: &Report{Size: size, Format: Other, Images: []Image{}, Imports: []string{}}}
 	s.describe()
 	if err := s.pass(); err != nil {
@@ -220,6 +271,9 @@ func (s *scanner) add(im Image) {
 			im.Kernels = im.Kernels[:i]
 			break
 		}
+	}
+	if im.Fatbin = im.Offset; s.inside >= 0 {
+		im.Fatbin = s.inside
 	}
 	s.report.Images = append(s.report.Images, im)
 }

@@ -16,10 +16,11 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/local"
 )
 
 func scan(t testing.TB, data []byte) *Report {
-	return hosttest.Must(Scan(bytes.NewReader(data), int64(len(data))))
+	return hosttest.Must(Scan(bytes.NewReader(data), int64(len(data))))(t)
 }
 
 // lines words images for comparison.
@@ -153,10 +154,10 @@ func TestEveryPlace(t *testing.T) {
 }
 
 func TestThisProgramHoldsNone(t *testing.T) {
-	self := hosttest.Must(os.Executable())
-	f := hosttest.Must(os.Open(self))
+	self := hosttest.Must(os.Executable())(t)
+	f := hosttest.Must(os.Open(self))(t)
 	defer f.Close()
-	fi := hosttest.Must(f.Stat())
+	fi := hosttest.Must(f.Stat())(t)
 	r, err := Scan(f, fi.Size())
 	if err != nil || len(r.Images) != 0 {
 		t.Errorf("%v %+v", err, r.Images)
@@ -311,8 +312,9 @@ func FuzzScan(f *testing.F) {
 	f.Add(container(packed{kind: kindConcat, flags: flagZstd, pieces: []packed{{kindPTX, 80, 0, module, nil}, {kindPTX, 90, 0, module, nil}}}))
 	f.Add(elfFile(62, 0, part{".rodata", module}))
 	f.Add(text([]byte("MZ"), module))
+	f.Add(fmt.Appendf(nil, "!<arch>\n%-48s%-10d`\n", "#1/-5", 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := hosttest.Must(Scan(bytes.NewReader(data), int64(len(data))))
+		r := hosttest.Must(Scan(bytes.NewReader(data), int64(len(data))))(t)
 		if !slices.IsSortedFunc(r.Images, func(a, b Image) int { return int(a.Offset - b.Offset) }) {
 			t.Error("images are not in order")
 		}
@@ -334,3 +336,54 @@ func FuzzLZ4(f *testing.F) {
 }
 
 var _ io.ReaderAt = failing{}
+
+// TestGroups: an image says in which fatbin and in which member of an archive it is, and whether a link must complete it.
+func TestGroups(t *testing.T) {
+	fat := container(packed{kind: kindELF, arch: 80, data: cubin(80, ptxas+"sm_80", "k")}, packed{kind: kindPTX, arch: 80, flags: flagZstd, data: ptx(t, "sm_80")})
+	partial := cubin(90, ptxas+"sm_90", "k")
+	partial[16] = 1 // ET_REL
+	member := func(name string, data []byte) []byte {
+		return append(fmt.Appendf(nil, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", name, 0, 0, 0, 0o644, len(data)), append(data, make([]byte, len(data)%2)...)...)
+	}
+	long := member("//", []byte("a_long_name_of_a_member.o/\nanother.o/\n"))
+	r := scan(t, slices.Concat([]byte("!<arch>\n"), long, member("/0", fat), member("/27", slices.Concat(fat, fat)), member("b.o/", partial),
+		member("#1/12", append([]byte("of a mac.o\x00\x00"), dots("@version 7.0\n@target sm_75\n@extern @func (@param .b32 r) vprintf();\n@entry a(){ret;}\x00"+
+			"@version 7.0\n@target sm_75\n@extern @func f;\n@entry a(){ret;}\x00")...))))
+	var got []string
+	groups := map[int64]int{}
+	for _, im := range r.Images {
+		if groups[im.Fatbin] == 0 {
+			groups[im.Fatbin] = len(groups) + 1
+		}
+		alone := im.Fatbin == im.Offset
+		got = append(got, fmt.Sprint(groups[im.Fatbin], " ", im.Kind, " ", im.Where, " ", alone, " ", im.Relocatable))
+	}
+	want := []string{"1 cubin a_long_name_of_a_member.o false false", "1 ptx a_long_name_of_a_member.o false false", "2 cubin another.o false false",
+		"2 ptx another.o false false", "3 cubin another.o false false", "3 ptx another.o false false", "4 cubin b.o true true",
+		"5 ptx-text of a mac.o true false", "6 ptx-text of a mac.o true true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestNamesOfMembers: an archive may give its members any name, and none reads elsewhere.
+func TestNamesOfMembers(t *testing.T) {
+	image := dots("\x00@version 8.0\n@target sm_80\n@entry k(){ret;}\x00")
+	for _, name := range []string{"/-5", "#1/-5", "/+1", "/999999999999999", "#1/99999999", "#1/", "3"} {
+		r := scan(t, fmt.Appendf([]byte("!<arch>\n"), "%-48s%-10d`\nname.o/\n%-48s%-10d`\n%s", "//", 8, name, len(image), image))
+		if len(r.Images) != 1 || r.Images[0].Where != strings.TrimSuffix(name, "/") {
+			t.Errorf("%s: %+v", name, r.Images)
+		}
+	}
+}
+
+// TestOpens: a function's name counts in what is loaded, wherever else it is before that.
+func TestOpens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "app")
+	name := []byte("\x00nvrtcCompileProgram\x00")
+	for want, names := range map[string][]part{"libnvrtc": {{".debug_str", name}, {".rodata", name}}, "": {{".debug_str", name}}} {
+		hosttest.OK(t, os.WriteFile(path, elfFile(62, 0, names...), 0o600))
+		opens := hosttest.Must(Opens(hosttest.Must(local.Host())(t), path, nil))(t)
+		hosttest.Equal(t, strings.Join(opens, " "), want)
+	}
+}

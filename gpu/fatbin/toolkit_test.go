@@ -46,7 +46,7 @@ func TestRealToolkit(t *testing.T) {
 				}
 				t.Fatalf("%v\n%s", err, out)
 			}
-			data := hosttest.Must(os.ReadFile(file))
+			data := hosttest.Must(os.ReadFile(file))(t)
 			odd := append(append(make([]byte, chunkSize-5), data...), ptx(t, "sm_80")...)
 			host := scan(t, elfFile(62, 0, part{".rodata", odd}))
 			alone := scan(t, data)

@@ -15,8 +15,8 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 )
 
-// Words is the table of words by which a kernel's name is that of a matrix product. It is printed by `prove --help` and stands in
-// docs/verdicts.md: what counts is data, which ages. testdata/kernelnames/names.tsv has the real names that it was made for.
+// Words is the table of words by which a kernel's name is that of a matrix product. `gpubuild help kernels` and docs/verdicts.md
+// show it: what counts is data, which ages. testdata/kernelnames/names.tsv has the real names that it was made for.
 //
 //go:embed words.txt
 var Words string
@@ -31,6 +31,37 @@ var table = sync.OnceValue(func() map[string][]string {
 	}
 	return lists
 })
+
+// Ambiguous returns the word that makes it uncertain whether a kernel that counts by its plain name is a product: the one by which it
+// counts and that may mean something else, or one behind it that no list has (gemm_timer). Empty: it is certain, as of the libraries of
+// products, whose names have a tile's size (128x64) or are CUTLASS's.
+func Ambiguous(plain string) (word string) {
+	all := split(subject(plain))
+	at := slices.IndexFunc(all, isProduct)
+	switch {
+	case at < 0:
+		for _, w := range all {
+			if slices.Contains(table()["maybe"], w) {
+				word = w
+			}
+		}
+		return word
+	case slices.Contains(table()["word"], all[at]) || tile.MatchString(plain) || strings.Contains(plain, "<"):
+		return ""
+	}
+	for _, w := range all[at+1:] {
+		if len(w) > 3 && !isProduct(w) && !typeOrSize.MatchString(w) && !slices.Contains(table()["end"], w) {
+			return w
+		}
+	}
+	return ""
+}
+
+// isProduct reports whether a word is certain to mean a matrix product.
+func isProduct(word string) bool {
+	return slices.Contains(table()["word"], word) ||
+		slices.ContainsFunc(table()["part"], func(part string) bool { return strings.HasSuffix(word, part) })
+}
 
 // IsProduct reports whether a kernel's plain name is that of a matrix product. An unknown name makes OtherKernels, never NotUsed.
 func IsProduct(plain string) bool {
@@ -50,7 +81,7 @@ func IsProduct(plain string) bool {
 	}
 	all := split(function)
 	at := slices.IndexFunc(all, func(w string) bool {
-		return in("word")(w) || slices.ContainsFunc(table()["part"], func(part string) bool { return strings.HasSuffix(w, part) })
+		return isProduct(w) || in("maybe")(w)
 	})
 	if at < 0 || slices.ContainsFunc(all, in("never")) || slices.ContainsFunc(split(plain), in("scope")) ||
 		slices.ContainsFunc(all[:at], in("for")) || in("first")(all[0]) {
@@ -68,6 +99,7 @@ const longestName = 4 << 10
 
 var (
 	typeOrSize = lazyregexp.New(`^([a-z]?\d.*|[a-z])$`)
+	tile       = lazyregexp.New(`\d+x\d+`)
 	wordsIn    = lazyregexp.New(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
 	capitals   = lazyregexp.New(`([A-Z])([A-Z][a-z])`) // the word after one in capitals: GEMMKernel
 )

@@ -11,7 +11,7 @@ import (
 
 // TestKernelNames judges real kernels' names.
 func TestKernelNames(t *testing.T) {
-	data := hosttest.Must(os.ReadFile(filepath.Join("..", "..", "testdata", "kernelnames", "names.tsv")))
+	data := hosttest.Must(os.ReadFile(filepath.Join("..", "..", "testdata", "kernelnames", "names.tsv")))(t)
 	count := map[string]int{}
 	for i, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
 		if strings.HasPrefix(line, "#") {
@@ -87,4 +87,14 @@ func FuzzPlain(f *testing.F) {
 			t.Errorf("%q has no name", name)
 		}
 	})
+}
+
+// TestAmbiguous: a name that counts by a word of another meaning alone, or that goes on with a word of unknown meaning.
+func TestAmbiguous(t *testing.T) {
+	for name, want := range map[string]string{"tile_mm": "mm", "mmul_f32": "mmul", "mm_gemm": "", "sgemm_mm": "", "fill": "",
+		"gemm_timer": "timer", "moe_gemm_router": "router", "matmul_warm": "warm", "fused_gemm_bias_gelu_backward_dbias": "bias",
+		"ampere_sgemm_128x64_tn": "", "cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>": "", "gemv2T_kernel_val": "", "mul_mat_vec_q4_0_q8_1_cuda1": "",
+		"matmul_f32_kernel": "", "mmvq_gguf_q8_0_f16_plain_cuda2": "", "cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal>": "", "nvjet_hsh_128x64_64x8_1x2_h_bz_TNT": "", "matmul": ""} {
+		hosttest.Equal(t, Ambiguous(name), want, name)
+	}
 }

@@ -258,6 +258,12 @@ func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 	if err := cache.Make(home); err != nil { // what is there is used of a cache that is read-only, too
 		return Probe{}, err
 	}
+	entries, _ := os.ReadDir(home)
+	for _, e := range entries { // what a killed one left costs space only; a younger one may be at work
+		if fi, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), ".build-") && time.Since(fi.ModTime()) > time.Hour {
+			_ = os.RemoveAll(filepath.Join(home, e.Name()))
+		}
+	}
 	tmp, err := os.MkdirTemp(home, ".build-")
 	if err != nil {
 		return Probe{}, CacheError(home, err)

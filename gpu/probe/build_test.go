@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -53,7 +54,7 @@ func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, 
 
 func machine(t *testing.T) (buildenv.Host, string) {
 	t.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	if h.OS != buildenv.Linux {
 		need.Missing(t, "linux", "the probe is built there")
 	}
@@ -62,16 +63,19 @@ func machine(t *testing.T) (buildenv.Host, string) {
 
 func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 	h, gcc := machine(t)
-	home := t.TempDir()
+	home := filepath.Join(t.TempDir(), "a [cache")
 	run := &counting{}
 	build := func(want int) Probe {
 		t.Helper()
-		p := hosttest.Must(Build(context.Background(), h, run, home, Compiler{Path: gcc}, CUDA))
+		p := hosttest.Must(Build(context.Background(), h, run, home, Compiler{Path: gcc}, CUDA))(t)
 		if run.runs != want {
 			t.Fatalf("%d compilations, want %d", run.runs, want)
 		}
 		return p
 	}
+	left := filepath.Join(home, "probe", ".build-killed") // two hours ago; an hour is what another gpubuild may take
+	hosttest.OK(t, errors.Join(os.MkdirAll(left, 0o700), os.Chmod(filepath.Dir(left), 0o700),
+		os.Chtimes(left, time.Time{}, time.Now().Add(-2*time.Hour))))
 	p := build(3)
 	if p.Digest == "" || p.SourceHash != SourceHash() {
 		t.Errorf("%+v", p)
@@ -307,7 +311,7 @@ func (noRunner) Run(context.Context, buildenv.Cmd) (buildenv.Result, error) {
 
 // TestAReleaseNeedsNoCompiler: what a release carries is written out, hashed and used; of a part alone nothing is.
 func TestAReleaseNeedsNoCompiler(t *testing.T) {
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	h.OS = buildenv.Linux
 	for _, backend := range []Backend{CUDA, Vulkan} {
 		carried := fstest.MapFS{}
@@ -317,7 +321,7 @@ func TestAReleaseNeedsNoCompiler(t *testing.T) {
 			}
 			carried[releasedDir+"/"+p.name] = &fstest.MapFile{Data: []byte("program " + p.name)}
 		}
-		p := hosttest.Must(build(t.Context(), h, noRunner{}, t.TempDir(), Compiler{}, backend, carriedIn(carried, backend)))
+		p := hosttest.Must(build(t.Context(), h, noRunner{}, t.TempDir(), Compiler{}, backend, carriedIn(carried, backend)))(t)
 		for _, file := range []string{p.Library, p.Control, p.Watch} {
 			info, err := os.Stat(file)
 			if err != nil || info.Mode().Perm() != 0o700 {

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,11 +82,11 @@ func TestLines(t *testing.T) {
 			return len(p.Waits) == maxContexts && p.Waits[0].Correlation == 3 && p.Waits[1].Correlation == 6
 		}},
 		"a lost device stays so": {injected + vulkan + repeat(1, `{"event":"fault","rc":-4,"function":"f"}`), 0, func(p Process, _ Records) bool {
-			return p.Refused[0].Loses() && p.Refused[0].Correlation == math.MaxUint32
+			return p.Refused[0].Loses() && p.Refused[0].All
 		}},
 		"a call that is none of a lost context": {injected + repeat(1, `{"event":"refused","rc":1,"kind":"launch"}`), 0, func(p Process, _ Records) bool { return !p.Refused[0].Loses() && !p.Refused[0].Ends() }},
 	} {
-		r := hosttest.Must(ParseRecords(strings.NewReader(tt.lines)))
+		r := hosttest.Must(ParseRecords(strings.NewReader(tt.lines)))(t)
 		var p Process
 		if len(r.Processes) > 0 {
 			p = r.Processes[0]

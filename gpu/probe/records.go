@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,9 +41,10 @@ type Kernel struct {
 	Context uint32 `json:"context"` // of the first, like all that follows
 	Stream  uint32 `json:"stream"`
 	Block   [3]int `json:"block"`
-	Last    uint32 `json:"last,omitempty"` // correlation of the last: it grows from call to call
+	Last    uint64 `json:"last,omitempty"` // correlation of the last: it grows from call to call
 	// how many of them a wait for their context came after that the driver answered with success
-	Waited uint64 `json:"waited,omitempty"`
+	Waited     uint64 `json:"waited,omitempty"`
+	WaitedTime uint64 `json:"waited_time,omitempty"` // nanoseconds of those on the device
 	// Vulkan: how many launches Total measures by the device's clock; 0: it is from submission to completion
 	Timed uint64 `json:"timed,omitempty"`
 	Shape string `json:"shape,omitempty"` // Vulkan: what the shader takes, as csrc/layer.c describes it
@@ -80,22 +80,26 @@ type CallKind string
 const (
 	Launches CallKind = "launch"
 	Waits    CallKind = "wait"
-	Copies   CallKind = "copy"   // that read what a kernel may have made
-	Memory   CallKind = "memory" // allocations
-	Code     CallKind = "code"   // loads of device code
-	Lost     CallKind = "lost"   // Vulkan: whatever it was, the device is lost
-	Settling CallKind = "settle" // the probe's own last wait
+	Copies   CallKind = "copy"    // that read what a kernel may have made
+	Memory   CallKind = "memory"  // allocations
+	Code     CallKind = "code"    // loads of device code
+	Lost     CallKind = "lost"    // Vulkan: whatever it was, the device is lost
+	Contexts CallKind = "context" // makes a context or a stream
+	Lookups  CallKind = "lookup"  // of a kernel by its name
+	Settling CallKind = "settle"  // the probe's own last wait
 )
 
 // Refusal is a call that the driver answered with an error.
 type Refusal struct {
-	RC       int      `json:"rc"` // CUresult or VkResult
-	Function string   `json:"function"`
-	Kind     CallKind `json:"kind,omitempty"`
-	Context  uint32   `json:"context,omitempty"` // 0: not known, or the thread had none
-	// greater than that of each launch before it; the greatest: later refusals are not listed
-	Correlation uint32 `json:"correlation,omitempty"`
-	Early       bool   `json:"early,omitempty"` // CUPTI had reported no launch before it
+	RC          int      `json:"rc"` // CUresult or VkResult
+	Function    string   `json:"function"`
+	Kind        CallKind `json:"kind,omitempty"`
+	Context     uint32   `json:"context,omitempty"`     // 0: not known, or the thread had none
+	Correlation uint64   `json:"correlation,omitempty"` // greater than that of each launch before it
+	On          *int     `json:"on,omitempty"`          // the device that a context was to be made on
+	All         bool     `json:"all,omitempty"`         // it came after all launches
+	Last        bool     `json:"last,omitempty"`        // later refusals are not listed
+	Early       bool     `json:"early,omitempty"`       // CUPTI had reported no launch before it
 	// the program's own waits that had gone well before it, where it is one that may come of the end (Ends)
 	Before []Wait `json:"before,omitempty"`
 }
@@ -105,7 +109,8 @@ type Wait struct {
 	Context     uint32  `json:"context,omitempty"`
 	Stream      *uint32 `json:"stream,omitempty"` // nil: all of the context
 	Function    string  `json:"function,omitempty"`
-	Correlation uint32  `json:"correlation"`     // of what was launched before it, a kernel has a smaller one
+	Correlation uint64  `json:"correlation"`     // of what was launched before it, a kernel has a smaller one
+	All         bool    `json:"all,omitempty"`   // it came after all launches that are written down
 	Probe       bool    `json:"probe,omitempty"` // it was the probe's own, when the process ended
 }
 
@@ -261,10 +266,17 @@ type parser struct {
 	at    *Process
 	index map[kernelKey]int
 	names int // bytes
+	lost  bool
 }
 
 func (p *parser) line(text []byte) {
-	if text = bytes.TrimSpace(text); !p.add(eventOf(text), text) {
+	text = bytes.TrimSpace(text)
+	switch {
+	case p.lost:
+	case p.out.Processes == nil && bytes.HasPrefix(text, []byte(`-"event":"injected"`)):
+		p.lost = true // the probe could neither write nor take away what it had written: see lose in csrc/os_linux.h
+		p.out.Lost++
+	case !p.add(eventOf(text), text):
 		p.out.Bad++
 	}
 }
@@ -289,7 +301,7 @@ type heartbeat struct {
 type launches struct {
 	Kernel
 	Count       *uint64 `json:"count"` // nil: one
-	Correlation uint32  `json:"correlation"`
+	Correlation uint64  `json:"correlation"`
 }
 
 // kernel returns what the line says of its kernel, and whether that can be true.
@@ -340,14 +352,14 @@ var events = map[string]func(*parser, []byte) bool{
 		p.at.Drivers, p.at.Nodes, p.at.APIs = union(p.at.Drivers, e.Drivers), union(p.at.Nodes, e.Nodes), union(p.at.APIs, e.APIs)
 	}),
 	"fault": on(func(p *parser, e Refusal) bool {
-		e.Kind, e.Correlation = Lost, math.MaxUint32
+		e.Kind, e.All = Lost, true
 		return p.refused(e)
 	}),
 	"refused": on((*parser).refused),
 	"early":   on(func(p *parser, e Refusal) bool { e.Early = true; return p.refused(e) }),
 	"settled": on(func(p *parser, e Refusal) bool {
 		if e.RC == 0 {
-			p.waited(Wait{Context: e.Context, Function: e.Function, Correlation: e.Correlation, Probe: true})
+			p.waited(Wait{Context: e.Context, Function: e.Function, Correlation: e.Correlation, All: e.All, Probe: true})
 			return true
 		}
 		e.Kind = Settling
@@ -355,9 +367,9 @@ var events = map[string]func(*parser, []byte) bool{
 	}),
 	"waited": noted(func(p *parser, e struct {
 		Wait
-		Correlation *uint32 `json:"correlation"` // nil, of Vulkan: all that is written down was completed
+		Correlation *uint64 `json:"correlation"` // nil, of Vulkan: all that is written down was completed
 	}) {
-		if e.Wait.Correlation = math.MaxUint32; e.Correlation != nil {
+		if e.Wait.All = e.Correlation == nil; !e.Wait.All {
 			e.Wait.Correlation = *e.Correlation
 		}
 		p.waited(e.Wait)
@@ -462,7 +474,7 @@ func (p *parser) end(e struct {
 	e.Exited, e.Written = false, p.at.Launches()
 	p.at.End = &e.End
 	if e.Flush == 0 && !e.Unsettled && p.at.CUPTI == 0 {
-		p.waited(Wait{Correlation: math.MaxUint32, Probe: true}) // the layer waits before it ends
+		p.waited(Wait{All: true, Probe: true}) // the layer waits before it ends
 	}
 	return true
 }
@@ -487,25 +499,31 @@ func (p *parser) waited(w Wait) {
 	switch {
 	case i < 0:
 		p.at.Waits = append(p.at.Waits, w)
-	case p.at.Waits[i].Correlation < w.Correlation || w.Probe:
+	case w.CameAfter(p.at.Waits[i].Correlation) || w.Probe:
 		p.at.Waits[i] = w
 	}
 	for i := range p.at.Kernels {
 		if k := &p.at.Kernels[i]; w.Of(*k) {
-			k.Waited = k.Count
+			k.Waited, k.WaitedTime = k.Count, k.Total
 		}
 	}
 }
 
 // Of reports whether a wait came after all launches of a kernel, in its context and stream.
 func (w Wait) Of(k Kernel) bool {
-	return k.Context == w.Context && (w.Stream == nil || *w.Stream == k.Stream) && k.Last < w.Correlation
+	return k.Context == w.Context && (w.Stream == nil || *w.Stream == k.Stream) && w.CameAfter(k.Last)
 }
+
+// CameAfter reports whether a wait came after the call with that number.
+func (w Wait) CameAfter(correlation uint64) bool { return w.All || w.Correlation > correlation }
+
+// CameAfter reports whether a call was refused after the one with that number.
+func (r Refusal) CameAfter(correlation uint64) bool { return r.All || r.Correlation > correlation }
 
 // LastWait is the last wait for kernels of a context that went well.
 func (p Process) LastWait(context uint32) (last Wait, ok bool) {
 	for _, w := range p.Waits {
-		if w.Context == context && (!ok || w.Correlation > last.Correlation) {
+		if w.Context == context && (!ok || !last.All && w.CameAfter(last.Correlation)) {
 			last, ok = w, true
 		}
 	}
@@ -515,7 +533,7 @@ func (p Process) LastWait(context uint32) (last Wait, ok bool) {
 func (p *parser) kernel(k Kernel) {
 	// Records are handed over late: what a wait came after may be written down behind it. Of Vulkan a wait is written behind what it is of.
 	if k.Context != 0 && slices.ContainsFunc(p.at.Waits, func(w Wait) bool { return w.Of(k) }) {
-		k.Waited = k.Count
+		k.Waited, k.WaitedTime = k.Count, k.Total
 	}
 	key := kernelKey{k.Name, k.Shape, k.Device, k.Context, k.Stream, k.Unsure}
 	i, ok := p.index[key]
@@ -533,7 +551,7 @@ func (p *parser) kernel(k Kernel) {
 	sum.Total += k.Total
 	sum.Timed += k.Timed
 	sum.Start, sum.End, sum.Last = min(sum.Start, k.Start), max(sum.End, k.End), max(sum.Last, k.Last)
-	sum.Waited += k.Waited
+	sum.Waited, sum.WaitedTime = sum.Waited+k.Waited, sum.WaitedTime+k.WaitedTime
 }
 
 // lost are the errors after which a context, and with it what its kernels computed, is lost: those of which cuda.h says that the process
@@ -543,16 +561,22 @@ var lost = []int{214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719
 // Loses reports whether the context, or the device, is lost with it.
 func (r Refusal) Loses() bool { return r.Kind == Lost || slices.Contains(lost, r.RC) }
 
+// ofStream reports whether the call makes a stream, not a context.
+func (r Refusal) ofStream() bool { return strings.HasPrefix(r.Function, "cuStream") }
+
 // Ends reports whether it is an answer of a driver, a context or a handle that has ended: 4, 201, 400, 709.
 func (r Refusal) Ends() bool { return slices.Contains([]int{4, 201, 400, 709}, r.RC) }
 
 // cancels reports whether a call that succeeded makes up for a refusal before it: a wait of the same kind in the same context, any
-// allocation, any device code. What a refused copy was to read stays unknown, and a lost context stays lost.
+// allocation, any device code, a context on the same device, where that is known. What a refused copy was to read stays unknown, and a lost
+// context stays lost.
 func (r Refusal) cancels(before Refusal) bool {
 	switch {
-	case before.Correlation == math.MaxUint32 || before.Kind != r.Kind || before.Loses():
+	case before.Last || before.Kind != r.Kind || before.Loses():
 		return false
-	case r.Kind == Waits:
+	case r.Kind == Contexts && !r.ofStream():
+		return !before.ofStream() && before.On != nil && r.On != nil && *before.On == *r.On
+	case r.Kind == Waits || r.Kind == Contexts:
 		return before.Function == r.Function && (before.Context == r.Context || before.Context == 0)
 	}
 	return r.Kind == Memory || r.Kind == Code
@@ -611,7 +635,7 @@ func ReadDir(dir string) (Records, error) {
 		if fi.Size() == 0 {
 			out.Lost++
 		}
-		out.Bad, out.Cut, out.Truncated = out.Bad+r.Bad, out.Cut+r.Cut, out.Truncated || r.Truncated
+		out.Bad, out.Cut, out.Lost, out.Truncated = out.Bad+r.Bad, out.Cut+r.Cut, out.Lost+r.Lost, out.Truncated || r.Truncated
 		for _, p := range r.Processes {
 			if name != p.fileName() {
 				out.Bad++

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -49,7 +48,7 @@ func TestParseRecords(t *testing.T) {
 		{"two of them begin at once", injected + injected + recording + recording + matmul + end, 2, 1, 0, 1},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			r := hosttest.Must(ParseRecords(strings.NewReader(tt.text)))
+			r := hosttest.Must(ParseRecords(strings.NewReader(tt.text)))(t)
 			var launches uint64
 			for _, p := range r.Processes {
 				launches += p.Launches()
@@ -62,7 +61,7 @@ func TestParseRecords(t *testing.T) {
 }
 
 func TestParsedProcess(t *testing.T) {
-	r := hosttest.Must(ParseRecords(strings.NewReader(injected + recording + matmul + device + summed + end)))
+	r := hosttest.Must(ParseRecords(strings.NewReader(injected + recording + matmul + device + summed + end)))(t)
 	p := r.Processes[0]
 	k := Kernel{Name: "matmul", Count: 11, Total: 34, Start: 5, End: 100, Context: 1, Stream: 7, Block: [3]int{16, 16, 1}}
 	if len(p.Kernels) != 1 || p.Kernels[0] != k {
@@ -91,6 +90,9 @@ func TestRefusals(t *testing.T) {
 	recovered := func(function string, kind CallKind, context uint32) string {
 		return line("recovered", function, kind, 0, context, 9)
 	}
+	on := func(event string, rc int, device string) string {
+		return strings.Replace(line(event, "cuCtxCreate_v2", Contexts, rc, 0, 5), "}", `,"on":`+device+"}", 1)
+	}
 	for story, tt := range map[string]struct {
 		lines string
 		left  int
@@ -106,7 +108,11 @@ func TestRefusals(t *testing.T) {
 		"memory, and a smaller piece by another": {refused("cuMemAlloc_v2", Memory, 2, 1, 5) + recovered("cuMemAllocAsync", Memory, 1), 0},
 		"code, and other code in its place":      {refused("cuModuleLoadData", Code, 209, 1, 5) + recovered("cuLibraryLoadData", Code, 1), 0},
 		"code, other code, and code again":       {refused("cuModuleLoad", Code, 209, 1, 5) + recovered("cuModuleLoad", Code, 1) + refused("cuLinkComplete", Code, 209, 1, 8), 1},
-		"too many to be listed":                  {refused("cuModuleLoad", Code, 209, 1, math.MaxUint32) + recovered("cuModuleLoad", Code, 1), 1},
+		"a context, and one on its device":       {on("refused", 46, "0") + on("recovered", 0, "0"), 0},
+		"a context, and one on another device":   {on("refused", 46, "0") + on("recovered", 0, "1"), 1},
+		"a context on an unknown device":         {on("refused", 46, "null") + on("recovered", 0, "1"), 1},
+		"a context, then on an unknown device":   {on("refused", 46, "0") + on("recovered", 0, "null"), 1},
+		"too many to be listed":                  {strings.Replace(refused("cuModuleLoad", Code, 209, 1, 5), "}", `,"last":true}`, 1) + recovered("cuModuleLoad", Code, 1), 1},
 		"memory does not make up for code":       {refused("cuModuleLoad", Code, 209, 1, 5) + recovered("cuMemAlloc_v2", Memory, 1), 1},
 		"the probe's own wait went well":         {line("settled", "cuCtxSynchronize", Waits, 0, 1, 9), 0},
 		"the probe's own wait was refused":       {line("settled", "cuCtxSynchronize", Waits, 4, 1, 9), 1},
@@ -183,7 +189,7 @@ func TestWaited(t *testing.T) {
 // TestLastWait: of a context's own waits the latest call's, wherever it is written down.
 func TestLastWait(t *testing.T) {
 	p := Process{Waits: []Wait{{Context: 1, Correlation: 4}, {Context: 1, Correlation: 9}, {Context: 2, Correlation: 12}, {Context: 1, Correlation: 6}}}
-	for context, want := range map[uint32]uint32{1: 9, 2: 12, 3: 0} {
+	for context, want := range map[uint32]uint64{1: 9, 2: 12, 3: 0} {
 		if last, ok := p.LastWait(context); last.Correlation != want || ok != (want > 0) {
 			t.Errorf("context %d: %+v, %v", context, last, ok)
 		}
@@ -209,7 +215,7 @@ func TestBefore(t *testing.T) {
 
 // TestLostContexts: cuda.h says of which errors the process must be started anew.
 func TestLostContexts(t *testing.T) {
-	header := hosttest.Must(os.ReadFile(filepath.Join(need.Toolkit(t), "include", "cuda.h")))
+	header := hosttest.Must(os.ReadFile(filepath.Join(need.Toolkit(t), "include", "cuda.h")))(t)
 	found := 0
 	for _, m := range regexp.MustCompile(`(?s)/\*\*(.*?)\*/\s*(CUDA_ERROR_\w+)\s*=\s*(\d+)`).FindAllStringSubmatch(string(header), -1) {
 		if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(m[1], "*", " ")), " "), "must be terminated and relaunched") {
@@ -294,7 +300,7 @@ func FuzzParseRecords(f *testing.F) {
 	f.Add([]byte(injected + recording + matmul + device + summed + end))
 	f.Add([]byte(injected + matmul[:30] + matmul + "\n{}\n{\"event\":\"dropped\",\"count\":-1}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := hosttest.Must(ParseRecords(strings.NewReader(string(data))))
+		r := hosttest.Must(ParseRecords(strings.NewReader(string(data))))(t)
 		for _, p := range r.Processes {
 			for _, k := range p.Kernels {
 				if k.Name == "" || k.End <= k.Start || k.Count == 0 || k.Total < k.Count && k.Total != ^uint64(0) {

@@ -38,17 +38,17 @@ func (o Options) Script(h buildenv.Host) string {
 	return script(h, probe.Process{Identity: probe.Identity{Exe: h.Real(o.Binary)}, Words: o.Args, Dir: dir}, dir)
 }
 
-// Also is a file that ran next to the binary, and that a proof is of: one of a child whose kernels count, or an interpreter's script.
-type Also struct {
+// UsedFile is a file that ran next to the binary, and that a proof is of: one of a child whose kernels count, or an interpreter's script.
+type UsedFile struct {
 	Path   string
 	Inode  uint64 // of a child's file, as it ran; 0: not known
 	Device uint64
 }
 
-// Also lists the files besides the binary that launched what counts, and the script that it was started with.
-func (e Evidence) Also(r Rules, script string) (out []Also) {
-	add := func(a Also) {
-		if !slices.ContainsFunc(out, func(b Also) bool { return a.Path == b.Path }) {
+// UsedFiles lists the files besides the binary that launched what counts, and the script that it was started with.
+func (e Evidence) UsedFiles(r Rules, script string) (out []UsedFile) {
+	add := func(a UsedFile) {
+		if !slices.ContainsFunc(out, func(b UsedFile) bool { return a.Path == b.Path }) {
 			out = append(out, a)
 		}
 	}
@@ -57,14 +57,14 @@ func (e Evidence) Also(r Rules, script string) (out []Also) {
 			continue
 		}
 		if !p.Self || p.Script == e.Binary { // a child, or the script's interpreter
-			add(Also{Path: p.Exe, Inode: p.ExeInode, Device: p.ExeDevice})
+			add(UsedFile{Path: p.Exe, Inode: p.ExeInode, Device: p.ExeDevice})
 		}
 		if p.Script != "" && p.Script != e.Binary {
-			add(Also{Path: p.Script})
+			add(UsedFile{Path: p.Script})
 		}
 	}
 	if script != "" {
-		add(Also{Path: script})
+		add(UsedFile{Path: script})
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ func complete(h buildenv.Host, l Loaded) Loaded {
 	if h.OS == buildenv.Windows {
 		return completeWindows(h, l, systemDirectory(), signature)
 	}
-	l.Module, l.WSL = driver.Version(h).Version, h.IsWSL()
+	l.Module, l.WSL = driver.Kernel(h).Version, h.IsWSL()
 	if l.LibCUDA == "" {
 		return l
 	}
@@ -53,7 +54,11 @@ func libraryVersion(h buildenv.Host, path, module string) string {
 	}
 	defer f.Close()
 	pieces, ofModule := 0, false
-	err = buildenv.Pieces(f, 64, func(text []byte) bool {
+	fi, err := f.Stat()
+	if err != nil {
+		return newest
+	}
+	err = buildenv.Pieces(io.LimitReader(f, fi.Size()), 64, func(text []byte) bool {
 		pieces++
 		ofModule = module != "" && bytes.Contains(text, []byte(module))
 		_, text, _ = bytes.Cut(text, []byte{0}) // a version has a zero byte on both sides
@@ -167,7 +172,8 @@ func realWindows(h buildenv.Host, l Loaded) (bool, string) {
 			return false, fmt.Sprintf("this driver is a stand-in, or a second one is loaded: both %s and %s are", l.LibCUDA, f)
 		}
 		if !holdsPath(h, l.Signed, f) {
-			return false, fmt.Sprintf("this driver is a stand-in: %s carries no signature that Windows holds valid", f)
+			return false, fmt.Sprintf("whether this driver is real is not known: %s carries no signature that Windows holds valid "+
+				"(signed by a catalog: not checked)", f)
 		}
 	}
 	return true, "Windows: untested on hardware"

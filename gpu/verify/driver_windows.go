@@ -15,6 +15,9 @@ func systemDirectory() string {
 }
 
 // signature asks Windows whether a file's own Authenticode signature is valid. Revocation is not asked for: that would go to the network.
+// Two real drivers have no such signature, and are not proven: one that is signed by a catalog only, as NVIDIA's DLLs may be by nv_disp.cat
+// (KhronosGroup/OpenCL-ICD-Loader issue 194), since no catalog was seen on a real Windows; and one whose root Windows has not fetched yet, as
+// on a fresh machine without a network (learn.microsoft.com, WINTRUST_DATA: WTD_CACHE_ONLY_URL_RETRIEVAL).
 func signature(path string) error {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

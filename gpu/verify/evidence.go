@@ -111,7 +111,7 @@ type Seen struct {
 	Closed      bool   `json:"closed,omitempty"`       // it may not be looked into (setuid, another user's)
 	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
 	Root        bool   `json:"root,omitempty"`         // the program itself
-	Apart       bool   `json:"apart,omitempty"`        // it has a root or mounts of its own: device nodes there are not watched
+	OwnRoot     bool   `json:"apart,omitempty"`        // it has a root or mounts of its own: device nodes there are not watched
 
 	bare bool // it had no environment when it was looked at last
 }
@@ -142,6 +142,13 @@ func (w Watch) holds(p probe.Process) bool {
 	}
 	return p.Pid == w.Pid && p.Started == w.Started || slices.Contains(p.Ancestors, w.Watcher) ||
 		slices.ContainsFunc(w.Seen, func(s Seen) bool { return s.Started == p.Started && s.Pid == p.Pid })
+}
+
+// UsedGPU reports whether kernels of the program's tree are recorded that a real driver carried out.
+func (e Evidence) UsedGPU() bool {
+	return e.Backend == probe.CUDA && slices.ContainsFunc(e.Processes, func(p Process) bool {
+		return !p.Forked && p.Real && p.Launches() > 0 && (p.Tree || e.isProgram(p))
+	})
 }
 
 // Conflict is something in the program's surroundings that speaks against trusting the run, or should be known.

@@ -33,7 +33,7 @@ func TestGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module := driver.Version(h).Version
+	module := driver.Kernel(h).Version
 	if module == "" {
 		module = "unknown"
 	}

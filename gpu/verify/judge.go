@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -63,7 +62,7 @@ func Judge(e Evidence, r Rules) Verdict {
 // decide holds the rules.
 func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	// Without a device nothing can be said of the program; a record all the same is a conflict.
-	none := s.launches == 0 && s.unfinished == 0 && s.untimed == 0 && s.aside == setAside{}
+	none := s.launches == 0 && s.unfinished == 0 && s.untimed == 0 && s.noUse == noUse{}
 	if o := e.Control.Outcome; (o == ControlNoDevice || o == ControlNoLibrary) && none {
 		if e.Hidden != "" {
 			return NoDevice, "the driver sees no GPU here; they may be hidden by " + e.Hidden
@@ -85,6 +84,8 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	switch {
 	case len(s.against) > 0:
 		return Unproved, s.against[0]
+	case s.matched > 0 && r.tooLittle(s) != "":
+		return Unproved, r.tooLittle(s)
 	case s.matched > 0:
 		if s.device == nil {
 			return Unproved, "the device that the kernel ran on was not identified"
@@ -99,32 +100,32 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		return Unproved, why
 	}
 	switch {
-	case s.aside.other != "":
-		return Unproved, fmt.Sprintf("it called %s: what that ran is not known", s.aside.other)
-	case s.aside.unsure > 0:
-		return Unproved, counted(s.aside.unsure, "launch was", "launches were") +
+	case s.noUse.other != "":
+		return Unproved, fmt.Sprintf("it called %s: what that ran is not known", s.noUse.other)
+	case s.noUse.unsure > 0:
+		return Unproved, counted(s.noUse.unsure, "launch was", "launches were") +
 			" indirect or conditional, or of an unlabelled pipeline that may be wgpu's own: whether any workgroup ran is not known"
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:
-		return OtherKernels, fmt.Sprintf("it used the GPU: %s of %s; %s", launchesText(s.selfLaunches), shown(s.kernels, false), noneOf(r))
+		return OtherKernels, fmt.Sprintf("it used the GPU: %s of %s; %s", launchesText(s.selfLaunches), shown(s.own, false), noneOf(r))
 	case s.launches > 0:
 		return Unproved, "kernels were launched by a child, none by the binary itself"
 	}
 	if why := e.beyondVulkan(); why != "" {
 		return Unproved, why
 	}
-	switch a := s.aside; {
+	switch a := s.noUse; {
 	case a.software > 0:
 		return NotUsed, fmt.Sprintf("it ran on the CPU (%s): %s of %s", a.by, launchesText(a.software), shown(s.kernels, false))
 	case a.own > 0:
 		return NotUsed, "of compute pipelines it launched only wgpu's own, none of the program's"
-	case s.refused != "":
+	case s.refused != "" && e.Backend == probe.Vulkan:
 		return Unproved, s.refused
 	case s.heartbeat && e.Backend == probe.Vulkan:
 		return NotUsed, "Vulkan was opened, but no work group of a compute pipeline was launched; drawing is not computing"
 	case s.heartbeat:
-		return NotUsed, "the driver was opened, but nothing was launched in this program and its children"
+		return NotUsed, "the driver was opened, but nothing was launched in this program and its children" + prefixed(": ", s.refused)
 	case e.Control.onSoftware() != "": // it may have used that, unseen
 		return NotUsed, "the layer was not loaded into it, and there is no GPU here: it ran on the CPU"
 	}
@@ -187,7 +188,8 @@ func unsound(e Evidence, r Rules, s summary) string {
 }
 
 // lostRecords is said of a process that began a record file and left it empty, or not to be read.
-const lostRecords = "could not write its records (no room on the disk, or no right to write files), or wrote them as another user"
+const lostRecords = "could not write its records (it closed or reused the probe's file, or there was no room on the disk or no right to " +
+	"write files), or wrote them as another user"
 
 // cutOff is said of a run that recorded more than gpu/probe reads.
 const cutOff = "the records are not whole: of a run at most 4,096 processes, 65,536 kernel names and 1 GiB for each process are read"
@@ -228,10 +230,10 @@ func unseen(e Evidence, r Rules, s summary) string {
 	case !a.Real:
 		return cmp.Or(a.RealNote, "this driver is a stand-in")
 	}
-	heart := map[processID]bool{}
+	recorded := map[processID]bool{}
 	for _, p := range e.Processes {
 		if !p.Forked && p.Namespace == e.Watch.Namespace { // those seen are named by their numbers in the program's namespace
-			heart[processID{p.Pid, p.Started}] = true
+			recorded[processID{p.Pid, p.Started}] = true
 		}
 	}
 	w := e.Watch
@@ -250,7 +252,7 @@ func unseen(e Evidence, r Rules, s summary) string {
 		return "it left a running process behind"
 	}
 	for _, p := range w.Seen {
-		if p.Apart {
+		if p.OwnRoot {
 			return fmt.Sprintf("process %d (%s) had a root or mounts of its own: device nodes that it opened there are not watched",
 				p.Pid, p.Exe)
 		}
@@ -258,14 +260,14 @@ func unseen(e Evidence, r Rules, s summary) string {
 	if w.Watched == 0 && e.Control.onSoftware() != "" {
 		return "" // there is no GPU here
 	}
-	if w.Watched > 0 && len(e.Control.Nodes) > 0 && len(w.Nodes) == 0 && len(heart) == 0 {
+	if w.Watched > 0 && len(e.Control.Nodes) > 0 && len(w.Nodes) == 0 && len(recorded) == 0 {
 		return "" // no GPU was touched, by whomever: what processes there were does not matter
 	}
-	return hidden(e, s, heart)
+	return hidden(e, s, recorded)
 }
 
 // hidden returns what may have happened out of sight in a run during which a device was opened, or of which that is not known.
-func hidden(e Evidence, s summary, heart map[processID]bool) string {
+func hidden(e Evidence, s summary, recorded map[processID]bool) string {
 	w := e.Watch
 	for _, n := range w.Nodes {
 		if ofAnother(e.Backend, n) {
@@ -277,23 +279,23 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 			return fmt.Sprintf("process %d has more than one driver loaded: %s", p.Pid, strings.Join(p.Drivers, ", "))
 		}
 	}
-	children := w.Children || w.Ignored || w.Orphans > 0 || s.children
+	children := w.Children || w.Ignored || w.Orphans > 0 || s.hadChildren
 	for _, p := range w.Seen {
-		if p.Driver != "" && len(heart) == 0 {
+		if p.Driver != "" && len(recorded) == 0 {
 			return fmt.Sprintf("process %d (%s) had loaded the driver, and the probe never started: whether it called it is not known",
 				p.Pid, p.Exe)
 		}
-		children = children || !p.Root || len(heart) > 0 && !heart[processID{p.Pid, p.Started}]
+		children = children || !p.Root || len(recorded) > 0 && !recorded[processID{p.Pid, p.Started}]
 	}
 	switch {
 	case len(s.apis) > 0:
 		return "a GPU was opened while it ran, and perhaps used by another API: it had " + s.apis[0] + " loaded"
-	case len(w.Nodes) > 0 && len(heart) == 0:
+	case len(w.Nodes) > 0 && len(recorded) == 0:
 		return strings.Join(w.Nodes, ", ") + " was opened while it ran, but the probe never started: by a process without " +
 			e.Backend.Injection() + ", by a setuid program, by another API of the GPU, or by another program on this machine"
-	case len(heart) == 0 && len(e.Control.Nodes) == 0 && w.Watched > 0:
+	case len(recorded) == 0 && len(e.Control.Nodes) == 0 && w.Watched > 0:
 		return "whether a GPU was opened while it ran is not known: even the control's opening of it was not seen"
-	case len(heart) == 0:
+	case len(recorded) == 0:
 		return "whether a GPU was opened while it ran is not known"
 	case children:
 		return "it started other programs, or may have: whether one of them used a GPU is not known"
@@ -328,8 +330,10 @@ func mayCount(e Evidence, r Rules, p Seen) bool {
 // summary is what the records say, added up.
 type summary struct {
 	kernels                         []KernelSummary
+	own                             []KernelSummary // of processes whose launches count
 	launches, selfLaunches, matched uint64
-	matchedTotal                    uint64
+	matchedTotal, waitedTime        uint64 // nanoseconds; of those that were waited for
+	workers                         int    // processes that --child names and that ran a kernel that counts
 	unwaited                        uint64 // launches that match and count, but for which nothing waited
 	unfinished, dropped             uint64
 	uncounted                       uint64 // launches that match by their name, and by their process or device do not count
@@ -342,17 +346,17 @@ type summary struct {
 	conflicts, notes []string
 	heartbeat        bool     // of any process
 	matching         bool     // a kernel matches, of a process of the binary or one that counts
-	children         bool     // any process said at its end that it had some, or that nobody would know
+	hadChildren      bool     // any process said at its end that it had some, or that nobody would know
 	elsewhere        string   // the device of a kernel that matches but for its device
 	against          []string // what speaks against a kernel that matches
 	untimed          uint64   // launches whose times CUPTI could not collect
 	failed           string   // what the driver answered where that is how those failed
 	waitedBy         string   // the program's own call that waited for the kernels, where the probe's was not answered
-	refused          string   // a submission that Vulkan refused, or during which the device was lost
+	refused          string   // the first that the driver refused; of Vulkan a submission, or that during which the device was lost
 	open             string   // a process of which launches that match were not waited for
 	late             string   // a process that launched what is not recorded, and why
 	apis             []string // libraries of other APIs of the GPU
-	aside            setAside // dispatches that are no use of a GPU by the program
+	noUse            noUse    // dispatches that are no use of a GPU by the program
 }
 
 type deviceSummary struct {
@@ -361,7 +365,7 @@ type deviceSummary struct {
 
 // survey adds up what the records say of each process.
 func survey(e Evidence, r Rules) summary {
-	c := counter{evidence: e, rules: r, index: map[kernelKey]int{}}
+	c := counter{evidence: e, rules: r, index: map[kernelKey]int{}, ownAt: map[string]int{}, working: map[int]bool{}}
 	for i, p := range e.Processes {
 		where := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
 		switch {
@@ -386,7 +390,9 @@ type counter struct {
 	evidence Evidence
 	rules    Rules
 	index    map[kernelKey]int // in kernels
+	ownAt    map[string]int    // in own, by the kernel's name
 	longest  uint64            // how long the kernel of device ran
+	working  map[int]bool      // the processes, by their number, that ran a kernel that counts
 }
 
 // kernelKey is what one KernelSummary is of.
@@ -408,10 +414,10 @@ func (c *counter) process(i int, p Process, where string) {
 	for _, d := range p.Devices {
 		devices[d.Ordinal] = d
 	}
-	matched, last := false, map[uint32]uint32{} // whether a kernel matches, and the last one that does in each context
+	matched, last := false, map[uint32]uint64{} // whether a kernel matches, and the last one that does in each context
 	for _, k := range p.Kernels {
 		d := devices[k.Device]
-		if e.Backend == probe.Vulkan && c.aside.add(p, k, d) {
+		if e.Backend == probe.Vulkan && c.noUse.add(p, k, d) {
 			c.kernels = append(c.kernels, KernelSummary{Name: k.Name, Device: d.UUID, Launch: k.Count, Total: k.Total, Child: !p.Self})
 			continue
 		}
@@ -423,13 +429,19 @@ func (c *counter) process(i int, p Process, where string) {
 			c.childRecorded = e.usedBy(p, program, where)
 		}
 	}
-	if why := failures(e, p, nil, where); e.Backend == probe.Vulkan && len(why) > 0 {
-		c.refused = why[0]
+	if why := failures(e, p, nil, where); len(why) > 0 {
+		c.refused = cmp.Or(c.refused, why[0])
 	}
 	if matched {
-		c.matching = true
+		c.matching, c.working[i] = true, counts
 		c.against = append(c.against, against(e, r, i, last, where)...)
 		c.waitedBy = cmp.Or(c.waitedBy, lastWait(p, last))
+		for _, f := range p.Refused {
+			if f.Kind == probe.Lookups {
+				c.notes = append(c.notes, fmt.Sprintf("%s answered CUDA error %d in %s: a kernel that was asked for is not there",
+					f.Function, f.RC, where))
+			}
+		}
 	}
 	c.apis = append(c.apis, p.APIs...)
 }
@@ -451,6 +463,12 @@ func (c *counter) kernel(p Process, k probe.Kernel, d probe.Device, counts bool,
 	}
 	if counts {
 		c.selfLaunches += k.Count
+		i, ok := c.ownAt[k.Name]
+		if !ok {
+			i = len(c.own)
+			c.ownAt[k.Name], c.own = i, append(c.own, KernelSummary{Name: k.Name, Plain: plain, Child: !p.Self, Matches: matches})
+		}
+		c.own[i].Total += k.Total
 	} else if c.childName == "" || matches {
 		c.childName = path.Base(p.Exe)
 	}
@@ -462,6 +480,7 @@ func (c *counter) kernel(p Process, k probe.Kernel, d probe.Device, counts bool,
 		}
 		c.matched += k.Count - unwaited
 		c.matchedTotal += k.Total
+		c.waitedTime += k.WaitedTime
 		if !identified(d.UUID) {
 			c.conflicts = append(c.conflicts, fmt.Sprintf("device %d of %s was not identified", k.Device, where))
 		} else if c.device == nil || k.Total > c.longest {
@@ -533,16 +552,16 @@ func (c *counter) end(p Process, where string) {
 	dropped := p.Dropped
 	if end := p.End; end != nil {
 		if end.Written > end.Kernels {
-			c.conflicts = append(c.conflicts, fmt.Sprintf("more launches are written down of %s than the probe counted: %d, not %d", where,
+			c.conflicts = append(c.conflicts, fmt.Sprintf("more launches are written down of %s than the probe counted: %d, not %d; a second driver in it (dlmopen) writes there, too", where,
 				end.Written, end.Kernels))
 		}
 		dropped = max(dropped, end.Dropped)
 		c.unfinished += end.Unfinished
 		c.untimed += end.Untimed
-		if lost := failures(c.evidence, p, map[uint32]uint32{}, where); end.Untimed > 0 && len(lost) > 0 {
+		if lost := failures(c.evidence, p, map[uint32]uint64{}, where); end.Untimed > 0 && len(lost) > 0 {
 			c.failed = lost[0]
 		}
-		c.children = c.children || end.Forks > 0 || end.Ignores
+		c.hadChildren = c.hadChildren || end.Forks > 0 || end.Ignores
 	}
 	c.dropped += dropped
 	if p.Real && p.RealNote != "" && !slices.Contains(c.notes, p.RealNote) {
@@ -552,9 +571,15 @@ func (c *counter) end(p Process, where string) {
 
 // conclude adds what only all processes together show, and sorts the kernels.
 func (c *counter) conclude() {
-	e := c.evidence
+	e, r := c.evidence, c.rules
 	if c.matching && e.Truncated { // what is missing may be a failure of a process that launched it
 		c.against = append(c.against, cutOff)
+	}
+	if c.matched > 0 && r.Child != "" {
+		c.children()
+	}
+	if why := ambiguous(c.kernels); c.matched > 0 && r.Kernel == nil && e.Backend == probe.CUDA && why != "" {
+		c.notes = append(c.notes, why)
 	}
 	if c.matched == 0 && c.unwaited > 0 {
 		c.against = append(c.against, "whether the last kernels of "+c.open+" failed is not known: nothing waited for them")
@@ -574,20 +599,39 @@ func (c *counter) conclude() {
 			c.notes = append(c.notes, "CUPTI dropped "+counted(c.dropped, "record", "records"))
 		}
 	}
-	slices.SortStableFunc(c.kernels, func(a, b KernelSummary) int {
-		if a.Matches != b.Matches {
-			return map[bool]int{true: -1, false: 1}[a.Matches]
+	for _, kernels := range [][]KernelSummary{c.kernels, c.own} {
+		slices.SortStableFunc(kernels, func(a, b KernelSummary) int {
+			if a.Matches != b.Matches {
+				return map[bool]int{true: -1, false: 1}[a.Matches]
+			}
+			return cmp.Or(cmp.Compare(b.Total, a.Total), strings.Compare(a.Name, b.Name))
+		})
+	}
+}
+
+// ambiguous says that the kernels that count do so only by names of which a word may mean something else.
+func ambiguous(kernels []KernelSummary) (why string) {
+	for _, k := range kernels {
+		if !k.Counted {
+			continue
 		}
-		return cmp.Or(cmp.Compare(b.Total, a.Total), strings.Compare(a.Name, b.Name))
-	})
+		name := cmp.Or(k.Plain, k.Name)
+		word := kernelname.Ambiguous(name)
+		if word == "" {
+			return ""
+		}
+		why = fmt.Sprintf("%.200s counts by its name, in which %.200q may mean something else: --kernel names yours", name, word)
+	}
+	return why
 }
 
 // usedBy says which process used the GPU, where its launches do not count.
 func (e Evidence) usedBy(p Process, program bool, where string) string {
 	switch {
+	case !p.Tree && !program && p.Namespace != e.Watch.Namespace:
+		return "the GPU was used by " + where + ", in another PID namespace: whether the program started it is not known"
 	case !p.Tree && !program:
-		return "the GPU was used by " + where + ", which neither the program nor one of its children started in " +
-			"its own PID namespace"
+		return "the GPU was used by " + where + ", which neither the program nor one of its children started"
 	case p.Self:
 		return "the GPU was used by a child, " + where + ": how that process ended is not known"
 	case program:
@@ -603,7 +647,7 @@ func (e Evidence) isProgram(p Process) bool {
 }
 
 // against returns what speaks against kernels that match: their process failed, or they did, or the driver refused what came after.
-func against(e Evidence, r Rules, i int, last map[uint32]uint32, where string) []string {
+func against(e Evidence, r Rules, i int, last map[uint32]uint64, where string) []string {
 	p := e.Processes[i]
 	out := failures(e, p, last, where)
 	switch {
@@ -641,10 +685,10 @@ func (e Evidence) becameAnother(i int) bool {
 
 // lastWait names the wait of the program's own that a proof rests on, where the probe's at the end came too late: most programs end
 // their context first.
-func lastWait(p Process, last map[uint32]uint32) string {
+func lastWait(p Process, last map[uint32]uint64) string {
 	for _, context := range slices.Sorted(maps.Keys(last)) {
 		kernel := last[context]
-		if w, ok := p.LastWait(context); ok && !w.Probe && w.Correlation > kernel {
+		if w, ok := p.LastWait(context); ok && !w.Probe && w.CameAfter(kernel) {
 			return w.Function
 		}
 	}
@@ -653,7 +697,7 @@ func lastWait(p Process, last map[uint32]uint32) string {
 
 // failures words what the driver refused in a process and speaks against its kernels that match, of which last has the last of each
 // context; nil: everything that is not an exception does.
-func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out []string) {
+func failures(e Evidence, p Process, last map[uint32]uint64, where string) (out []string) {
 	for _, f := range p.Refused {
 		if !speaksAgainst(f, p, last) {
 			continue
@@ -663,7 +707,7 @@ func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out 
 		case last == nil:
 		case f.Loses():
 			what = "the kernel failed: "
-		case f.Correlation > 0:
+		case f.CameAfter(0):
 			what = "after the last kernel that matches "
 		}
 		out = append(out, what+fmt.Sprintf("%s answered %s error %d in %s", cmp.Or(f.Function, "the driver"), e.Backend.Name(),
@@ -673,11 +717,11 @@ func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out 
 }
 
 // speaksAgainst reports whether a refusal speaks against kernels that match.
-func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
+func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint64) bool {
 	after, confirmed := last == nil, true // after a kernel that matches, in its context; all of these had been waited for before
 	for context, kernel := range last {
-		if f.Context == 0 || f.Context == context || f.Kind == probe.Launches || f.Kind == probe.Memory || f.Kind == probe.Code {
-			after = after || f.Correlation > kernel
+		if f.Last || f.Context == 0 || f.Context == context || f.Kind == probe.Launches || f.Kind == probe.Memory || f.Kind == probe.Code || f.Kind == probe.Contexts {
+			after = after || f.Last || f.CameAfter(kernel) // of those that are not listed nothing is known
 		}
 		if f.Context == 0 || f.Context == context {
 			confirmed = confirmed && slices.ContainsFunc(p.Kernels, func(k probe.Kernel) bool {
@@ -694,7 +738,7 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 	case f.Loses():
 		return !f.Early
 	}
-	if f.Correlation == math.MaxUint32 && f.Kind != probe.Settling {
+	if f.Last && f.Kind != probe.Settling {
 		return after // later ones are not listed
 	}
 	switch f.Kind {
@@ -703,9 +747,16 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 	case probe.Memory:
 		return after && f.RC == outOfMemory
 	case probe.Code:
-		return after && slices.Contains(unusable, f.RC)
+		return after && unusable[f.RC]
+	case probe.Contexts:
+		return after && !lacking[f.RC] && (last == nil || mayBeOf(f, p, last))
 	}
 	return false
+}
+
+// mayBeOf reports whether a context or a stream was refused on a device of the kernels that match, or on one that is not known.
+func mayBeOf(f probe.Refusal, p Process, last map[uint32]uint64) bool {
+	return f.On == nil || slices.ContainsFunc(p.Kernels, func(k probe.Kernel) bool { return last[k.Context] > 0 && k.Device == *f.On })
 }
 
 const (
@@ -715,7 +766,26 @@ const (
 )
 
 // unusable are the errors of a load that say that this device cannot run that code, or has no memory for it. Not: a file that is not there.
-var unusable = []int{outOfMemory, 200, 209, 218, 221, 222, 223, 300, 303}
+// The names are cuda.h's.
+var unusable = map[int]bool{
+	outOfMemory: true,
+	200:         true, // INVALID_IMAGE
+	209:         true, // NO_BINARY_FOR_GPU
+	218:         true, // INVALID_PTX
+	221:         true, // JIT_COMPILER_NOT_FOUND
+	222:         true, // UNSUPPORTED_PTX_VERSION
+	223:         true, // JIT_COMPILATION_DISABLED
+	225:         true, // UNSUPPORTED_DEVSIDE_SYNC: the PTX waits on the device, which this one cannot
+	227:         true, // INSUFFICIENT_LOADER_VERSION: the driver is too old for this fatbin
+	300:         true, // INVALID_SOURCE
+	303:         true, // SHARED_OBJECT_INIT_FAILED
+}
+
+// lacking are the errors of a context or a stream that say that this device has no such kind, and so a program asks for another.
+var lacking = map[int]bool{
+	224: true, // UNSUPPORTED_EXEC_AFFINITY
+	801: true, // NOT_SUPPORTED
+}
 
 // disorderly names the ends of a process at which the probe cannot write its last records.
 func disorderly(os string) string {

@@ -3,6 +3,7 @@ package verify
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -259,6 +260,9 @@ func TestJudge(t *testing.T) {
 		{"a child that still ran, and nobody stopped the program", fork(0), func(e *Evidence) {
 			e.Processes[0].Running, e.Processes[0].End = true, nil
 		}, Unproved, "did not end in an orderly way"},
+		{"a child of another PID namespace", fork(0), func(e *Evidence) {
+			e.Processes[0].Tree, e.Processes[0].Namespace = false, e.Watch.Namespace+1
+		}, Unproved, "in another PID namespace"},
 		{"a child that somebody else started", fork(0), func(e *Evidence) { e.Processes[0].Tree = false }, Unproved, "which neither the program nor"},
 		{"after an exec of itself the driver refused a copy", proven, func(e *Evidence) {
 			second := e.Processes[0]
@@ -280,9 +284,9 @@ func TestJudge(t *testing.T) {
 			e.Processes[0].End.Written = e.Processes[0].End.Kernels + 1
 		}, Unproved, "more launches are written down"},
 		{"a child with another root", silent, func(e *Evidence) {
-			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/x/child", Apart: true})
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/x/child", OwnRoot: true})
 		}, Unproved, "process 8 (/x/child) had a root or mounts of its own"},
-		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].Apart = true }, Unproved, "a root or mounts of its own"},
+		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].OwnRoot = true }, Unproved, "a root or mounts of its own"},
 		{"the records are gone", silent, func(e *Evidence) { e.Removed = "no such directory" }, Unproved, "no such directory"},
 		{"a child of it ended as it was to", fork(3), func(e *Evidence) { e.Exit.Code = 3 }, Unproved, "ended with status 3, expected was 0"},
 		{"a child of it ended in no orderly way", fork(0), func(e *Evidence) { e.Processes[0].End = nil }, Unproved, "did not end in an orderly way"},
@@ -339,7 +343,7 @@ func TestJudge(t *testing.T) {
 				t.Errorf("lines: %q", v.Lines)
 			}
 			// A stored evidence is judged the same.
-			data := hosttest.Must(json.Marshal(e))
+			data := hosttest.Must(json.Marshal(e))(t)
 			var again Evidence
 			hosttest.OK(t, json.Unmarshal(data, &again))
 			if w := Judge(again, rules); fmt.Sprint(w) != fmt.Sprint(v) {
@@ -442,10 +446,10 @@ func TestKindText(t *testing.T) {
 // TestWhatTheDriverAnswersAfterAKernel: any answer but success of a wait or a copy in the kernel's context speaks against it, except those that are listed.
 func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 	const kernel = 5 // the correlation of the last that matches
-	answer := func(kind probe.CallKind, rc int, context, correlation uint32) probe.Refusal {
+	answer := func(kind probe.CallKind, rc int, context uint32, correlation uint64) probe.Refusal {
 		return probe.Refusal{RC: rc, Function: "cuCall", Kind: kind, Context: context, Correlation: correlation}
 	}
-	early := func(kind probe.CallKind, rc int, context, correlation uint32) probe.Refusal {
+	early := func(kind probe.CallKind, rc int, context uint32, correlation uint64) probe.Refusal {
 		r := answer(kind, rc, context, correlation)
 		r.Early = true
 		return r
@@ -600,6 +604,35 @@ func TestControlRecord(t *testing.T) {
 		ok, said := Options{Probe: probe.Probe{Control: "/x/control"}}.controlRecord(h, probe.Records{Processes: []probe.Process{p}}, &Control{})
 		if ok != (why == "") || !strings.HasPrefix(why, said) {
 			t.Errorf("%v %q, want %q", ok, said, why)
+		}
+	}
+}
+
+// TestAmbiguousNames: a proof that rests on a name of two meanings alone says so, and one that is named does not.
+func TestAmbiguousNames(t *testing.T) {
+	for _, tt := range []struct {
+		kernels []string
+		rules   Rules
+		want    bool
+	}{
+		{[]string{"tile_mm"}, Rules{}, true},
+		{[]string{"tile_mm"}, Rules{Kernel: regexp.MustCompile("^tile_mm$")}, false},
+		{[]string{"tile_mm", "sgemm"}, Rules{}, false},
+		{[]string{"sgemm"}, Rules{}, false},
+		{[]string{"gemm_timer"}, Rules{}, true},
+	} {
+		e := proven()
+		kernel := e.Processes[0].Kernels[0]
+		e.Processes[0].Kernels = nil
+		for _, name := range tt.kernels {
+			kernel.Name = name
+			e.Processes[0].Kernels = append(e.Processes[0].Kernels, kernel)
+		}
+		n := uint64(3 * len(tt.kernels))
+		e.Processes[0].End.Kernels, e.Processes[0].End.Accepted = n, n
+		v := Judge(e, tt.rules)
+		if said := strings.Contains(strings.Join(v.Notes, "\n"), "may mean something else"); v.Kind != Proved || said != tt.want {
+			t.Errorf("%v: %s: %s, notes %q", tt.kernels, v.Kind, v.Why, v.Notes)
 		}
 	}
 }

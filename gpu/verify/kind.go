@@ -20,17 +20,19 @@ const (
 )
 
 // kinds is the table of verdicts, in the order in which several processes speak for one program. gpu and cpu are the exit codes where the
-// GPU and where the CPU was to be used: every command takes them from here.
+// GPU and where the CPU was to be used: every command takes them from here. Of several programs the one with the highest number speaks for
+// the run: what is certain takes precedence over what is unproved.
 var kinds = []struct {
 	Kind
 	word, title string
 	gpu, cpu    int
+	run         int
 }{
-	{Proved, "proved", "Proved", exit.Done, exit.OtherKernels},
-	{OtherKernels, "other kernels", "Other", exit.OtherKernels, exit.OtherKernels},
-	{Unproved, "unproved", "Not proven:", exit.Unproved, exit.Unproved},
-	{NoDevice, "no device", "Not proven:", exit.Unproved, exit.Unproved},
-	{NotUsed, "not used", "Not used", exit.NotUsed, exit.Done},
+	{Proved, "proved", "Proved", exit.Done, exit.OtherKernels, 0},
+	{OtherKernels, "other kernels", "Other", exit.OtherKernels, exit.OtherKernels, 2},
+	{Unproved, "unproved", "Not proven:", exit.Unproved, exit.Unproved, 1},
+	{NoDevice, "no device", "Not proven:", exit.Unproved, exit.Unproved, 1},
+	{NotUsed, "not used", "Not used", exit.NotUsed, exit.Done, 3},
 }
 
 // Rank is the place of a verdict among those of one program: the lowest speaks for it.
@@ -54,6 +56,17 @@ func (k Kind) Code(cpu bool) int {
 		return kinds[k.Rank()].cpu
 	}
 	return kinds[k.Rank()].gpu
+}
+
+// Worst is the exit code of a run by those of its programs; of none it is exit.Done.
+func Worst(codes ...int) int {
+	worst, highest := exit.Done, 0
+	for _, known := range kinds {
+		if known.run > highest && slices.Contains(codes, known.gpu) {
+			worst, highest = known.gpu, known.run
+		}
+	}
+	return worst
 }
 
 // IsCode reports whether an exit code is that of a verdict.
@@ -80,5 +93,5 @@ func (k *Kind) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is not a verdict", b)
+	return fmt.Errorf("%.200q is not a verdict", b)
 }

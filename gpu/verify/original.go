@@ -14,6 +14,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/regular"
 )
 
 // original is the program's file as it was before the run.
@@ -33,7 +34,7 @@ func remember(h buildenv.Host, file string, env buildenv.Env) (o original, err e
 	if o.id, err = cache.Identify(file); err != nil || h.OS != buildenv.Linux {
 		return o, err
 	}
-	f, err := os.Open(file)
+	f, err := regular.Open(file)
 	if errors.Is(err, fs.ErrPermission) {
 		return o, nil // it may be run, and not read
 	}

@@ -52,7 +52,7 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	},
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Control.Nodes = pick(r, nil, []string{"/dev/nvidiactl"}) },
 	each(func(r *rand.Rand, p *Process) {
-		p.Refused = pick(r, nil, []probe.Refusal{{RC: 700, Function: "cuCtxSynchronize", Kind: probe.Waits, Context: uint32(r.Intn(3)), Correlation: uint32(r.Intn(9))}})
+		p.Refused = pick(r, nil, []probe.Refusal{{RC: 700, Function: "cuCtxSynchronize", Kind: probe.Waits, Context: uint32(r.Intn(3)), Correlation: uint64(r.Intn(9))}})
 	}),
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Pid = pick(r, 0, 7, 8) },
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
@@ -64,14 +64,14 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Removed = pick(r, "", "no such directory") },
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
 		for i := range e.Watch.Seen {
-			e.Watch.Seen[i].Apart = r.Intn(2) == 0
+			e.Watch.Seen[i].OwnRoot = r.Intn(2) == 0
 		}
 	},
 	each(func(r *rand.Rand, p *Process) {
-		p.Refused = append(p.Refused[:len(p.Refused):len(p.Refused)], probe.Refusal{RC: pick(r, 1, 2, 4, 600, 810), Function: "cuX", Correlation: uint32(r.Intn(9)),
+		p.Refused = append(p.Refused[:len(p.Refused):len(p.Refused)], probe.Refusal{RC: pick(r, 1, 2, 4, 600, 810), Function: "cuX", Correlation: uint64(r.Intn(9)),
 			Kind: pick(r, probe.Waits, probe.Copies, probe.Launches, probe.Memory), Context: uint32(r.Intn(3))})
 		for i := range p.Kernels {
-			p.Kernels[i].Last, p.Kernels[i].Context, p.Kernels[i].Waited = uint32(r.Intn(8)), uint32(1+r.Intn(2)), uint64(r.Intn(3))
+			p.Kernels[i].Last, p.Kernels[i].Context, p.Kernels[i].Waited = uint64(r.Intn(8)), uint32(1+r.Intn(2)), uint64(r.Intn(3))
 		}
 	}),
 	each(func(r *rand.Rand, p *Process) {
@@ -154,7 +154,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 		},
 		"neither a kernel that matches failed nor its process": func(e Evidence, r Rules) bool {
 			for _, p := range e.Processes {
-				asked, last := false, uint32(0)
+				asked, last := false, uint64(0)
 				for _, k := range p.Kernels {
 					if nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r) {
 						last = max(last, k.Last)
@@ -193,7 +193,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 					beats++
 				}
 			}
-			if !w.Complete || w.Left || e.Removed != "" || slices.ContainsFunc(w.Seen, func(s Seen) bool { return s.Apart }) {
+			if !w.Complete || w.Left || e.Removed != "" || slices.ContainsFunc(w.Seen, func(s Seen) bool { return s.OwnRoot }) {
 				return false
 			}
 			if beats == 0 {
@@ -397,7 +397,7 @@ func TestRecordsCutAtEveryByte(t *testing.T) {
 		t.Helper()
 		dir := t.TempDir()
 		hosttest.OK(t, os.WriteFile(filepath.Join(dir, "7-99.jsonl"), []byte(text), 0o600))
-		r := hosttest.Must(probe.ReadDir(dir))
+		r := hosttest.Must(probe.ReadDir(dir))(t)
 		e := proven()
 		e.After, e.Processes = &Control{Outcome: ControlRecorded, Real: true}, nil
 		e.BadLines, e.CutFiles, e.LostFiles, e.Truncated = r.Bad, r.Cut, r.Lost, r.Truncated

@@ -1,10 +1,12 @@
 package verify
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"gpubuild/gpu/kernelname"
 )
@@ -16,6 +18,31 @@ type Rules struct {
 	Device     string
 	Child      string // a glob of executables, by path or by name: children that count like the binary itself; empty: none
 	ExpectExit int
+
+	MinLaunches uint64        // how many launches must match and count; 0: one
+	MinTime     time.Duration // how long these must have run on the device, together
+	MinChildren int           // how many processes that Child names must have run one
+}
+
+// AskForMore reports whether they ask for more than any matrix product of the program.
+func (r Rules) AskForMore() bool {
+	return r.Kernel != nil || r.Device != "" || r.Child != "" || r.MinLaunches > 0 || r.MinTime > 0
+}
+
+// tooLittle returns what is missing where kernels that match ran, but not as many of them, or not as long, as is asked for.
+func (r Rules) tooLittle(s summary) string {
+	switch {
+	case s.matched < r.MinLaunches:
+		return fmt.Sprintf("%s of kernels that match, and at least %d are asked for (--min-launches)",
+			counted(s.matched, "launch was", "launches were"), r.MinLaunches)
+	case s.waitedTime < uint64(r.MinTime):
+		return fmt.Sprintf("the kernels that match ran for %s on the device, and at least %s is asked for (--min-gpu-time)",
+			spent(s.waitedTime), r.MinTime)
+	case s.workers < r.MinChildren:
+		return fmt.Sprintf("%s of `%s` ran a kernel that matches, and at least %d are asked for (--min-children)",
+			counted(uint64(s.workers), "process", "processes"), r.Child, r.MinChildren)
+	}
+	return ""
 }
 
 // onDevice reports whether a device is the one that is asked for. Numbers are the process's own: CUDA_VISIBLE_DEVICES shifts them.

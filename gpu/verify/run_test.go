@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,7 +70,11 @@ func buildLab(gcc string) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "gpubuild-lab-")
+	parent := ""
+	if strings.Contains(os.TempDir(), " ") { // LD_PRELOAD cannot hold such a path (ld.so(8)), nor can the scripts of the zoo
+		parent = "/tmp"
+	}
+	dir, err := os.MkdirTemp(parent, "gpubuild-lab-")
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +116,7 @@ func (l *lab) pretend(loaded Loaded) (bool, string) {
 // would see each other open one that they share.
 func (l *lab) room(t testing.TB) (libs, node string) {
 	t.Helper()
-	dir := hosttest.Must(os.MkdirTemp(l.dir, "room-"))
+	dir := hosttest.Must(os.MkdirTemp(l.dir, "room-"))(t)
 	libs, node = filepath.Join(dir, "lib"), filepath.Join(dir, "lib", "node")
 	if err := errors.Join(os.Mkdir(libs, 0o755), os.Chmod(dir, 0o755), copyFile(filepath.Join(l.dir, "lib", "libcuda.so.1"), filepath.Join(libs, "libcuda.so.1")), makeNode(node)); err != nil {
 		t.Fatal(err)
@@ -132,7 +137,14 @@ func (l *lab) options(t testing.TB, args ...string) Options {
 	for i, a := range args {
 		args[i] = strings.NewReplacer("{other}", l.other, "{program}", l.program).Replace(a)
 	}
-	env := l.host.Env.Set("LD_LIBRARY_PATH", libs)
+	// CUPTI's numbers of calls begin again at 0 after 2^32: in most of these runs, somewhere.
+	start := strconv.FormatUint(1<<32-1-uint64(rand.IntN(200)), 10)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("with STANDIN_CUDA_COUNT=%s", start)
+		}
+	})
+	env := l.host.Env.Set("LD_LIBRARY_PATH", libs).Set("STANDIN_CUDA_COUNT", start)
 	for _, n := range []string{"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_AUDIT", probe.InjectionVariable} {
 		env = env.Unset(n)
 	}
@@ -224,6 +236,10 @@ func TestVerdictOfARun(t *testing.T) {
 		{"the shipped predicate", []string{"gpu"}, func(o *Options) { o.Real = RealDriver(l.host) }, Unproved, "this driver is a stand-in: " + l.dir},
 		{"no predicate", []string{"gpu"}, func(o *Options) { o.Real = nil }, Unproved, "this driver is a stand-in"},
 		{"no libcupti", []string{"gpu"}, func(o *Options) { o.CUPTI = filepath.Join(l.dir, "none.so") }, Unproved, "load: "},
+		{"until it is proven, with CUPTI where the loader finds it", []string{"gpu"}, func(o *Options) {
+			o.UntilProved, o.CUPTI = true, ""
+			o.Env = o.Env.Set("LD_LIBRARY_PATH", o.Env.Get("LD_LIBRARY_PATH")+":"+filepath.Join(l.dir, "cupti"))
+		}, Proved, ""},
 		{"CUPTI may not trace", []string{"gpu"}, with("STANDIN_CUPTI_ENABLE", "35"), Unproved, "INSUFFICIENT_PRIVILEGES (35)"},
 		{"another subscriber", []string{"gpu"}, with("STANDIN_CUPTI_ENABLE", "39"), Unproved, "MULTIPLE_SUBSCRIBERS"},
 		{"CUPTI drops everything", []string{"gpu"}, with("STANDIN_CUPTI_DROP", "1"), Unproved, "CUPTI dropped the record"},
@@ -289,7 +305,7 @@ func TestVerdictOfARun(t *testing.T) {
 		t.Run("a fixed program, "+filepath.Base(preloaded), func(t *testing.T) {
 			o := l.options(t)
 			o.Binary, o.Env = fixed, o.Env.Set("LD_PRELOAD", preloaded)
-			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))(t)
 			if v := Judge(e, o.Rules); v.Kind != want {
 				t.Errorf("%s: %s", v.Kind, v.Why)
 			}
@@ -299,7 +315,7 @@ func TestVerdictOfARun(t *testing.T) {
 	t.Run("an interposer", func(t *testing.T) {
 		o := l.options(t, "gpu")
 		o.Env = o.Env.Set("LD_PRELOAD", interposer)
-		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
+		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))(t)
 		if text := strings.Join(Judge(e, o.Rules).Conflicts, "\n"); !strings.Contains(text, "cuLaunchKernel") || !strings.Contains(text, interposer) {
 			t.Errorf("conflicts: %s", text)
 		}
@@ -309,7 +325,7 @@ func TestVerdictOfARun(t *testing.T) {
 func TestCountsAndTimes(t *testing.T) {
 	l := newLab(t)
 	o := l.options(t, "gpu", "20000")
-	e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
+	e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))(t)
 	v := Judge(e, o.Rules)
 	if v.Launches != 20000 || v.Total < 20000 || len(v.Kernels) != 1 || v.Device == "" || v.UUID == "" {
 		t.Errorf("%+v", v)
@@ -321,7 +337,7 @@ func TestProgramKeepsItsStreamsAndStatus(t *testing.T) {
 	var out, errs bytes.Buffer
 	o := l.options(t, "gpu")
 	o.Stdout, o.Stderr = &out, &errs
-	hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
+	hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))(t)
 	if out.String() != "done\n" || errs.Len() != 0 {
 		t.Errorf("stdout %q, stderr %q", &out, &errs)
 	}
@@ -348,7 +364,7 @@ func TestRunRefuses(t *testing.T) {
 // A program for another processor is refused in words.
 func TestAnotherProcessorsProgram(t *testing.T) {
 	l := newLab(t)
-	data := hosttest.Must(os.ReadFile(l.program))
+	data := hosttest.Must(os.ReadFile(l.program))(t)
 	data[18], data[19] = 2, 0 // SPARC, for which nobody has an emulator
 	o := l.options(t)
 	o.Binary = filepath.Join(t.TempDir(), "foreign")
@@ -384,7 +400,7 @@ func TestTouchesItsOwnFile(t *testing.T) {
 		own := filepath.Join(t.TempDir(), "own")
 		hosttest.OK(t, copyFile(o.Binary, own))
 		o.Binary = own
-		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))
+		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{}, o))(t)
 		if v := Judge(e, o.Rules); v.Kind != want || want == Unproved && !strings.Contains(v.Why, "file changed") {
 			t.Errorf("%s: %s: %s", acts, v.Kind, v.Why)
 		}
@@ -398,7 +414,7 @@ func TestOutsideOfTheTree(t *testing.T) {
 	z := newZooKeeper(t, l).in(t)
 	dir, worker := t.TempDir(), z.get("gpu")
 	script := filepath.Join(dir, "asks")
-	text := "#!/bin/sh\ncd " + dir + "\nenv >asked.new && mv asked.new asked\nwhile [ ! -e done ]; do sleep 0.02; done\n"
+	text := "#!/bin/sh\ncd '" + dir + "'\nenv >asked.new && mv asked.new asked\nwhile [ ! -e done ]; do sleep 0.02; done\n"
 	hosttest.OK(t, os.WriteFile(script, []byte(text), 0o755))
 	served := make(chan error, 1)
 	go func() { // the daemon
@@ -445,7 +461,7 @@ func TestBinaryErrorNamesThePathOnce(t *testing.T) {
 
 // TestScriptThatCannotRun: the system says of a script only that something is not there.
 func TestScriptThatCannotRun(t *testing.T) {
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	if h.OS != buildenv.Linux {
 		need.Missing(t, "linux", "how a script starts is asked of Linux")
 	}
@@ -455,7 +471,7 @@ func TestScriptThatCannotRun(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "script")
 		hosttest.OK(t, os.WriteFile(path, []byte(text), 0o755))
-		o := hosttest.Must(remember(h, path, h.Env))
+		o := hosttest.Must(remember(h, path, h.Env))(t)
 		hosttest.Equal(t, o.refused(syscall.ENOENT).Error(), path+": "+want, want)
 	}
 }
@@ -488,7 +504,7 @@ func overhead(b *testing.B, l *lab, program string, args []string, measures ...f
 			for i, m := range measures {
 				each[way][i] = append(each[way][i], m(r))
 			}
-			records := hosttest.Must(probe.ReadDir(dir))
+			records := hosttest.Must(probe.ReadDir(dir))(b)
 			if recorded := len(records.Processes) == 1 && records.Processes[0].Launches() > 0; recorded != (way == 1) {
 				b.Fatalf("recorded: %v, under the probe: %v", recorded, way == 1)
 			}
@@ -514,7 +530,7 @@ func BenchmarkOverhead(b *testing.B) {
 			b.Fatalf("%v: %s", err, out)
 		}
 		bare, probed := overhead(b, l, program, []string{"1000000"}, func(r ran) float64 {
-			return hosttest.Must(strconv.ParseFloat(strings.TrimSpace(r.out), 64))
+			return hosttest.Must(strconv.ParseFloat(strings.TrimSpace(r.out), 64))(b)
 		})
 		b.ReportMetric(bare[0], "bare-ns/launch")
 		b.ReportMetric(probed[0], "probed-ns/launch")

@@ -15,8 +15,8 @@ var fallback = lazyregexp.New(`(?i)\b(fall(s|ing)?|fell|revert(s|ing)?|switch(es
 	`\bno (usable |available |compatible |cuda[ -](capable )?)*(gpu|cuda|device)s?( device)?s? (was |were )?(found|detected|available)\b|` +
 	`\b(cuda|gpu) (is |was )?(not available|unavailable|disabled)\b|\boffloaded 0/\d+ layers\b`)
 
-// FellBack returns the first line in which a program says that it goes on without the GPU, shortened, or nothing.
-func FellBack(output []byte) string {
+// LineAboutCPU returns the first line in which a program says that it goes on without the GPU, shortened, or nothing.
+func LineAboutCPU(output []byte) string {
 	for line := range bytes.Lines(output) {
 		cargo := bytes.HasPrefix(bytes.TrimSpace(line), []byte("Running `")) // its line with the program's arguments
 		if !cargo && fallback.Match(line) {

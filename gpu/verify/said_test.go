@@ -7,7 +7,7 @@ import (
 	"gpubuild/buildenv/hosttest"
 )
 
-func TestFellBack(t *testing.T) {
+func TestLineAboutCPU(t *testing.T) {
 	for output, want := range map[string]string{
 		"one\nWARN falling back to CPU\nthree\n":                   "WARN falling back to CPU",
 		"no usable GPU found, --gpu-layers option will be ignored": "no usable GPU found, --gpu-layers option will be ignored",
@@ -19,6 +19,6 @@ func TestFellBack(t *testing.T) {
 		"CUDA is not available" + strings.Repeat("ä", 100):         "CUDA is not available" + strings.Repeat("ä", 69), // in whole letters
 		"": "",
 	} {
-		hosttest.Equal(t, FellBack([]byte(output)), want, output)
+		hosttest.Equal(t, LineAboutCPU([]byte(output)), want, output)
 	}
 }

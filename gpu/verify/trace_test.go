@@ -89,7 +89,7 @@ func (x trace) replay(animals []animal, real func(Loaded) (bool, string)) error 
 
 // TestTraces judges what real GPUs have recorded, on every machine.
 func TestTraces(t *testing.T) {
-	files := hosttest.Must(filepath.Glob(filepath.Join(tracesDir, "*", "*.json.gz")))
+	files := hosttest.Must(filepath.Glob(filepath.Join(tracesDir, "*", "*.json.gz")))(t)
 	if len(files) == 0 {
 		need.Missing(t, "gpu", "no trace of a real GPU is kept yet: .ci/gpu records them")
 	}
@@ -122,11 +122,11 @@ func TestTraceKeepsWhatWasSeen(t *testing.T) {
 		}
 		delete(stories, a.Story)
 		o := z.in(t).options(a, l.options(t))
-		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
+		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))(t)
 		v := Judge(e, o.Rules)
 		path := filepath.Join(t.TempDir(), "new", "1.json.gz")
 		hosttest.OK(t, (trace{traceSchema, a.Story, v.Kind, v.Why, e}).write(path))
-		x := hosttest.Must(readTrace(path))
+		x := hosttest.Must(readTrace(path))(t)
 		if err := x.replay(animals, l.pretend); err != nil || x.Verdict != want {
 			t.Errorf("%s: %s, %v", a.Story, x.Verdict, err)
 		}
@@ -146,7 +146,7 @@ func TestTraceKeepsWhatWasSeen(t *testing.T) {
 // TestZooPTX has the real ptxas compile the kernels that the zoo gives a driver, which the stand-in driver does not read.
 func TestZooPTX(t *testing.T) {
 	toolkit := need.Toolkit(t)
-	header := hosttest.Must(filepath.Abs(filepath.Join(zooDir, "ptx.h")))
+	header := hosttest.Must(filepath.Abs(filepath.Join(zooDir, "ptx.h")))(t)
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "say.c"), filepath.Join(dir, "say")
 	text := fmt.Sprintf("#include %q\nint main(int n, char **a) { (void)n; fputs(ptx(a[1]), stdout); return 0; }\n", header)
@@ -155,7 +155,7 @@ func TestZooPTX(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, name := range []string{"matmul", "fill_f32"} {
-		ptx := hosttest.Must(exec.Command(program, name).Output())
+		ptx := hosttest.Must(exec.Command(program, name).Output())(t)
 		file := filepath.Join(dir, name+".ptx")
 		hosttest.OK(t, os.WriteFile(file, ptx, 0o600))
 		for _, arch := range []string{"sm_75", "sm_90", "sm_120"} {

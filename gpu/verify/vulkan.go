@@ -48,8 +48,8 @@ var wgpusOwn = []struct {
 	{[3]int{64, 1, 1}, "push 2, buffers 0.0", false},
 }
 
-// setAside is what was dispatched through Vulkan and is no use of a GPU by the program.
-type setAside struct {
+// noUse is what was dispatched through Vulkan and is no use of a GPU by the program.
+type noUse struct {
 	software uint64 // dispatches on a software rasteriser
 	by       string // its name
 	own      uint64 // dispatches of wgpu's own pipelines
@@ -58,7 +58,7 @@ type setAside struct {
 }
 
 // add notes a kernel if it is one of those.
-func (a *setAside) add(p Process, k probe.Kernel, d probe.Device) bool {
+func (a *noUse) add(p Process, k probe.Kernel, d probe.Device) bool {
 	if by := Software(d); by != "" {
 		a.software += k.Count
 		a.by = by

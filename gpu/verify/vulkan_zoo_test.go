@@ -43,7 +43,7 @@ func newVulkanLab(t *testing.T) *vulkanLab {
 	if err != nil || len(found) == 0 {
 		need.Missing(t, "vulkan", "no %s: apt-get install mesa-vulkan-drivers", lavapipe)
 	}
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	l := &vulkanLab{dir: t.TempDir(), host: h, lavapipe: found[0]}
 	l.program, l.icd = filepath.Join(l.dir, "zoo-vulkan"), filepath.Join(l.dir, "icd.json")
 	l.noLoader, l.oldLoader = filepath.Join(l.dir, "none"), filepath.Join(l.dir, "old")
@@ -134,7 +134,7 @@ func TestVulkanZoo(t *testing.T) {
 		t.Run(a.Story, func(t *testing.T) {
 			t.Parallel()
 			o := l.options(t, a, true)
-			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))(t)
 			v := Judge(e, o.Rules)
 			if n := survey(e, o.Rules).matched; n < a.Launches {
 				t.Errorf("%d dispatches were recorded, of %d", n, a.Launches)
@@ -158,7 +158,7 @@ func TestVulkanZoo(t *testing.T) {
 				want = *a.Software
 			}
 			o := l.options(t, a, false)
-			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))(t)
 			if v := Judge(e, o.Rules); v.Kind != want {
 				t.Errorf("got %s: %s, want %s\n%+v\n%s", v.Kind, v.Why, want, e, o.Stderr)
 			}
@@ -194,7 +194,7 @@ func TestVulkanWGPU(t *testing.T) {
 		{"cpu", false, NotUsed, "no work group of a compute pipeline was launched"},
 	} {
 		o := l.options(t, vulkanAnimal{animal: animal{Args: []string{tt.mode}}}, tt.faked)
-		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
+		e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))(t)
 		v := Judge(e, o.Rules)
 		if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
 			t.Errorf("%s, as a GPU %v: got %s: %s\n%+v\n%s", tt.mode, tt.faked, v.Kind, v.Why, e, o.Stderr)
@@ -213,7 +213,7 @@ func TestVulkanHeader(t *testing.T) {
 	if out, err := exec.Command(gcc, "-fsyntax-only", "-I", filepath.Join("..", "probe", "csrc"), source).CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	layer := hosttest.Must(os.ReadFile(filepath.Join("..", "probe", "csrc", "layer.c")))
+	layer := hosttest.Must(os.ReadFile(filepath.Join("..", "probe", "csrc", "layer.c")))(t)
 	headers, err := filepath.Glob("/usr/include/vulkan/vulkan_*.h")
 	if err != nil || len(headers) == 0 {
 		need.Missing(t, "vulkan", "no headers of Vulkan")
@@ -221,7 +221,7 @@ func TestVulkanHeader(t *testing.T) {
 	runs := regexp.MustCompile(
 		`VKAPI_CALL vk(Cmd(Dispatch|TraceRays|Execute|Cu|BeginConditional|SubpassShading|BindShaders)\w*|QueueSubmit\w*)`)
 	for _, header := range headers {
-		text := hosttest.Must(os.ReadFile(header))
+		text := hosttest.Must(os.ReadFile(header))(t)
 		for _, m := range runs.FindAllStringSubmatch(string(text), -1) {
 			if !regexp.MustCompile(`(OURS|X)\(` + m[1] + `\b`).Match(layer) {
 				t.Errorf("%s has %s, which may run shaders, and the layer does not record it", header, m[0])

@@ -115,9 +115,9 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 	for _, own := range []string{"root", "ns/mnt"} { // links: what they lead to differs where it has another
 		ours, err1 := s.h.Files.Stat("/proc/self/" + own)
 		its, err2 := s.h.Files.Stat(proc + "/" + own)
-		p.Apart = p.Apart || err1 == nil && err2 == nil && !os.SameFile(ours, its)
+		p.OwnRoot = p.OwnRoot || err1 == nil && err2 == nil && !os.SameFile(ours, its)
 	}
-	env, err := s.h.ReadFile(proc+"/environ", 4<<20)
+	env, err := s.h.ReadFile(proc+"/environ", buildenv.System)
 	if again, ok := s.stat(pid); !ok || again.zombie || again.started != st.started || err != nil {
 		return // it ends
 	}
@@ -138,7 +138,7 @@ type stat struct {
 
 // stat reads /proc/<pid>/stat; the name in parentheses may hold anything. Source: proc(5).
 func (s *sampler) stat(pid int) (stat, bool) {
-	data, err := s.h.ReadFile("/proc/"+strconv.Itoa(pid)+"/stat", 8192)
+	data, err := s.h.ReadFile("/proc/"+strconv.Itoa(pid)+"/stat", buildenv.System)
 	if err != nil {
 		return stat{}, false
 	}
@@ -164,7 +164,7 @@ func parseStat(text string) (stat, bool) {
 func (s *sampler) children(pid int) (out []int) {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
 	for _, t := range s.h.Names(tasks) {
-		data, err := s.h.ReadFile(tasks+"/"+t+"/children", 1<<20)
+		data, err := s.h.ReadFile(tasks+"/"+t+"/children", buildenv.System)
 		if err != nil {
 			continue // it has ended
 		}
@@ -202,7 +202,7 @@ type watchLine struct {
 
 // readWatch reads the watcher's lines; a file that is not there yet is nothing read. refused is the errno of an exec that failed.
 func readWatch(h buildenv.Host, file string) (w Watch, refused int, err error) {
-	data, err := h.ReadFile(file, 64<<20)
+	data, err := h.ReadFile(file, buildenv.Entry)
 	if errors.Is(err, fs.ErrNotExist) {
 		return w, 0, nil
 	}

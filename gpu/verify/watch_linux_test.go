@@ -41,7 +41,7 @@ func TestLooksAmongExecs(t *testing.T) {
 	if out, err := exec.Command("gcc", "-O1", "-o", program, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	for _, bare := range []bool{false, true} {
 		c := exec.Command(program, "200")
 		if bare {

@@ -67,18 +67,20 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	switch {
 	case v.Kind == Unproved && remedy(e, s, v) != "":
 		out = append(out, "next: "+remedy(e, s, v))
-	case v.Kind == NotUsed && s.aside.software > 0:
+	case v.Kind == NotUsed && s.noUse.software > 0:
 		out = append(out, "next: install the Vulkan driver of the GPU (vulkaninfo --summary lists it then), or let the program choose "+
 			"its device")
 	case v.Kind == NotUsed && e.Backend == probe.Vulkan:
 		out = append(out, "next: see whether the program's gpu feature is enabled (gpubuild features), and make the program use the GPU")
+	case v.Kind == NotUsed && s.refused != "":
+		out = append(out, "next: find out why the driver refused that: the program went on without the GPU")
 	case v.Kind == NotUsed:
 		out = append(out,
 			"next: check that CUDA is enabled (gpubuild features) and that the program is asked to use it (such as -- --device cuda)")
 	case v.Kind == OtherKernels && s.elsewhere != "":
 		out = append(out, "if that device is right, ask for it, or for none: --gpu-device")
 	case v.Kind == OtherKernels:
-		out = append(out, nameOne(s.kernels))
+		out = append(out, nameOne(s.own))
 	case v.Kind == NoDevice && e.Hidden != "":
 		out = append(out, "next: run it without that setting")
 	case v.Kind == NoDevice:
@@ -144,6 +146,9 @@ var remedies = []struct {
 	{lostRecords, "Make room, or set GPUBUILD_CACHE to a directory on another disk", false},
 	{cutOff, "Prove a shorter run, of fewer processes", false},
 	{"records could not be read", "Leave the directory that " + probe.DirVariable + " names alone", false},
+	{"ran no kernel that matches", "See what that process did in place of its kernel, or let --child name only those that compute", false},
+	{"(--min-children)", "See why the others ran none, or ask for fewer", false},
+	{"(--min-", "Let it compute more than a warm-up, or ask for less", false},
 	{"has lost the variable", "Prove that program itself, or keep the environment", false},
 	{"the probe never started", "Keep the environment of what it starts, and run it while nothing else uses the GPU", false},
 	{"another API", "Only kernels of CUDA, or with --backend vulkan those of Vulkan, are recorded", false},

@@ -42,7 +42,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"children", idle, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"without the one that starts it"}, ""},
 		{"nothing waited", proven, func(e *Evidence) { e.Processes[0].Kernels[0].Waited = 0 }, Rules{}, []string{"next: Let it wait for its kernels"}, ""},
 		{"a fork of it", fork(0), func(e *Evidence) { e.Launcher = false }, Rules{}, []string{"let it count: --child app"}, ""},
-		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].Apart = true }, Rules{}, []string{"runs in there by itself"}, ""},
+		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].OwnRoot = true }, Rules{}, []string{"runs in there by itself"}, ""},
 		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, Rules{}, []string{"run it without that setting"}, "a machine with a GPU"},
 		{"a stub", silent, func(e *Evidence) {
 			e.Control.Outcome, e.Control.Why = ControlFailed, "cuInit: the driver could not be initialised (CUDA error 34: "+refusals[34].what+")"

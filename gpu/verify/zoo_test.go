@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -42,8 +43,12 @@ type animal struct {
 	Kernel       string
 	Device       string
 	Child        string
-	Blind        bool // the device nodes cannot be watched
-	ExpectExit   int  `toml:"expect_exit"`
+	Blind        bool          // the device nodes cannot be watched
+	ExpectExit   int           `toml:"expect_exit"`
+	MinLaunches  uint64        `toml:"min_launches"`
+	MinTime      time.Duration `toml:"min_time"`
+	MinChildren  int           `toml:"min_children"`
+	Note         string        // a part of a note that is said
 	Timeout      string
 	Until        bool // it is stopped once it is proven
 	Truth        string
@@ -72,7 +77,7 @@ type workshop struct {
 }
 
 func newZooKeeper(t *testing.T, l *lab) *zooKeeper {
-	return &zooKeeper{t: t, lab: l, workshop: &workshop{dir: t.TempDir(), made: map[string]string{}}}
+	return &zooKeeper{t: t, lab: l, workshop: &workshop{dir: hosttest.PlainDir(t), made: map[string]string{}}}
 }
 
 // in returns a keeper for one run, with a driver and a device of its own.
@@ -130,7 +135,7 @@ func (z *zooKeeper) get(name string) string {
 			"levelzero": "libze_loader.so.1", "libva": "libva.so.2"}[name]
 		return copied(z.t, filepath.Join(z.lab.dir, "lib", "libcuda.so.1"), filepath.Join(z.libs, file))
 	case "namesake": // of acts, by another file
-		path := filepath.Join(z.t.TempDir(), "acts")
+		path := filepath.Join(hosttest.PlainDir(z.t), "acts")
 		hosttest.OK(z.t, os.Symlink("/bin/true", path))
 		return path
 	case "renamed":
@@ -178,7 +183,7 @@ func (z *zooKeeper) get(name string) string {
 		}
 		return strings.TrimSpace(string(python))
 	case "child.py":
-		return hosttest.Must(filepath.Abs(filepath.Join(zooDir, name)))
+		return hosttest.Must(filepath.Abs(filepath.Join(zooDir, name)))(z.t)
 	case "goprogram":
 		goTool := need.Tool(z.t, "go")
 		path := filepath.Join(z.dir, name)
@@ -207,7 +212,7 @@ func (z *zooKeeper) public(program string, mode os.FileMode) string {
 	if os.Geteuid() != 0 {
 		need.Missing(z.t, "mount", "only root may make a program another user's")
 	}
-	dir := hosttest.Must(os.MkdirTemp("", "zoo-public-"))
+	dir := hosttest.Must(os.MkdirTemp("", "zoo-public-"))(z.t)
 	z.t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, program)
 	if err := errors.Join(os.Chmod(dir, 0o755), copyFile(filepath.Join(z.libs, "libcuda.so.1"), filepath.Join(dir, "libcuda.so.1")), makeNode(filepath.Join(dir, "node"))); err != nil {
@@ -230,7 +235,7 @@ func (z *zooKeeper) public(program string, mode os.FileMode) string {
 // full is a directory on a file system without room for another byte.
 func (z *zooKeeper) full() string {
 	z.t.Helper()
-	dir := z.t.TempDir()
+	dir := hosttest.PlainDir(z.t)
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64k", "none", dir).CombinedOutput(); err != nil {
 		need.Missing(z.t, "mount", "%v: %s", err, out)
 	}
@@ -265,8 +270,8 @@ func (z *zooKeeper) binary(a animal) string {
 		}
 		return path
 	case a.Script != "":
-		f := hosttest.Must(os.CreateTemp(z.dir, "script-"))
-		hosttest.Must(f.WriteString(z.fill(a.Script)))
+		f := hosttest.Must(os.CreateTemp(z.dir, "script-"))(z.t)
+		hosttest.Must(f.WriteString(z.fill(a.Script)))(z.t)
 		hosttest.OK(z.t, f.Chmod(0o700))
 		hosttest.OK(z.t, f.Close())
 		return f.Name()
@@ -285,7 +290,7 @@ func (z *zooKeeper) binary(a animal) string {
 func readZoo(t *testing.T) []animal {
 	t.Helper()
 	var zoo struct{ Animal []animal }
-	meta := hosttest.Must(toml.DecodeFile(filepath.Join(zooDir, "zoo.toml"), &zoo))
+	meta := hosttest.Must(toml.DecodeFile(filepath.Join(zooDir, "zoo.toml"), &zoo))(t)
 	if extra := meta.Undecoded(); len(extra) > 0 {
 		t.Fatalf("unknown keys: %v", extra)
 	}
@@ -335,6 +340,7 @@ func (z *zooKeeper) options(a animal, o Options) Options {
 // asks puts down what is asked of an animal's run.
 func (a animal) asks(o *Options) {
 	o.Device, o.Child, o.ExpectExit = a.Device, a.Child, a.ExpectExit
+	o.MinLaunches, o.MinTime, o.MinChildren = a.MinLaunches, a.MinTime, a.MinChildren
 	if a.Kernel != "" {
 		o.Kernel = regexp.MustCompile(a.Kernel)
 	}
@@ -372,13 +378,16 @@ func TestZoo(t *testing.T) {
 			t.Parallel()
 			z := z.in(t)
 			o := z.options(a, l.options(t))
-			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))(t)
 			v := Judge(e, o.Rules)
 			if n := survey(e, o.Rules).matched; n < a.Launches {
 				t.Errorf("%d launches were recorded, of %d", n, a.Launches)
 			}
 			if v.Kind != a.Verdict || !strings.Contains(v.Why, z.fill(a.Why)) {
-				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%+v\n%s", v.Kind, v.Why, a.Verdict, a.Why, strings.Join(v.Lines, "\n"), e, o.Stderr.(*bytes.Buffer))
+				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%.4000s\n%s", v.Kind, v.Why, a.Verdict, a.Why, strings.Join(v.Lines, "\n"), hosttest.Must(json.Marshal(e))(t), o.Stderr.(*bytes.Buffer))
+			}
+			if notes := strings.Join(v.Notes, "\n"); !strings.Contains(notes, z.fill(a.Note)) {
+				t.Errorf("no note …%s…: %s", a.Note, notes)
 			}
 			hosttest.Equal(t, a.belies(v), "")
 			mutex.Lock()
@@ -409,7 +418,7 @@ func TestZoo(t *testing.T) {
 		sort.Strings(lines)
 		t.Logf("%d animals\n%s", len(animals), strings.Join(lines, "\n"))
 	})
-	entries := hosttest.Must(os.ReadDir(zooDir))
+	entries := hosttest.Must(os.ReadDir(zooDir))(t)
 	for _, e := range entries {
 		if !used[e.Name()] {
 			t.Errorf("%s is in the zoo, but in no line of zoo.toml", e.Name())
@@ -436,7 +445,7 @@ var actsFile = filepath.Join("..", "..", "testdata", "gpu", "acts.txt")
 // TestActsAsOnAGPU runs the random programs on the stand-in driver: what is said of them is what was said on a real GPU.
 func TestActsAsOnAGPU(t *testing.T) {
 	need.Asked(t, "long")
-	data := hosttest.Must(os.ReadFile(actsFile))
+	data := hosttest.Must(os.ReadFile(actsFile))(t)
 	l := newLab(t)
 	z := newZooKeeper(t, l)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
@@ -448,7 +457,7 @@ func TestActsAsOnAGPU(t *testing.T) {
 		t.Run(words, func(t *testing.T) {
 			t.Parallel()
 			o := z.in(t).options(animal{Program: "acts", Args: strings.Fields(words)}, l.options(t))
-			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o))(t)
 			v := Judge(e, o.Rules)
 			hosttest.Equal(t, v.Kind.String(), want, v.Kind, v.Why, "on the GPU")
 		})
@@ -492,7 +501,7 @@ func TestControlOfAnEarlierProgram(t *testing.T) {
 					started++
 				}
 			}
-			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Started: count}, o))
+			e := hosttest.Must(Run(context.Background(), l.host, proc.Runner{Started: count}, o))(t)
 			v := Judge(e, o.Rules)
 			if v.Kind != tt.want || started != tt.started || e.Control.With != tt.with {
 				t.Errorf("%s (%s), %d controls were started, recorded with %q", v.Kind, v.Why, started, e.Control.With)
@@ -528,7 +537,7 @@ func TestInterprets(t *testing.T) {
 func TestScript(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	for _, name := range []string{"train.py", "sub/train.py"} {
 		file := filepath.Join(dir, name)
 		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o644)))
@@ -553,7 +562,7 @@ func TestScript(t *testing.T) {
 // TestTwoRefusedLoads: a program tries code for another device first, and that says nothing of a kernel that ran later; code that is refused
 // after the kernel does, whatever was refused before.
 func TestTwoRefusedLoads(t *testing.T) {
-	load := func(correlation uint32) probe.Refusal {
+	load := func(correlation uint64) probe.Refusal {
 		return probe.Refusal{RC: 209, Function: "cuModuleLoadData", Kind: probe.Code, Context: 1, Correlation: correlation}
 	}
 	for _, tt := range []struct {

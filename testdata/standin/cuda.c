@@ -15,6 +15,7 @@
  *                              on every call that waits in its context does, too
  *   STANDIN_CUDA_ANSWER="matmul 711 cuMemcpyDtoH_v2 1"   once that kernel was launched, which is whole, that function answers 711, but only once (0: each time)
  *   STANDIN_CUDA_VERSION=13030 what cuDriverGetVersion answers
+ *   STANDIN_CUDA_COUNT=4294967250   the correlation of the last call, so to say: the first one has the next
  *   STANDIN_CUDA_EXIT=1        it ends before the handlers that were registered at cuInit: to them every call answers 4
  *
  * cuInit opens the file "node" beside this library, where there is one, as the real driver opens its devices.
@@ -226,7 +227,8 @@ enum { KERNELS = sizeof kernels / sizeof *kernels };
 
 /* ---- start, device, context --------------------------------------------------------------------------------------------------------------- */
 static void look_around(void) {
-    const char *f = getenv("STANDIN_CUDA_FAULT"), *answer = getenv("STANDIN_CUDA_ANSWER");
+    const char *f = getenv("STANDIN_CUDA_FAULT"), *answer = getenv("STANDIN_CUDA_ANSWER"), *count = getenv("STANDIN_CUDA_COUNT");
+    if (count) launches = (uint32_t)strtoul(count, NULL, 10);
     if (answer && sscanf(answer, "%63s %d %63s %d", refusal.kernel, &refusal.rc, refusal.function, &refusal.times) != 4) refusal.kernel[0] = 0;
     if (f && sscanf(f, "%63s %d %63s", fault.kernel, &fault.rc, fault.function) != 3) fault.rc = 0;
     const char *s = getenv("STANDIN_CUDA_DEVICES"), *v = getenv("CUDA_VISIBLE_DEVICES");
@@ -272,7 +274,7 @@ API cuInit(unsigned flags) {
     pthread_mutex_unlock(&once);
     return OK;
 }
-static result told(const char *function, result r) { if (calls) { calls(0, function, NULL); calls(1, function, &r); } params = NULL; return r; }
+static result told(const char *function, result r) { if (refuses(function)) r = refusal.rc; if (calls) { calls(0, function, NULL); calls(1, function, &r); } params = NULL; return r; }
 API cuDriverGetVersion(int *v) { const char *s = getenv("STANDIN_CUDA_VERSION"); *v = s ? atoi(s) : 13000; return OK; }
 API cuDeviceGetCount(int *n) { NEED; *n = devices; return told(__func__, OK); }
 API cuDeviceComputeCapability(int *major, int *minor, int d) { NEED; (void)d; *major = 9; *minor = 0; return told(__func__, OK); }
@@ -298,10 +300,10 @@ API cuDeviceGetAttribute(int *v, int a, int d) {
     }
     return OK;
 }
-API cuDevicePrimaryCtxRetain(void **c, int d) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; contexts[d] = 1; *c = &contexts[d]; return OK; }
+API cuDevicePrimaryCtxRetain(void **c, int d) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; struct { void **c; int d; } with = { c, d }; contexts[d] = 1; *c = &contexts[d]; params = &with; return told(__func__, OK); }
 API cuDevicePrimaryCtxRelease_v2(int d) { NEED; (void)d; return OK; }
 API cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; *flags = 0; *active = contexts[d]; return OK; }
-API cuCtxCreate_v2(void **c, unsigned f, int d) { NEED; (void)f; if (d < 0 || d >= devices) return INVALID_DEVICE; current = *c = &contexts[d]; return OK; }
+API cuCtxCreate_v2(void **c, unsigned f, int d) { struct { void **c; unsigned f; int d; } with = { c, f, d }; NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; current = *c = &contexts[d]; params = &with; return told(__func__, OK); }
 static void end_context(int d) { fault.on[d].pending = fault.on[d].told = 0; lives[d]++; }
 API cuCtxDestroy_v2(void *c) { NEED; (void)c; end_context(here()); return told(__func__, OK); }     /* an error goes with its context */
 API cuDevicePrimaryCtxReset_v2(int d) { NEED; end_context(d >= 0 && d < DEVICES ? d : 0); return told(__func__, OK); }
@@ -367,10 +369,29 @@ API cuMemAllocAsync(address *p, size_t n, void *s) { (void)s; return cuMemAlloc_
 API cuMemFreeAsync(address p, void *s) { (void)s; return cuMemFree_v2(p); }
 API cuMemGetInfo_v2(size_t *f, size_t *t) { NEED; *f = *t = 1ul << 30; return OK; }
 API cuMemcpyHtoD_v2(address d, const void *s, size_t n) { NEED; return waited(__func__, copy((void *)d, s, n, 1)); }
-API cuMemcpyDtoH_v2(void *d, address s, size_t n) { NEED; return waited(__func__, copy(d, (void *)s, n, 2)); }
+API cuMemcpyDtoH_v2(void *d, address s, size_t n) { struct { void *d; address s; size_t n; } with = { d, s, n }; NEED; params = &with; return waited(__func__, copy(d, (void *)s, n, 2)); }
 API cuMemcpyDtoD_v2(address d, address s, size_t n) { NEED; return waited(__func__, copy((void *)d, (void *)s, n, 3)); }
 API cuMemcpy(address d, address s, size_t n) { NEED; return waited(__func__, copy((void *)d, (void *)s, n, 0)); }
 API cuMemcpyPeer(address d, void *dc, address s, void *sc, size_t n) { NEED; (void)dc; (void)sc; return waited(__func__, copy((void *)d, (void *)s, n, 3)); }
+/* CUDA_MEMCPY2D_v2 and CUDA_MEMCPY3D_v2, between linear memories; of the box the first layer */
+struct rows { size_t from_x, from_y; unsigned from_kind; const char *from_host; address from; void *from_array; size_t from_pitch;
+    size_t to_x, to_y; unsigned to_kind; char *to_host; address to; void *to_array; size_t to_pitch, width, height; };
+struct box { size_t from_x, from_y, from_z, from_lod; unsigned from_kind; const char *from_host; address from; void *from_array, *none; size_t from_pitch, from_height;
+    size_t to_x, to_y, to_z, to_lod; unsigned to_kind; char *to_host; address to; void *to_array, *none_2; size_t to_pitch, to_height, width, height, depth; };
+static result copy_rows(const struct rows *c) {
+    result r = OK;
+    for (size_t y = 0; y < c->height && r == OK; y++)
+        r = copy((c->to_kind == 1 ? c->to_host : (char *)c->to) + y * c->to_pitch, (c->from_kind == 1 ? c->from_host : (const char *)c->from) + y * c->from_pitch,
+                 c->width, (c->to_kind == 2) | (c->from_kind == 2) << 1);
+    return r;
+}
+API cuMemcpy2D_v2(const struct rows *c) { NEED; params = &c; return waited(__func__, copy_rows(c)); }
+API cuMemcpy3D_v2(const struct box *b) {
+    NEED; params = &b;
+    struct rows c = { .from_kind = b->from_kind, .from_host = b->from_host, .from = b->from, .from_pitch = b->from_pitch,
+        .to_kind = b->to_kind, .to_host = b->to_host, .to = b->to, .to_pitch = b->to_pitch, .width = b->width, .height = b->height };
+    return waited(__func__, copy_rows(&c));
+}
 API cuMemcpyHtoDAsync_v2(address d, const void *s, size_t n, void *q) { NEED; (void)q; return copy((void *)d, s, n, 1); }
 API cuMemcpyDtoHAsync_v2(void *d, address s, size_t n, void *q) { NEED; (void)q; return waited(__func__, copy(d, (void *)s, n, 2)); }
 API cuMemcpyDtoDAsync_v2(address d, address s, size_t n, void *q) { NEED; (void)q; return copy((void *)d, (void *)s, n, 3); }
@@ -496,7 +517,7 @@ API cuModuleGetFunction(struct function **out, struct module *m, const char *nam
     NEED;
     for (size_t i = 0; m->any && i < KERNELS; i++)
         if (!strcmp(kernels[i].name, name) && !find(m, name)) add(m, name, strlen(name));
-    return (*out = find(m, name)) ? OK : NOT_FOUND;
+    return told(__func__, (*out = find(m, name)) ? OK : NOT_FOUND);
 }
 API cuFuncGetAttribute(int *v, int a, void *f) { NEED; (void)f; *v = a == 0 ? 1024 : 0; return OK; }
 API cuFuncSetAttribute(void *f, int a, int v) { NEED; (void)f; (void)a; (void)v; return OK; }

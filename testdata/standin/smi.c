@@ -31,7 +31,10 @@ typedef struct device {
 
 static device gpus[GPUS];
 static unsigned count;
-static char driver[80] = "580.65.06";
+#ifndef DRIVER
+#define DRIVER "580.65.06"
+#endif
+static char driver[80] = DRIVER;
 
 static device *gpu(unsigned i) {
 	for (; count <= i && count < GPUS; count++) {

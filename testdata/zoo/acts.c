@@ -3,8 +3,10 @@
  *   product[=NAME]  launches a product, waits for it and reads it back; what fails is passed over
  *   launch[=NAME]   launches a product and does not wait for it
  *   fill[=NAME]     launches something else
+ *   empty           reads back 0 bytes      create=N      makes a context on a device, and goes on with it
  *   sync, stream, event, query, read, later   waits in that way: cuCtxSynchronize, cuStreamSynchronize, cuEventSynchronize, cuStreamQuery, cuMemcpyDtoH, Async; own   cuStreamSynchronize of the stream of its launches
  *   wait=NAME, copy=NAME   that function of the driver's waits, or copies a buffer          device=N   goes on with another device
+ *   rows=KIND, box=KIND   copies the result by cuMemcpy2D, cuMemcpy3D to the host (1) or to the device (2)
  *   cpu             a product on the CPU
  *   say=TEXT, err=TEXT   writes a line       part=TEXT    the same without its end
  *   open=PATH       opens a file             nap=MS       sleeps
@@ -122,6 +124,7 @@ static int waits(const char *how) {
     if (!d.launch) return -1;
     if (!strcmp(how, "sync")) return d.synchronize();
     if (!strcmp(how, "read")) return d.to_host(c, result, sizeof c);
+    if (!strcmp(how, "empty")) return d.to_host(c, result, 0);
     if (!strcmp(how, "later")) { *(void **)&later = entry("cuMemcpyDtoHAsync_v2"); return later(c, result, sizeof c, NULL); }
     if (!strcmp(how, "stream")) { *(void **)&f = entry("cuStreamSynchronize"); return f(NULL); }
     if (!strcmp(how, "own")) { *(void **)&f = entry("cuStreamSynchronize"); return f(in); }
@@ -216,10 +219,17 @@ static void run(int i) {
         else if (!strcmp(what, "product")) { if (launch(with ? with : "matmul", 0) == 0 && waits("sync") == 0) (void)waits("read"); }
         else if (!strcmp(what, "launch")) (void)launch(with ? with : "matmul", 0);
         else if (!strcmp(what, "fill")) { if (d.launch) (void)gpu_fill(&d, with ? with : "fill_f32"); }
-        else if (strstr(" sync stream own event query read later ", what)) (void)waits(what);
+        else if (strstr(" sync stream own event query read empty later ", what)) (void)waits(what);
         else if (!strcmp(what, "wait")) { int (*f)(void *); *(void **)&f = entry(with); (void)f(NULL); }
+        else if (!strcmp(what, "rows") || !strcmp(what, "box")) {        /* CUDA_MEMCPY2D_v2, CUDA_MEMCPY3D_v2 */
+            static float host[4]; int (*f)(const void *), to = atoi(with), box = *what == 'b'; uint64_t c[25] = { 0 };
+            c[box ? 4 : 2] = 2; c[box ? 6 : 4] = result; c[box ? 15 : 9] = (uint64_t)to; c[box ? 16 : 10] = (uint64_t)(uintptr_t)host; c[box ? 17 : 11] = result;
+            c[box ? 22 : 14] = sizeof host; c[box ? 23 : 15] = c[24] = 1;
+            *(void **)&f = entry(box ? "cuMemcpy3D_v2" : "cuMemcpy2D_v2"); (void)f(c);
+        }
         else if (!strcmp(what, "copy")) { int (*f)(uint64_t, uint64_t, size_t); *(void **)&f = entry(with); (void)f(result, result, 4); }
         else if (!strcmp(what, "device")) { void *context; if (d.launch && d.retain(&context, atoi(with)) == 0) (void)d.current(context); }
+        else if (!strcmp(what, "create")) { void *context; int (*f)(void **, unsigned, int); *(void **)&f = entry("cuCtxCreate_v2"); (void)f(&context, 0, atoi(with)); }
         else if (!strcmp(what, "cpu")) on_cpu();
         else if (!strcmp(what, "say")) { puts(with); fflush(stdout); }
         else if (!strcmp(what, "err")) fprintf(stderr, "%s\n", with);

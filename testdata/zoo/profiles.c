@@ -1,6 +1,6 @@
 /* Profiles itself, as PyTorch's Kineto does: before | after cuInit, or in the middle, after a product (or never, and then it leaves by _exit after its product, or
  * hurries and does not even wait for that), it subscribes to CUPTI, whose path is the first argument, and it ends with 6 where it is
- * refused that, and with 5 where its own product is not among its records. "cycle" ends its profile, as Kineto does, "activity" has not subscribed, and "refused"
+ * refused that, and with 5 where its own product is not among its records. "cycle" ends its profile, as Kineto does, "slow" needs long to end after that, "activity" has not subscribed, and "refused"
  * has computed before, and is refused a launch within its profile, which it ends. Its profiler ends before the exit handlers that are older, as a C++ library's statics do:
  * whoever calls it after that ends the program. profiles_new.c does so by version 2 of the functions, which allows others. */
 #include "zoo.h"
@@ -11,8 +11,8 @@ extern int cuptiSubscribe_v2(void **, void *, void *, struct subscription *) __a
 #endif
 static void *l, *subscriber;
 static size_t bytes;
-static int gone, subscribes = 1;
-static void ends(void) { gone = 1; }
+static int gone, slow, subscribes = 1;
+static void ends(void) { gone = 1; if (slow) nap(200); }
 static void lives(void) { if (gone) { fputs("the profiler has ended\n", stderr); abort(); } }
 static void *named(const char *name) { void *f = dlsym(l, name); must(name, !f); return f; }
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) { (void)user; (void)domain; (void)id; (void)data; }
@@ -52,7 +52,7 @@ int main(int n, char **v) {
     }
     if (!strcmp(v[2], "leaves")) must("product", gpu_matmul(&d));
     if (!strcmp(v[2], "leaves") || !strcmp(v[2], "hurries")) { nap(300); _exit(0); }
-    subscribes = strcmp(v[2], "activity");
+    subscribes = strcmp(v[2], "activity"); slow = !strcmp(v[2], "slow");
     if (!strcmp(v[2], "middle") || !strcmp(v[2], "refused")) must("product", gpu_matmul(&d));
     if (!strcmp(v[2], "refused")) nap(200);
     if (strcmp(v[2], "before") && strcmp(v[2], "never")) profile();
@@ -63,7 +63,7 @@ int main(int n, char **v) {
 #ifndef NEW
     int (*disable)(uint32_t), (*leave)(void *);
     *(void **)&disable = named("cuptiActivityDisable"); *(void **)&leave = named("cuptiUnsubscribe");
-    if (!strcmp(v[2], "cycle") || !strcmp(v[2], "refused")) must("end", disable(10) || leave(subscriber));
+    if (!strcmp(v[2], "cycle") || slow || !strcmp(v[2], "refused")) must("end", disable(10) || leave(subscriber));
 #endif
     return 0;
 }

@@ -91,7 +91,7 @@ func TestBuildWords(t *testing.T) {
 		{"rustc -r -- --cfg x", "", "rustc --message-format=json-render-diagnostics -r -- --cfg x"},
 		{"check --from-the-future -Fcuda", "", "check --message-format=json-render-diagnostics --from-the-future -Fcuda"},
 	} {
-		l, _ := hosttest.Must2(Split(words(tt.typed), nil))
+		l, _ := hosttest.Must2(Split(words(tt.typed), nil))(t)
 		hosttest.Equal(t, strings.Join(Build(Tool{}, l, tt.bin).Args, " "), tt.want, tt.typed)
 	}
 }
@@ -120,7 +120,7 @@ func TestQuestionsAsValues(t *testing.T) {
 	for _, tt := range []struct{ typed, want string }{
 		{
 			"+beta --offline r -p a --bin b -vv -q --message-format json --timings prog -- x",
-			"+beta build " + own + " --offline --package=a --bin=b --locked" + dir,
+			"+beta build " + own + " --offline --package=a --bin=b --message-format=json --locked" + dir,
 		},
 		{
 			"-C sub build --target-dir t --config build.build-dir='u' -j8",
@@ -160,7 +160,7 @@ func TestQuestionsAsValues(t *testing.T) {
 
 func must(t *testing.T, typed string) Line {
 	t.Helper()
-	l, _ := hosttest.Must2(Split(words(typed), nil))
+	l, _ := hosttest.Must2(Split(words(typed), nil))(t)
 	return l
 }
 

@@ -27,7 +27,7 @@ func (c cfgs) match(expr string) (bool, error) {
 	p := cfgParser{cfgs: c, rest: cfgToken.FindAllString(body, -1), bad: !ok || !closed}
 	holds := p.expr(0)
 	if p.bad || len(p.rest) > 0 {
-		return false, fmt.Errorf("%q is not understood", expr)
+		return false, fmt.Errorf("%.200q is not understood", expr)
 	}
 	return holds, nil
 }

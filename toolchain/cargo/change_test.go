@@ -23,7 +23,7 @@ func TestChange(t *testing.T) {
 		{"run --features cuda -- --features x", Change{Features: []string{"f"}}, "run --features cuda,f -- --features x"},
 		{"build -vFcuda", Change{Features: []string{"f"}}, "build --features cuda,f -vFcuda"},
 	} {
-		l, _ := hosttest.Must2(Split(strings.Fields(tt.typed), nil))
+		l, _ := hosttest.Must2(Split(strings.Fields(tt.typed), nil))(t)
 		got, err := l.Change(tt.c)
 		if err != nil || strings.Join(got.Words(), " ") != tt.want {
 			t.Errorf("%s: %q %v, want %q", tt.typed, strings.Join(got.Words(), " "), err, tt.want)
@@ -40,7 +40,7 @@ func TestAs(t *testing.T) {
 		"test --features cuda name -- --nocapture":            "features --fix --features=cuda",
 		"b --manifest-path x/Cargo.toml --release":            "features --fix --manifest-path=x/Cargo.toml --release",
 	} {
-		l, _ := hosttest.Must2(Split(strings.Fields(typed), nil))
+		l, _ := hosttest.Must2(Split(strings.Fields(typed), nil))(t)
 		hosttest.Equal(t, strings.Join(l.As("features", "--fix"), " "), want, typed)
 	}
 }

@@ -63,7 +63,7 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 		return buildenv.Cmd{}, false
 	}
 	args := append(l.before(), verb, "--unit-graph", "-Zunstable-options")
-	args = append(args, l.keep(slices.Concat(selection, settings, []string{"--doc", "--crate-type", "--ignore-rust-version", "--color",
+	args = append(args, l.keep(slices.Concat(selection, settings, []string{"--doc", "--crate-type", "--ignore-rust-version", "--color", "--message-format",
 		"--compile-time-deps", "--jobs", "--keep-going", "--no-fail-fast"})...)...)
 	if verb == "doc" || verb == "rustdoc" {
 		args = append(args, l.keep("--no-deps")...)
@@ -73,7 +73,7 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 		args = append(args, "--all-targets") // their own default
 	}
 	args, env := a.Private.instead(h, append(args, a.locked(l)...), a.env(t).Set(channel, "nightly"))
-	if l.Verb == "test" || l.Verb == "bench" {
+	if l.Purpose() == Tests {
 		args = append(args, l.Positional...)
 	}
 	return t.cmd(env, args), true

@@ -21,9 +21,6 @@ type layer struct {
 	unread error // a file that is not understood here: it may say anything
 }
 
-// configLimit is the size up to which a configuration file is read.
-const configLimit = 1 << 20
-
 // readConfig reads the configuration of a command line.
 func readConfig(h buildenv.Host, t Tool, l Line) config {
 	r := reader{host: h, seen: map[string]bool{}}
@@ -94,7 +91,7 @@ func (r *reader) file(path string) {
 	}
 	r.seen[path] = true
 	file := layer{origin: path, root: h.Dir(h.Dir(path))}
-	data, err := h.ReadFile(path, configLimit)
+	data, err := h.ReadFile(path, buildenv.Config)
 	if err != nil {
 		file.unread = err
 		r.out = append(r.out, file)

@@ -16,8 +16,11 @@ type RefusedError struct {
 	Code   int
 	Stderr []byte // cargo's own words, colours included
 	Fix    string // empty unless we know more than cargo says
-	NoLock bool   // only because our own question writes no Cargo.lock, and there is none yet
-	Err    error
+	Locked bool   // only because our own question writes no Cargo.lock, and the build would
+	NoLock bool   // Locked, and there is none yet
+	// Unfetched says which crate was never fetched, and why cargo did not fetch it now; empty: that is not what it refuses.
+	Unfetched string
+	Err       error
 }
 
 // ExitCode is cargo's own exit code.
@@ -34,6 +37,33 @@ func (e *RefusedError) Error() string {
 // Hint says what to do where cargo does not say it.
 func (e *RefusedError) Hint() string  { return e.Fix }
 func (e *RefusedError) Unwrap() error { return e.Err }
+
+// What cargo (1.95) says of a crate that it does not have, and of a network that does not answer.
+var (
+	unfetchedCrate = lazyregexp.New("(?:no matching package(?: named)?|failed to (?:get|download|load source for dependency)|" +
+		"failed to select a version for(?: the requirement)?) `([^ `]+)")
+	offlineWords = lazyregexp.New(`you're using offline mode|but --offline was specified|you are in the offline mode`)
+	networkWords = lazyregexp.New(`spurious network error|network failure seems to have happened|[Cc]ould not resolve|[Cc]ould ?n[o']t connect|` +
+		`failed to connect|failed to resolve address|[Tt]imed? ?out|download of config\.json failed`)
+)
+
+// Unfetched reads from cargo's words that a crate was never fetched, and why cargo does not fetch it: then it knows nothing of the
+// dependencies, and its refusal says nothing about the project.
+func Unfetched(stderr string) string {
+	text := stripANSI(stderr)
+	crate := "a dependency"
+	if m := unfetchedCrate.FindStringSubmatch(text); m != nil {
+		crate = m[1]
+	}
+	switch {
+	case offlineWords.MatchString(text):
+		return crate + " is not fetched yet"
+	case networkWords.MatchString(text) && strings.Contains(text, "Caused by:"):
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		return crate + " is not fetched yet, and cargo could not reach the index: " + strings.TrimSpace(lines[len(lines)-1])
+	}
+	return ""
+}
 
 // FirstLine is the first line of what cargo said where an error is its refusal, else of the error.
 func FirstLine(err error) string {

@@ -154,13 +154,17 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 	switch {
 	case strings.Contains(text, "--locked was passed") && strings.Contains(text, "cannot create the lock file"):
 		r.Fix = "cargo generate-lockfile"
-		if r.NoLock = ours; ours {
+		if r.Locked, r.NoLock = ours, ours; ours {
 			r.Stderr = []byte("error: there is no Cargo.lock, which says what versions would be built\n")
 		}
 	case strings.Contains(text, "--locked was passed"):
 		r.Fix = "run `cargo update --workspace` or any build first"
-		if ours {
+		if r.Locked = ours; ours {
 			r.Stderr = []byte("error: Cargo.lock does not hold what the manifests ask for\n")
+		}
+	case Unfetched(text) != "":
+		if r.Unfetched = Unfetched(text); q.Asking.NoLockWrite { // a build prints cargo's own words
+			r.Stderr, r.Fix = []byte("error: "+r.Unfetched+"\n"), "cargo fetch"
 		}
 	case strings.Contains(text, "no such command: `+"):
 		r.Fix = "+toolchain is rustup's: the cargo on PATH is not rustup's proxy"

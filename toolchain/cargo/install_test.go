@@ -16,7 +16,7 @@ func TestInstallIsTheBuildOfItsPath(t *testing.T) {
 		{"install --git https://x --features cuda name", "", "build --release --features=cuda"},
 		{"install cargo-thing@1.2", "", "build --release"},
 	} {
-		l, _ := hosttest.Must2(Split(strings.Fields(tt.typed), nil))
+		l, _ := hosttest.Must2(Split(strings.Fields(tt.typed), nil))(t)
 		in, ok := l.Install()
 		if got := strings.Join(in.Build.Words(), " "); !ok || in.Path != tt.path || got != tt.build {
 			t.Errorf("%s: %v %q %s, want %s", tt.typed, ok, in.Path, got, tt.build)

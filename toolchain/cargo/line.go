@@ -51,6 +51,7 @@ type Line struct {
 	AliasConfig   bool     // an alias brought some of Config
 
 	globals, items []item
+	parts          []Part
 	typed          []string // everything, our own flags too
 	verbAt         int      // index of VerbWord in typed
 }
@@ -83,11 +84,11 @@ func (l Line) verbWord() string {
 // themselves then (older ones ignore the setting), and `run` is quiet, since nothing is left to say but what the first one said; of `test`
 // and `bench` that would change what the programs print.
 func (l Line) Started() Line {
-	if l.Verb != "run" && l.Verb != "test" && l.Verb != "bench" {
+	if !l.Purpose().Starts() {
 		return l
 	}
 	l = l.WithConfig(`build.warnings="allow"`)
-	if l.Verb == "run" && !l.Has("--quiet", "--verbose") {
+	if l.Purpose() == Runs && !l.Has("--quiet", "--verbose") {
 		l.Args = append([]string{"--quiet"}, l.Args...)
 	}
 	return l
@@ -106,11 +107,6 @@ func (l Line) Unknown() []string {
 
 // Known reports whether the verb is one whose flags are understood; others are plugins, aliases or commands that build nothing.
 func (l Line) Known() bool { _, ok := verbs[l.Verb]; return ok && l.Verb != "install" }
-
-// Builds reports whether the verb compiles the selected packages, so that its features can be asked for.
-func (l Line) Builds() bool {
-	return slices.Contains([]string{"build", "check", "run", "test", "bench", "clippy", "rustc", "doc", "rustdoc", "fix"}, l.Verb)
-}
 
 // ProfileName is the profile that is built, by cargo's name for it.
 func (l Line) ProfileName() string {

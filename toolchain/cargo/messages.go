@@ -21,6 +21,7 @@ type Message struct {
 	Profile    Profile  `json:"profile"`
 	Features   []string `json:"features"`
 	Executable string   `json:"executable"` // empty unless it is one
+	Filenames  []string `json:"filenames"`
 	Fresh      bool     `json:"fresh"`
 
 	// build-script-executed: sent for fresh scripts too, not for one that failed. One package sends several when its script ran for

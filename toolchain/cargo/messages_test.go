@@ -66,7 +66,7 @@ func TestEndlessLineIsBounded(t *testing.T) {
 	w := &buildenv.Lines{Each: func(line []byte) { n, longest = n+len(line), max(longest, len(line)) }}
 	piece := bytes.Repeat([]byte("{"), 1<<20)
 	for range 40 {
-		hosttest.Must(w.Write(piece))
+		hosttest.Must(w.Write(piece))(t)
 	}
 	if w.End(); n != 40<<20 || longest > buildenv.LongestLine+len(piece) {
 		t.Errorf("%d bytes passed on, at most %d at once", n, longest)

@@ -50,9 +50,7 @@ func knows(verb, flag string) bool {
 // Names lists the flags that a verb of cargo knows, for completion and the manual: those of the splitter's own table. Verbs that the
 // splitter passes on unread have the global ones only.
 func Names(verb string) []Name {
-	if long, ok := builtinAliases[verb]; ok {
-		verb = long
-	}
+	verb = Canonical(verb)
 	var out []Name
 	add := func(f flagSpec) { out = append(out, Name{f.long, f.short, f.arity != none, f.arity == attached}) }
 	for _, f := range globalFlags {
@@ -84,4 +82,14 @@ func VerbNames() []string {
 		"add", "fetch", "fmt", "info", "init", "install", "new", "package", "publish", "remove", "report",
 		"search", "uninstall", "update", "vendor",
 	}, maps.Keys(verbs))))
+}
+
+// Aliases are cargo's own short names of a verb.
+func Aliases(verb string) (out []string) {
+	for short, long := range builtinAliases {
+		if long == verb {
+			out = append(out, short)
+		}
+	}
+	return out
 }

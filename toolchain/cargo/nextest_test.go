@@ -25,7 +25,7 @@ func TestNextest(t *testing.T) {
 		"test run":             "",
 		"nextest-other run -r": "",
 	} {
-		l, _ := hosttest.Must2(Split(strings.Fields(typed), nil))
+		l, _ := hosttest.Must2(Split(strings.Fields(typed), nil))(t)
 		test, ok := l.Nextest()
 		got := ""
 		if ok {

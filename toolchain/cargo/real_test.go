@@ -69,8 +69,8 @@ type project struct {
 
 func newProject(t *testing.T, archive string) *project {
 	t.Helper()
-	h := hosttest.Must(local.Host())
-	dir := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))
+	h := hosttest.Must(local.Host())(t)
+	dir := hosttest.Must(filepath.EvalSymlinks(t.TempDir()))(t)
 	root := filepath.Join(dir, "p")
 	for _, f := range txtar.Parse([]byte(archive)).Files {
 		p := filepath.Join(root, filepath.FromSlash(f.Name))
@@ -97,7 +97,7 @@ func newProject(t *testing.T, archive string) *project {
 
 func (p *project) line(args ...string) Line {
 	p.t.Helper()
-	l, _ := hosttest.Must2(Split(args, testOwn))
+	l, _ := hosttest.Must2(Split(args, testOwn))(p.t)
 	return l
 }
 

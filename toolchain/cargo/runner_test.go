@@ -36,7 +36,7 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 		t.Fatalf("%+v of %s", v, out)
 	}
 	p.must("build")
-	self := hosttest.Must(os.Executable())
+	self := hosttest.Must(os.Executable())(t)
 	// a directory with .cargo in it and one with a space in its name
 	for _, d := range []string{"sub", ".cargo", "with space"} {
 		hosttest.OK(t, os.MkdirAll(filepath.Join(p.dir, d), 0o755))

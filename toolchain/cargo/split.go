@@ -41,6 +41,7 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 	s := splitter{args: args, total: len(args), own: own}
 	if strings.HasPrefix(s.peek(), "+") && len(s.peek()) > 1 {
 		s.line.Toolchain = s.next()[1:]
+		s.part(PlainPart, "+"+s.line.Toolchain)
 	}
 	if err := s.head(); err != nil {
 		return Line{}, nil, err
@@ -49,7 +50,7 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 		return Line{}, nil, err
 	}
 	l := s.line
-	l.typed = args
+	l.typed, l.parts = args, s.parts
 	for _, it := range l.globals {
 		l.Global = append(l.Global, it.words...)
 	}
@@ -78,7 +79,10 @@ type splitter struct {
 	own   OwnFlags
 	line  Line
 	owns  []Own
+	parts []Part
 }
+
+func (s *splitter) part(kind PartKind, words ...string) { s.parts = append(s.parts, Part{kind, words}) }
 
 func (s *splitter) peek() string {
 	if len(s.args) == 0 {
@@ -118,6 +122,7 @@ func (s *splitter) head() error {
 			if v := builtinAliases[s.line.Verb]; v != "" {
 				s.line.Verb = v
 			}
+			s.part(VerbPart, s.line.VerbWord)
 			return nil
 		}
 		it, ok := g.parse(s.args)
@@ -126,6 +131,7 @@ func (s *splitter) head() error {
 		}
 		s.args = s.args[len(it.words):]
 		s.line.globals = append(s.line.globals, it)
+		s.part(it.part(PlainPart), it.words...)
 	}
 	for _, it := range s.line.globals {
 		for _, f := range it.flags {
@@ -149,15 +155,24 @@ func (s *splitter) tail() error {
 		// cargo --list, --version: whatever follows is cargo's to judge
 		for len(s.args) > 0 {
 			s.line.items = append(s.line.items, item{words: []string{s.next()}})
+			s.part(PlainPart, s.line.items[len(s.line.items)-1].words...)
 		}
 		return nil
 	}
 	g, spec := verbGrammar(s.line.Verb), verbs[s.line.Verb]
+	unread, positional := PlainPart, PlainPart // of a plugin or an alias nobody knows what they are
+	if _, known := verbs[s.line.Verb]; !known && s.line.Verb != "nextest" {
+		unread, positional = ProgramPart, ProgramPart
+	} else if spec.rest == restWords {
+		positional = ProgramPart
+	}
 	for len(s.args) > 0 {
 		word := s.peek()
 		if word == "--" {
 			s.line.HasTrailing = true
 			s.line.Trailing = s.args[1:]
+			s.part(PlainPart, word)
+			s.part(ProgramPart, s.line.Trailing...)
 			s.args = nil
 			return nil
 		}
@@ -175,11 +190,14 @@ func (s *splitter) tail() error {
 			}
 			s.args = s.args[len(it.words):]
 			s.line.items = append(s.line.items, it)
+			s.part(it.part(unread), it.words...)
 			continue
 		}
+		s.part(positional, word)
 		s.line.items = append(s.line.items, item{words: []string{s.next()}, positional: true})
 		if spec.rest == restWords {
 			for len(s.args) > 0 {
+				s.part(positional, s.peek())
 				s.line.items = append(s.line.items, item{words: []string{s.next()}, positional: true})
 			}
 		}
@@ -197,7 +215,7 @@ func (s *splitter) takeOwn() (bool, error) {
 		}
 		return false, nil
 	}
-	o := Own{Name: name, Value: value, HasValue: has}
+	o, words := Own{Name: name, Value: value, HasValue: has}, s.args[:1]
 	switch {
 	case kind == Switch && has:
 		return false, exit.Usagef("write "+name+" alone", "`%s` takes no value, but `%s` was given", name, value)
@@ -205,6 +223,7 @@ func (s *splitter) takeOwn() (bool, error) {
 		if len(s.args) < 2 || s.args[1] == "--" || len(s.args[1]) > 1 && s.args[1][0] == '-' {
 			return false, exit.Usagef("write "+name+"=VALUE", "`%s` needs a value", name)
 		}
+		words = s.args[:2]
 		s.next()
 		o.Value, o.HasValue = s.peek(), true
 	case kind == Value && value == "":
@@ -212,6 +231,7 @@ func (s *splitter) takeOwn() (bool, error) {
 	}
 	s.next()
 	s.owns = append(s.owns, o)
+	s.part(OwnPart, words...)
 	return true, nil
 }
 

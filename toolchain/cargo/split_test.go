@@ -51,7 +51,7 @@ func TestSplitTakesOwnFlagsAndNothingElse(t *testing.T) {
 		{"own flag of our own verbs", "build --json=out.json -Fcuda", "build -Fcuda", "--json=out.json"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			l, own := hosttest.Must2(Split(words(tt.args), testOwn))
+			l, own := hosttest.Must2(Split(words(tt.args), testOwn))(t)
 			hosttest.Equal(t, strings.Join(l.Words(), " "), tt.cargo, "cargo gets")
 			var list []string
 			for _, o := range own {
@@ -96,12 +96,12 @@ func TestSplitUnderstandsAllForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			for _, verb := range []string{"build", "b", "test"} {
-				l, _ := hosttest.Must2(Split(append([]string{verb}, tt.args...), nil))
+				l, _ := hosttest.Must2(Split(append([]string{verb}, tt.args...), nil))(t)
 				if !slices.Equal(l.Args, tt.args) || l.VerbWord != verb {
 					t.Errorf("words changed: %q %q", l.VerbWord, l.Args)
 				}
 				got := l
-				got.Args, got.Verb, got.VerbWord, got.items, got.typed, got.verbAt = nil, "", "", nil, nil, 0
+				got.Args, got.Verb, got.VerbWord, got.items, got.parts, got.typed, got.verbAt = nil, "", "", nil, nil, nil, 0
 				if !reflect.DeepEqual(got, tt.want) {
 					t.Errorf("%s: got %+v\nwant %+v", verb, got, tt.want)
 				}

@@ -2,8 +2,6 @@ package cargo
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -18,29 +16,14 @@ type Tool struct {
 	Dir    string       // the directory of every call: cargo's configuration follows it
 }
 
-// mostRead bounds the files of a project that cargo and rustup read whole, in bytes: at a gigabyte they are out of memory.
-const mostRead = 64 << 20
-
 // Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is
 // always the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
 //
-// A project in which cargo or rustup would read for ever, or a file that is larger than mostRead (of cargo's configuration: configLimit,
-// which gpubuild reads), is an error.
+// A project in which cargo or rustup would read for ever, or until no memory is left, is an error.
 func Find(h buildenv.Host, l Line) (Tool, error) {
 	t := Tool{Env: h.Env, Dir: h.Cwd}
-	read := map[string]int64{} // each with the most bytes that it may have
-	for _, path := range ConfigFiles(h, t, l) {
-		read[path] = configLimit
-	}
-	for dir := range h.Upwards(l.cwd(h, t)) {
-		for _, name := range []string{"rust-toolchain.toml", "rust-toolchain", "Cargo.lock"} {
-			read[h.Join(dir, name)] = mostRead
-		}
-	}
-	for _, path := range slices.Sorted(maps.Keys(read)) {
-		if err := h.Unbounded(path, read[path]); err != nil {
-			return t, exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
-		}
+	if err := readable(h, t, l); err != nil {
+		return t, exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
 	}
 	if v := h.Env.Get("CARGO"); v != "" && l.Toolchain == "" {
 		if !h.IsAbs(v) {
@@ -64,6 +47,32 @@ func Find(h buildenv.Host, l Line) (Tool, error) {
 	}
 	t.Path, t.Origin = p, "PATH"
 	return t, nil
+}
+
+// readable checks the files that cargo and rustup look for in the directories from the current one, and that of the manifest, upwards.
+func readable(h buildenv.Host, t Tool, l Line) error {
+	for _, path := range ConfigFiles(h, t, l) {
+		if err := h.Check(path, buildenv.Config); err != nil {
+			return err
+		}
+	}
+	cwd := l.cwd(h, t)
+	starts := []string{cwd}
+	if l.ManifestPath != "" {
+		starts = append(starts, h.Dir(h.From(cwd, l.ManifestPath)))
+	}
+	for _, start := range starts {
+		for dir := range h.Upwards(start) {
+			for _, kind := range []buildenv.Kind{buildenv.Manifest, buildenv.Lock, buildenv.Toolchain} {
+				for _, name := range kind.Names {
+					if err := h.Check(h.Join(dir, name), kind); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // With returns the tool with another environment.

@@ -79,7 +79,7 @@ func TestQuestionDoesNotPoison(t *testing.T) {
 // poisoned shows the hole: the cfgs of a build after a question in its own target directory.
 func (p *project) poisoned(t *testing.T) int {
 	c := p.tool.cmd(p.tool.Env.Set("RUSTC_BOOTSTRAP", "1"), words("build --unit-graph -Zunstable-options --target-dir poisoned"))
-	hosttest.Must(p.run.Run(context.Background(), c))
+	hosttest.Must(p.run.Run(context.Background(), c))(t)
 	n := 0
 	_ = readMessages(
 		strings.NewReader(p.must(words("build --message-format=json --target-dir poisoned")...)),
@@ -196,7 +196,7 @@ build.build-dir = "other"
 `)
 	check := func(target, build string, args ...string) {
 		t.Helper()
-		got := hosttest.Must(Locate(context.Background(), p.h, p.run, p.tool, p.line(args...)))
+		got := hosttest.Must(Locate(context.Background(), p.h, p.run, p.tool, p.line(args...)))(t)
 		rel := func(s string) string { r, _ := filepath.Rel(p.dir, s); return filepath.ToSlash(r) }
 		if got.WorkspaceRoot != p.dir || rel(got.TargetDirectory) != target || !strings.HasPrefix(rel(got.BuildDirectory), build) {
 			t.Errorf("%q: %+v", args, got)
@@ -295,6 +295,6 @@ func TestWaitingIsSaid(t *testing.T) {
 		said += s
 		hosttest.Equal(t, lock.Unlock(), nil)
 	}}
-	hosttest.Must(Graph(ctx, p.h, p.run, p.tool, q))
+	hosttest.Must(Graph(ctx, p.h, p.run, p.tool, q))(t)
 	hosttest.Equal(t, said, "Blocking waiting for file lock on package cache", "said")
 }

@@ -49,6 +49,9 @@ func (b Bounds) Fits(kind string, major int) (bool, string) {
 	default:
 		return true, ""
 	}
+	if b.File == "" { // known from releases.toml
+		return false, limit + " only"
+	}
 	return false, fmt.Sprintf("%s only: `%s` in %s, line %d", limit, q.Text, b.File, q.Line)
 }
 

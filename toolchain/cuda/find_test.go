@@ -11,6 +11,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/buildenv/local"
 	"gpubuild/gpu"
 )
 
@@ -60,7 +62,7 @@ func TestMisspelt(t *testing.T) {
 		"~/cuda":      "~/cuda it does not exist: no shell has expanded ~",
 		"~":           "/w/~ it has no compiler and no headers: neither bin/nvcc nor include/cuda.h leads to a file",
 	} {
-		h := hosttest.Must(hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @dirs --\n/w/~\n")))
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @dirs --\n/w/~\n")))(t)
 		h.Env = h.Env.Set("CUDA_HOME", value)
 		if k := Find(h, nil)[0]; k.Root+" "+k.Problem != want {
 			t.Errorf("got %q, want %q", k.Root+" "+k.Problem, want)
@@ -140,7 +142,7 @@ func TestVersionFiles(t *testing.T) {
 				[]byte(
 					"os: linux\n-- @env --\nCUDA_HOME=/c\n-- /c/include/cuda.h --\n/* CUDA_VERSION 1 */\n#define CUDA_VERSION 12060\n" + tt.files,
 				),
-			))
+			))(t)
 			k := Find(h, nil)[0]
 			hosttest.Equal(t, k.Version.String()+" "+k.Label, tt.want)
 		})
@@ -165,7 +167,7 @@ C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\include\nv\target
 #if _MSC_VER < 1920 || _MSC_VER >= 1960
 #error -- unsupported
 #endif
-`)))
+`)))(t)
 	all := Find(h, nil)
 	if len(all) != 1 {
 		t.Fatalf("got %d toolkits: %+v", len(all), all)
@@ -185,6 +187,8 @@ func TestWindowsCUPTI(t *testing.T) {
 		{"the installer's of CUDA 13", `bin\x64\cupti64_2026.3.1.dll`, `bin\x64\cupti64_2026.3.1.dll`},
 		{"a wheel's", `bin\x86_64\cupti64_2026.3.1.dll`, `bin\x86_64\cupti64_2026.3.1.dll`},
 		{"an older one was left", "extras\\CUPTI\\lib64\\cupti64_2026.9.1.dll\nC:\\cuda\\extras\\CUPTI\\lib64\\cupti64_2026.10.0.dll", `extras\CUPTI\lib64\cupti64_2026.10.0.dll`},
+		{"that of 13.5 beside an older one", "bin\\x64\\cupti64_2026.3.1.dll\nC:\\cuda\\bin\\x64\\cupti64_13.dll", `bin\x64\cupti64_13.dll`},
+		{"that of 10.2", `extras\CUPTI\lib64\cupti64_102.dll`, `extras\CUPTI\lib64\cupti64_102.dll`},
 		{"something else of that name", `extras\CUPTI\lib64\cupti64_old.dll`, ""},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
@@ -192,7 +196,7 @@ func TestWindowsCUPTI(t *testing.T) {
 			if tt.files != "" {
 				text += `C:\cuda\` + tt.files + "\n"
 			}
-			h := hosttest.Must(hosttest.Parse([]byte(text)))
+			h := hosttest.Must(hosttest.Parse([]byte(text)))(t)
 			want := tt.want
 			if want != "" {
 				want = `C:\cuda\` + want
@@ -222,6 +226,22 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+// TestPublishedBounds: releases.toml says of host compilers what the headers of real toolkits say.
+func TestPublishedBounds(t *testing.T) {
+	need.Asked(t, "toolkit")
+	for _, root := range filepath.SplitList(need.Given("toolkit")) {
+		seen := false
+		for _, k := range Find(hosttest.Must(local.Host())(t), []Candidate{{Root: root, Origin: "test"}}) {
+			is, says := k.Bounds, Published(k.Version).Bounds
+			seen = seen || k.Root == root
+			if k.Root == root && (is.GCCMax != says.GCCMax || is.ClangMax != says.ClangMax || is.MSCMin != says.MSCMin || is.MSCMax != says.MSCMax) {
+				t.Errorf("CUDA %s: %+v, and releases.toml says %+v", k.Version, is, says)
+			}
+		}
+		hosttest.Equal(t, seen, true, root)
+	}
+}
+
 // TestUnreadable holds that a tree that cannot be read is reported and nothing crashes.
 func TestUnreadable(t *testing.T) {
 	for _, k := range Find(hosttest.Load(t, "linux-unreadable"), nil) {
@@ -239,7 +259,7 @@ func TestUnreadable(t *testing.T) {
 }
 
 func TestNoSystem(t *testing.T) {
-	h := hosttest.Must(hosttest.Parse([]byte("os: darwin\n-- @env --\nCUDA_HOME=/Developer/NVIDIA/CUDA-10.2\n")))
+	h := hosttest.Must(hosttest.Parse([]byte("os: darwin\n-- @env --\nCUDA_HOME=/Developer/NVIDIA/CUDA-10.2\n")))(t)
 	if all := Find(h, nil); len(all) != 1 || all[0].Problem == "" || h.OS != buildenv.Darwin {
 		t.Errorf("got %+v", all)
 	}
@@ -305,7 +325,7 @@ func TestUnusable(t *testing.T) {
 		{linux, "/t/nvcc", "it does not exist"},
 		{linux, "nvcc-77", "it is not on PATH"},
 	} {
-		h := hosttest.Must(hosttest.Parse([]byte(tt.host)))
+		h := hosttest.Must(hosttest.Parse([]byte(tt.host)))(t)
 		hosttest.Equal(t, Unusable(h, tt.program), tt.want, tt.program)
 	}
 }

@@ -190,7 +190,7 @@ func (l looker) parts(t *Toolkit) {
 	missing(PartTools, t.Damage != "")
 	missing(PartLinks, t.Lib == "" || !h.IsFile(h.Join(t.Lib, "libcudart.so")) && !h.IsFile(h.Join(t.Lib, "cudart.lib")))
 	if config != "" {
-		if data, err := h.ReadFile(config, 1<<20); err == nil {
+		if data, err := h.ReadFile(config, buildenv.Note); err == nil {
 			t.Bounds = ParseHostConfig(data)
 		} else {
 			missing(PartCRT, true)
@@ -232,7 +232,8 @@ var cuptiName = lazyregexp.New(`(?i)^(?:libcupti\.so\.?|cupti64_)(\d*(?:\.\d+)*)
 
 // cupti finds the CUPTI library: the one with the toolkit's own major in its name, else the highest. CUDA 12 and 13 name it libcupti.so.12
 // and .13, CUDA 11 libcupti.so.11.8; each also has one with a year in it. On Windows the name changes with every release:
-// cupti64_2026.3.1.dll is 13.4's. The installer puts it in extras\CUPTI\lib64, from CUDA 13 on in bin\x64, too; wheels have bin\x86_64.
+// cupti64_2026.3.1.dll is 13.4's, cupti64_13.dll is 13.5's (cuda-pathfinder 1.8.6 release notes). The installer puts it in
+// extras\CUPTI\lib64, from CUDA 13 on in bin\x64, too; wheels have bin\x86_64.
 func (l looker) cupti(t Toolkit) string {
 	h := l.h
 	dirs := slices.Concat(l.libs(h.Join(t.Root, "extras", "CUPTI")), []string{t.Lib}, l.libs(t.Root))
@@ -251,10 +252,12 @@ func (l looker) cupti(t Toolkit) string {
 				continue
 			}
 			r := gpu.Numbers(m[1])
-			if h.OS != buildenv.Windows && len(r) > 0 {
-				if r = r[:1]; r[0] == t.Version.Major {
-					r[0] = 1 << 20
-				}
+			windows := h.OS == buildenv.Windows
+			if !windows && len(r) > 0 {
+				r = r[:1]
+			}
+			if len(r) > 0 && (!windows && r[0] == t.Version.Major || windows && r[0] >= 13 && r[0] < 80) { // cupti64_80.dll is 8.0's
+				r[0] = 1 << 20
 			}
 			if p := h.Join(d, name); (best == "" || slices.Compare(r, rank) > 0) && h.IsFile(p) {
 				best, rank = p, r
@@ -297,7 +300,7 @@ func (l looker) version(t *Toolkit) {
 }
 
 func (l looker) versionJSON(t *Toolkit, path string) bool {
-	data, err := l.h.ReadFile(path, 1<<18)
+	data, err := l.h.ReadFile(path, buildenv.Note)
 	if err != nil {
 		return false
 	}
@@ -311,7 +314,7 @@ func (l looker) versionJSON(t *Toolkit, path string) bool {
 }
 
 func (l looker) versionText(t *Toolkit, path string) bool {
-	data, err := l.h.ReadFile(path, 1<<16)
+	data, err := l.h.ReadFile(path, buildenv.Note)
 	if err != nil {
 		return false
 	}

@@ -61,11 +61,20 @@ func (i Install) Misfit(major int) string {
 // Source: build scripts of cudarc (CUDNN_LIB, CUDNN_PATH) and cudaforge (CUDNN_HOME, CUDNN_LIB), PyTorch (CUDNN_HOME, CUDNN_PATH).
 func Variables() []string { return []string{"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDNN_ROOT"} }
 
+// Places says where Find looks, in a person's words.
+func Places(windows bool) string {
+	named := strings.Join(Variables(), ", ") + ", the toolkits, CONDA_PREFIX, VIRTUAL_ENV, pip's packages"
+	if windows {
+		return named + `, PATH, C:\Program Files\NVIDIA\CUDNN and C:\tools\cuda`
+	}
+	return named + ", /usr, /usr/local/cudnn and /opt/cudnn"
+}
+
 // Find lists every cuDNN of a machine: what the variables name, what lies in the toolkits, in the active environment and in
 // the system. A tree with several names is listed once.
 func Find(h buildenv.Host, toolkits []string) []Install {
 	f := finder{h: h}
-	for _, v := range Variables() {
+	for _, v := range append(Variables(), "CUDNN") { // no build script reads the last one, and people set it
 		if dir := strings.Trim(h.Env.Get(v), `"`); dir != "" { // cmd keeps the quotes of set X="V"
 			f.root(h.Abs(dir), v, true)
 		}
@@ -89,8 +98,11 @@ func Find(h buildenv.Host, toolkits []string) []Install {
 			f.root(h.Join(site, "nvidia", "cudnn"), "VIRTUAL_ENV", false)
 		}
 	}
+	f.wheels()
 	if h.OS == buildenv.Windows {
+		f.onPath()
 		f.installer()
+		f.root(`C:\tools\cuda`, `C:\tools\cuda`, false) // where NVIDIA's guide once had people unpack it
 	}
 	if h.OS == buildenv.Linux {
 		f.system()
@@ -113,12 +125,12 @@ func (f *finder) root(root, origin string, named bool) {
 	if h.Arch == "arm64" {
 		target = "sbsa-linux"
 	}
-	for _, r := range []string{root, h.Join(root, "cuda"), h.Dir(root)} {
-		// The last one is for a variable that names the library directory itself, as CUDNN_LIB's name suggests.
-		if r == h.Dir(root) && !(named && strings.HasPrefix(h.Base(root), "lib")) {
-			break
-		}
-		if named && h.OS == buildenv.Windows && f.versions(r, origin, named) {
+	roots := []string{root, h.Join(root, "cuda")}
+	if named { // a variable may name a directory in it: the libraries, as CUDNN_LIB's name suggests, or the programs, as one on PATH
+		roots = append(roots, f.above(root))
+	}
+	for _, r := range roots {
+		if h.OS == buildenv.Windows && f.versions(r, origin, named) {
 			return
 		}
 		i := Install{Root: r, Real: h.Real(r), Origin: origin, Named: named}
@@ -145,16 +157,56 @@ func (f *finder) root(root, origin string, named bool) {
 	}
 }
 
+// inside is a directory of libraries, programs or headers, which NVIDIA's installer puts below the number of a CUDA: bin\13.0\x64.
+var inside = lazyregexp.New(`(?i)^(.+?)[\\/](bin|include|lib\w*)([\\/][\d.]+)?([\\/]x64)?$`)
+
+// above is the root of the tree that such a directory belongs to; any other is its own.
+func (f *finder) above(dir string) string {
+	if m := inside.FindStringSubmatch(f.h.Clean(dir)); m != nil {
+		return m[1]
+	}
+	return dir
+}
+
+// onPath finds the archive whose directories were put on PATH.
+func (f *finder) onPath() {
+	for _, dir := range f.h.SplitList(f.h.Env.Get("PATH")) {
+		mine := func(name string) bool { return strings.HasPrefix(strings.ToLower(name), "cudnn") }
+		if root := f.above(dir); root != dir && slices.ContainsFunc(f.h.Names(dir), mine) {
+			f.root(root, "PATH", false)
+		}
+	}
+}
+
+// wheels finds what pip installed for the python on PATH and for this user.
+func (f *finder) wheels() {
+	h := f.h
+	var prefixes []string
+	for _, name := range []string{"python3", "python"} {
+		for _, p := range h.LookPathAll(name) {
+			if p = h.Dir(p); h.OS != buildenv.Windows {
+				p = h.Dir(p)
+			}
+			prefixes = append(prefixes, p)
+		}
+	}
+	if h.Home != "" && h.OS != buildenv.Windows {
+		prefixes = append(prefixes, h.Join(h.Home, ".local"))
+	}
+	for _, prefix := range prefixes {
+		for _, site := range h.SitePackages(prefix) {
+			f.root(h.Join(site, "nvidia", "cudnn"), "pip", false)
+		}
+	}
+}
+
 // installer looks where NVIDIA's installer for Windows puts cuDNN: C:\Program Files\NVIDIA\CUDNN\v9.N, the newest first.
 func (f *finder) installer() {
 	h := f.h
 	base := cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`)
 	base = h.Join(base, "NVIDIA", "CUDNN")
 	for _, name := range gpu.Versioned(h.Names(base), "v") {
-		dir := h.Join(base, name)
-		if !f.versions(dir, "the installer's place", false) {
-			f.root(dir, "the installer's place", false)
-		}
+		f.root(h.Join(base, name), "the installer's place", false)
 	}
 }
 
@@ -235,7 +287,7 @@ func (f *finder) look(i *Install, includes, libs []string) {
 	h := f.h
 	for _, d := range includes {
 		for _, name := range []string{"cudnn_version.h", "cudnn.h"} {
-			if data, err := h.ReadFile(h.Join(d, name), 1<<20); err == nil && i.Include == "" {
+			if data, err := h.ReadFile(h.Join(d, name), buildenv.Note); err == nil && i.Include == "" {
 				if v, major := version(data); major != 0 {
 					i.Include, i.Version, i.Major = d, v, major
 				}

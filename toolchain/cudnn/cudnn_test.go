@@ -68,7 +68,7 @@ func TestVersionOfALibrary(t *testing.T) {
 		"libcudnn.so.9\n/var/lib/dpkg/info/libcudnn9-cuda-12.list\n/var/lib/dpkg/info/libcudnn9-cuda-13.list": "/usr 9 CUDA 0 [system] system no link",
 		"libcudnn.so.9\n/usr/lib/x86_64-linux-gnu/libcudnn.so.9.10.2":                                         "/usr 9.10.2 CUDA 0 [system] system no link",
 	} {
-		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @empty --\n/usr/lib/x86_64-linux-gnu/" + files + "\n")))
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @empty --\n/usr/lib/x86_64-linux-gnu/" + files + "\n")))(t)
 		var got []string
 		for _, i := range cudnn.Find(h, nil) {
 			got = append(got, worded(i))
@@ -87,7 +87,7 @@ func TestVariables(t *testing.T) {
 		"/headers": "/headers 9.0.0 CUDA 0 [CUDNN_LIB] named: its headers are there, its libraries are not",
 		"/old":     "/old 7.6.5 CUDA 0 [CUDNN_LIB] named: its headers are there, its libraries are not",
 	} {
-		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nCUDNN_LIB=" + value + "\n" + tree)))
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nCUDNN_LIB=" + value + "\n" + tree)))(t)
 		all := cudnn.Find(h, nil)
 		if len(all) != 1 || worded(all[0]) != want {
 			t.Errorf("%s: got %+v, want %s", value, all, want)
@@ -178,4 +178,38 @@ func TestHeadersAloneAreToldOnce(t *testing.T) {
 	}
 	want := "/tk [CUDNN_LIB, toolkit] its headers are there, its libraries are not|/nothing [CUDNN_PATH] there is no cuDNN: neither include/cudnn.h nor lib/libcudnn.so"
 	hosttest.Equal(t, strings.Join(got, "|"), want)
+}
+
+// TestLayoutsOfPeople: where people put cuDNN's archive on Windows, and which of its directories they name.
+func TestLayoutsOfPeople(t *testing.T) {
+	const files = "-- ROOT\\include\\cudnn_version.h --\n#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 8\n#define CUDNN_PATCHLEVEL 0\n-- @empty --\nROOT\\lib\\x64\\cudnn.lib\nROOT\\bin\\cudnn64_9.dll\n"
+	for story, tt := range map[string]struct{ root, env string }{
+		"its three directories on PATH": {`D:\cudnn`, `PATH=C:\Windows;D:\cudnn\bin;D:\cudnn\lib\x64;D:\cudnn\include`},
+		"CUDNN_PATH names bin":          {`D:\cudnn`, `CUDNN_PATH=D:\cudnn\bin`},
+		"CUDNN_PATH names lib\\x64":     {`D:\cudnn`, `CUDNN_PATH=D:\cudnn\lib\x64`},
+		"CUDNN_LIB names lib\\x64":      {`D:\cudnn`, `CUDNN_LIB=D:\cudnn\lib\x64`},
+		"a variable called CUDNN":       {`D:\cudnn`, `CUDNN=D:\cudnn`},
+		"C:\\tools\\cuda":               {`C:\tools\cuda`, `PATH=C:\Windows`},
+		"pip outside of a venv":         {`C:\Python312\Lib\site-packages\nvidia\cudnn`, `PATH=C:\Python312`},
+	} {
+		h := hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\w\n-- @env --\n" + tt.env + "\n-- @empty --\nC:\\Python312\\python.exe\n" + strings.ReplaceAll(files, "ROOT", tt.root))))(t)
+		found := cudnn.Find(h, nil)
+		if len(found) != 1 || found[0].Root != tt.root || found[0].Version != "9.8.0" || !found[0].Link || found[0].Bin != tt.root+`\bin` {
+			t.Errorf("%s: %+v", story, found)
+		}
+	}
+	// what NVIDIA's installer makes, on another drive
+	installed := strings.NewReplacer(`ROOT\include`, `D:\CUDNN\v9.8\include\13.0`, `lib\x64`, `lib\13.0\x64`, `bin\`, `bin\13.0\x64\`, "ROOT", `D:\CUDNN\v9.8`).Replace(files)
+	for _, env := range []string{`PATH=D:\CUDNN\v9.8\bin\13.0\x64`, `CUDNN_PATH=D:\CUDNN\v9.8\bin\13.0`, `CUDNN_PATH=D:\CUDNN\v9.8\bin`,
+		`CUDNN_LIB=D:\CUDNN\v9.8\lib\13.0\x64`, `CUDNN_PATH=D:\CUDNN\v9.8`} {
+		h := hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\w\n-- @env --\n" + env + "\n" + installed)))(t)
+		found := cudnn.Find(h, nil)
+		if len(found) != 1 || found[0].Root != `D:\CUDNN\v9.8` || found[0].CUDAMajor != 13 || !found[0].Split || found[0].Bin != `D:\CUDNN\v9.8\bin\13.0\x64` {
+			t.Errorf("%s: %+v", env, found)
+		}
+	}
+	h := hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\w\n-- @env --\nPATH=D:\\other\\bin;D:\\other\n-- @empty --\nD:\\other\\bin\\x.dll\n")))(t)
+	if found := cudnn.Find(h, nil); len(found) > 0 {
+		t.Errorf("of nothing: %+v", found)
+	}
 }

@@ -78,8 +78,8 @@ var (
 	// built is printed before a program starts; a summary, or the end of a line, is believed about the lines above it.
 	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)")
 	summary = lazyregexp.New(`(?i)\btest result: ok\b|\b(\d+|all|100% tests) (\w+ )?(ok|passed)\b|\b0 (failed|failures|errors?)\b|` +
-		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?)\W*$|\bexit(ed)?\b.* (code|status):? 0\b`)
-	noSummary = lazyregexp.New(`(?i)\b(not|never|no|without) (\w+ )?(ok|passed|succe\w+)`)
+		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?|ready)\W*$|^\[\d\d:\d\d:[\d.]+ --> |\bexit(ed)?\b.* (code|status):? 0\b`)
+	noSummary = lazyregexp.New(`(?i)\b(not|never|no|without) (\w+ )?(ok|passed|succe\w+|ready)`)
 	completed = lazyregexp.New(`(?i)\b(done|finished|completed?)(\W*$|, )`) // with a retry above it
 	retries   = lazyregexp.New(`(?i)\bretr(y|ies|ied|ying)\b|\btrying (again|with|batch|an?|half|\d+)\b|` +
 		`\btries (left|remaining)\b|\b(reduc|halv|lower)(ed|ing) (the )?(batch|context|tile)`)

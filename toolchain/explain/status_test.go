@@ -17,13 +17,13 @@ import (
 func TestStatusesOfTheToolkit(t *testing.T) {
 	for _, root := range need.Toolkits(t, 1) {
 		for header, name := range map[string]string{"cuda.h": `CUDA_ERROR_\w+`, "driver_types.h": `cudaError[A-Z]\w+`} {
-			text := hosttest.Must(os.ReadFile(filepath.Join(root, "include", header)))
+			text := hosttest.Must(os.ReadFile(filepath.Join(root, "include", header)))(t)
 			found := regexp.MustCompile(`(?m)^\s*(`+name+`)\s*=\s*(\d+)`).FindAllSubmatch(text, -1)
 			if len(found) < 100 {
 				t.Errorf("%s: only %d were found", header, len(found))
 			}
 			for _, m := range found {
-				code := hosttest.Must(strconv.Atoi(string(m[2])))
+				code := hosttest.Must(strconv.Atoi(string(m[2])))(t)
 				if s := LookupStatus(string(m[1])); s == nil || s.Code != code {
 					t.Errorf("%s %s = %d: got %+v", header, m[1], code, s)
 				}

@@ -114,8 +114,8 @@ func TestFind(t *testing.T) {
 		{"none", "os: linux\n", nil},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte(tt.host)))
-			steps := hosttest.Must(hosttest.Commands([]byte(tt.host)))
+			h := hosttest.Must(hosttest.Parse([]byte(tt.host)))(t)
+			steps := hosttest.Must(hosttest.Commands([]byte(tt.host)))(t)
 			var got []string
 			for _, c := range hostcc.Find(context.Background(), h, hosttest.NewScript(t, steps...)) {
 				s := fmt.Sprintf("%s %s %s %s %s", c.Kind, c.Version, c.Path, c.CXX, c.Origin)
@@ -176,7 +176,7 @@ func TestBounded(t *testing.T) {
 	for i := range 200 {
 		fmt.Fprintf(&b, "/d%d/gcc +x\n/d%d/g++ +x\n", i, i)
 	}
-	h := hosttest.Must(hosttest.Parse([]byte(b.String())))
+	h := hosttest.Must(hosttest.Parse([]byte(b.String())))(t)
 	if n := len(hostcc.Find(context.Background(), h, says{text: "gcc (GCC) 13.1.0"})); n > 24 {
 		t.Errorf("%d compilers", n)
 	}
@@ -191,7 +191,7 @@ func FuzzVersion(f *testing.F) {
 	for _, s := range []string{"gcc (GCC) 14.2.1 20250110 (Red Hat 14.2.1-7)", "clang version 18.1.3", ")", "gcc (((( 1.2", "99999999999999999999.1"} {
 		f.Add(s)
 	}
-	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/a\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n")))
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/a\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n")))(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, c := range hostcc.Find(context.Background(), h, says{text: text}) {
 			if c.Problem == "" && c.Major <= 0 {

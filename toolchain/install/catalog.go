@@ -140,7 +140,7 @@ func (c *Catalog) expand(platform string, names []string) ([]string, error) {
 			}
 		}
 		if !found {
-			return nil, exit.Errorf(exit.Usage, "ask for one of "+strings.Join(c.names(), ", "), "%q is no part of a toolkit", n)
+			return nil, exit.Errorf(exit.Usage, "ask for one of "+strings.Join(c.names(), ", "), "%.200q is no part of a toolkit", n)
 		}
 	}
 	var out []string

@@ -56,6 +56,9 @@ func (e *NoFitError) Hint() string {
 	case len(e.Losers) == 0:
 		return "install CUDA by NVIDIA's installer and name its directory with --gpu-toolkit"
 	}
+	if e.Want.Refuses != nil && !e.Newest.IsZero() {
+		return fmt.Sprintf("change what the newest line says; `gpubuild toolchain install %s` installs that one all the same", e.Newest)
+	}
 	return "ask for one of the versions listed"
 }
 

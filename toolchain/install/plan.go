@@ -20,12 +20,13 @@ import (
 
 // Want is what a caller asks for.
 type Want struct {
-	Parts      []string    // groups or parts; empty: Default
-	MaxVersion gpu.Version // newest version that the driver and the locked crates allow; zero: no limit
-	MaxBecause string      // whose limit that is, for Plan.Lines: "the driver supports CUDA 13.0"
-	Exact      gpu.Version // that very version; zero: the newest that fits
-	Release    string      // as it was asked for, where those are not two numbers: 13.2.1, or 13 for the newest of that major version
-	Pin        gpu.Version // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
+	Parts      []string                 // groups or parts; empty: Default
+	MaxVersion gpu.Version              // newest version that the driver and the locked crates allow; zero: no limit
+	MaxBecause string                   // whose limit that is, for Plan.Lines: "the driver supports CUDA 13.0"
+	Exact      gpu.Version              // that very version; zero: the newest that fits
+	Release    string                   // as it was asked for, where those are not two numbers: 13.2.1, or 13 for the newest of that major version
+	Refuses    func(gpu.Version) string // why the machine or the crates do not take a version; empty: they do
+	Pin        gpu.Version              // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
 }
 
 // asked is the version as the user wrote it.
@@ -42,9 +43,16 @@ func (w Want) refuses(v gpu.Version, release string) string {
 		return fmt.Sprintf(" is newer than %s, the newest that may be used here", w.MaxVersion)
 	case !w.Pin.IsZero() && (v.Major != w.Pin.Major || v.Compare(w.Pin) < 0):
 		return fmt.Sprintf(" has not all of what a feature fixes cudarc's bindings to (CUDA %d from %s on)", w.Pin.Major, w.Pin)
+	case w.Refuses != nil:
+		if why := w.Refuses(v); why != "" {
+			return ": " + why
+		}
 	}
 	return ""
 }
+
+// Takes reports whether a version may be taken.
+func (w Want) Takes(v gpu.Version) bool { return w.refuses(v, v.String()) == "" }
 
 // Redist says where the redistributables are taken from. The user names it, or it is NVIDIA's own server; never a cloned repository.
 type Redist struct {

@@ -61,7 +61,7 @@ func readerAt(h buildenv.Host, path string) (io.ReaderAt, func(), error) {
 		return r, func() { _ = f.Close() }, nil // it was read only
 	}
 	defer f.Close()
-	data, err := h.ReadFile(path, 1<<30)
+	data, err := h.ReadFile(path, buildenv.Program)
 	if err != nil {
 		return nil, nil, err
 	}

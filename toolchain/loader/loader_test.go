@@ -29,7 +29,7 @@ func here(t *testing.T, dir string, env ...string) buildenv.Host {
 	if runtime.GOOS != buildenv.Linux {
 		need.Missing(t, "linux", "its loader is asked")
 	}
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	for _, name := range h.Env.Names() {
 		if strings.HasPrefix(name, "LD_") {
 			h.Env = h.Env.Unset(name)
@@ -102,8 +102,8 @@ func built(t *testing.T) string {
 // shorten copies a program whose section header of .dynamic ends after one entry: only debug/elf reads that, and no loader.
 func shorten(t *testing.T, from, to string) {
 	t.Helper()
-	data := hosttest.Must(os.ReadFile(from))
-	f := hosttest.Must(elf.NewFile(bytes.NewReader(data)))
+	data := hosttest.Must(os.ReadFile(from))(t)
+	f := hosttest.Must(elf.NewFile(bytes.NewReader(data)))(t)
 	table := binary.LittleEndian.Uint64(data[0x28:])
 	n := slices.IndexFunc(f.Sections, func(s *elf.Section) bool { return s.Name == ".dynamic" })
 	binary.LittleEndian.PutUint64(data[table+uint64(n)*64+0x20:], 16)
@@ -203,7 +203,7 @@ func neverTheFilesOwn(t *testing.T, dir string) {
 
 // readsMusl reads what musl's loader prints (1.2.3).
 func readsMusl(t *testing.T, dir string) {
-	o := hosttest.Must(open(here(t, dir), filepath.Join(dir, "app")))
+	o := hosttest.Must(open(here(t, dir), filepath.Join(dir, "app")))(t)
 	const loader = "/lib/ld-musl-x86_64.so.1"
 	said := &answers{nil, "\t" + loader + " (0x7ffb6fddc000)\n\tlibb.so.1 => ./lib/libb.so.1 (0x7f1abefba000)\n" +
 		"\tlibc.so.6 => " + loader + " (0x7ffb6fddc000)\n",
@@ -256,7 +256,7 @@ func TestRunDirs(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	self := hosttest.Must(os.ReadFile(os.Args[0]))
+	self := hosttest.Must(os.ReadFile(os.Args[0]))(f)
 	f.Add(self[:min(len(self), 4096)])
 	f.Add([]byte("\x7fELF"))
 	f.Fuzz(func(t *testing.T, data []byte) {

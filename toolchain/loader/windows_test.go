@@ -93,7 +93,7 @@ func windows(t *testing.T, files map[string]any, facts string) buildenv.Host {
 		}
 		fmt.Fprintf(&b, "-- %s +base64 --\n%s\n", path, base64.StdEncoding.EncodeToString(data))
 	}
-	return hosttest.Must(hosttest.Parse([]byte(b.String())))
+	return hosttest.Must(hosttest.Parse([]byte(b.String())))(t)
 }
 
 func TestResolveWindows(t *testing.T) {
@@ -166,7 +166,7 @@ func TestResolveWindows(t *testing.T) {
 			want:  `a.dll => C:\path\a.dll (PATH)`},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			libs := hosttest.Must(Resolve(t.Context(), windows(t, tt.files, tt.facts), nil, app, tt.dirs))
+			libs := hosttest.Must(Resolve(t.Context(), windows(t, tt.files, tt.facts), nil, app, tt.dirs))(t)
 			var lines []string
 			for _, l := range libs {
 				line := fmt.Sprintf("%s => %s (%s)", l.Name, l.Path, l.Origin)

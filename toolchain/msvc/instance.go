@@ -50,8 +50,6 @@ func (i Instance) String() string {
 // state is what is read of a state.json.
 type state struct{ path, version, product string }
 
-const largest = 32 << 20 // bytes of a state.json; real ones have one or two million
-
 // parseState reads a state.json.
 func parseState(data []byte) (state, error) {
 	var f struct {
@@ -159,7 +157,7 @@ func (f *finder) states() {
 		}
 		for _, e := range entries {
 			path := h.Join(dir, e.Name(), "state.json")
-			data, err := h.ReadFile(path, largest)
+			data, err := h.ReadFile(path, buildenv.Record)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}

@@ -82,7 +82,8 @@ func TestIncomplete(t *testing.T) {
 		// no librarian
 		vs + "14.39.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.39.1\\bin\\Hostx64\\x64\\link.exe\n" + vs +
 		"14.39.1\\include\\yvals_core.h\n" + vs + "14.39.1\\lib\\x64\\a.lib\n" +
-		vs + "14.40\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "readme.txt\n"))
+		vs + "14.40\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "readme.txt\n" +
+		"-- " + vs + "14.38.1\\bin\\Hostx64\\x64\\cl.exe --\n")) // a broken installation's, without a byte
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestIncomplete(t *testing.T) {
 		"14.43.1 x64 the headers of its standard library cannot be read: " + vs + `14.43.1\include\yvals_core.h`,
 		"14.42.1 x64 it has no libraries for x64",
 		"14.40.1 x64 it has no " + vs + `14.40.1\bin\Hostx64\x64\link.exe`, "14.39.1 x64 it has no " + vs +
-			`14.39.1\bin\Hostx64\x64\lib.exe`}
+			`14.39.1\bin\Hostx64\x64\lib.exe`, "14.38.1  it has no cl.exe that runs here and builds for x64"}
 	if a, b := strings.Join(got, "\n"), strings.Join(want, "\n"); a != b {
 		t.Errorf("got\n%s\nwant\n%s", a, b)
 	}
@@ -202,7 +203,7 @@ func TestBadInput(t *testing.T) {
 		{"two hundred instances that are gone", many(cache, 200), "", "does not exist"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\\n" + tt.machine)))
+			h := hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\\n" + tt.machine)))(t)
 			h.Env = h.Env.Set("PATH", strings.Repeat(`C:\x;`, 16<<10))
 			f := Find(h, "amd64")
 			var got []string
@@ -264,7 +265,7 @@ func TestUnpacked(t *testing.T) {
 		"the SDK's variable alone, and a Visual Studio elsewhere": "VSINSTALLDIR=" + root + "\nWindowsSdkBinPath=" + kits + "\\bin\n",
 	} {
 		t.Run(story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte("os: windows\n-- @env --\nPath=C:\\Windows\n" + env + files)))
+			h := hosttest.Must(hosttest.Parse([]byte("os: windows\n-- @env --\nPath=C:\\Windows\n" + env + files)))(t)
 			f := Find(h, "amd64")
 			sdk, ucrt := Best(f.SDKs), Best(f.UCRTs)
 			if len(f.Toolsets) != 1 || f.Toolsets[0].Problem != "" || f.Toolsets[0].Install != root || sdk == nil || ucrt == nil ||

@@ -114,7 +114,7 @@ func (f *finder) toolsets(i Instance) []Toolset {
 	h := f.h
 	dir := h.Join(i.Path, "VC", "Tools", "MSVC")
 	standard := ""
-	if data, err := h.ReadFile(h.Join(i.Path, "VC", "Auxiliary", "Build", "Microsoft.VCToolsVersion.default.txt"), 1<<12); err == nil {
+	if data, err := h.ReadFile(h.Join(i.Path, "VC", "Auxiliary", "Build", "Microsoft.VCToolsVersion.default.txt"), buildenv.Note); err == nil {
 		standard = strings.TrimSpace(strings.TrimPrefix(string(data), "\xef\xbb\xbf"))
 	}
 	var out []Toolset
@@ -131,18 +131,24 @@ func (f *finder) toolsets(i Instance) []Toolset {
 	return out
 }
 
+// empty reports whether a program is a file without a byte, as a broken installation or an alias of the Microsoft Store leaves one.
+func empty(h buildenv.Host, path string) bool {
+	fi, err := h.Files.Stat(path)
+	return err == nil && fi.Size() == 0
+}
+
 // complete finds a toolset's parts. The names of the directories differ in letter case: Hostx64 and HostX64.
 func (f *finder) complete(t *Toolset) {
 	h := f.h
 	for _, host := range hosts(h.Arch) {
 		bin := h.Join(f.named(h.Join(t.Dir, "bin"), "Host"+host), t.Target)
-		if h.IsFile(h.Join(bin, "cl.exe")) {
+		if cl := h.Join(bin, "cl.exe"); h.IsFile(cl) && !empty(h, cl) {
 			t.Bin, t.Host, t.CL = bin, host, h.Join(bin, "cl.exe")
 			break
 		}
 	}
 	header := h.Join(t.Dir, "include", "yvals_core.h")
-	data, err := h.ReadFile(header, 1<<20)
+	data, err := h.ReadFile(header, buildenv.Note)
 	if errors.Is(err, fs.ErrNotExist) && h.IsFile(h.Join(t.Dir, "include", "yvals.h")) {
 		data, err = nil, nil // Visual Studio 2017 before 15.5 has none, and demands no CUDA
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,16 +16,21 @@ import (
 type call struct {
 	mode    string // extension of the output: o, ptx, cubin, fatbin; empty: not a compilation
 	in      []string
-	files   []string // with options
-	out     string   // -o; empty: not given
-	outDir  string   // -odir
-	deps    bool     // -MD
-	depFile string   // -MF
-	target  string   // -MT
-	debug   bool     // debug information: the output names the working directory
-	words   []string // the arguments that count, those of options files and of nvcc's variables included
-	dryrun  []string // the typed arguments without those that say only where an output goes, and --threads
-	unknown string   // why this command line is not cached; empty: it may be
+	files   []string  // with options
+	out     string    // -o; empty: not given
+	outDir  string    // -odir
+	deps    bool      // -MD
+	depFile string    // -MF
+	target  string    // -MT
+	debug   bool      // debug information: the output names the working directory
+	words   []string  // the arguments that count, those of options files and of nvcc's variables included
+	dryrun  []string  // the typed arguments without those that say only where an output goes, --threads and --verbose
+	flags   [2]string // NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS without the last two
+	threads int       // compilers that run at the same time; 0: one
+	verbose bool
+	sources bool   // PTX repeats the lines of the sources, comments included
+	forward bool   // what nvcc does not know goes to the host compiler
+	unknown string // why this command line is not cached; empty: it may be
 }
 
 // switches are the options without a value that are understood; each change of the output that they make shows in nvcc's --dryrun.
@@ -42,6 +48,7 @@ var valued = set(`include pre-include D define-macro U undefine-macro I include-
 	arch gpu-architecture code gpu-code gencode generate-code rdc relocatable-device-code maxrregcount ftz prec-div prec-sqrt fmad
 	default-stream Werror diag-suppress diag-error diag-warn compress-mode ftemplate-backtrace-limit ftemplate-depth
 	brief-diag brief-diagnostics static-global-template-stub device-entity-has-hidden-visibility jtd jump-table-density dopt O optimize
+	library library-path l L split-compile
 	ccbin compiler-bindir frandom-seed fmax-errors device-stack-protector`)
 
 // passed are the options whose value goes to another program, with the words that are understood there.
@@ -54,7 +61,7 @@ var passed = map[string]*lazyregexp.Regexp{
 }
 
 var (
-	hostFlag = lazyregexp.New(`^-(O[0-3sg]?|Ofast|g[0-3]?|ggdb[0-3]?|gdwarf-\d|w|pedantic|pthread|pipe|` +
+	hostFlag = lazyregexp.New(`^-(I.+|f(file|debug|macro)-prefix-map=[^,]+|O[0-3sg]?|Ofast|g[0-3]?|ggdb[0-3]?|gdwarf-\d|w|pedantic|pthread|pipe|` +
 		`W[a-z][a-z0-9+-]+(=[a-z0-9]+)?|std=[a-z0-9+]+|[DU]\w+(=\w*)?|m[a-z0-9.=_+-]+|` +
 		`f(PIC|pic|PIE|pie|openmp|(no-)?(exceptions|rtti|strict-aliasing|omit-frame-pointer|fast-math|math-errno|common|plt|` +
 		`function-sections|data-sections|semantic-interposition|unroll-loops|stack-protector|asynchronous-unwind-tables|` +
@@ -66,6 +73,9 @@ var (
 		`suppress-[a-z-]+|allow-expensive-optimizations=\w+|fmad=\w+|generate-line-info|lineinfo)$`)
 )
 
+// linked are arguments for the linker; -ldir and -link are nvcc's own.
+var linked = lazyregexp.New(`^-(L.+|l(cu[a-zA-Z]+\w*|nv[a-zA-Z]+\w*|stdc\+\+|pthread|m|dl|rt))$`)
+
 func set(names string) map[string]bool {
 	m := map[string]bool{}
 	for _, n := range strings.Fields(names) {
@@ -76,12 +86,12 @@ func set(names string) map[string]bool {
 
 // parse reads a command line and what NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS add to it.
 func parse(args []string, before, after string) (c call) {
-	if strings.ContainsAny(before+after, "\"'\\$`") {
+	if strings.ContainsAny(before+after, "'\\$`") || strings.Count(before+after, `"`)%2 != 0 {
 		c.unknown = "quotes in NVCC_PREPEND_FLAGS or NVCC_APPEND_FLAGS"
 	}
-	c.read(strings.Fields(before), false)
+	c.flags[0] = strings.Join(c.read(plainWord.FindAllString(before, -1), false), " ")
 	c.read(args, true)
-	c.read(strings.Fields(after), false)
+	c.flags[1] = strings.Join(c.read(plainWord.FindAllString(after, -1), false), " ")
 	machine := func(w string) bool {
 		return w == "native" || strings.Contains(w, "=native") || strings.Contains(w, "tmpxft")
 	}
@@ -105,33 +115,48 @@ func parse(args []string, before, after string) (c call) {
 	return c
 }
 
-// read takes words in. Only those that were typed may say where the output goes: --dryrun is asked without them.
-func (c *call) read(words []string, typed bool) {
+// What an argument is about.
+const (
+	theResult = iota
+	anOutput  // where one goes
+	theCall   // how many processes nvcc starts at a time, and whether it lists them
+)
+
+// read takes words in, of which those in double quotes have them, and returns those that are about the result. Only those that were typed
+// may say where the output goes: --dryrun is asked without them.
+func (c *call) read(words []string, typed bool) (kept []string) {
 	for i := 0; i < len(words); i++ {
-		taken, output := c.word(words[i], words[i+1:], typed)
-		whole := words[i : i+1+taken]
-		if output && !typed {
+		var plain []string
+		for _, w := range words[i:] {
+			if !typed {
+				w = strings.ReplaceAll(w, `"`, "")
+			}
+			plain = append(plain, w)
+		}
+		taken, about := c.word(plain[0], plain[1:], typed)
+		if about == anOutput && !typed {
 			c.unknown = "an output that is not named on the command line"
 		}
-		if !output {
-			c.words = append(c.words, whole...)
-		}
-		if !output && typed {
-			c.dryrun = append(c.dryrun, whole...)
+		if about == theResult {
+			c.words, kept = append(c.words, plain[:1+taken]...), append(kept, words[i:i+1+taken]...)
+			if typed {
+				c.dryrun = append(c.dryrun, plain[:1+taken]...)
+			}
 		}
 		i += taken
 	}
+	return kept
 }
 
-// word reads one word and returns how many of those that follow are its value, and whether it says where an output goes.
-func (c *call) word(w string, next []string, typed bool) (taken int, output bool) {
+// word reads one word and returns how many of those that follow are its value, and what it is about.
+func (c *call) word(w string, next []string, typed bool) (taken, about int) {
 	if file, ok := strings.CutPrefix(w, "@"); ok {
 		c.optionsFile(file, typed)
-		return 0, false
+		return 0, theResult
 	}
-	if !strings.HasPrefix(w, "-") {
+	if !strings.HasPrefix(w, "-") || w == "-" {
 		c.in = append(c.in, w)
-		return 0, false
+		return 0, theResult
 	}
 	name, value, joined := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(w, "-"), "-"), "=")
 	take := func() string {
@@ -142,7 +167,11 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 	}
 	if at := c.placed(name); at != nil {
 		c.place(w, at, take())
-		return taken, true
+		return taken, anOutput
+	}
+	if n, err := strconv.Atoi(strings.TrimPrefix(name, "t")); err == nil && name[0] == 't' && n >= 0 && !joined {
+		c.threads = n
+		return 0, theCall
 	}
 	switch name {
 	case "c", "compile", "dc", "device-c":
@@ -154,20 +183,28 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 		c.mode = cmp.Or(c.mode, "E")
 		c.unknown = "the option " + w
 	case "MD", "generate-dependencies-with-compile":
-		c.deps, output = true, true
+		c.deps, about = true, anOutput
 	case "t", "threads": // changes the steps' form, not what they make
-		if n, err := strconv.Atoi(take()); err != nil || n < 0 {
+		n, err := strconv.Atoi(take())
+		if err != nil || n < 0 {
 			c.unknown = "the option " + w + " " + value
 		}
-		output = true
+		c.threads, about = n, theCall
+		if n == 0 {
+			c.threads = runtime.NumCPU()
+		}
+	case "v", "verbose":
+		c.verbose, about = true, theCall
 	case "optf", "options-file":
 		c.optionsFile(take(), typed)
+	case "source-in-ptx", "src-in-ptx":
+		c.debug, c.sources = true, true
 	case "g", "debug", "G", "device-debug", "lineinfo", "generate-line-info":
 		c.debug = true
 	default:
 		c.other(w, name, take)
 	}
-	return taken, output
+	return taken, about
 }
 
 // placed is where the value of an option about an output is kept.
@@ -189,6 +226,7 @@ func (c *call) place(w string, at *string, value string) {
 func (c *call) other(w, name string, take func() string) {
 	switch {
 	case switches[name]:
+		c.forward = c.forward || name == "forward-unknown-to-host-compiler" || name == "forward-unknown-opts"
 	case valued[name]:
 		take()
 	case passed[name] != nil:
@@ -199,6 +237,9 @@ func (c *call) other(w, name string, take func() string) {
 			}
 			c.debug = c.debug || strings.HasPrefix(f, "-g")
 		}
+	case c.forward && hostFlag.MatchString(w) && !strings.HasPrefix(w, "--"): // nvcc itself does not know it
+		c.debug = c.debug || strings.HasPrefix(w, "-g")
+	case linked.MatchString(w): // for the linker, which does not run
 	case len(w) > 2 && (strings.HasPrefix(w, "-I") || strings.HasPrefix(w, "-D") || strings.HasPrefix(w, "-U")):
 	default:
 		c.unknown = "the option " + w
@@ -210,16 +251,55 @@ func (c *call) other(w, name string, take func() string) {
 func (c *call) optionsFile(file string, typed bool) {
 	var words []string
 	c.files = append(c.files, file)
+	if readOnce(file) { // and nvcc reads it
+		c.unknown = "an options file"
+		return
+	}
 	data, err := os.ReadFile(file)
 	text := string(data)
 	if !typed || err != nil || strings.ContainsAny(text, "'\\$`#@") || strings.Count(text, `"`)%2 != 0 || strings.Contains(file, ",") {
 		c.unknown = "an options file"
 		return
 	}
-	for _, word := range plainWord.FindAllString(text, -1) {
-		words = append(words, strings.ReplaceAll(word, `"`, ""))
+	_ = c.read(append(words, plainWord.FindAllString(text, -1)...), false)
+}
+
+// consumed names an input that can be read only once, by nvcc itself; empty: there is none.
+func (c *call) consumed() string {
+	for _, word := range slices.Concat(c.in, c.files, c.words) {
+		for _, name := range strings.FieldsFunc(word, func(r rune) bool { return r == '=' || r == ',' || r == '@' }) {
+			if readOnce(name) {
+				return name
+			}
+		}
 	}
-	c.read(words, false)
+	return ""
+}
+
+// readOnce reports whether whoever reads an input leaves nothing of it to others: standard input, a FIFO, or what a shell makes of <(…).
+func readOnce(path string) bool {
+	if path == "-" {
+		return true
+	}
+	if fi, err := os.Stat(path); err != nil || fi.IsDir() {
+		return false
+	} else if !fi.Mode().IsRegular() {
+		return true
+	}
+	for range 40 { // /dev/stdin leads to a plain file here, and elsewhere in a process that has another input
+		if strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
+			return true
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			return false
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return true
 }
 
 // plainWord is a word with double quotes around its white space.
@@ -232,6 +312,24 @@ func (c call) output() string {
 	}
 	base := filepath.Base(c.in[0])
 	return filepath.Join(c.outDir, strings.TrimSuffix(base, filepath.Ext(base))+"."+c.mode)
+}
+
+// outputs are the files that a call writes which compiles or links device code; of one that packs an archive there are none.
+func (c call) outputs() (paths []string) {
+	switch {
+	case c.mode == "a" || c.mode == "E":
+		return nil
+	case c.out != "":
+		return []string{c.out}
+	case c.mode == "" || c.mode == "dlink":
+		return []string{"a.out", "a_dlink.o"}
+	}
+	for _, in := range c.in {
+		one := c
+		one.in = []string{in}
+		paths = append(paths, one.output())
+	}
+	return paths
 }
 
 // dependencies is the file of the dependency list; empty where none is asked for.

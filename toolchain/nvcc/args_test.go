@@ -5,12 +5,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestParse: what is cached, what is not, and why.
 func TestParse(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "flags")
+	file := filepath.Join(hosttest.PlainDir(t), "flags")
 	for name, text := range map[string]string{file: "-I\"a b\" -O3", file + ".o": "-o x.o", file + ".q": `-DX=\"a\"`} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -40,7 +44,18 @@ func TestParse(t *testing.T) {
 		"-c k.cu -o k.o -MD -MT=":                           "the option -MT= without a value",
 		"-c k.cu -o k.o -MT x":                              "an option for a dependency list that is not asked for",
 		"-c k.cu -MD":                                       "a dependency list without a name",
-		"-c k.cu --split-compile=0":                         "the option --split-compile=0",
+		"-c k.cu --split-compile=0":                         "",
+		"-c k.cu -v -t4 -lcudart -L/x -lstdc++":             "",
+		"-c k.cu -ldir=/x":                                  "the option -ldir=/x",
+		"-c k.cu -ldir /x":                                  "the option -ldir",
+		"-c k.cu -link":                                     "the option -link",
+		"-c k.cu -t0 --verbose -lineinfo --source-in-ptx":   "",
+		"-c -forward-unknown-to-host-compiler k.cu -fPIC":   "",
+		"-c k.cu -fPIC":                                     "the option -fPIC",
+		"-c k.cu -Xcompiler -ffile-prefix-map=/a=,-I/b":     "",
+		"-c -forward-unknown-opts k.cu -fprofile-use=x":     "the option -fprofile-use=x",
+		"-c -forward-unknown-opts k.cu -fplugin=x":          "the option -fplugin=x",
+		"-c -forward-unknown-opts k.cu -march=native":       "a choice that depends on this machine",
 		"-c k.cu -brand-new-option":                         "the option -brand-new-option",
 		"--version":                                         "the option --version",
 		"-Iinc -DA=-o -D B=1 -std=c++17 -c k.cu -t 4 -G":    "",
@@ -84,9 +99,29 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q threads", value)
 		}
 	}
-	for _, before := range []string{"-DX='a'", "-DX=\"a\"", "-DX=$Y", "-DX=`y`"} {
+	c = parse([]string{"-c", "k.cu"}, `-DX="a b" -t 4`, "--threads 2 -v -DY")
+	if got := strings.Join(c.words, "|"); c.unknown != "" || got != "-DX=a b|-c|k.cu|-DY" || c.flags != [2]string{`-DX="a b"`, "-DY"} || c.threads != 2 || !c.verbose {
+		t.Errorf("flags in variables: %q %+v", got, c)
+	}
+	for _, before := range []string{"-DX='a'", "-DX=\"a", "-DX=$Y", "-DX=`y`"} {
 		if parse([]string{"-c", "k.cu"}, before, "").unknown == "" || parse([]string{"-c", "k.cu"}, "", before).unknown == "" {
 			t.Errorf("a variable with %s", before)
+		}
+	}
+}
+
+// TestWithChosen: cc's default gives way to the compiler that was chosen, and nothing else does.
+func TestWithChosen(t *testing.T) {
+	for _, tt := range []struct{ args, env, want string }{
+		{"-ccbin=c++ -O0 -c a.cu", "NVCC_CCBIN=/usr/bin/g++-12", "-ccbin=/usr/bin/g++-12 -O0 -c a.cu"},
+		{"-ccbin=c++ a.cu", "", "-ccbin=c++ a.cu"},
+		{"-ccbin=c++ a.cu", "NVCC_CCBIN=/usr/bin/g++-12 CXX=c++", "-ccbin=c++ a.cu"},
+		{"-ccbin=/opt/c++ -ccbin c++ a.cu", "NVCC_CCBIN=/usr/bin/g++-12", "-ccbin=/opt/c++ -ccbin c++ a.cu"},
+	} {
+		args := strings.Fields(tt.args)
+		got := withChosen(args, buildenv.NewEnv(buildenv.Linux, strings.Fields(tt.env)))
+		if strings.Join(got, " ") != tt.want || strings.Join(args, " ") != tt.args {
+			t.Errorf("%s with %s: %q, and %q was given", tt.args, tt.env, got, args)
 		}
 	}
 }

@@ -19,14 +19,20 @@ type outcome struct {
 	files map[string]string
 }
 
-// compare runs a call once through the view and once with the toolkit's own nvcc, in two equal directories, and reports every difference: exit
-// code, what is left, its mode, and whether another name of a file still is that file.
+// compare is compareCalls with two calls through the view.
 func (b *bench) compare(story string, prepare func(dir string), args ...string) {
+	b.t.Helper()
+	b.compareCalls(story, 2, prepare, args)
+}
+
+// compareCalls runs a call through the view and once with the toolkit's own nvcc, in equal directories, and reports every difference: exit
+// code, what is left, its mode, and whether another name of a file still is that file.
+func (b *bench) compareCalls(story string, calls int, prepare func(dir string), args []string) {
 	b.t.Helper()
 	var was outcome
 	dir := b.dir
 	defer func() { b.dir = dir }()
-	for i, nvcc := range []string{filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc"), filepath.Join(b.view, "nvcc")} {
+	for i, nvcc := range []string{filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc"), filepath.Join(b.view, "nvcc")}[:1+calls] {
 		if i == 2 && was.code != 0 { // nothing is kept of it
 			break
 		}
@@ -116,6 +122,94 @@ func TestAsWithoutUs(t *testing.T) {
 	}
 	b.compare("into a directory that is not there", none, "-c", "k.cu", "-o", "none/out")
 	b.compare("over a directory", func(dir string) { write(t, filepath.Join(dir, "out", "x"), "") }, "-ptx", "k.cu", "-o", "out")
+}
+
+// options name files, programs, plugins or the machine, to each of the programs that take part.
+const options = `
+	-include h.h | --pre-include=h.h | -Iinc | -isystem inc | --system-include=inc | -I ./inc/../inc
+	-optf flags | --options-file=flags | @flags | -optf flags -optf more
+	-Xcompiler=-include,h.h | -Xcompiler -include -Xcompiler h.h | -Xcompiler=-imacros,h.h | -Xcompiler=-Iinc | -Xcompiler=-isystem,inc
+	-Xcompiler=-iquote,inc | -Xcompiler=-idirafter,inc | -Xcompiler=-iprefix,./in,-iwithprefix,c | -Xcompiler=@flags | -Xcompiler=-Wp,-include,h.h
+	-Xcompiler=-specs=specs | -Xcompiler=-B./tools/ | -Xcompiler=-wrapper,./tools/wrapper | -Xcompiler=-fplugin=./none.so
+	-Xcompiler=-fprofile-use=profile | -Xcompiler=-fauto-profile=profile | -Xcompiler=-march=native | -Xcompiler=-mtune=native
+	-Xcompiler=-Wa,-Iinc | -Xcompiler=-Wa,@none | -Xcompiler=-nostdinc,-Iinc | -Xcompiler=--sysroot=. | -Xcompiler=-ffile-prefix-map=inc=x,-g,-Iinc
+	-forward-unknown-opts -iquoteinc | -forward-unknown-to-host-compiler -imacros h.h | -forward-unknown-opts -specs=specs
+	-ccbin tools | -ccbin=tools/g++ | -Xptxas=--options-file=passed | -Xfatbin=--options-file=none | -Xcudafe=--preinclude=h.h | -Xcicc=-O1
+	-arch=native | -arch=all-major | -ldir inc | --libdevice-directory=inc | -idp / | -target-dir none | --keep-dir inc --keep
+	-Xptxas=-v,-optf,passed | -Winvalid-pch -include h.h`
+
+// TestOptions: whatever an option names, the result is that of the toolkit's own nvcc, before and after a change of everything that may be named.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "toolkit")
+	need.Asked(t, "long")
+	b := newBench(t, need.Toolkit(t))
+	b.write("k.cu", "#if __has_include(<a.h>)\n#include <a.h>\n#endif\n#ifndef A\n#define A 1\n#endif\n"+
+		"__global__ void k(float *x) { for (int i = 0; i < 9; i++) x[i] *= A; }\nfloat host() { return A; }\n")
+	for _, option := range strings.FieldsFunc(options, func(r rune) bool { return r == '|' || r == '\n' }) {
+		if strings.TrimSpace(option) == "" {
+			continue
+		}
+		for _, value := range []string{"2", "3"} {
+			b.compareCalls(option+" "+value, 1, func(dir string) {
+				for name, text := range map[string]string{
+					"h.h": "#define A %", "inc/a.h": "#define A %", "flags": "-DA=%", "more": "-DB=%", "specs": "*cpp:\n+ -DA=%\n\n", "passed": "-O%",
+					"tools/specs": "*cpp:\n+ -DA=%\n\n", "tools/gcc": "#!/bin/sh\nexec gcc -DA=% \"$@\"", "tools/g++": "#!/bin/sh\nexec g++ -DA=% \"$@\"",
+					"tools/wrapper": "#!/bin/sh\ncase $1 in *cc1plus) exec \"$@\" -DA=%;; esac\nexec \"$@\"",
+				} {
+					path := filepath.Join(dir, name)
+					write(t, path, strings.ReplaceAll(text, "%", value)+"\n")
+					if err := os.Chmod(path, 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}, append([]string{"-c", "k.cu", "-o", "out"}, strings.Fields(option)...))
+		}
+	}
+}
+
+// TestReadOnce: an input that can be read only once is nvcc's own: it makes of it what it makes without us, and the headers are listed, but
+// not as all that was read.
+func TestReadOnce(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "toolkit")
+	b := newBench(t, need.Toolkit(t))
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := t.TempDir()
+	b.env = append(b.env, "OUT_DIR="+filepath.Join(unit, "out"))
+	b.write("inc/far.h", "#define FAR 3\n")
+	b.write("once.cu", "#include <far.h>\n__global__ void k(float *x) { *x = FAR; }\nvoid f(float *x) { k<<<1, 1>>>(x); }\n")
+	b.write("options", "-DA=1")
+	for _, input := range []string{
+		"<(cat once.cu)", "/dev/stdin <once.cu", "- <once.cu", "/dev/stdin < <(cat once.cu)", "- < <(cat once.cu)", "/dev/fd/7 7<once.cu",
+		"once.cu -include <(cat a.h)", "once.cu -optf <(cat options)",
+	} {
+		for _, mode := range []string{"-ptx", "-c", "-cubin -arch=sm_90"} {
+			var made [2]string
+			for i, nvcc := range []string{filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc")} {
+				cmd := exec.Command("bash", "-c", "exec "+nvcc+" -x cu "+mode+" -Iinc -o out.bin "+input)
+				cmd.Dir, cmd.Env = b.dir, b.env
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%s %s: %v\n%s", mode, input, err, out)
+				}
+				made[i] = deviceCode(t, filepath.Join(b.dir, "out.bin"))
+			}
+			if made[0] != made[1] {
+				t.Errorf("%s %s: another kernel than without us", mode, input)
+			}
+			k := Read(host, filepath.Join(unit, "out"))
+			if len(k.Partial) != 1 || k.Compiled != 1 || k.Read[filepath.Join(b.dir, "inc", "far.h")] == "" || len(k.Once) != 1 {
+				t.Errorf("%s %s: listed %+v", mode, input, k)
+			}
+			lists, err := filepath.Glob(filepath.Join(unit, "*"))
+			if err != nil || len(lists) != 1 || os.Remove(lists[0]) != nil {
+				t.Errorf("left %q, %v", lists, err)
+			}
+		}
+	}
 }
 
 // TestCompilers: a host compiler that is gcc itself is cached, whatever names it, and counts; anything in front of it is not.

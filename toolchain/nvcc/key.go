@@ -23,7 +23,7 @@ import (
 )
 
 // schema changes when an older entry must not be used any more.
-const schema = "gpubuild kernel cache 8"
+const schema = "gpubuild kernel cache 10"
 
 // run is one call of nvcc that may be cached.
 type run struct {
@@ -35,9 +35,9 @@ type run struct {
 	args     []string
 	cacheDir string
 	readOnly bool
-	memo     memo.Store        // as the call began
-	read     map[string]string // what is to be listed; see list
-	tmp      string            // a directory of this call's own, once something is compiled or preprocessed
+	memo     memo.Store // as the call began
+	record   *record    // of a build script's call; see list
+	tmp      string     // a directory of this call's own, once something is compiled or preprocessed
 }
 
 // preprocessed is what a call compiles, as the tools see it.
@@ -48,15 +48,33 @@ type preprocessed struct {
 	dirs    []string        // the directories that were searched for headers, in order
 	dropped []string        // those that gcc left out because another one is the same
 	seen    map[string]bool // of line markers
-	steps   []string        // what is left to be done, with the preprocessed text in files of r.tmp
+	order   []string        // the names of all steps, in the order of --dryrun
+	steps   []step          // what is left to be done, with the preprocessed text in files of r.tmp
 	env     []string        // of the steps
 	out     string          // what the last of them writes
-	said    []byte          // what the preprocessor has to say
+	said    map[string]said // what the preprocessor has to say, by the step's name
 	listed  int             // how many of headers -MD lists
 	named   bool            // one of headers is named by #line, which gcc's markers then do not enter; -MD does not list it
 	times   string          // of headers, where the output has them
 	was     []memo.Input    // states of tools
 	refused error           // why the result must not be kept; the first reason
+}
+
+// step is one of nvcc's. Its name is that of its program and how many of that come before it, in whatever order nvcc lists all.
+type step struct{ name, shell string }
+
+// name names the next step.
+func name(order []string, shell string) string {
+	program := strings.Trim(strings.Fields(shell + " ")[0], `"`)
+	program = program[strings.LastIndexByte(program, '/')+1:]
+	same := func(n string) bool { return strings.HasPrefix(n, program+" ") }
+	n := 0
+	for _, was := range order {
+		if same(was) {
+			n++
+		}
+	}
+	return fmt.Sprint(program, " ", n)
 }
 
 func (p *preprocessed) key() string { return hex.EncodeToString(p.sum.Sum(nil)) }
@@ -84,7 +102,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	if err := r.scratch(); err != nil {
 		return nil, err
 	}
-	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
+	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}, said: map[string]said{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
 	dry, err := r.runner.Run(ctx, r.dryRun(p.out))
 	if err != nil {
 		return nil, errors.New("nvcc --dryrun failed")
@@ -136,51 +154,99 @@ func (r *run) dryRun(out string) buildenv.Cmd {
 	if r.unknown == "" {
 		args = append(args, "-o", out)
 	}
-	return buildenv.Cmd{Path: r.real, Args: args, Env: r.host.Env.Set("TMPDIR", r.tmp).Entries()}
+	env := r.host.Env.Set("TMPDIR", r.tmp)
+	for i, variable := range []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"} {
+		if env.Get(variable) != "" {
+			env = env.Set(variable, r.flags[i])
+		}
+	}
+	return buildenv.Cmd{Path: r.real, Args: args, Env: env.Entries()}
 }
 
 // steps reads what nvcc --dryrun listed: it adds each step to the key, and carries out those of the preprocessor. It returns the host with
 // the steps' variables, and how many steps were carried out.
 func (r *run) steps(ctx context.Context, list string, p *preprocessed) (host buildenv.Host, passes int, err error) {
 	host = r.host
+	var all []*pass
 	for line := range strings.Lines(list) {
-		step, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "#$ ")
+		text, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "#$ ")
 		switch {
 		case !ok:
 			p.refuse(errors.New("nvcc --dryrun says: " + line))
 			continue
-		case strings.HasPrefix(step, "-- Filter Dependencies"): // see writeDependencies
+		case strings.HasPrefix(text, "-- Filter Dependencies"): // see writeDependencies
 			continue
-		case variableLine.MatchString(step):
-			name, value, _ := strings.Cut(step, "=")
+		case variableLine.MatchString(text):
+			name, value, _ := strings.Cut(text, "=")
 			host.Env = host.Env.Set(name, value)
 			if name != "PATH" && name != "LD_LIBRARY_PATH" {
-				fmt.Fprintf(p.sum, "%q\n", step)
+				fmt.Fprintf(p.sum, "%q\n", text)
 			}
 			continue
 		}
-		fmt.Fprintf(p.sum, "%q\n", temporary.ReplaceAllString(step, "T_"))
-		shell, file, err := r.step(ctx, step, host, p)
+		fmt.Fprintf(p.sum, "%q\n", temporary.ReplaceAllString(text, "T_"))
+		p.order = append(p.order, name(p.order, text))
+		shell, file, err := r.step(ctx, text, host, p)
 		p.refuse(err)
-		if file == "" && !strings.HasPrefix(step, "rm ") { // of what may be left of another call
-			p.steps = append(p.steps, step)
+		if file == "" && !strings.HasPrefix(text, "rm ") { // of what may be left of another call
+			p.steps = append(p.steps, step{p.order[len(p.order)-1], text})
 		}
-		if shell == "" {
-			continue
-		}
-		passes++
-		if err := r.pass(ctx, "exec "+shell+" -v", file, host, p); err != nil {
-			return host, passes, err
+		if shell != "" {
+			all = append(all, &pass{shell: "exec " + shell + " -v", file: file, name: p.order[len(p.order)-1], host: host})
 		}
 	}
-	return host, passes, nil
+	return host, len(all), r.carryOutPasses(ctx, all, p)
 }
 
-// times are those of all headers, where there is debug information: it names the working directory, and its table of source lines has them.
+// pass is a step of the preprocessor.
+type pass struct {
+	shell, file, name string        // file: where nvcc would have its output; name: the step's
+	host              buildenv.Host // with the variables of the steps before it
+	res               buildenv.Result
+	err               error
+}
+
+// atOnce is how many preprocessors run at once: they are short, and each may take 100 MB.
+const atOnce = 4
+
+// carryOutPasses runs the preprocessors side by side, also where nvcc does not, and reads what they wrote in the order of the steps.
+func (r *run) carryOutPasses(ctx context.Context, all []*pass, p *preprocessed) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	room, ended := make(chan struct{}, atOnce), make([]chan struct{}, len(all))
+	for i, one := range all {
+		ended[i] = make(chan struct{})
+		go func() {
+			room <- struct{}{}
+			one.res, one.err = r.runner.Run(ctx, buildenv.Cmd{
+				Path: "/bin/sh", Args: []string{"-c", one.shell}, Stdin: strings.NewReader(hidden), Limit: 1 << 30,
+				Env: one.host.Env.Set("LC_ALL", "C").Entries(), // its messages are read
+			})
+			<-room
+			close(ended[i])
+		}()
+	}
+	for i, one := range all {
+		if <-ended[i]; err == nil { // all are waited for: their directory is removed
+			if err = p.read(one); err != nil {
+				cancel()
+			}
+			one.res = buildenv.Result{} // up to 1 GiB
+		}
+	}
+	return err
+}
+
+// times are those of all headers, where there is debug information: it names the working directory, and its table of source lines has them;
+// where PTX repeats the lines, the content.
 func (r *run) times(p *preprocessed) (list string) {
 	for _, header := range p.headers {
 		if fi, err := os.Stat(header); err == nil && r.debug {
 			list += fmt.Sprintf("%q %d\n", header, fi.ModTime().Unix())
+			if r.sources {
+				sum, err := r.content(header)
+				list += fmt.Sprintln(sum, err)
+			}
 		}
 	}
 	return list
@@ -301,17 +367,17 @@ func isELF(path string) error {
 	return f.Close()
 }
 
-// pass runs the preprocessor, reads what it writes and keeps that in a file, if one is named.
-func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, p *preprocessed) error {
-	fmt.Fprintf(p.sum, "pass %q\n", temporary.ReplaceAllString(shell, "T_"))
-	res, err := r.runner.Run(ctx, buildenv.Cmd{
-		Path: "/bin/sh", Args: []string{"-c", shell}, Stdin: strings.NewReader(hidden), Limit: 1 << 30,
-		Env: host.Env.Set("LC_ALL", "C").Entries(), // its messages are read
-	})
-	if err != nil || res.Truncated {
+// read takes what a pass wrote, and keeps it in its file, if one is named.
+func (p *preprocessed) read(one *pass) error {
+	res, file, host := one.res, one.file, one.host
+	fmt.Fprintf(p.sum, "pass %q\n", temporary.ReplaceAllString(one.shell, "T_"))
+	if one.err != nil || res.Truncated {
 		return errors.New("the preprocessor failed")
 	}
 	_, _ = p.sum.Write(res.Stdout) // a hash takes all
+	if word := ofTheTime(res.Stdout); word != "" {
+		p.refuse(errors.New("the preprocessed text has " + word))
+	}
 	for line := range bytes.Lines(res.Stdout) {
 		p.line(line)
 	}
@@ -346,7 +412,7 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 		}
 	}
 	if file != "" { // what the last pass says is said again as its step is carried out
-		p.said = append(p.said, own...)
+		p.said[one.name] = said{Err: []byte(own)}
 	}
 	return nil
 }
@@ -357,15 +423,23 @@ func (p *preprocessed) once(list *[]string, path string) {
 	}
 }
 
-// undecided is what the compilers, which read preprocessed text once more, would find in a line: the time, or a directive that a macro
-// made. A pragma may compare the times of files.
-func undecided(line []byte) string {
+// ofTheTime is a macro of the time that a compiler would still expand in preprocessed text.
+func ofTheTime(text []byte) string {
 	for _, word := range []string{"__TIME", "__DATE__"} {
-		if bytes.Contains(line, []byte(word)) {
+		if bytes.Contains(text, []byte(word)) {
 			return word
 		}
 	}
+	return ""
+}
+
+// undecided is what the compilers, which read preprocessed text once more, would find in a line: a directive that a macro made. A pragma
+// may compare the times of files.
+func undecided(line []byte) string {
 	text := bytes.TrimSpace(line)
+	if len(text) == 0 || !strings.ContainsRune("#%?", rune(text[0])) {
+		return ""
+	}
 	for _, mark := range []string{"#", "%:", "??="} {
 		directive, ok := bytes.CutPrefix(text, []byte(mark))
 		if directive = bytes.TrimSpace(directive); ok && (!bytes.HasPrefix(directive, []byte("pragma")) ||

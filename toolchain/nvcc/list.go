@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,24 +15,36 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/memo"
+	"gpubuild/buildenv/stale"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
-// listed begins the names of the lists next to a build script's OUT_DIR, one for each compilation: a later one with the same arguments
-// replaces it. One that fails has read, too: its script may go on without what it was to make.
+// listed begins the names of the records next to a build script's OUT_DIR, one for each call. One that fails has read, too: its script may
+// go on without what it was to make.
 const listed = "gpubuild-read-"
 
 const (
 	// Absent is in place of the hash of a path that was looked for and was not there: a file, or a directory in which files were looked
 	// for.
 	Absent = "none"
-	// Incomplete is in place of a path where a call read files that are not listed; its value says why.
-	Incomplete = ""
 	// InToolkit begins a path below the toolkit: a script that keeps what it made may be run with an equal toolkit in another place.
 	InToolkit = "{toolkit}"
 )
 
-// record is what a call of nvcc read: the hash of each file by its path, or Absent, or why the record is Incomplete.
+// record is what a call of nvcc read and made.
 type record struct {
+	Call     string            `json:"call"` // its directory and arguments
+	Ran      int64             `json:"ran"`  // when the run of the script began that made the call
+	Compiles bool              `json:"compiles"`
+	Partial  string            `json:"partial,omitempty"` // why not all that was read is known
+	Once     bool              `json:"once,omitempty"`    // of an input that can be read only once
+	In       []string          `json:"in,omitempty"`      // hashes of its inputs
+	Made     []string          `json:"made,omitempty"`    // hashes of what it wrote
+	Read     map[string]string `json:"read"`              // the hash of each file by its path, or Absent
+}
+
+// list collects what a call read.
+type list struct {
 	run   *run
 	files map[string]string
 	there map[string]bool   // which paths exist
@@ -45,34 +58,55 @@ func (r *run) list(p *preprocessed, failed error) {
 	if filepath.Base(out) != "out" || len(r.in) == 0 {
 		return
 	}
-	list := record{run: r, files: map[string]string{}, there: map[string]bool{}, real: map[string]string{}}
+	list := list{run: r, files: map[string]string{}, there: map[string]bool{}, real: map[string]string{}}
+	r.record = &record{Ran: builddir.Ran(r.host, out), Compiles: r.compiles(), Once: r.consumed() != "", Read: list.files}
 	if failed != nil {
-		list.files[Incomplete] = failed.Error()
+		r.record.Partial = failed.Error()
 	}
 	for _, path := range slices.Concat(r.in, r.files) {
-		list.add(path)
-	}
-	for path := range list.files { // PTX, objects, libraries: other programs may have compiled the sources
-		if !r.compiles() {
-			list.files[path] = ""
+		if !readOnce(path) {
+			list.add(path)
 		}
 	}
 	if p != nil {
 		list.addAll(p)
 	}
-	r.read = list.files
+	for _, path := range r.in {
+		r.record.In = append(r.record.In, list.files[list.absolute(path)])
+	}
 }
 
-// keepList writes the list.
-func (r *run) keepList() {
-	if r.read == nil {
+// keepRecord writes it, under a name of its own: calls run side by side.
+func (r *run) keepRecord(succeeded bool) {
+	if r.record == nil {
 		return
 	}
-	call := memo.Key(fmt.Sprintf("%q %q %q", r.host.Cwd, r.args, r.words)) // words: with options files and NVCC_APPEND_FLAGS
-	if data, err := json.Marshal(r.read); err == nil {
-		dir := filepath.Dir(r.host.Env.Get("OUT_DIR"))
-		_ = cache.Keep(filepath.Join(dir, listed+call+".json"), data, 0o644) // without it every file counts
+	for _, path := range r.outputs() {
+		if sum, err := cache.Hash(path); err == nil && succeeded {
+			r.record.Made = append(r.record.Made, sum)
+		}
 	}
+	r.record.Call = memo.Key(fmt.Sprintf("%q %q %q", r.host.Cwd, r.args, r.words)) // words: with options files and NVCC_APPEND_FLAGS
+	data, err := r.record.encode()
+	f, failed := os.CreateTemp(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+"*.json") // without it every file counts
+	if err != nil || failed != nil {
+		return
+	}
+	_, err = f.Write(data)
+	_ = f.Chmod(0o644)
+	if cmp.Or(err, f.Close()) != nil {
+		_ = os.Truncate(f.Name(), 0) // it is damaged, and says so
+	}
+}
+
+// encode keeps names that are not UTF-8.
+func (r record) encode() ([]byte, error) {
+	read := map[string]string{}
+	for path, sum := range r.Read {
+		read[stale.Text(path)] = sum
+	}
+	r.Read = read
+	return json.Marshal(r)
 }
 
 // MacroSuffix ends the name of the directory of a package in MacroOut.
@@ -81,11 +115,17 @@ const MacroSuffix = "-gpubuild"
 // MacroOut is in place of the OUT_DIR of a package for which procedural macros ran nvcc while rustc compiled it.
 func MacroOut(build, pkg string) string { return filepath.Join(build, pkg+MacroSuffix, "out") }
 
-// begun makes it look like that of a build script that has run just now and declares what it reads; empty where that cannot be written.
-func begun(out string) string {
+// begun makes it look like that of a build script that began with the first of a build's calls and declares what it reads; empty where that
+// cannot be written. A build is known by its log.
+func begun(out, log string) string {
+	text := "cargo:rerun-if-env-changed=" + log + "\n"
+	printed := filepath.Join(filepath.Dir(out), "output")
+	if was, err := os.ReadFile(printed); err == nil && string(was) == text {
+		return out
+	}
 	err := os.MkdirAll(out, 0o777)
-	for _, name := range []string{"invoked.timestamp", "output"} {
-		err = cmp.Or(err, os.WriteFile(filepath.Join(filepath.Dir(out), name), []byte("cargo:rerun-if-env-changed=\n"), 0o644))
+	for _, path := range []string{filepath.Join(filepath.Dir(out), "invoked.timestamp"), printed} {
+		err = cmp.Or(err, os.WriteFile(path, []byte(text), 0o644))
 	}
 	if err != nil {
 		return ""
@@ -95,7 +135,11 @@ func begun(out string) string {
 
 // compiles reports whether the call has a source.
 func (r *run) compiles() bool {
-	return slices.Contains(r.words, "-x") || slices.ContainsFunc(r.in, func(path string) bool {
+	language := func(w string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		return name == "x" && strings.HasPrefix(w, "-")
+	}
+	return slices.ContainsFunc(r.words, language) || slices.ContainsFunc(r.in, func(path string) bool {
 		return slices.Contains(sourceEndings, filepath.Ext(path))
 	})
 }
@@ -104,7 +148,7 @@ var sourceEndings = []string{".cu", ".cpp", ".cc", ".cxx", ".c"}
 
 // addAll adds the files that the preprocessor read, and where it looked for them and for others before. gcc's -v names the directories that
 // it searches, in order, and drops one that is another one by a link: that may lead elsewhere one day.
-func (l *record) addAll(p *preprocessed) {
+func (l *list) addAll(p *preprocessed) {
 	for _, dir := range slices.Concat(p.dirs, p.dropped) {
 		if !l.exists(dir) {
 			l.miss(dir)
@@ -144,7 +188,7 @@ var (
 )
 
 // addAsked adds what a file asks for by name. In the system's and the toolkit's headers these are too many.
-func (l *record) addAsked(path string, dirs []string) {
+func (l *list) addAsked(path string, dirs []string) {
 	if ofSystem(path) || l.run.inToolkit(path) {
 		return
 	}
@@ -157,7 +201,7 @@ func (l *record) addAsked(path string, dirs []string) {
 	}
 }
 
-func (l *record) searchEach(line []byte, includer string, dirs []string) {
+func (l *list) searchEach(line []byte, includer string, dirs []string) {
 	for _, m := range fileName.FindAllSubmatch(line, -1) {
 		where := dirs
 		if m[2] != nil {
@@ -171,7 +215,7 @@ func (l *record) searchEach(line []byte, includer string, dirs []string) {
 }
 
 // search adds a file of a name that is looked for in directories, up to the first one that has it, but in the first all of them anyway.
-func (l *record) search(name string, dirs []string, all int) {
+func (l *list) search(name string, dirs []string, all int) {
 	for i, dir := range dirs {
 		path := dir + "/" + name
 		if filepath.IsAbs(name) {
@@ -185,7 +229,7 @@ func (l *record) search(name string, dirs []string, all int) {
 	}
 }
 
-func (l *record) exists(path string) bool {
+func (l *list) exists(path string) bool {
 	is, known := l.there[path]
 	if !known {
 		_, err := os.Stat(path)
@@ -196,7 +240,7 @@ func (l *record) exists(path string) bool {
 }
 
 // miss adds a path that is not there, or the first of its directories that is not: a toolkit has a thousand headers in crt.
-func (l *record) miss(path string) {
+func (l *list) miss(path string) {
 	for dir := filepath.Dir(path); !l.exists(dir) && dir != path; dir = filepath.Dir(dir) {
 		path = dir
 	}
@@ -204,7 +248,7 @@ func (l *record) miss(path string) {
 }
 
 // add adds a file. A directory is none: <experimental> may be one.
-func (l *record) add(path string) {
+func (l *list) add(path string) {
 	at := l.absolute(path)
 	if l.files[at] != "" {
 		return
@@ -215,7 +259,7 @@ func (l *record) add(path string) {
 }
 
 // absolute is a path from the root, short where that is the same file: behind a link a/.. is another directory.
-func (l *record) absolute(path string) string {
+func (l *list) absolute(path string) string {
 	dir, name := filepath.Split(path)
 	real, known := l.real[dir]
 	if !known {
@@ -257,28 +301,85 @@ func prerequisites(rule string) (paths []string) {
 	return paths
 }
 
-// Read is what the lists of our nvcc say that was read for an OUT_DIR, in earlier runs of its build script, too: one that keeps what it
-// compiled does not call nvcc again. Each path has the hash of what was seen, which is none of any content where that was not the same each
-// time, and an empty one where other programs may have read it. What is Incomplete says so.
-func Read(h buildenv.Host, outDir string) map[string]string {
-	all, dir := map[string]string{}, h.Dir(outDir)
+// Known is what the records of our nvcc say of an OUT_DIR, those of earlier runs of its build script included: one that keeps what it
+// compiled does not call nvcc again.
+type Known struct {
+	Calls, Compiled int      // how many there are, and how many compiled a source
+	Newest          int      // how many of the newest run did
+	Partial         []string // why not all that was read is known
+	// Read has each path with the hash of what was seen, or Absent: several, in order and with a blank in between, where that was not
+	// the same each time.
+	Read     map[string]string
+	Made     map[string]bool // hashes of what was compiled from what is in Read
+	Once     map[string]bool // those of it that were made of an input that can be read only once
+	Replaced []string        // files of the records in whose place others came
+	Failed   []string        // files of the records of this run whose calls made nothing
+}
+
+// Read reads the records next to an OUT_DIR.
+func Read(h buildenv.Host, outDir string) Known {
+	k := Known{Read: map[string]string{}, Made: map[string]bool{}, Once: map[string]bool{}}
+	dir, ran, again := h.Dir(outDir), builddir.Ran(h, outDir), map[string]bool{}
+	all := map[string]record{}
 	for _, name := range h.Names(dir) {
 		if !strings.HasPrefix(name, listed) {
 			continue
 		}
-		var one map[string]string
-		if data, err := h.ReadFile(h.Join(dir, name), 16<<20); err != nil || json.Unmarshal(data, &one) != nil {
-			all[Incomplete] = name + " is damaged"
+		var one record
+		if data, err := h.ReadFile(h.Join(dir, name), buildenv.Record); err != nil || json.Unmarshal(data, &one) != nil {
+			k.Partial = append(k.Partial, name+" is damaged")
 			continue
 		}
-		for path, sum := range one {
-			switch was := all[path]; {
-			case was == "" || was == Absent:
-				all[path] = sum
-			case sum != was && sum != Absent && sum != "":
-				all[path] = "not the same each time"
+		all[h.Join(dir, name)] = one
+		again[one.Call] = again[one.Call] || one.Ran == ran
+	}
+	seen := map[string][]string{}
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		one := all[path]
+		if one.Ran != ran && again[one.Call] {
+			k.Replaced = append(k.Replaced, path)
+			delete(all, path)
+			continue
+		}
+		k.Calls++
+		if one.Ran == ran && one.Made == nil {
+			k.Failed = append(k.Failed, path)
+		}
+		if one.Compiles {
+			if k.Compiled++; one.Ran == ran {
+				k.Newest++
+			}
+		}
+		if one.Partial != "" && !slices.Contains(k.Partial, one.Partial) {
+			k.Partial = append(k.Partial, one.Partial)
+		}
+		for text, sum := range one.Read {
+			path := stale.Bytes(text)
+			seen[path] = append(seen[path], sum)
+		}
+	}
+	for path, sums := range seen {
+		slices.Sort(sums)
+		if sums = slices.Compact(sums); len(sums) > 1 { // it was there once
+			sums = slices.DeleteFunc(sums, func(sum string) bool { return sum == Absent })
+		}
+		k.Read[path] = strings.Join(sums, " ")
+	}
+	k.trace(all)
+	return k
+}
+
+// trace finds what was compiled: by calls with a source, and from nothing but what such calls made.
+func (k Known) trace(all map[string]record) {
+	for before := -1; before < len(k.Made); {
+		before = len(k.Made)
+		for _, one := range all {
+			if one.Compiles || len(one.In) > 0 && !slices.ContainsFunc(one.In, func(sum string) bool { return !k.Made[sum] }) {
+				for _, sum := range one.Made {
+					k.Made[sum] = true
+					k.Once[sum] = k.Once[sum] || one.Once
+				}
 			}
 		}
 	}
-	return all
 }

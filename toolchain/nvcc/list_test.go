@@ -3,11 +3,15 @@ package nvcc
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // TestListOfWhatWasRead: a call of a build script leaves what it read, with the content that it saw, whatever the name: compiled, from the
@@ -36,7 +40,7 @@ func TestListOfWhatWasRead(t *testing.T) {
 		}{
 			{"miss", []string{"-c", "k.cu", "-o", "k.o", "-optf", "options"}}, {"hit", []string{"-c", "k.cu", "-o", "k.o", "-optf", "options"}},
 			{"miss", []string{"-c", "text.cu", "-o", "k.o", "-optf", "options"}},
-			{"uncached", []string{"-c", "k.cu", "-o", "k.o", "-L.", "--options-file", "options"}},
+			{"uncached", []string{"-c", "k.cu", "-o", "k.o", "-Xlinker=-s", "--options-file", "options"}},
 		} {
 			lists, err := filepath.Glob(filepath.Join(unit, listed+"*"))
 			if err != nil {
@@ -50,7 +54,7 @@ func TestListOfWhatWasRead(t *testing.T) {
 			if got := b.nvcc(story.args...); got != story.what {
 				b.t.Errorf("%s: %s", story.what, got)
 			}
-			read := Read(h, filepath.Join(unit, "out"))
+			read := Read(h, filepath.Join(unit, "out")).Read
 			if read[odd] != want || read[options] == "" || read[filepath.Join(b.dir, "a.h")] == "" ||
 				read[filepath.Join(b.dir, "absent")] != Absent {
 				b.t.Errorf("%s: %v", story.what, read)
@@ -71,20 +75,21 @@ func TestListOfWhatWasRead(t *testing.T) {
 		b.write("near/lib/other.h", "")
 		b.write("lib.cu", "#include <lib/a.h>\n__global__ void k(float *x) { *x = X; }\n")
 		b.nvcc("-c", "lib.cu", "-o", "k.o", "-Inear", "-I"+filepath.Join(library, "sub"), "-I"+filepath.Dir(library))
-		read := Read(h, filepath.Join(unit, "out"))
+		read := Read(h, filepath.Join(unit, "out")).Read
 		if read[InToolkit+"/include/lib/sub/x.h"] == "" || read[filepath.Join(b.dir, "near", "lib", "sub")] != Absent {
 			b.t.Errorf("a library's header that it asks for by the longer of two names: %v", read)
 		}
 		b.write("odd.ptx", ".version 8.0\n.target sm_90\n.address_size 64\n")
 		b.nvcc("-arch=sm_90", "-cubin", "odd.ptx", "-o", "k.cubin")
 		linked := Read(h, filepath.Join(unit, "out"))
-		if sum, is := linked[filepath.Join(b.dir, "odd.ptx")]; !is || sum != "" || linked[odd] != want {
-			b.t.Errorf("a call without a source: %v %v", linked, err)
+		made, err := cache.Hash(filepath.Join(b.dir, "k.cubin"))
+		if linked.Read[filepath.Join(b.dir, "odd.ptx")] == "" || linked.Read[odd] != want || linked.Compiled != linked.Calls-1 || linked.Made[made] {
+			b.t.Errorf("a call without a source: %+v %v", linked, err)
 		}
 		b.write("odd", "#define ODD 2\n")
 		b.nvcc("-c", "k.cu", "-o", "other.o") // another compilation, which sees another content
-		read = Read(h, filepath.Join(unit, "out"))
-		if sum := read[odd]; sum == want || len(sum) == len(want) {
+		read = Read(h, filepath.Join(unit, "out")).Read
+		if sum := read[odd]; len(strings.Fields(sum)) != 2 || !strings.Contains(sum, want) {
 			b.t.Errorf("two contents: %s", sum)
 		}
 		gcc, err := h.LookPath("gcc")
@@ -98,7 +103,7 @@ func TestListOfWhatWasRead(t *testing.T) {
 		}
 		b.env = append(b.env, "PATH="+filepath.Dir(script)+":"+os.Getenv("PATH"))
 		what := b.nvcc("-c", "k.cu", "-o", "script.o")
-		read = Read(h, filepath.Join(unit, "out"))
+		read = Read(h, filepath.Join(unit, "out")).Read
 		if what != "uncached" || read[script] == "" || read[gcc] == "" {
 			b.t.Errorf("a script as the compiler, and the compiler: %s, %q, %q, %v", what, read[script], read[gcc], err)
 		}
@@ -107,10 +112,88 @@ func TestListOfWhatWasRead(t *testing.T) {
 		if err := b.start("-c", "k.cu", "-o", "failed.o").Wait(); err == nil {
 			b.t.Error("no error")
 		}
-		if Read(h, filepath.Join(unit, "out"))[filepath.Join(b.dir, "host.h")] == "" {
+		if Read(h, filepath.Join(unit, "out")).Read[filepath.Join(b.dir, "host.h")] == "" {
 			b.t.Error("what a call that failed has read is not listed")
 		}
 	})
+}
+
+// TestRecords: each call has a record of its own, one with equal arguments too, and in the next run of its script the same call replaces it,
+// and no other; what is made of what was made is known to be.
+func TestRecords(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := filepath.Join(t.TempDir(), "k-1")
+	out, name := filepath.Join(unit, "out"), "caf\xe9.h"
+	run := func(second int64) {
+		at := time.Unix(second, 0)
+		write(t, filepath.Join(unit, "invoked.timestamp"), "")
+		if err := os.Chtimes(filepath.Join(unit, "invoked.timestamp"), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(args, saw, made string, in ...string) {
+		t.Helper()
+		r := run0(h, out, args)
+		r.record = &record{Ran: builddir.Ran(h, out), Compiles: in == nil, In: in, Read: map[string]string{name: saw}}
+		write(t, filepath.Join(unit, made), made)
+		r.out = filepath.Join(unit, made)
+		r.keepRecord(true)
+	}
+	run(1)
+	call("-c a.cu", "1", "a")
+	call("-c a.cu", "2", "a")
+	call("-c b.cu", "3", "b")
+	call("-dlink", "4", "linked", hashOf([]byte("a")))
+	call("-cubin x.ptx", "4", "foreign", hashOf([]byte("x")))
+	k := Read(h, out)
+	if k.Read[name] != "1 2 3 4" || k.Compiled != 3 || k.Calls != 5 || !k.Made[hashOf([]byte("linked"))] || k.Made[hashOf([]byte("foreign"))] {
+		t.Errorf("%+v", k)
+	}
+	run(2)
+	call("-c a.cu", "5", "a")
+	if k = Read(h, out); k.Read[name] != "3 4 5" || len(k.Replaced) != 2 {
+		t.Errorf("in the next run: %+v", k)
+	}
+	write(t, filepath.Join(unit, listed+"1.json"), `{"read": {`)
+	if k = Read(h, out); len(k.Partial) != 1 {
+		t.Errorf("half a record: %+v", k)
+	}
+}
+
+// TestHiddenOutDir: calls of one build that have no OUT_DIR, with equal arguments and another source each, have a record each.
+func TestHiddenOutDir(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	macros, clean := t.TempDir(), b.env
+	for _, build := range []string{"first", "second"} {
+		b.log = filepath.Join(t.TempDir(), build)
+		write(t, b.log, "")
+		b.env = append(slices.Clip(clean), "NUM_JOBS=1", "CARGO_PKG_NAME=k", MacrosVariable+"="+macros, LogVariable+"="+b.log)
+		for _, header := range []string{"a.h", "host.h"} {
+			b.write("same.cu", "#include \""+header+"\"\n__global__ void k() {}\n")
+			b.nvcc("-c", "same.cu", "-o", "same.o")
+		}
+		k := Read(h, MacroOut(macros, "k"))
+		if k.Compiled != 2 || k.Read[filepath.Join(b.dir, "a.h")] == "" || k.Read[filepath.Join(b.dir, "host.h")] == "" {
+			t.Errorf("the %s build: %+v", build, k)
+		}
+	}
+}
+
+// run0 is a call in a build script.
+func run0(h buildenv.Host, out, args string) run {
+	h.Env = buildenv.NewEnv(h.OS, []string{"OUT_DIR=" + out})
+	r := run{host: h, args: strings.Fields(args)}
+	r.mode = "o"
+	return r
 }
 
 // TestReads: what nvcc and gcc look at is in the key and makes a package stale; the user's choice of nvcc, and what only cl.exe knows, is not.

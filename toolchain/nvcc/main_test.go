@@ -16,11 +16,13 @@ import (
 	"syscall"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
+
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 )
 
-// The test binary is nvcc under that name: of a view, or the one of a made-up toolkit, whose cudafe++ it is, too.
+// The test binary is nvcc under that name: of a view, or the one of a made-up toolkit, whose cudafe++ and perhaps cicc it is, too.
 func TestMain(m *testing.M) {
 	self, err := os.Executable()
 	if err != nil {
@@ -28,6 +30,8 @@ func TestMain(m *testing.M) {
 	}
 	here := filepath.Dir(self)
 	switch _, err := readView(self); {
+	case filepath.Base(self) == "cicc":
+		os.Exit(madeUpTogether())
 	case filepath.Base(self) == "cudafe++":
 		os.Exit(madeUpCompiler(here, os.Args[1:]))
 	case !Named(self):
@@ -162,6 +166,26 @@ func madeUpCompiler(here string, args []string) int {
 	return 0
 }
 
+// madeUpTogether is a cicc that says that it runs, and ends when the test lets one of them go on.
+func madeUpTogether() int {
+	pipe := os.Getenv("MADE_UP_TOGETHER")
+	ready, err := os.OpenFile(pipe+".ready", os.O_WRONLY, 0)
+	if err != nil {
+		return 1
+	}
+	if _, err := ready.Write([]byte("r")); err != nil {
+		return 1
+	}
+	on, err := os.Open(pipe)
+	if err != nil {
+		return 1
+	}
+	if _, err := on.Read(make([]byte, 1)); err != nil {
+		return 1
+	}
+	return 0
+}
+
 // bench is a toolkit with a view of it, and a directory of sources.
 type bench struct {
 	t               *testing.T
@@ -213,7 +237,7 @@ func newBench(t *testing.T, from string) *bench {
 	t.Helper()
 	need.CC(t)
 	need.Tool(t, "linux")
-	b := &bench{t: t, root: filepath.Join(t.TempDir(), "toolkit"), dir: filepath.Join(t.TempDir(), "src"), cache: t.TempDir(), real: from != "",
+	b := &bench{t: t, root: filepath.Join(t.TempDir(), "toolkit"), dir: filepath.Join(t.TempDir(), "src"), cache: hosttest.PlainDir(t), real: from != "",
 		remade: map[string]string{}, plainly: map[string]string{}}
 	bin := filepath.Join(b.root, "bin")
 	if b.real {

@@ -18,6 +18,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/proc"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 const (
@@ -34,6 +35,22 @@ func Named(program string) bool {
 	return strings.TrimSuffix(strings.ToLower(filepath.Base(program)), ".exe") == "nvcc"
 }
 
+// withChosen puts the host compiler of NVCC_CCBIN in the place of the cc crate's default, which it passes whatever was chosen, and nvcc
+// puts before NVCC_CCBIN (cc, Build::cuda). A compiler that CXX names is the user's word and stays.
+func withChosen(args []string, env buildenv.Env) []string {
+	chosen := env.Get("NVCC_CCBIN")
+	if chosen == "" || env.Get("CXX") != "" {
+		return args
+	}
+	args = slices.Clone(args)
+	for i, a := range args {
+		if a == "-ccbin=c++" {
+			args[i] = "-ccbin=" + chosen
+		}
+	}
+	return args
+}
+
 // Main acts as nvcc.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	host, err := local.Host()
@@ -44,6 +61,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return 1
 	}
 	env := host.Env
+	args = withChosen(args, env)
 	asked := parse(args, env.Get("NVCC_PREPEND_FLAGS"), env.Get("NVCC_APPEND_FLAGS"))
 	if view.Release != "" {
 		s := standIn{call: asked, host: host, runner: proc.Runner{}, stdout: stdout, stderr: stderr}
@@ -54,18 +72,23 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		call: asked, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
 		cacheDir: view.Cache, readOnly: env.Get(Variable) == "read", memo: memo.Open(host, view.Cache, time.Now()),
 	}
-	// A procedural macro's: cargo gives that name to rustc alone, and no OUT_DIR of the macro's own.
-	if build := env.Get(MacrosVariable); build != "" && env.Get("CARGO_CRATE_NAME") != "" {
-		r.host.Env = env.Set("OUT_DIR", begun(MacroOut(build, env.Get("CARGO_PKG_NAME"))))
+	// A procedural macro's, for cargo gives that name to rustc alone, and no OUT_DIR of the macro's own; or that of a build script, for
+	// which the number of jobs is, that hides its OUT_DIR.
+	hidden := env.Get("NUM_JOBS") != "" && builddir.Ran(host, env.Get("OUT_DIR")) == 0
+	if build := env.Get(MacrosVariable); build != "" && (env.Get("CARGO_CRATE_NAME") != "" || hidden) {
+		r.host.Env = env.Set("OUT_DIR", begun(MacroOut(build, env.Get("CARGO_PKG_NAME")), env.Get(LogVariable)))
 	}
 	code := r.answer(ctx, stdin, stdout, stderr)
-	r.keepList()
+	r.keepRecord(code == 0)
 	return code
 }
 
 // answer runs a compilation.
 func (r *run) answer(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) int {
 	host, env := r.host, r.host.Env
+	if input := r.consumed(); input != "" {
+		return r.once(ctx, input, stdin, stdout, stderr)
+	}
 	if host.OS == buildenv.Windows {
 		return r.recorded(ctx, stdin, stdout, stderr)
 	}
@@ -78,6 +101,38 @@ func (r *run) answer(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	compiled := slices.Contains([]string{"o", "ptx", "cubin", "fatbin"}, r.mode)
 	if compiled && !strings.Contains(host.Cwd, "/CMakeFiles/") { // there CMake tries compilers
 		note(env.Get(LogVariable), what)
+	}
+	return code
+}
+
+// once runs the real nvcc at once where it has an input that can be read only once. Its preprocessor lists the headers by the way: GCC
+// manual, "Environment Variables Affecting GCC"; -MD would add a pass that reads the input.
+func (r *run) once(ctx context.Context, input string, stdin io.Reader, stdout, stderr io.Writer) int {
+	const variable = "SUNPRO_DEPENDENCIES"
+	p, dir := &preprocessed{}, ""
+	if out := r.host.Env.Get("OUT_DIR"); out != "" && r.host.Env.Get(variable)+r.host.Env.Get("DEPENDENCIES_OUTPUT") == "" {
+		dir, _ = os.MkdirTemp(filepath.Dir(out), "gpubuild-headers-") // without it no header is known
+	}
+	rules := filepath.Join(dir, "rules")
+	if dir != "" && !strings.Contains(dir, " ") {
+		r.env = r.host.Env.Set(variable, rules+" x").Entries()
+	}
+	code := r.plain(ctx, stdin, stdout, stderr)
+	if text, err := os.ReadFile(rules); dir != "" && err == nil {
+		for rule := range strings.SplitSeq(strings.ReplaceAll(string(text), "\\\n", ""), "\n") {
+			for _, path := range prerequisites(rule) {
+				if !strings.HasPrefix(filepath.Base(path), "tmpxft_") {
+					p.once(&p.headers, path)
+				}
+			}
+		}
+	}
+	if dir != "" {
+		_ = os.RemoveAll(dir) // cargo does the next time
+	}
+	r.list(p, errors.New("an input that can be read only once: "+input))
+	if r.host.Env.Get(Variable) == "on" {
+		note(r.host.Env.Get(LogVariable), "uncached an input that can be read only once")
 	}
 	return code
 }
@@ -127,16 +182,14 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	}
 	key := p.key()
 	if res, err := r.kept(key); err == nil && r.write(p, res) == nil {
-		_, _ = stdout.Write(res.Stdout)
-		_, _ = stderr.Write(res.Stderr)
+		r.say(ctx, res, stdout, stderr)
 		return fmt.Sprintf("hit %d", max(0, res.Milliseconds-time.Since(began).Milliseconds())), 0
 	}
 	res, err := r.carryOut(ctx, p)
 	if err != nil { // nvcc says it, and leaves what it leaves
 		return "uncached a compilation that fails", r.plain(ctx, stdin, stdout, stderr)
 	}
-	_, _ = stdout.Write(res.Stdout)
-	_, _ = stderr.Write(res.Stderr)
+	r.say(ctx, res, stdout, stderr)
 	res.Milliseconds = time.Since(began).Milliseconds()
 	if more := r.readMore(p); len(more) > 0 {
 		p.headers = append(p.headers, more...)
@@ -180,19 +233,87 @@ func (r *run) unusual() string {
 	return ""
 }
 
-// carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment (strace of
-// 13.4). So what is kept was made of the text that is in the key, and the preprocessor runs once.
-func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err error) {
-	res.Stderr = p.said
-	for _, step := range p.steps {
-		if strings.Contains(step, " -c -x c++ ") {
-			step += ` -Xassembler --MD -Xassembler "` + r.assembled() + `"`
+// say repeats what the steps said, in nvcc's order; with --verbose each behind its line.
+func (r *run) say(ctx context.Context, res result, stdout, stderr io.Writer) {
+	of := func(name string) {
+		_, _ = stdout.Write(res.Said[name].Out)
+		_, _ = stderr.Write(res.Said[name].Err)
+	}
+	var dry buildenv.Result
+	if r.verbose { // what is listed for this call, with the names of its files
+		dry, _ = r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: append([]string{"--dryrun"}, r.args...), Env: r.env})
+	}
+	if len(dry.Stderr) == 0 {
+		for _, name := range inOrder(res.Order, r.threads, func(name string) string { return name }) {
+			of(name)
 		}
-		ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + step}, Env: p.env})
+		return
+	}
+	var order []string
+	for line := range strings.Lines(string(dry.Stderr)) {
+		_, _ = io.WriteString(stderr, line)
+		if text, ok := strings.CutPrefix(line, "#$ "); ok && !variableLine.MatchString(text) && !strings.HasPrefix(text, "-- ") {
+			order = append(order, name(order, text))
+			of(order[len(order)-1])
+		}
+	}
+}
+
+// inOrder sorts steps as nvcc takes them with --threads (--dryrun of 13.5): each program at once for all architectures.
+func inOrder[T any](steps []T, threads int, name func(T) string) []T {
+	if threads < 2 {
+		return steps
+	}
+	last := ""
+	if len(steps) > 0 {
+		last = name(steps[len(steps)-1])
+	}
+	rank := func(step T) int {
+		program, _, _ := strings.Cut(name(step), " ")
+		at := slices.Index([]string{"cudafe++", "cicc", "ptxas", "fatbinary"}, program)
+		if at < 0 && name(step) == last {
+			return 5
+		}
+		return at
+	}
+	return slices.SortedStableFunc(slices.Values(steps), func(a, b T) int { return rank(a) - rank(b) })
+}
+
+// carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment (strace of
+// 13.4), with --threads several of one program at a time. So what is kept was made of the text that is in the key, and the preprocessor
+// runs once.
+func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err error) {
+	res.Said, res.Order = p.said, p.order
+	steps := inOrder(p.steps, r.threads, func(s step) string { return s.name })
+	type ended struct {
+		said said
+		err  error
+	}
+	for begin := 0; begin < len(steps); {
+		program, _, _ := strings.Cut(steps[begin].name, " ")
+		end := begin + 1
+		for end < len(steps) && end-begin < r.threads && (program == "cicc" || program == "ptxas") && strings.HasPrefix(steps[end].name, program+" ") {
+			end++
+		}
+		ends := make([]chan ended, end-begin)
+		for i, s := range steps[begin:end] {
+			ends[i] = make(chan ended, 1)
+			if strings.Contains(s.shell, " -c -x c++ ") {
+				s.shell += ` -Xassembler --MD -Xassembler "` + r.assembled() + `"`
+			}
+			go func() {
+				ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + s.shell}, Env: p.env})
+				ends[i] <- ended{said{ran.Stdout, ran.Stderr}, err}
+			}()
+		}
+		for i, s := range steps[begin:end] {
+			one := <-ends[i]
+			res.Said[s.name], err = one.said, cmp.Or(err, one.err)
+		}
 		if err != nil {
 			return res, err
 		}
-		res.Stdout, res.Stderr = append(res.Stdout, ran.Stdout...), append(res.Stderr, ran.Stderr...)
+		begin = end
 	}
 	if res.Output, err = os.ReadFile(p.out); err != nil {
 		return res, err

@@ -155,7 +155,7 @@ func (s *standIn) write() int {
 		if strings.HasPrefix(filepath.Base(in), "CMakeCUDACompiler") {
 			return s.fail("CMake needs a CUDA toolkit; this is a stand-in of gpubuild's for type checks: use --gpu-toolkit=fetch")
 		}
-		if !s.host.IsFile(s.host.Abs(in)) {
+		if !s.host.IsFile(s.host.Abs(in)) && !readOnce(in) {
 			return s.fail("Don't know what to do with '%s'", in)
 		}
 	}

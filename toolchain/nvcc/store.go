@@ -27,10 +27,15 @@ const temporaries = "tmp"
 
 // result is what a call of nvcc left.
 type result struct {
-	Key                    string // another one's entry is none
-	Output, Stdout, Stderr []byte
-	Milliseconds           int64 // what it took
+	Key          string // another one's entry is none
+	Output       []byte
+	Order        []string // of the steps
+	Said         map[string]said
+	Milliseconds int64 // what it took
 }
+
+// said is what a step says.
+type said struct{ Out, Err []byte }
 
 // entries are the results, of which the memo bounds the number for one kind: here a kind is the begin of a key.
 func entries(h buildenv.Host, cacheDir string) memo.Store {

@@ -114,7 +114,7 @@ func (f *finder) version(root string) string {
 	for _, file := range []string{
 		h.Join(root, "include", "hip", "hip_version.h"), h.Join(root, "share", "hip", "version"), h.Join(root, "bin", ".hipVersion"),
 	} {
-		data, _ := h.ReadFile(file, 64<<10) // what cannot be read says nothing
+		data, _ := h.ReadFile(file, buildenv.Note) // what cannot be read says nothing
 		n := map[string]string{}
 		for _, m := range hip.FindAllSubmatch(data, -1) {
 			n[string(m[1])] = string(m[2])
@@ -123,7 +123,7 @@ func (f *finder) version(root string) string {
 			return n["MAJOR"] + "." + n["MINOR"] + "." + n["PATCH"]
 		}
 	}
-	data, _ := h.ReadFile(h.Join(root, ".info", "version"), 64<<10)
+	data, _ := h.ReadFile(h.Join(root, ".info", "version"), buildenv.Note)
 	if m := info.FindSubmatch(data); m != nil {
 		return string(m[1])
 	}

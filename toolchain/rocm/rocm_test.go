@@ -60,7 +60,7 @@ C:\Program Files\AMD\ROCm\5.7\include\hip\hip_runtime.h
 ` + hipVersion, `ROCm 6.2.41133 in C:\Program Files\AMD\ROCm\6.2 [HIP_PATH, a usual place] named; ROCm of unknown version in C:\Program Files\AMD\ROCm\5.7 [a usual place]`},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h := hosttest.Must(hosttest.Parse([]byte(tt.host)))
+			h := hosttest.Must(hosttest.Parse([]byte(tt.host)))(t)
 			var got []string
 			for _, i := range rocm.Find(h) {
 				s := fmt.Sprintf("%s [%s]", i, i.Origin)

@@ -11,6 +11,7 @@
 package need
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -24,6 +25,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Variable is the only environment variable that configures the tests.
@@ -86,6 +88,7 @@ var asked = map[string]thing{
 	"execs":       {how: "execs=N, how often a watched program becomes another"},
 	"judged":      {how: "judged=N, how many random pieces of evidence are judged"},
 	"builds":      {how: "builds=N, how many builds run at once"},
+	"built":       {how: "built=1: tests of cli run gpubuild as it is shipped, not themselves as gpubuild"},
 	"kill":        {how: "kill=N, how often programs are killed"},
 	"long":        {how: "minutes of cargo and of compilers"},
 	"matmul":      {how: "matmul=FILE, testdata/matmul, built with --features cuda --release"},
@@ -101,6 +104,7 @@ var asked = map[string]thing{
 	"qemu":        {[]string{"qemu-aarch64-static", "qemu-aarch64"}, "apt-get install qemu-user-static"},
 	"random":      {how: "random=N, how many random cases are tried"},
 	"sccache":     {[]string{"sccache"}, "apt-get install sccache"},
+	"rpm":         {[]string{"rpm2archive"}, "apt-get install rpm"},
 	"release":     {how: "release=all, every platform from a cold cache"},
 	"screenshots": {how: "screenshots=DIR, where the browser's pictures are kept"},
 	"script":      {[]string{"script"}, "apt-get install bsdutils"},
@@ -108,6 +112,7 @@ var asked = map[string]thing{
 	"shellcheck":  {[]string{"shellcheck"}, "apt-get install shellcheck"},
 	"slurm":       {[]string{"slurmctld"}, "apt-get install slurmctld slurmd slurm-client"},
 	"ssh":         {[]string{"sshd"}, "apt-get install openssh-server openssh-client"},
+	"strace":      {[]string{"strace"}, "apt-get install strace"},
 	"sudo":        {[]string{"sudo"}, "apt-get install sudo"},
 	"toolkit":     {how: "gpubuild toolchain install, or toolkit=DIR:DIR, CUDA toolkits of different versions"},
 	"traces":      {how: "traces=DIR, where a run on a real GPU leaves its evidence"},
@@ -221,7 +226,7 @@ func Missing(t testing.TB, name, why string, args ...any) {
 }
 
 // Patient runs more tests at once than there are processors, unless -parallel says how many: tests that start cargo, compilers and
-// programs wait more than they work.
+// programs wait more than they work. They find cargo itself on PATH, not rustup's proxies.
 func Patient(m *testing.M) interface{ Run() int } { return patient{m} }
 
 type patient struct{ tests *testing.M }
@@ -233,7 +238,23 @@ func (p patient) Run() int {
 	if !given {
 		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
 	}
+	cargoItself()
 	return p.tests.Run()
+}
+
+// cargoItself puts cargo and rustc before rustup's proxies of them, which are half of the time of a short cargo and of rustc -vV. With
+// GPUBUILD_TEST=random=N, as in .ci/long, or with toolkits, as in .ci/run, the tests start the proxies, as most users do: some of their
+// build scripts set PATH.
+func cargoItself() {
+	if Given("random") != "" || Given("toolkit") != "" {
+		return
+	}
+	if root, err := exec.Command("rustc", "--print", "sysroot").Output(); err == nil {
+		bin := filepath.Join(strings.TrimSpace(string(root)), "bin")
+		if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+			panic(err)
+		}
+	}
 }
 
 // Cargo is the cargo on PATH; without one the test is skipped.
@@ -344,3 +365,32 @@ func CompilerWithoutNumber(t testing.TB) string {
 	}
 	return dir
 }
+
+// FirstToolkit is a real toolkit for tests, if one was asked for and is here.
+func FirstToolkit() string {
+	roots, _ := FindToolkits()
+	return strings.Join(roots[:min(len(roots), 1)], "")
+}
+
+// Crates skips a test unless a project's crates were asked for and are here.
+func Crates(t testing.TB, dir string) {
+	t.Helper()
+	Asked(t, "cargo", "crates")
+	if !HasCrates(dir) {
+		Missing(t, "crates", "cargo fetch --locked --manifest-path %s", filepath.Join(dir, "Cargo.toml"))
+	}
+}
+
+// HasCrates reports whether a project's crates were asked for and are here, so that nothing would be downloaded.
+func HasCrates(dir string) bool {
+	if !Has("cargo") || !Has("crates") {
+		return false
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	return exec.CommandContext(ctx, "cargo", "fetch", "--locked", "--offline", "--manifest-path", filepath.Join(dir, "Cargo.toml")).Run() == nil
+}
+
+// Full reports whether many random cases were asked for, as .ci/long does: then the cases are tried, too, that repeat others in another
+// way.
+func Full(t testing.TB) bool { return Count(t, "random", 0) > 100 }

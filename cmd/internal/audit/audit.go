@@ -48,6 +48,10 @@ const (
 	refused    // the launch
 	back       // the copy of the result
 	wrong      // nothing, but the result is no kernel's
+	creation   // that of a context
+	lookup     // that of a kernel by its name
+	upload     // the copy of data to the device
+	pinned     // memory of the host that the device reaches
 )
 
 type stageOf struct {
@@ -64,7 +68,11 @@ var stages = map[int]stageOf{
 		[]string{"cuLaunch", "cuGraphLaunch", "cudaLaunch", "__cudaLaunch", "cudaGraphLaunch"},
 		[]string{"cuLaunchHostFunc", "cudaLaunchHostFunc"},
 	},
-	back: {"a copy of what a kernel computed", []string{"copy-back"}, nil}, // as BACK in csrc/fails.h says it
+	back:     {"a copy of what a kernel computed", []string{"copy-back"}, nil}, // as BACK in csrc/fails.h says it
+	creation: {"a context", []string{"cuCtxCreate", "cuDevicePrimaryCtxRetain"}, nil},
+	lookup:   {"a kernel by its name", []string{"cuModuleGetFunction", "cuLibraryGetKernel"}, nil},
+	upload:   {"a copy to the device", []string{"copy-to"}, nil}, // as UP says it
+	pinned:   {"memory of the host that the device reaches", []string{"cuMemHostAlloc", "cuMemAllocHost", "cudaHostAlloc", "cudaMallocHost"}, nil},
 }
 
 // asks is what a program asks for where a mode fails.
@@ -105,6 +113,10 @@ func Modes() []Mode {
 		{"launch-refused", "the launch of its kernel is refused (error 701)", 701, refused},
 		{"copy-failure", "the copy of its result from the device fails (error 214)", 214, back},
 		{"wrong-data", "the result that is copied from the device is wrong", 0, wrong},
+		{"no-context", "the device is another program's alone (error 46)", 46, creation},
+		{"no-kernel", "the loaded code does not have its kernel (error 500)", 500, lookup},
+		{"upload-failure", "the copy of its data to the device fails (error 214)", 214, upload},
+		{"no-pinned-memory", "there is no memory of the host that the device reaches (error 2)", 2, pinned},
 	}
 }
 
@@ -115,14 +127,14 @@ type Kind string
 const (
 	Unsure     Kind = "unsure"
 	Honest     Kind = "failed honestly"
-	FellBack   Kind = "fell back"   // silently, or it said so: Outcome.Said
+	FellBack   Kind = "fell back"   // silently, or it said so: ModeResult.Said
 	NotReached Kind = "not reached" // it never came to where this mode fails
 	Unchecked  Kind = "unchecked"   // its result was wrong, and it did not check that
 	Baseline   Kind = "baseline"    // no driver failed
 )
 
-// Outcome is what came of one mode.
-type Outcome struct {
+// ModeResult is what came of one mode.
+type ModeResult struct {
 	Mode  string   `json:"mode"`
 	What  string   `json:"what"`
 	Kind  Kind     `json:"kind"`
@@ -149,12 +161,12 @@ func (k Kind) Word() string {
 }
 
 // unjudged reports whether a mode shows nothing although the program ended well.
-func (o Outcome) unjudged() bool {
+func (o ModeResult) unjudged() bool {
 	return o.Kind == Unsure || o.Kind == "" || o.Kind == NotReached && o.Code == 0 && !o.optional
 }
 
 // Passed reports whether a mode shows nothing that needs fixing.
-func (o Outcome) Passed() bool { return o.Kind != FellBack && !o.unjudged() }
+func (o ModeResult) Passed() bool { return o.Kind != FellBack && !o.unjudged() }
 
 // Options say what to run and how.
 type Options struct {
@@ -167,7 +179,7 @@ type Options struct {
 }
 
 // Run runs the program once as it is, and once in each mode.
-func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) ([]Outcome, error) {
+func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) ([]ModeResult, error) {
 	libraries, err := build(ctx, h, run, o)
 	if err != nil {
 		return nil, err
@@ -176,7 +188,7 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	out := []Outcome{{Mode: baseline.Name, What: baseline.What, Kind: Baseline, Why: "it " + how(h.OS, result), Code: result.Code,
+	out := []ModeResult{{Mode: baseline.Name, What: baseline.What, Kind: Baseline, Why: "it " + how(h.OS, result), Code: result.Code,
 		Asked: []string{}}}
 	var calls []string
 	for _, m := range Modes() {
@@ -452,10 +464,10 @@ static int look(const char *name, void **f) {
 }
 
 // judge decides what one run shows. It looks at nothing else.
-func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
-	o := Outcome{Mode: m.Name, What: m.What, Kind: Unsure, Asked: append([]string{}, asked...), Code: r.Code}
-	if o.Said = verify.FellBack(r.Stdout); o.Said == "" {
-		o.Said = verify.FellBack(r.Stderr)
+func judge(system string, m Mode, asked []string, r buildenv.Result) ModeResult {
+	o := ModeResult{Mode: m.Name, What: m.What, Kind: Unsure, Asked: append([]string{}, asked...), Code: r.Code}
+	if o.Said = verify.LineAboutCPU(r.Stdout); o.Said == "" {
+		o.Said = verify.LineAboutCPU(r.Stderr)
 	}
 	o.Reached, o.optional = m.reached(asked), m.stage >= back
 	end := ending(system, r)
@@ -481,6 +493,8 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 		o.Kind, o.Why = NotReached, "it looked for the driver and "+how(system, r)+", before it asked for "+m.asks().what
 	case r.Code != 0:
 		o.Kind, o.Why = Honest, "it looked for the driver and "+how(system, r)
+	case m.stage == pinned && (Mode{stage: launch}).reached(asked):
+		o.Kind, o.Why = Unchecked, "it launched a kernel all the same, and ended with 0: ordinary memory serves, too"
 	case m.stage == wrong:
 		o.Kind, o.Why = Unchecked, "it ended with 0: it does not check its result, or falls back, which counts for nothing here"
 	case m.stage == launch || m.stage == refused:
@@ -527,7 +541,7 @@ func how(system string, r buildenv.Result) string {
 }
 
 // Worst combines the outcomes: one fallback, else one that is unsure, else honest.
-func Worst(all []Outcome) Kind {
+func Worst(all []ModeResult) Kind {
 	honest := false
 	for _, o := range all {
 		if o.Kind == FellBack {
@@ -535,14 +549,37 @@ func Worst(all []Outcome) Kind {
 		}
 		honest = honest || o.Kind == Honest
 	}
-	if !honest || slices.ContainsFunc(all, Outcome.unjudged) {
+	if !honest || slices.ContainsFunc(all, ModeResult.unjudged) {
 		return Unsure
 	}
 	return Honest
 }
 
+// Tried says in how many kinds of failure a program that hid none was tried, and in which not.
+func Tried(all []ModeResult) string {
+	tried, not := 0, []string{}
+	for _, o := range all {
+		switch o.Kind {
+		case Baseline:
+		case NotReached, Unchecked: // what it would have done, or did, is not known
+			not = append(not, o.Mode)
+		default:
+			tried++
+		}
+	}
+	what := "kinds"
+	if tried == 1 {
+		what = "kind"
+	}
+	said := fmt.Sprintf("%d %s of failure tried, silent in none of them", tried, what)
+	if len(not) > 0 {
+		said += "; not tried: " + strings.Join(not, ", ")
+	}
+	return said
+}
+
 // Summary counts the outcomes of the modes in a line.
-func Summary(all []Outcome) string {
+func Summary(all []ModeResult) string {
 	count := map[Kind]int{}
 	for _, o := range all {
 		count[o.Kind]++

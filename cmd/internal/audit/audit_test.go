@@ -21,7 +21,7 @@ func TestJudgeOfAMode(t *testing.T) {
 	oom, none := Mode{Name: "oom", answer: 2, stage: memory}, Mode{Name: "no-device", answer: 100}
 	code, ends := Mode{Name: "no-binary", answer: 209, stage: module}, Mode{Name: "launch-failure", answer: 719, stage: launch}
 	start, copies := Mode{Name: "launch-refused", answer: 701, stage: refused}, Mode{Name: "copy-failure", answer: 214, stage: back}
-	data := Mode{Name: "wrong-data", stage: wrong}
+	data, host := Mode{Name: "wrong-data", stage: wrong}, Mode{Name: "no-pinned-memory", answer: 2, stage: pinned}
 	for _, tt := range []struct {
 		story string
 		mode  Mode
@@ -63,6 +63,8 @@ func TestJudgeOfAMode(t *testing.T) {
 		{"copies nothing back", copies, []string{"cuInit", "cuLaunchKernel", "cuMemcpyDtoH_v2"}, buildenv.Result{}, NotReached, "never asked for a copy"},
 		{"its data are wrong, and it says so", data, []string{"cuInit", "copy-back"}, buildenv.Result{Code: 1}, Honest, "ended with 1"},
 		{"its data are wrong, and it ends well", data, []string{"cuInit", "copy-back"}, buildenv.Result{}, Unchecked, "does not check its result"},
+		{"no pinned memory, and ends well", host, []string{"cuInit", "cuMemHostAlloc"}, buildenv.Result{}, FellBack, "silent CPU fallback"},
+		{"no pinned memory, and takes ordinary memory", host, []string{"cuInit", "cuMemHostAlloc", "cuLaunchKernel"}, buildenv.Result{}, Unchecked, "launched a kernel all the same"},
 		{"fails before it launches", ends, []string{"cuInit", "cublas"}, buildenv.Result{Code: 1}, NotReached, "before it asked for a launch"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
@@ -76,7 +78,7 @@ func TestJudgeOfAMode(t *testing.T) {
 
 // TestWordsJudgeNothing: no ordinary line of a program changes what a mode shows.
 func TestWordsJudgeNothing(t *testing.T) {
-	data := hosttest.Must(os.ReadFile("../../../testdata/ordinary/lines.txt"))
+	data := hosttest.Must(os.ReadFile("../../../testdata/ordinary/lines.txt"))(t)
 	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	if len(lines) < 87 {
 		t.Fatalf("%d lines", len(lines))
@@ -137,12 +139,12 @@ func TestTheFailingLibrariesByGCCForWindows(t *testing.T) {
 	}
 	for _, l := range []library{{driverDLL, "driver.c", all.driver}, {all.soname, "runtime.c", all.runtime}} {
 		dir := t.TempDir()
-		source := hosttest.Must(l.write(dir))
+		source := hosttest.Must(l.write(dir))(t)
 		c := probe.Compile(buildenv.Host{OS: buildenv.Windows}, probe.Compiler{Path: gcc}, dir, source, filepath.Join(dir, l.soname), true)
 		if out, err := exec.Command(c.Path, c.Args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		out := hosttest.Must(exec.Command("x86_64-w64-mingw32-objdump", "-p", filepath.Join(dir, l.soname)).Output())
+		out := hosttest.Must(exec.Command("x86_64-w64-mingw32-objdump", "-p", filepath.Join(dir, l.soname)).Output())(t)
 		has := map[string]bool{}
 		for _, word := range strings.Fields(string(out)) {
 			has[word] = true
@@ -170,22 +172,22 @@ func TestImportsOfAWindowsProgram(t *testing.T) {
 }
 
 func TestWorst(t *testing.T) {
-	k := func(kinds ...Kind) (all []Outcome) {
+	k := func(kinds ...Kind) (all []ModeResult) {
 		for _, x := range kinds {
-			all = append(all, Outcome{Kind: x})
+			all = append(all, ModeResult{Kind: x})
 		}
 		return all
 	}
 	tests := []struct {
-		all  []Outcome
+		all  []ModeResult
 		want Kind
 	}{
 		{nil, Unsure}, {k(Honest, Honest), Honest}, {k(Honest, Unsure), Unsure}, {k(Unsure, FellBack, Honest), FellBack}, {k(Honest, ""), Unsure},
 		{k(Baseline, Honest), Honest}, {k(Baseline), Unsure}, {k(NotReached), Unsure}, {k(Honest, NotReached), Unsure},
-		{append(k(Honest), Outcome{Kind: NotReached, Code: 1}), Honest}, {append(k(Baseline), Outcome{Kind: NotReached, Code: 1}), Unsure},
+		{append(k(Honest), ModeResult{Kind: NotReached, Code: 1}), Honest}, {append(k(Baseline), ModeResult{Kind: NotReached, Code: 1}), Unsure},
 	}
 	for _, kind := range []Kind{NotReached, Unchecked} { // of the modes that a good program may leave open
-		hosttest.Equal(t, Worst(append(k(Honest), Outcome{Kind: kind, optional: true})), Honest, kind)
+		hosttest.Equal(t, Worst(append(k(Honest), ModeResult{Kind: kind, optional: true})), Honest, kind)
 	}
 	for _, tt := range tests {
 		hosttest.Equal(t, Worst(tt.all), tt.want, tt.all)
@@ -220,7 +222,7 @@ func TestTheFailingDriverHasWhatABinaryImports(t *testing.T) {
 		}
 		return of.needed()
 	}
-	all := hosttest.Must(needs(binary))
+	all := hosttest.Must(needs(binary))(t)
 	names := all.driver
 	hosttest.Equal(t, all.soname, "", "it loads")
 	for n, want := range map[string]bool{"cuOfTheFuture_v9": true, "cuInit": true, "cuLaunchKernel": true, "cuLaunchKernel_ptsz": true, "cublasCreate_v2": false} {
@@ -228,7 +230,7 @@ func TestTheFailingDriverHasWhatABinaryImports(t *testing.T) {
 			t.Errorf("%s: %v", n, !want)
 		}
 	}
-	source := hosttest.Must(library{"libcuda.so.1", "driver.c", names}.text())
+	source := hosttest.Must(library{"libcuda.so.1", "driver.c", names}.text())(t)
 	body := string(source)
 	if !strings.Contains(body, "ALIAS(cuLaunchKernel_ptsz, cuLaunchKernel)\n") {
 		t.Error("cuLaunchKernel_ptsz is not cuLaunchKernel")
@@ -265,7 +267,7 @@ func TestTheModeIsFoundByAnyName(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		need.Missing(t, "linux", "it makes ELF files")
 	}
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "asks.c"), filepath.Join(dir, "asks")
 	hosttest.OK(t, os.WriteFile(source, []byte(asks), 0o600))

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/otiai10/copy"
 
@@ -131,7 +132,11 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	}
 	defer remove() // its own directory, and nothing but copies in it
 	if err := b.write(ctx, made); err != nil {
-		return b, fmt.Errorf("the bundle %s is not made: %w", o.Dir, err)
+		fix := ""
+		if errors.Is(err, syscall.ENOSPC) {
+			fix = (&cache.WriteError{Path: dir, Err: err}).Hint()
+		}
+		return b, exit.Errorf(0, fix, "the bundle %s is not made: %w", o.Dir, err)
 	}
 	return b, errors.Join(os.Chmod(made, 0o755), os.Rename(made, dir))
 }
@@ -229,7 +234,7 @@ func Open(h buildenv.Host, file string) (program string, rt proof.Runtime, err e
 	if !h.IsDir(dir) {
 		dir, name = h.Dir(dir), h.Base(dir)
 	}
-	text, err := h.ReadFile(h.Join(dir, manifestName), 16<<20)
+	text, err := h.ReadFile(h.Join(dir, manifestName), buildenv.Record)
 	if errors.Is(err, buildenv.ErrUnbounded) {
 		return "", rt, err
 	}

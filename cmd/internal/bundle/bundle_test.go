@@ -28,7 +28,7 @@ import (
 // machine is this one, with an empty cache and the libraries of one directory on the loader's path.
 func machine(t *testing.T, libraries string) *session.Machine {
 	t.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	if h.OS != buildenv.Linux {
 		need.Missing(t, "linux", "the libraries are made for Linux")
 	}
@@ -113,14 +113,14 @@ func TestProgramStartsFromItsBundle(t *testing.T) {
 	t.Cleanup(func() { _ = os.Rename(dir+"-gone", dir) })
 	hosttest.Equal(t, run(t, m, app), 127, "without the bundle the program ends with", "nothing was shown")
 	hosttest.Equal(t, run(t, m, filepath.Join(out, "app")), 7, "from the bundle it ends with")
-	text := hosttest.Must(os.ReadFile(filepath.Join(out, manifestName)))
+	text := hosttest.Must(os.ReadFile(filepath.Join(out, manifestName)))(t)
 	var b manifest
 	if err := json.Unmarshal(text, &b); err != nil || b.Schema != Schema || strings.Contains(string(text), dir) {
 		t.Errorf("%v; the manifest names a directory of this machine:\n%s", err, text)
 	}
 	for _, f := range b.Files {
 		file := filepath.Join(out, filepath.FromSlash(f.Name))
-		info := hosttest.Must(os.Stat(file))
+		info := hosttest.Must(os.Stat(file))(t)
 		if sum, err := cache.Hash(file); err != nil || sum != f.SHA256 || info.Size() != f.Size {
 			t.Errorf("%s: %s, %v; %d bytes, not %d", f.Name, sum, err, info.Size(), f.Size)
 		}
@@ -151,7 +151,7 @@ func TestLibrariesOpenedByName(t *testing.T) {
 	source := `extern int dnn(void), rtc(void); const char *f = "curandCreateGenerator";
 		int main(void) { return dnn() + rtc() + (f[0] != 'c'); }`
 	app := program(t, m, source, dnn, rtc)
-	b := hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")}))
+	b := hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")}))(t)
 	for _, want := range []string{"lib/libcudnn_ops.so.9", "lib/libcudnn_graph.so.9", "lib/libnvrtc-builtins.so.13.4"} {
 		if !slices.ContainsFunc(b.Files, func(f File) bool { return f.Name == want }) {
 			t.Errorf("%s is not in %+v", want, b.Files)
@@ -177,7 +177,7 @@ func TestModes(t *testing.T) {
 	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
 	hosttest.OK(t, errors.Join(os.Chmod(app, 0o400|fs.ModeSetuid), os.Chmod(lib, 0o400)))
 	out := filepath.Join(t.TempDir(), "out")
-	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))
+	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))(t)
 	for name, want := range map[string]fs.FileMode{"app": 0o755, "lib/libmine.so.1": 0o644} {
 		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)
@@ -268,7 +268,7 @@ func TestLibraryWithItsOwnSearchPath(t *testing.T) {
 		"-Wl,--enable-new-dtags,-rpath,$ORIGIN/../"+filepath.Base(dir))
 	app := program(t, m, "extern int f(void); int main(void) { return f(); }", outer, "-Wl,-rpath,"+dir)
 	out := filepath.Join(t.TempDir(), "out")
-	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))
+	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))(t)
 	hosttest.OK(t, os.RemoveAll(dir))
 	hosttest.Equal(t, run(t, m, filepath.Join(out, "app")), 7, "the program ended with")
 }
@@ -330,7 +330,7 @@ func TestManifestIsComplete(t *testing.T) {
 	app := program(t, m, "extern char *f(void); int main(void) { return f()[0]; }", lib)
 	m.Host.Env = m.Host.Env.Set("PATH", "")
 	out := filepath.Join(t.TempDir(), "out")
-	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))
+	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{app}, Dir: out}))(t)
 	text, err := os.ReadFile(filepath.Join(out, manifestName))
 	if err != nil {
 		t.Fatal(err)
@@ -403,14 +403,14 @@ func TestSeveralPrograms(t *testing.T) {
 		t.Errorf("two of one name: %v", err)
 	}
 	out += "3"
-	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{first}, Dir: out, Prove: prove}))
+	hosttest.Must(Make(context.Background(), m, Options{Programs: []string{first}, Dir: out, Prove: prove}))(t)
 	if program, _, err := Open(m.Host, out); err != nil || program != filepath.Join(out, "bin", "app") {
 		t.Errorf("%s, %v", program, err)
 	}
 	if program, _, err := Open(m.Host, filepath.Join(out, manifestName)); program != "" || err != nil {
 		t.Errorf("the manifest was opened as the program %s: %v", program, err)
 	}
-	text := hosttest.Must(os.ReadFile(filepath.Join(out, manifestName)))
+	text := hosttest.Must(os.ReadFile(filepath.Join(out, manifestName)))(t)
 	added := filepath.Join(out, "lib", "libm.so.6")
 	for what, add := range map[string]func() error{
 		"lib/libm.so.6": func() error { return os.WriteFile(added, nil, 0o644) }, "lib/libm.so": func() error { return os.Symlink(lib, added[:len(added)-2]) },

@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	_ "embed"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/buildenv/regular"
 )
 
 //go:embed libraries.toml
@@ -79,15 +79,19 @@ var builtinsName = lazyregexp.New(`libnvrtc-builtins\.so\.\d+\.\d+|nvrtc-builtin
 // asked lists the libraries of the table whose file's name, or the name of one of whose functions, is in a file: a program that loads a
 // library itself looks its functions up by name.
 func (t table) asked(file string, windows bool) (found []string, err error) {
-	f, err := os.Open(file)
+	f, err := regular.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
 	if info, err := buildinfo.Read(f); err == nil && info.Path == "gpubuild/cmd/gpubuild" { // it knows all of them, and loads none
 		return nil, nil
 	}
-	parts := []io.Reader{io.NewSectionReader(f, 0, 1<<40)}
+	parts := []io.Reader{io.NewSectionReader(f, 0, fi.Size())}
 	defined := map[string]bool{}
 	if e, err := elf.NewFile(f); err == nil { // no name in debug information or a symbol table is looked up
 		parts = nil

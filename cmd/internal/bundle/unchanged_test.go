@@ -47,7 +47,7 @@ func fake(t *testing.T, change func(*manifest)) (dir string) {
 // TestUnchanged: a bundle is opened as it was made, and not with a file more, less or changed, nor where it starts what is none of its files.
 func TestUnchanged(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	write := func(name, text string) func(string) error {
 		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755) }
 	}
@@ -99,7 +99,7 @@ func TestUnchanged(t *testing.T) {
 // TestOpen: which paths name a bundle's program: its directory if it has one, a start script, and nothing else.
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	h.Env = h.Env.Unset("LD_LIBRARY_PATH")
 	two := func(m *manifest) { m.Programs = []string{"bin/app", "prove/p.so"} }
 	for story, tt := range map[string]struct {
@@ -134,5 +134,5 @@ func TestOpen(t *testing.T) {
 }
 
 func sum(t *testing.T, file string) string {
-	return hosttest.Must(cache.Hash(file))
+	return hosttest.Must(cache.Hash(file))(t)
 }

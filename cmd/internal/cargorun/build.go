@@ -37,6 +37,7 @@ type Built struct {
 	Match         explain.Match // what cargo's output shows of a failure; empty where the build succeeded or was interrupted
 	Unread        bool          // the build failed, and cargo wrote to a terminal that cannot be read
 	Interrupted   bool          // cargo was stopped from outside
+	Installed     []string      // files that `cargo install` wrote, as far as it said so
 	Waited        bool          // another cargo was at work in the build directory when this one began
 }
 
@@ -75,7 +76,7 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 	ran, err := m.Runner.Run(ctx, c)
 	messages.End()
 	built.Interrupted = ctx.Err() != nil || ran.Signal != ""
-	built.CompileErrors, built.Waited = watch.errors.Found, watch.waited
+	built.CompileErrors, built.Waited, built.Installed = watch.errors.Found, watch.waited, watch.installed
 	if err != nil && ctx.Err() == nil {
 		if rules, unusable := explain.Default(); unusable != nil {
 			m.Shell.Detail("failures will not be explained: %v", unusable)
@@ -125,7 +126,7 @@ func TargetKind(kinds []string) string {
 
 // DefaultRun is the program that `cargo run` means when its package has several.
 func DefaultRun(s *session.Session) string {
-	if s.Line.Verb != "run" || s.Project.Selected == nil || len(s.Line.Packages) > 0 {
+	if s.Line.Purpose() != cargo.Runs || s.Project.Selected == nil || len(s.Line.Packages) > 0 {
 		return ""
 	}
 	return s.Project.Selected.DefaultRun
@@ -134,7 +135,7 @@ func DefaultRun(s *session.Session) string {
 // AmbiguousRun says that `cargo run` will refuse to choose among several programs. It says so itself, before anything is built.
 func AmbiguousRun(s *session.Session, roots []features.Root) bool {
 	line := s.Line
-	if line.Verb != "run" || line.Has("--bin", "--example") || DefaultRun(s) != "" {
+	if line.Purpose() != cargo.Runs || line.Has("--bin", "--example") || DefaultRun(s) != "" {
 		return false
 	}
 	names := map[string]bool{}

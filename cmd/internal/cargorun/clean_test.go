@@ -15,7 +15,7 @@ func TestWaitFilter(t *testing.T) {
 	w := waitFilter(&kept, func(s string) { reported = append(reported, s) })
 	for _, piece := range []string{"    Block", "ing waiting for file lock on artifact directory\n", "    Blocking waiting for file lock on package cache\nwarning: a\n",
 		"\x1b[1m\x1b[36m    Blocking\x1b[0m waiting for file lock on build directory\r\n", "error: b"} {
-		hosttest.Must(w.Write([]byte(piece)))
+		hosttest.Must(w.Write([]byte(piece)))(t)
 		if piece == "    Block" && len(reported) > 0 {
 			t.Error("reported before the line was complete")
 		}

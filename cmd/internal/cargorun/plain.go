@@ -31,7 +31,7 @@ func plain(ctx context.Context, m *session.Machine, line cargo.Line, env builden
 		proc.Become(c)
 	}
 	_, err = m.Runner.Run(ctx, c)
-	runs := line.Verb == "run" || line.Verb == "r"
+	runs := line.Purpose() == cargo.Runs
 	if exit, ok := err.(*buildenv.ExitError); ok && runs && exit.Result.Signal != "" && ctx.Err() == nil {
 		m.Shell.Error("the program%s", Ended(exit.Result.Code)) // who calls cargo's run sees the signal, and a shell names it
 	}

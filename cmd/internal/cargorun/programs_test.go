@@ -19,7 +19,7 @@ import (
 
 func lineOf(t *testing.T, words string) cargo.Line {
 	t.Helper()
-	line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
+	line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))(t)
 	return line
 }
 

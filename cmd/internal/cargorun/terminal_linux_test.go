@@ -53,7 +53,7 @@ func TestOnATerminal(t *testing.T) {
 				path := filepath.Join(dir, name)
 				hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 			}
-			host := hosttest.Must(local.Host())
+			host := hosttest.Must(local.Host())(t)
 			host.Cwd = dir
 			for _, name := range []string{"CI", "TF_BUILD", "CARGO_TERM_COLOR", "CARGO_TERM_PROGRESS_WHEN", "NO_COLOR", "CARGO_TARGET_DIR"} {
 				host.Env = host.Env.Unset(name)
@@ -62,7 +62,7 @@ func TestOnATerminal(t *testing.T) {
 			for name, value := range tt.env {
 				host.Env = host.Env.Set(name, value)
 			}
-			ours, theirs := hosttest.Must2(pty.Open())
+			ours, theirs := hosttest.Must2(pty.Open())(t)
 			defer ours.Close()
 			hosttest.OK(t, pty.Setsize(theirs, &pty.Winsize{Rows: 30, Cols: 72}))
 			var screen bytes.Buffer
@@ -75,12 +75,12 @@ func TestOnATerminal(t *testing.T) {
 			if tt.quiet {
 				words = append(words, "--quiet")
 			}
-			line, _ := hosttest.Must2(cargo.Split(words, nil))
+			line, _ := hosttest.Must2(cargo.Split(words, nil))(t)
 			line.Dir = dir
 			shell := &console.Shell{Out: io.Discard, Err: theirs, Colour: true}
 			m := &session.Machine{Host: host, Runner: proc.Runner{}, Shell: shell, CacheDir: t.TempDir()}
-			s := hosttest.Must(session.Open(m, line))
-			tool := hosttest.Must(cargo.Find(host, line))
+			s := hosttest.Must(session.Open(m, line))(t)
+			tool := hosttest.Must(cargo.Find(host, line))(t)
 			tool.Dir = dir
 			built, err := Build(context.Background(), s, tool, Output{Other: io.Discard})
 			theirs.Close()

@@ -18,13 +18,14 @@ import (
 // where it ends at a terminal, cargo is asked to draw its bar and colours all the same (cargo.Line.OnTerminal). A failed build script's
 // output cannot be read afterwards instead: cargo 1.95 sends no message of it and leaves the files of its last good run (measured).
 type watch struct {
-	listener explain.Tail
-	errors   cargo.Diagnostics
-	lines    buildenv.Lines // feeds errors, and sees waited
-	waited   bool           // another cargo holds the lock of the build directory
-	stderr   io.Writer      // what cargo gets
-	sees     bool           // cargo's stderr passes through
-	width    int            // of the terminal where it ends; 0: none
+	listener  explain.Tail
+	errors    cargo.Diagnostics
+	lines     buildenv.Lines // feeds errors, and sees waited
+	waited    bool           // another cargo holds the lock of the build directory
+	installed []string       // what cargo says to install, and where
+	stderr    io.Writer      // what cargo gets
+	sees      bool           // cargo's stderr passes through
+	width     int            // of the terminal where it ends; 0: none
 }
 
 // readAlong is the variable with which a user keeps cargo on the real terminal.
@@ -35,6 +36,9 @@ func newWatch(m *session.Machine) *watch {
 	w.lines.Each = func(line []byte) {
 		w.errors.Line(line)
 		w.waited = w.waited || lockHeld.Match(line)
+		if path := installing.FindSubmatch(line); path != nil && m.Host.IsAbs(string(path[1])) {
+			w.installed = append(w.installed, string(path[1]))
+		}
 	}
 	if f, ok := m.Shell.Err.(*os.File); ok && local.Terminal(f) {
 		if w.width = local.Width(f); w.width == 0 || m.Host.Env.Get(readAlong) == "never" {
@@ -47,6 +51,8 @@ func newWatch(m *session.Machine) *watch {
 }
 
 var lockHeld = lazyregexp.New(`Blocking\S* waiting for file lock on (?:build|artifact)`)
+
+var installing = lazyregexp.New(`^\s*\S*(?:Installing|Replacing)\S* (.+?)\r?\n?$`)
 
 // message reads a JSON message that the user asked for; a linker's error is in one.
 func (w *watch) message(raw []byte) {

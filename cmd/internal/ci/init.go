@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
@@ -45,7 +46,7 @@ type Init struct {
 func Make(s *session.Session, service string, o Options) (Init, error) {
 	i := slices.IndexFunc(Providers(), func(p Provider) bool { return p.Name == service })
 	if i < 0 {
-		return Init{}, &exit.UsageError{What: fmt.Sprintf("no workflow can be written for %q", service),
+		return Init{}, &exit.UsageError{What: fmt.Sprintf("no workflow can be written for %.200q", service),
 			Fix: "gpubuild ci init " + strings.ReplaceAll(ProviderNames, "|", ", or ")}
 	}
 	h, provider := s.Machine.Host, Providers()[i]
@@ -56,8 +57,8 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	}
 	if w.Install == "" {
 		return Init{}, &exit.UsageError{What: "a runner would not know how to get gpubuild",
-			Fix: fmt.Sprintf("name your runners' own way to it (crates.io has none), here or as [ci] install in gpubuild.toml:\n      "+
-				"gpubuild ci init %s --install 'cargo binstall -y gpubuild'", service)}
+			Fix: fmt.Sprintf("commit the wheel or archive of a release and name it, or name an https address, here or as [ci] install in "+
+				"gpubuild.toml:\n      gpubuild ci init %s --install tools/gpubuild.whl", service)}
 	}
 	if s.Config.Arch.Origin == "" {
 		w.Arch = cmp.Or(w.Arch, defaultArch)
@@ -178,11 +179,22 @@ func (i Init) Write(m *session.Machine, force bool) error {
 		}
 		return &exit.UsageError{What: shown + " is there already, and differs", Fix: fix}
 	}
-	if err = root.MkdirAll(path.Dir(name), 0o755); err == nil {
-		err = initfile.Write(filepath.Join(i.root, filepath.FromSlash(name)), string(i.Text), force)
+	file, made := filepath.Join(i.root, filepath.FromSlash(name)), []string{}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if _, err := root.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			made = append(made, dir)
+		}
+	}
+	if err = root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		err = &cache.WriteError{Path: file, Err: err}
+	} else {
+		err = initfile.Write(file, string(i.Text), force)
 	}
 	if err != nil {
-		return fmt.Errorf("%s is not written: %w", shown, err)
+		for _, dir := range made {
+			_ = root.Remove(dir) // fails where somebody else has put something there, which stays
+		}
+		return err
 	}
 	m.Shell.Status("Wrote", "%s", shown)
 	return nil

@@ -1,9 +1,9 @@
 package ci
 
 import (
+	"archive/zip"
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -88,7 +88,7 @@ func TestShellTextIsSound(t *testing.T) {
 	w := usual()
 	w.Setup, w.Dir = "export A=1\n# a comment", "it's/a $dir"
 	for _, sh := range shells(t) {
-		for _, install := range []string{"true", "go install example.org/x@v1", "cat <<EOF\n  text\nEOF", "if true; then\n\ttrue\nfi # end"} {
+		for _, install := range []string{"true", "get it --from here", "cat <<EOF\n  text\nEOF", "if true; then\n\ttrue\nfi # end"} {
 			w.Install = install
 			texts := jobsOf(t, github.Workflow(w))
 			for _, script := range gitlabScripts(t, gitlab.Workflow(w)) {
@@ -134,7 +134,7 @@ func TestZizmorAcceptsTheWorkflows(t *testing.T) {
 	zizmor := need.Tool(t, "zizmor")
 	lintWorkflows(t, func(path string) ([]byte, error) {
 		return exec.Command(zizmor, "--offline", "--no-progress", "--persona=auditor", "--min-severity=medium", path).CombinedOutput()
-	}, "actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0", "actions/checkout@v5", "unpinned-uses")
+	}, "actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1", "actions/checkout@v7", "unpinned-uses")
 }
 
 // lintWorkflows has a linter accept every form of the workflow, and refuse one in which a text is replaced.
@@ -190,7 +190,7 @@ func TestSchemasAcceptTheWorkflows(t *testing.T) {
 // actionSteps are the run texts of the composite action, by step name.
 func actionSteps(t *testing.T) map[string]string {
 	t.Helper()
-	data := hosttest.Must(os.ReadFile("../../../.github/actions/gpubuild/action.yml"))
+	data := hosttest.Must(os.ReadFile("../../../.github/actions/gpubuild/action.yml"))(t)
 	var doc struct {
 		Runs struct{ Steps []struct{ Name, Run string } }
 	}
@@ -207,29 +207,45 @@ func actionSteps(t *testing.T) map[string]string {
 // TestActionInstalls runs the action's own shell text with bash, as GitHub does, for each kind of source.
 func TestActionInstalls(t *testing.T) {
 	bash := need.Tool(t, "bash")
-	for _, program := range []string{"curl", "tar", "sha256sum"} {
+	for _, program := range []string{"curl", "tar", "sha256sum", "unzip"} {
 		need.Program(t, "bash", program)
 	}
 	steps := actionSteps(t)
-	archive := tarOf(t, "#!/bin/sh\necho gpubuild v9\n")
-	sum := sha256.Sum256(archive)
-	right := hex.EncodeToString(sum[:])
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(archive) }))
+	const program = "#!/bin/sh\necho gpubuild v9\n"
+	archive, zipped := tarOf(t, program), zipOf(t, "gpubuild-9.data/scripts/gpubuild", program)
+	hash := func(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
+	right := hash(archive)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/gpubuild.whl":
+			_, _ = w.Write(zipped)
+		case "/gpubuild":
+			_, _ = w.Write([]byte(program))
+		case "/empty.zip":
+			_, _ = w.Write(zipOf(t, "README", "nothing"))
+		default:
+			_, _ = w.Write(archive)
+		}
+	}))
 	defer server.Close()
 	pemFile := filepath.Join(t.TempDir(), "ca.pem")
 	hosttest.OK(t, os.WriteFile(pemFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o644))
-	checkout := hosttest.Must(filepath.Abs("../../.."))
+	checkout := hosttest.Must(filepath.Abs("../../.."))(t)
 	for _, tt := range []struct {
 		name, source, sha string
 		fails             string // empty: it installs
 		slow              bool
 	}{
 		{"an archive", server.URL + "/gpubuild.tar.gz", right, "", false},
+		{"an archive whatever its address ends in", server.URL + "/download?id=1", right, "", false},
+		{"a wheel", server.URL + "/gpubuild.whl", hash(zipped), "", false},
+		{"the program itself", server.URL + "/gpubuild", hash([]byte(program)), "", false},
+		{"an archive without a program", server.URL + "/empty.zip", hash(zipOf(t, "README", "nothing")), "there is no program gpubuild", false},
 		{"an archive that is another one", server.URL + "/gpubuild.tar.gz", strings.Repeat("0", 64), "the sha256 is " + right, false},
 		{"an address without a hash", server.URL + "/gpubuild.tar.gz", "", "needs the input sha256", false},
-		{"no encryption", "http://127.0.0.1/x.tar.gz", right, "the input source is no package", false},
-		{"a word", "gpubuild", "", "the input source is no package", false},
-		{"a text that a shell would run", "$(touch pwned); ./x", "", "the input source is no package", false},
+		{"no encryption", "http://127.0.0.1/x.tar.gz", right, "the input source is no https", false},
+		{"a word", "gpubuild", "", "the input source is no https", false},
+		{"a text that a shell would run", "$(touch pwned); ./x", "", "the input source is no https", false},
 		{"a checkout", checkout, "", "", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -265,11 +281,22 @@ func TestActionInstalls(t *testing.T) {
 	}
 }
 
+// zipOf is an archive with one file.
+func zipOf(t *testing.T, name, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	f := hosttest.Must(w.Create(name))(t)
+	hosttest.Must(f.Write([]byte(text)))(t)
+	hosttest.OK(t, w.Close())
+	return out.Bytes()
+}
+
 // tarOf is a release archive as ours: the program one directory down.
 func tarOf(t *testing.T, program string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	hosttest.OK(t, os.MkdirAll(filepath.Join(dir, "gpubuild-v9"), 0o755))
 	hosttest.OK(t, os.WriteFile(filepath.Join(dir, "gpubuild-v9", "gpubuild"), []byte(program), 0o644))
-	return hosttest.Must(exec.Command("tar", "-czf", "-", "-C", dir, "gpubuild-v9").Output())
+	return hosttest.Must(exec.Command("tar", "-czf", "-", "-C", dir, "gpubuild-v9").Output())(t)
 }

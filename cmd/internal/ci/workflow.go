@@ -68,11 +68,11 @@ var (
 // check returns why no workflow can be written. GitHub reads ${{ }} in a path as an expression, and a cache's paths are lines.
 func (w Workflow) check() error {
 	if strings.Contains(w.Dir, "${{") || strings.ContainsAny(w.Dir, "\r\n\x00*?[]!") {
-		return exit.Errorf(exit.Other, "rename the directory", "the project is in %q of its repository, a name that CI would expand", w.Dir)
+		return exit.Errorf(exit.Other, "rename the directory", "the project is in %.200q of its repository, a name that CI would expand", w.Dir)
 	}
 	if w.Image != "" && !pinned.MatchString(w.Image) {
 		fix := "append @ and its digest, which this prints: docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "
-		return exit.Errorf(exit.Config, fix+buildenv.PosixWords(w.Image), "image %q is not pinned by its digest", w.Image)
+		return exit.Errorf(exit.Config, fix+buildenv.PosixWords(w.Image), "image %.200q is not pinned by its digest", w.Image)
 	}
 	for _, label := range append([]string{w.Place}, w.Runner...) {
 		if label != "" && !safeWord.MatchString(label) {

@@ -207,7 +207,7 @@ func TestWorkflowsAreGolden(t *testing.T) {
 		if *update {
 			hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o644)))
 		}
-		want := hosttest.Must(os.ReadFile(path))
+		want := hosttest.Must(os.ReadFile(path))(t)
 		hosttest.Equal(t, string(got), string(want), "differs from", path, "rewrite with -update and read it", got)
 	}
 }
@@ -221,7 +221,7 @@ var (
 
 // usual is a workflow with every part.
 func usual() Workflow {
-	return Workflow{Install: "go install example.org/gpubuild/cmd/gpubuild@v1.0.0", Setup: "sudo apt-get install -y libssl-dev", Dir: "crates/app", Arch: "sm_80",
+	return Workflow{Install: "tools/get-gpubuild", Setup: "sudo apt-get install -y libssl-dev", Dir: "crates/app", Arch: "sm_80",
 		NoDefault: true, Runner: []string{"self-hosted", "gpu"},
 		Rows:     []Row{{Name: "cuda", Args: "-p app -p kernels --features cuda"}, {Name: "cudnn", Args: "-p app --features cuda,cudnn"}},
 		Programs: []Row{{Name: "bin-app", Args: "--bin app --features cuda -- --device cuda"}}}

@@ -140,8 +140,12 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 			c.do()
 			// which cargo writes again
 			stale = strings.Contains(c.name, "member ") || strings.HasSuffix(c.name, "gone") || c.name == "the lock file"
-			if n := asked(c.extra, c.args...); n != 1 {
-				t.Errorf("asked %d times, want 1", n)
+			want := 1
+			if strings.HasPrefix(c.name, "a member that") || strings.HasPrefix(c.name, "a member of") {
+				want = 2 // with --locked first, which cargo refuses: Cargo.lock does not have the new member
+			}
+			if n := asked(c.extra, c.args...); n != want {
+				t.Errorf("asked %d times, want %d", n, want)
 			}
 			if stale {
 				stale = false

@@ -24,17 +24,17 @@ func auditVerb() verb {
 			Name: "audit", Usage: "run a program on drivers that fail, and say whether it notices",
 			Args: "PROGRAM [-- ARGS]", Examples: []string{"gpubuild audit target/release/app -- --device cuda"},
 			Text: "Needs no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory, no code for " +
-				"this GPU, a kernel that fails or is refused, a result that cannot be copied or is wrong), without input; " +
-				"its output is not shown.\n" +
+				"this GPU, a kernel that fails or is refused, a result that cannot be copied or is wrong, a context, " +
+				"a kernel's name, an upload or pinned memory that is refused), without input; its output is not shown.\n" +
 				"Exits with 0 if it failed in every mode, with 20 if it succeeded although the driver had failed, with 21 if that " +
 				"is unknown, for example because the program never loads the driver. " +
 				"A result that it does not check changes no exit code.\n" +
 				"cargo-audit, which looks for known vulnerabilities, is `gpubuild cargo audit`.",
 		},
 		results: &o.Results,
-		flags: slices.Concat(in("Proof", newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s",
+		flags: slices.Concat(grouped("Proof", newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s",
 			duration(&o.Timeout))), resultFlags(&o.Results)),
-		run: with(&o, runAudit),
+		run: bind(&o, runAudit),
 	}
 }
 

@@ -173,7 +173,7 @@ func envOf(b *testing.B, data []byte) []string {
 func BenchmarkReach(b *testing.B) {
 	sample, err := filepath.Abs(filepath.Join(repository, "testdata", "entrenar"))
 	noError(b, err)
-	needCrates(b, sample)
+	need.Crates(b, sample)
 	tree := []string{"cargo", "tree", "-e", "normal,no-proc-macro", "-f", "{p} {f}", "--features", "cuda", "--locked"}
 	ours := []string{binary(b), "features", "--features", "cuda"}
 	b.Run("unchanged", func(b *testing.B) {

@@ -15,6 +15,7 @@ import (
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
+	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/install/tree"
 	"gpubuild/toolchain/loader"
@@ -23,15 +24,16 @@ import (
 func bundleVerb() verb {
 	var o bundle.Options
 	var json *string
-	toolkit := ""
+	toolkit, prove := "", false
 	return verb{
 		Verb: help.Verb{
 			Name: "bundle", Args: "PROGRAM...", Usage: "put programs and the CUDA libraries that they load into one directory",
-			Examples: []string{"gpubuild bundle target/release/app -o dist", "dist/prove/gpubuild prove dist"},
+			Examples: []string{"gpubuild bundle target/release/app -o dist", "gpubuild bundle target/release/app -o dist --prove",
+				"dist/prove/gpubuild prove dist"},
 			Text: "The directory starts on a machine that has NVIDIA's driver and no CUDA. gpubuild copies " +
 				"every library that the loader takes, except the C library and the driver's, and adds a start script, the names of " +
-				"NVIDIA's licences and a manifest of hashes. What proves the programs there goes to `prove`, gpubuild included: " +
-				"`gpubuild prove DIR` needs no compiler.\n" +
+				"NVIDIA's licences and a manifest of hashes. With --prove it adds what proves the programs there, gpubuild " +
+				"included: `DIR/prove/gpubuild prove DIR` needs no compiler.\n" +
 				"A library that is missing here or may not be shipped is listed: the other machine must have it. Exits with 11 if a " +
 				"program does not start without a library that is missing here. After any other error there is no bundle.",
 		},
@@ -44,21 +46,22 @@ func bundleVerb() verb {
 			})),
 			list("with", "LIBRARY", "a further library, by its name or path", &o.With),
 			text("toolkit", "VERSION|ROOT", "the CUDA toolkit whose libraries come first (the one that a build would use)", &toolkit),
+			toggle("prove", "add gpubuild and its probe, to prove the programs there", &prove),
 			jsonFlag(&json),
 		},
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runBundle(ctx, a, o, json, toolkit, l)
+			return runBundle(ctx, a, o, json, toolkit, prove, l)
 		},
 	}
 }
 
-func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *string, toolkit string, l cargo.Line) error {
+func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *string, toolkit string, prove bool, l cargo.Line) error {
 	o.Programs = l.Positional
 	if o.Dir == "" {
 		o.Dir = strings.TrimSuffix(a.Host.Base(o.Programs[0]), ".exe") + "-bundle"
 	}
 	if h := a.Host; json != nil && *json != "" && h.Below(h.Real(h.Dir(h.Abs(*json))), h.Real(h.Abs(o.Dir))) {
-		a.Shell.Answered = true // the error is not written there either
+		a.NoteJSON() // the error is not written there either
 		return &exit.UsageError{What: "--json=" + *json + " is in the bundle's directory", Fix: "name a file elsewhere"}
 	}
 	s, err := session.Anywhere(a.Machine, l)
@@ -68,11 +71,10 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	if o.Toolkit, err = tools.First(ctx, s, toolkit); err != nil {
 		return err
 	}
-	var unprovable error
-	o.Prove, unprovable = (proof.Options{}).Tools(ctx, a.Machine, proof.Toolkits(a.Machine, o.Toolkit))
-	if unprovable != nil && ctx.Err() == nil {
-		o.Prove = proof.Runtime{}
-		a.Shell.Note("`gpubuild prove` of the bundle will need a C compiler there: %v", unprovable)
+	if prove {
+		if o.Prove, err = (proof.Files{}).Tools(ctx, a.Machine, probe.CUDA, proof.Toolkits(a.Machine, o.Toolkit)); err != nil {
+			return err
+		}
 	}
 	b, err := bundle.Make(ctx, a.Machine, o)
 	if err != nil {
@@ -82,11 +84,11 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		return cmp.Or(report.Answer(a.Machine, json, "bundle", b.Incomplete() == nil, nil, b), b.Incomplete())
 	}
 	var out strings.Builder
-	size, prove := int64(0), int64(0)
+	size, proving := int64(0), int64(0)
 	for _, f := range b.Files {
 		size += f.Size
 		if strings.HasPrefix(f.Name, "prove/") {
-			prove += f.Size
+			proving += f.Size
 			continue
 		}
 		fmt.Fprintf(&out, "%10s  %s", tree.Size(f.Size), f.Name)
@@ -106,7 +108,7 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		fmt.Fprintf(&out, "needs glibc %s or newer\n", b.Glibc)
 	}
 	if p := b.Prove; p != nil {
-		fmt.Fprintf(&out, "%10s  prove  (gpubuild, and what it records with; to prove there: %s)\n", tree.Size(prove),
+		fmt.Fprintf(&out, "%10s  prove  (gpubuild, and what it records with; to prove there: %s)\n", tree.Size(proving),
 			buildenv.Words(a.Host.OS, a.Host.Join(o.Dir, "prove", "gpubuild"), "prove", a.Host.Join(o.Dir, path.Base(b.Programs[0]))))
 		if loader.Older(b.Glibc, p.Glibc.Version) {
 			fmt.Fprintf(&out, "to prove there: needs glibc %s or newer (%s)\n", p.Glibc.Version, p.Glibc.By)

@@ -48,7 +48,7 @@ func TestCandleOnTheStandin(t *testing.T) {
 		words := append(append([]string{"prove", "--cupti=" + filepath.Join(lib, "libcupti.so.13")}, flags...), program, "--")
 		c := exec.Command(filepath.Join(dir, tool), append(words, args...)...)
 		// libcudart and libcudnn are NVIDIA's own, and are not asked for anything
-		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+lib, "CUDA_HOME="+toolkit())
+		c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+lib, "CUDA_HOME="+need.FirstToolkit())
 		c.Env = append(c.Env, env...)
 		out, err := c.CombinedOutput()
 		return string(out), code(err)

@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain"
@@ -28,8 +29,8 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err := fileBehind(a.Host.OS, words, typed, prefix+"json"); err != nil {
 		return err
 	}
-	a.SpeakLike(line)
-	a.Shell.Fetch = tools.Fetching(a.Host.OS, words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit")
+	a.parts = line.Parts()
+	a.Machine = a.Speaking(line, tools.Fetching(a.Host.OS, words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit"))
 	tool, err := cargo.Find(a.Host, line)
 	if err != nil {
 		return err
@@ -38,10 +39,11 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
+	a.parts = line.Parts()
 	for _, g := range given {
 		f := findFlag(flags, g.Name, prefix)
-		if err := f.set(g.Value); err != nil {
-			return f.wrong(g.Name, err)
+		if err := f.Value.Set(g.Value); err != nil {
+			return wrong(f, g.Name, err)
 		}
 	}
 	if err := cmp.Or(checkCargo(a.Host.OS, o, line, flags), a.keepsInputs(given, line.Positional)); err != nil {
@@ -50,8 +52,12 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err := a.misspelled(tool, line); err != nil {
 		return err
 	}
-	if line.Has("--help") && !o.Proof.Required && (pipeline.Judged(line.Verb) || line.Verb == "doc") {
-		if err := a.Shell.Page(pages().CargoPage(line.Verb)); err != nil {
+	if line.Has("--help") && !o.Proof.Required && line.Purpose().Compiles() {
+		t := commandTree{form: help.Long}
+		if asksHelp(line.Args) == "-h" {
+			t.form = help.Short
+		}
+		if err := a.Shell.Page(help.CargoPage(t.cargoFlags(line.Verb))); err != nil {
 			return err
 		}
 		return cargorun.Run(ctx, a.Machine, line, a.Host.Env)
@@ -66,7 +72,7 @@ func checkCargo(os string, o pipeline.Options, l cargo.Line, flags []*flag) erro
 	if l.Known() {
 		for _, w := range l.Unknown() {
 			name, _, _ := strings.Cut(w, "=")
-			if at := slices.Index(l.Args, w); name == "--device" && at >= 0 && (l.Verb == "run" || l.Verb == "test" || l.Verb == "bench") {
+			if at := slices.Index(l.Args, w); name == "--device" && at >= 0 && l.Purpose().Starts() {
 				return usage("cargo has no flag `--device`; the program's own arguments follow --",
 					buildenv.Words(os, slices.Concat([]string{"gpubuild", l.Verb}, l.Args[:at], []string{"--"}, l.Args[at:])...))
 			}
@@ -82,7 +88,7 @@ func checkCargo(os string, o pipeline.Options, l cargo.Line, flags []*flag) erro
 		}
 	}
 	if o.Fresh.NoClean && o.Fresh.ForceClean {
-		return usage("--gpu-no-clean and --gpu-force-clean contradict each other", "leave one of them out")
+		return usage("--gpu-no-clean and --gpu-force-clean contradict each other", "leave --gpu-no-clean or --gpu-force-clean out")
 	}
 	if o.Audit && l.Known() && l.Verb != "build" {
 		return usage("--gpu-audit is a flag of build, not of "+l.Verb, "gpubuild audit target/release/app audits any program")

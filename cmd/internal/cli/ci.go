@@ -16,6 +16,7 @@ import (
 // ciOptions are the flags of `ci init`.
 type ciOptions struct {
 	ci.Options
+	SHA256 string
 	Stdout bool
 	Force  bool
 }
@@ -31,16 +32,17 @@ func ciVerb() verb {
 			Verb: help.Verb{
 				Name: "init", Args: ci.ProviderNames, Usage: "write a workflow that builds, tests and proves this workspace",
 				Project: true,
-				Examples: []string{"gpubuild ci init github --install 'cargo binstall -y gpubuild' --stdout",
-					"gpubuild ci init gitlab --install 'cargo binstall -y gpubuild' --gpu-runner gpu " +
+				Examples: []string{"gpubuild ci init github --install tools/gpubuild.whl --stdout",
+					"gpubuild ci init gitlab --install tools/gpubuild.whl --gpu-runner gpu " +
 						"--prove='--bin app --features cuda -- --device cuda'"},
 				Text: "Without CUDA: check, clippy and the feature lint. For each feature that leads to a GPU crate: a build, and with " +
 					"--gpu-runner or --on the tests, on the GPU. The last job joins the results, and fails if one is missing.\n" +
 					"The file is yours from then on; gpubuild does not read it.",
 			},
 			flags: []*flag{
-				text("install", "COMMANDS", "the shell commands with which a runner gets gpubuild ([ci] install in gpubuild.toml)",
-					&o.Install),
+				text("install", "URL|FILE|COMMANDS", "what a runner gets gpubuild from: a release's archive or wheel, by its address or its path in "+
+					"the repository, or shell commands ([ci] install in gpubuild.toml; a released gpubuild: its own release)", &o.Install),
+				text("sha256", "HEX", "the SHA-256 of --install URL (SHA256SUMS next to it)", &o.SHA256),
 				newFlag("gpu-runner", cargo.Value, "LABEL,...",
 					"run tests and proofs on a runner with these labels (GitHub) or tags (GitLab)",
 					func(v string) error {
@@ -62,7 +64,7 @@ func ciVerb() verb {
 				toggle("stdout", "print the file instead of writing it", &o.Stdout),
 				toggle("force", "replace an existing file", &o.Force),
 			},
-			run: with(&o, runCIInit),
+			run: bind(&o, runCIInit),
 		}},
 	}
 }
@@ -88,6 +90,9 @@ func runCIInit(ctx context.Context, a *invocation, o ciOptions, l cargo.Line) er
 		if err != nil {
 			return err
 		}
+	}
+	if o.Install, err = ci.Install(ctx, s, o.Install, o.SHA256); err != nil {
+		return err
 	}
 	made, err := ci.Make(s, l.Positional[0], o.Options)
 	if err != nil {

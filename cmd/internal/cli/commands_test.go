@@ -28,22 +28,10 @@ func accepts(command string) error {
 		return nil
 	}
 	if v, ours := find(words[0]); ours {
-		if asksHelp(words[1:]) {
+		if asksHelp(words[1:]) != "" {
 			return nil
 		}
-		line, given, err := v.split(words[1:])
-		if err != nil {
-			return err
-		}
-		if len(v.verbs) > 0 {
-			if v, line, err = v.subcommand(line, given); err != nil {
-				return err
-			}
-		}
-		if err := v.checkArgs(v.Name, line); err != nil {
-			return err
-		}
-		return setAll(v.flags, given, "--")
+		return checkOnly(v, words[1:])
 	}
 	var o pipeline.Options
 	flags := cargoFlags(&o)
@@ -65,7 +53,7 @@ func setAll(flags []*flag, given []cargo.Own, prefix string) error {
 	toolkit := regexp.MustCompile(`^(\d+(\.\d+)*|fetch|none|.*[/\\].*)$`)
 	for _, g := range given {
 		f := findFlag(flags, g.Name, prefix)
-		if err := f.set(g.Value); err != nil {
+		if err := f.Value.Set(g.Value); err != nil {
 			return fmt.Errorf("%s: %w", g.Name, err)
 		}
 		if f.Name == "toolkit" && !toolkit.MatchString(g.Value) {

@@ -8,8 +8,7 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// completionVerb gets the tables of all verbs as a function, because it is one of them.
-func completionVerb(pages func() help.Pages) verb {
+func completionVerb() verb {
 	return verb{
 		Verb: help.Verb{
 			Name: "completion", Args: "bash|zsh|fish|pwsh", Usage: "print the completion script of a shell: bash, zsh, fish or pwsh",
@@ -18,7 +17,7 @@ func completionVerb(pages func() help.Pages) verb {
 		},
 		instead: "gpubuild completion bash",
 		run: func(_ context.Context, a *invocation, l cargo.Line) error {
-			text, ok := pages().Script(l.Positional[0])
+			text, ok := help.Script(l.Positional[0])
 			if !ok {
 				return usage(fmt.Sprintf("no completion for `%s`", l.Positional[0]), "the shells are bash, zsh, fish and pwsh")
 			}
@@ -27,12 +26,18 @@ func completionVerb(pages func() help.Pages) verb {
 	}
 }
 
-func manVerb(pages func() help.Pages) verb {
+func manVerb() verb {
 	return verb{
 		Verb: help.Verb{
 			Name: "man", Usage: "print the manual page",
 			Examples: []string{"gpubuild man | man -l -", "gpubuild man > gpubuild.1"},
 		},
-		run: func(_ context.Context, a *invocation, _ cargo.Line) error { return a.Shell.Data(pages().Manual()) },
+		run: func(ctx context.Context, a *invocation, _ cargo.Line) error {
+			page, err := help.ManualPage(commandTree{invocation: a, form: help.Manual}.app(ctx, verbs()))
+			if err != nil {
+				return err
+			}
+			return a.Shell.Data(page)
+		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 )
 
@@ -225,7 +226,7 @@ func TestNothingOfARepositoryRuns(t *testing.T) {
 	for _, tree := range trees {
 		t.Run(tree[0].story, func(t *testing.T) {
 			t.Parallel()
-			top := t.TempDir()
+			top := hosttest.PlainDir(t)
 			tree[0].plant(t, top)
 			user := standinToolkit(t, filepath.Join(top, "user"), "13.4.92")
 			noError(t, os.Mkdir(filepath.Join(top, "bin"), 0o755))
@@ -245,7 +246,6 @@ func (p planted) inspect(t *testing.T, top, user, program string, verb []string)
 	t.Helper()
 	c := exec.Command(program, verb...)
 	c.Dir = filepath.Join(top, "repo", "app")
-	// a cargo that no proxy of rustup's started looks for rustc on the PATH of an [env] table (SECURITY.md)
 	path := filepath.Join(top, "bin") + ":" + filepath.Join(user, "bin") + ":" + userPATH
 	for _, e := range os.Environ() {
 		if name, _, _ := strings.Cut(e, "="); !strings.HasPrefix(name, "CUDA") && !strings.HasPrefix(name, "NVCC") && name != "CC" && name != "CXX" {
@@ -254,6 +254,9 @@ func (p planted) inspect(t *testing.T, top, user, program string, verb []string)
 	}
 	c.Env = append(c.Env, "PATH="+path, "CARGO_NET_OFFLINE=true", "GPUBUILD_CACHE="+filepath.Join(top, "cache"),
 		"CARGO_HOME="+filepath.Join(top, "home"))
+	if strings.Contains(p.text, "\nPATH = ") { // cargo itself, unless rustup's proxy starts it, finds rustc on the PATH of an [env] table (SECURITY.md)
+		c.Env = append(c.Env, "RUSTC="+need.Tool(t, "rustc"))
+	}
 	for _, e := range p.env {
 		c.Env = append(c.Env, strings.Replace(e, ":PATH", ":"+path, 1))
 	}

@@ -18,6 +18,7 @@ import (
 
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/cli"
+	"gpubuild/cmd/internal/hosttest/clitest"
 )
 
 // What differs between two runs or two machines, as the pages show it.
@@ -26,7 +27,7 @@ var masks = []struct {
 	to string
 }{
 	{regexp.MustCompile(`\b\d+\.\d+s\b`), "0.52s"},
-	{regexp.MustCompile(`\b\d+(\.\d+)? ?(ms|µs)`), "20 ms"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?( ms| ?µs)|\b\d+\.\d+ms`), "20 ms"},
 	{regexp.MustCompile(`\b\d+ files, [0-9.]+ [KM]i?B`), "6 files, 4.2 MiB"},
 	{regexp.MustCompile(`(ELF x86_64,|(?m:^)) +\d+ [kM]B\b`), "$1 4 MB"},
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d \d\d:\d\d`), "2026-11-22 12:00"},
@@ -41,6 +42,7 @@ var masks = []struct {
 	{regexp.MustCompile(`\bgcc \d+(\.\d+)*`), "gcc 12"},
 	{regexp.MustCompile(`\bg\+\+-\d+`), "g++-12"},
 	{regexp.MustCompile(`process \d+`), "process 4242"},
+	{regexp.MustCompile(`glibc \d+\.\d+`), "glibc 2.34"},
 	{regexp.MustCompile(`cargo \d+\.\d+\.\d+ .*`), "cargo 1.95.0 (f2d3ce0bd 2026-03-21)"},
 	{regexp.MustCompile(`gpubuild devel\S*|gpubuild unknown`), "gpubuild 1.0.0"},
 }
@@ -52,25 +54,25 @@ var masks = []struct {
 func TestDocsOfCommands(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(repository, "docs", "commands")
-	for _, verb := range append([]string{"build", "run", "test"}, cli.VerbNames()...) {
+	for _, verb := range append([]string{"build"}, cli.VerbNames()...) { // run.md and test.md compare their flags with build's
 		if verb == "cargo" { // it is cargo
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, verb+".md"))
 		if err != nil {
 			t.Error(err)
-		} else if !strings.Contains(string(data), "\n$ gpubuild "+verb+" --help\n") {
+		} else if !strings.Contains(string(data), "\n$ gpubuild "+verb+" --help") {
 			t.Errorf("%s.md does not show the help of %s", verb, verb)
 		}
+	}
+	for _, what := range []string{"docs", "cargo", "cc", "no-gpu", "amd64"} {
+		need.Tool(t, what)
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	noError(t, err)
 	for _, page := range pages {
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
 			t.Parallel()
-			for _, what := range []string{"docs", "cargo", "cc", "no-gpu", "amd64"} {
-				need.Tool(t, what)
-			}
 			data, err := os.ReadFile(page)
 			noError(t, err)
 			got := newDemo(t).page(string(data))
@@ -110,7 +112,7 @@ func TestReadmesCommands(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 8 {
+	if ran < 5 {
 		t.Errorf("README has only %d commands", ran)
 	}
 }
@@ -218,7 +220,7 @@ func (d *demo) run(command string) (string, int) {
 
 // gpu puts the stand-in driver where a real one would be. Only a test binary takes it for real.
 func (d *demo) gpu() {
-	dir, err := standinLibraries()
+	dir, err := clitest.Standin(repository)
 	noError(d.t, err)
 	bin := filepath.Join(d.home, "bin")
 	writeFiles(d.t, bin, map[string]string{"gpubuild": "#!/bin/sh\nexec gpubuild-standin \"$@\"\n"})

@@ -27,6 +27,7 @@ func doctorVerb() verb {
 	return verb{
 		Verb: help.Verb{
 			Name: "doctor", Usage: "check this machine and this project, part by part", Project: true,
+			Common:   []string{"toolkit", "for", "json"},
 			Examples: []string{"gpubuild doctor", "gpubuild doctor --for prove"},
 			Text:     "Exits with 11 if a part is missing, with 12 if parts do not work together. Every check has a stable id.",
 		},
@@ -57,7 +58,7 @@ func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line
 		}
 	}
 	end := map[doctor.State]error{doctor.Missing: exit.Code(exit.Missing), doctor.Misfit: exit.Code(exit.Misfit)}[doctor.Worst(checks)]
-	r := report.Result{Verb: "doctor", Project: facts.Project, Findings: doctor.Findings(checks)}
+	r := report.Result{Verb: "doctor", Project: facts.Project, Name: facts.ProjectName, Findings: doctor.Findings(checks)}
 	for _, c := range checks {
 		state := map[doctor.State]string{doctor.Missing: report.Failed, doctor.Misfit: report.Failed, doctor.Info: report.Skipped}[c.State]
 		r.Checks = append(r.Checks, report.Check{ID: c.ID, State: cmp.Or(state, report.Passed), Message: c.Says, Detail: c.Fix})

@@ -114,7 +114,7 @@ func (panicking) Read([]byte) (int, error) { panic("a test's panic") }
 func TestAPanic(t *testing.T) {
 	var stdout, stderr lines
 	args := []string{"gpubuild", "explain", "-"}
-	got := cli.MainWith(args, panicking{}, &stdout, &stderr, verify.RealDriver, verify.DeviceNodes)
+	got := cli.MainForTest(args, panicking{}, &stdout, &stderr, verify.RealDriver, verify.DeviceNodes)
 	if text := stderr.String(); got != exit.Internal || !strings.Contains(text, "error: internal error: a test's panic") ||
 		!strings.Contains(text, "ends_linux_test.go") || !strings.Contains(text, "please report this") {
 		t.Errorf("ended with %d:\n%s", got, text)
@@ -124,6 +124,9 @@ func TestAPanic(t *testing.T) {
 // binary is this test binary as gpubuild (see TestMain): an interrupt needs a process of its own, not a function.
 func binary(t testing.TB) string {
 	t.Helper()
+	if need.Count(t, "built", 0) > 0 {
+		return built(t, "linux", "./cmd/gpubuild", "build")
+	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) { // testscript puts its own in front, and TestMain perhaps cargo's before it
 		if path := filepath.Join(dir, "gpubuild"); exists(path) {
 			return path

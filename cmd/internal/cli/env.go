@@ -22,6 +22,7 @@ func envVerb() verb {
 	return verb{
 		Verb: help.Verb{
 			Name: "env", Usage: "print the environment of the build for a shell", Project: true,
+			Common:   []string{"toolkit", "arch", "shell", "diff", "json"},
 			Examples: []string{"eval \"$(gpubuild env --shell bash --features cuda)\"", "gpubuild env --diff --features cuda"},
 			Text:     "Prints only variables that build scripts read, and none that your environment already sets for the same toolkit.",
 		},
@@ -33,7 +34,7 @@ func envVerb() verb {
 				jsonFlag(&o.JSON),
 			},
 		),
-		run: with(&o, runEnv),
+		run: bind(&o, runEnv),
 	}
 }
 
@@ -47,23 +48,12 @@ type envOptions struct {
 
 func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) error {
 	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
-		return unknownShell(fmt.Errorf("unknown shell %q", o.Shell))
+		return unknownShell(fmt.Errorf("unknown shell %.200q", o.Shell))
 	}
-	standIn := o.Tools.Toolkit == tools.None
-	if standIn && (o.Shell != "vscode" || o.Diff || o.JSON != nil) {
+	if o.Tools.Toolkit == tools.None && (o.Shell != "vscode" || o.Diff || o.JSON != nil) {
 		return usage("--toolkit=none is for --shell vscode, which gives the stand-in to rust-analyzer alone", "")
 	}
-	var p pipeline.Prepared
-	var err error
-	if !standIn {
-		p, err = pipeline.Prepare(ctx, a.Machine, l, false, o.Tools)
-		if standIn = o.Shell == "vscode" && o.Tools.Toolkit == "" && pipeline.LacksToolkit(err); standIn {
-			a.Shell.Note("%v", err)
-		}
-	}
-	if standIn {
-		p, err = pipeline.PrepareCheck(ctx, a.Machine, l)
-	}
+	p, err := pipeline.Prepare(ctx, a.Machine, l, o.Tools, o.Shell == "vscode")
 	if err != nil {
 		return err
 	}
@@ -80,14 +70,14 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 	}
 	if shell == "vscode" {
 		text, err = buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}.Settings(text)
-		if err == nil && standIn {
+		if err == nil && p.StandIn {
 			text, err = withoutTerminal(text)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := a.Shell.Data(text); err != nil || standIn {
+	if err := a.Shell.Data(text); err != nil || p.StandIn {
 		return err
 	}
 	a.explainEmptyEnv(p)
@@ -95,7 +85,7 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 }
 
 // explainEmptyEnv says why there is nothing to set.
-func (a *invocation) explainEmptyEnv(p pipeline.Prepared) {
+func (a *invocation) explainEmptyEnv(p pipeline.Planned) {
 	if len(p.Tools.Exported.Changes) > 0 {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 func execVerb() verb {
 	var o tools.Options
+	var allow bool
 	return verb{
 		Verb: help.Verb{
 			Name: "exec", Args: "-- COMMAND", Usage: "run any command in the environment of the build", Project: true,
@@ -24,9 +25,11 @@ func execVerb() verb {
 			Text: "`gpubuild exec -- cargo build` is `gpubuild build`. Any other command gets the variables that any CUDA crate " +
 				"needs, and those for the crates that the selection flags enable. In a project, uses [toolchain] of gpubuild.toml.",
 		},
-		flags: toolFlags(&o, "--", fetches)[:3],
+		flags: append(toolFlags(&o, "--", fetches)[:3:3],
+			toggle("allow-unreached", "of cargo: build although a requested feature does not enable its GPU crates", &allow)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			c, builds, err := pipeline.CargoOf(a.Machine, l.Trailing, o)
+			c.Options.AllowUnreached = allow
 			switch c.Args = a.words; {
 			case err != nil:
 				return err

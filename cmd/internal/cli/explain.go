@@ -30,7 +30,7 @@ func explainVerb() verb {
 		},
 		instead: "name one log or code at a time: gpubuild explain build.log",
 		flags:   []*flag{jsonFlag(&json)},
-		run:     with(&json, runExplain),
+		run:     bind(&json, runExplain),
 	}
 }
 

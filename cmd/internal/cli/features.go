@@ -33,6 +33,7 @@ func featuresVerb() verb {
 	return verb{
 		Verb: help.Verb{
 			Name: "features", Usage: "say whether cuda and cudnn enable the GPU crates of each binary, and why not", Project: true,
+			Common: []string{"fix", "dry-run", "why", "lint", "strict", "json"},
 			Examples: []string{
 				"gpubuild features --features cuda,cudnn -p app", "gpubuild features --features cuda --fix --dry-run",
 				"gpubuild features --features cuda --why candle-nn/cuda",
@@ -40,6 +41,7 @@ func featuresVerb() verb {
 			Text: "Compiles nothing. Exits with 10 if a requested feature does not enable its GPU crates. A feature is judged if its " +
 				"name means a backend (cuda, cudnn, gpu, rocm, hip, wgpu, vulkan, metal, also as in use-cuda or cuda12), or if " +
 				"`gpu-features` in gpubuild.toml names it. --verbose prints how each crate was turned on, and all notes.\n" +
+				"Without --fix nothing is written: where cargo cannot answer without another Cargo.lock, it makes one, and yours is put back. " +
 				"--fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every member, as " +
 				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only, also " +
 				"with --lint, runs no more of cargo than `cargo metadata --no-deps --offline`.",
@@ -57,7 +59,7 @@ func featuresVerb() verb {
 			},
 			resultFlags(&o.Results),
 		),
-		run: with(&o, runFeatures),
+		run: bind(&o, runFeatures),
 	}
 }
 
@@ -71,7 +73,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	case o.Fix:
 		return a.runFix(ctx, o, l)
 	}
-	j, err := reach.Open(ctx, a.Machine, l, reach.Options{Strict: o.Strict, Write: true, Edges: o.Why == ""})
+	j, err := reach.Open(ctx, a.Machine, l, reach.Options{Strict: o.Strict, AsIs: true, Edges: o.Why == ""})
 	switch {
 	case err != nil:
 		return err
@@ -111,7 +113,7 @@ func (o featuresOptions) checkFeatures() error {
 	case o.DryRun && !o.Fix:
 		return usage("--dry-run needs --fix", "gpubuild features --fix --dry-run")
 	case o.Why != "" && (o.Fix || o.Lint || o.ManifestOnly), o.ManifestOnly && o.Fix:
-		return usage("--why, --lint, --fix and --manifest-only exclude each other, but for --lint with --fix", "leave one of them out")
+		return usage("--why, --lint, --fix and --manifest-only exclude each other, but for --lint with --fix", "give only one of them")
 	}
 	return nil
 }
@@ -184,6 +186,9 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 	if checked.Refused != "" {
 		a.Shell.Warning("cargo refuses the workspace: %s", checked.Refused)
 	}
+	if checked.Unfetched != "" {
+		a.Shell.Note("%s: checked as far as the workspace's manifests show; `cargo fetch` or a build fetches it", checked.Unfetched)
+	}
 	fixes := fixer.Fixes()
 	if err := a.printDiffs(o, fixes); err != nil {
 		return err
@@ -196,7 +201,8 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 		features := map[bool]string{true: "GPU feature", false: "GPU features"}[len(checked.Questions) == 1]
 		a.Shell.Status("Checked", "%d %s of the workspace's members", len(checked.Questions), features)
 	}
-	r := report.Result{Verb: "features-lint", Project: a.Shown(checked.Session.Project.Manifest), Findings: findings}
+	p := checked.Session.Project
+	r := report.Result{Verb: "features-lint", Project: a.Shown(p.Manifest), Name: p.Name(), Findings: findings}
 	for _, q := range checked.Questions {
 		c := report.Check{ID: report.CheckReach, Name: q.Feature + " of " + q.Package, State: report.Passed}
 		if q.Stops {

@@ -23,7 +23,7 @@ func TestFetchedToolkitByCC(t *testing.T) {
 	}
 	fixture, err := filepath.Abs(filepath.Join(repository, "testdata", "kernels"))
 	noError(t, err)
-	needCrates(t, fixture)
+	need.Crates(t, fixture)
 	top := t.TempDir()
 	env := append(withoutToolkit(), "PATH="+os.Getenv("PATH"), "LIBRARY_PATH=", "RUSTFLAGS=", "CARGO_NET_OFFLINE=true",
 		"CARGO_TERM_COLOR=never", "GPUBUILD_CACHE="+filepath.Join(top, "cache"), "CARGO_TARGET_DIR="+filepath.Join(top, "target"))

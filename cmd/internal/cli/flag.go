@@ -24,17 +24,13 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// flag is a flag of ours: what help says of it, and how it sets an option.
-type flag struct {
-	help.Flag
-	set func(string) error
-}
+type flag = help.Flag
 
 // wrong is the error of a value that a flag does not take; written is the flag as the user wrote it.
-func (f *flag) wrong(written string, err error) error {
+func wrong(f *flag, written string, err error) error {
 	fix := ""
 	if f.Kind == cargo.Value {
-		fix = fmt.Sprintf("%s %s: %s", written, f.Holder, f.Meaning)
+		fix = fmt.Sprintf("%s %s: %s", written, f.Holder, f.Usage)
 	}
 	return usage(written+": "+err.Error(), fix)
 }
@@ -46,7 +42,7 @@ const prefix = "--gpu-"
 func cargoFlags(o *pipeline.Options) []*flag {
 	return slices.Concat(
 		toolFlags(&o.Tools, prefix, fetches, "none (check, clippy, doc): type-check without a toolkit")[:4],
-		in("Toolchain",
+		grouped("Toolchain",
 			newFlag("backend", cargo.Value, "cuda|rocm|vulkan", "if the features enable crates of both CUDA and ROCm, set up the tools of "+
 				"this one only; vulkan: run, test, bench and proofs look at Vulkan (wgpu, ash) instead of CUDA", func(v string) error {
 				if v == toolchain.CUDA || v == toolchain.ROCm {
@@ -57,15 +53,15 @@ func cargoFlags(o *pipeline.Options) []*flag {
 			choice("cache", "on|off|read", "reuse kernels that were compiled before (on); read: reuse, but store none", &o.Cache,
 				"on", "off", "read"),
 		),
-		in("Features",
+		grouped("Features",
 			toggle("strict", "treat warnings of the feature check as errors", &o.Strict),
 			toggle("allow-unreached", "build although a requested feature does not enable its GPU crates", &o.AllowUnreached),
 		),
-		in("Stale artifacts",
+		grouped("Stale artifacts",
 			toggle("no-clean", "clean nothing; exit with 13 if anything is stale", &o.Fresh.NoClean),
 			toggle("force-clean", "always clean the GPU packages", &o.Fresh.ForceClean),
 		),
-		in("Proof",
+		grouped("Proof",
 			newFlag("prove", cargo.Optional, "ARGS", "build: run the program under the probe with these arguments",
 				func(v string) (err error) {
 					o.Proof.Wanted = true
@@ -80,21 +76,21 @@ func cargoFlags(o *pipeline.Options) []*flag {
 			}),
 			toggle("require-proof", "exit with 21 without a proof, with 22 if only other kernels ran; build: run the program, "+
 				"as --gpu-prove does", &o.Proof.Required),
-			toggle("allow-no-device", "in CI, let run, test and bench pass without a GPU although [prove] or a marked test wants one",
+			toggle("allow-no-device", "let run, test and bench pass without a GPU in CI, although [prove] or a marked test wants one, and --gpu-prove anywhere",
 				&o.Proof.AllowNoDevice),
 		),
 		proofFlags(&o.Proof),
-		in("Results",
+		grouped("Results",
 			newFlag("receipt", cargo.Value, "FILE", "write a receipt of the proof; see `gpubuild receipt --help`", func(v string) error {
 				o.Files.Receipt, o.Proof.Receipt = v, true
 				return nil
 			}),
 			toggle("with-args", withArgsMeaning, &o.Proof.WithArgs),
 		),
-		in("Watch", toggle("watch", "run, test, bench: watch the GPUs while the program runs: heat, throttling, full memory, errors, "+
+		grouped("Watch", toggle("watch", "run, test, bench: watch the GPUs while the program runs: heat, throttling, full memory, errors, "+
 			"an idle GPU", &o.Watch),
 			newFlag("fail-on", cargo.Value, "ALERTS", "run, test, bench: as --gpu-watch, and exit with 23 after one of these alerts, "+
-				"with 21 if one was not possible all the time: "+strings.Join(gpu.AlertKinds, ", "),
+				"with 21 if the GPU could not be asked about one all the time: "+strings.Join(gpu.AlertKinds, ", "),
 				func(v string) error {
 					o.Watch = true
 					return watch.AddFailOn(&o.FailOn, v)
@@ -115,7 +111,7 @@ func toolFlags(o *tools.Options, prefix string, words ...string) []*flag {
 	if len(words) > 0 {
 		holder += "|fetch"
 	}
-	return in("Toolchain",
+	return grouped("Toolchain",
 		text("toolkit", holder, strings.Join(append([]string{"the CUDA toolkit to use"}, words...), "; "), &o.Toolkit),
 		newFlag("arch", cargo.Value, "sm_NN", "build for this architecture", func(v string) error {
 			_, err := gpu.ParseArch(v)
@@ -141,15 +137,15 @@ func proofBackend(o *proof.Options, v string, besides ...string) error {
 	case v == toolchain.ROCm && !slices.Contains(besides, v):
 		return errors.New(nothingOfAMD)
 	case !slices.Contains(besides, v):
-		return fmt.Errorf("%q is none of %s", v, strings.Join(append([]string{toolchain.CUDA, string(probe.Vulkan)}, besides...), ", "))
+		return fmt.Errorf("%.200q is none of %s", v, strings.Join(append([]string{toolchain.CUDA, string(probe.Vulkan)}, besides...), ", "))
 	}
 	return nil
 }
 
 // proofFlags say what counts as a proof, and how the program runs.
 func proofFlags(o *proof.Options) []*flag {
-	return in("Proof",
-		newFlag("kernel", cargo.Value, "REGEX", "the kernels that count, instead of the matmul patterns", func(v string) (err error) {
+	return grouped("Proof",
+		newFlag("kernel", cargo.Value, "REGEX", "the kernels that count, instead of matrix products", func(v string) (err error) {
 			o.Kernel, err = config.KernelPattern(v)
 			return err
 		}),
@@ -167,16 +163,22 @@ func proofFlags(o *proof.Options) []*flag {
 			o.Child = v
 			return checkGlob(v)
 		}),
+		newFlag("min-launches", cargo.Value, "N", "how many launches must match, so that a warm-up alone proves nothing (1)",
+			positive(func(n int) { o.MinLaunches = uint64(n) })),
+		newFlag("min-gpu-time", cargo.Value, "DURATION", "how long these must have run on the device, together, such as 10ms",
+			duration(&o.MinTime)),
+		newFlag("min-children", cargo.Value, "N", "how many such child processes must have run a kernel that matches",
+			positive(func(n int) { o.MinChildren = n })),
 		newFlag("expect", cargo.Value, "gpu|cpu", "cpu: exit with 0 if the program ran on the CPU, with 22 if it used the GPU",
 			func(v string) error {
 				if v != "gpu" && v != "cpu" {
-					return fmt.Errorf("%q is neither gpu nor cpu", v)
+					return fmt.Errorf("%.200q is neither gpu nor cpu", v)
 				}
 				o.ExpectCPU = v == "cpu"
 				return nil
 			}),
 		newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s", duration(&o.Timeout)),
-		toggle("until-proved", "stop the program with SIGTERM once its kernel is proven, for a server; not on Windows, nor with --on",
+		toggle("until-proved", "stop the program with SIGTERM once its kernel is proven, for a server; not on Windows, nor on another machine",
 			&o.UntilProved),
 		newFlag("on", cargo.Value, "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of "+
 			"[on.NAME] in the configuration", func(v string) error {
@@ -185,28 +187,41 @@ func proofFlags(o *proof.Options) []*flag {
 			}
 			return nil
 		}),
-		list("send", "PATH", "--on: a file or a directory that the program needs there", &o.On.Send),
-		list("send-env", "NAME", "--on: a variable of the environment that the program needs there", &o.On.SendEnv),
-		newFlag("queue-timeout", cargo.Value, "DURATION", "--on: wait this long for the program to start, such as 30m",
+		list("send", "PATH", "a file or directory that the program needs on the other machine", &o.On.Send),
+		list("send-env", "NAME", "a variable that the program needs on the other machine", &o.On.SendEnv),
+		newFlag("queue-timeout", cargo.Value, "DURATION", "wait this long for the program to start on the other machine, such as 30m",
 			duration(&o.On.Queue)),
-		newFlag("retry-lost", cargo.Value, "N", "--on: run a program up to N times more if no result came back", func(v string) error {
+		newFlag("connect-timeout", cargo.Value, "DURATION", "how long the other machine may print nothing before it answers "+
+			"(1m, at a terminal 5m; Slurm, Kubernetes: no limit)", duration(&o.On.Connect)),
+		newFlag("retry-lost", cargo.Value, "N", "run it up to N times more if no result came back from that machine", func(v string) error {
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 0 || n > 100 {
-				return fmt.Errorf("%q is not a number from 0 to 100", v)
+				return fmt.Errorf("%.200q is not a number from 0 to 100", v)
 			}
 			o.On.Retry = n
 			return nil
 		}),
-		text("probe", "FILE", "a probe library built elsewhere, if there is no compiler here", &o.Probe),
-		text("cupti", "FILE", "the libcupti to use", &o.CUPTI),
+		text("probe", "FILE", "a probe library built elsewhere, if there is no compiler here", &o.Files.Probe),
+		text("cupti", "FILE", "the libcupti to use", &o.Files.CUPTI),
 	)
+}
+
+func positive(set func(int)) func(string) error {
+	return func(v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return fmt.Errorf("%.200q is not a number from 1 on", v)
+		}
+		set(n)
+		return nil
+	}
 }
 
 func duration(to *time.Duration) func(string) error {
 	return func(v string) error {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
-			return fmt.Errorf("%q is not a duration such as 30s or 5m", v)
+			return fmt.Errorf("%.200q is not a duration such as 30s or 5m", v)
 		}
 		*to = d
 		return nil
@@ -215,7 +230,7 @@ func duration(to *time.Duration) func(string) error {
 
 // resultFlags say where a verb's result goes.
 func resultFlags(o *report.Files) []*flag {
-	return in("Results",
+	return grouped("Results",
 		text("sarif", "FILE", "write the findings as SARIF 2.1.0, for code scanning", &o.SARIF),
 		text("junit", "FILE", "write the checks as JUnit XML: one suite, one case for each check and proof", &o.JUnit),
 		jsonFlag(&o.JSON),
@@ -224,20 +239,20 @@ func resultFlags(o *report.Files) []*flag {
 
 // jsonFlag is the flag of every verb: its answer for machines.
 func jsonFlag(to **string) *flag {
-	return in("Results", optional("json", "FILE", "write the result as JSON to stdout or FILE", to))[0]
+	return grouped("Results", optional("json", "FILE", "write the result as JSON to stdout or FILE", to))[0]
 }
 
-// in puts flags below a heading of help.
-func in(group string, flags ...*flag) []*flag {
+// grouped puts flags below a heading of help.
+func grouped(group string, flags ...*flag) []*flag {
 	for _, f := range flags {
-		f.Group = group
+		f.Category = group
 	}
 	return flags
 }
 
 // newFlag makes a flag whose value set takes; a switch has none.
 func newFlag(name string, kind cargo.Kind, holder, meaning string, set func(string) error) *flag {
-	return &flag{Flag: help.Flag{Name: name, Kind: kind, Holder: holder, Meaning: meaning}, set: set}
+	return help.NewFlag(name, kind, holder, meaning, set)
 }
 
 // toggle is a flag without a value.
@@ -271,9 +286,9 @@ func choice(name, holder, meaning string, to *string, all ...string) *flag {
 	return newFlag(name, cargo.Value, holder, meaning, func(v string) error {
 		if !slices.Contains(all, v) {
 			if len(all) == 2 {
-				return fmt.Errorf("%q is neither %s nor %s", v, all[0], all[1])
+				return fmt.Errorf("%.200q is neither %s nor %s", v, all[0], all[1])
 			}
-			return fmt.Errorf("%q is none of %s", v, strings.Join(all, ", "))
+			return fmt.Errorf("%.200q is none of %s", v, strings.Join(all, ", "))
 		}
 		*to = v
 		return nil
@@ -307,12 +322,12 @@ func checkDevice(v string) error {
 	if (strings.HasPrefix(v, "GPU-") || strings.HasPrefix(v, "MIG-")) && len(v) >= enough {
 		return nil
 	}
-	return fmt.Errorf("%q is neither a number nor a UUID such as GPU-8f1c2a3b-…, of which the first eight digits suffice", v)
+	return fmt.Errorf("%.200q is neither a number nor a UUID such as GPU-8f1c2a3b-…, of which the first eight digits suffice", v)
 }
 
 func checkGlob(v string) error {
 	if _, err := path.Match(v, ""); err != nil || v == "" {
-		return fmt.Errorf("%q is not a pattern of names such as python* or /usr/bin/*", v)
+		return fmt.Errorf("%.200q is not a pattern of names such as python* or /usr/bin/*", v)
 	}
 	return nil
 }

@@ -30,18 +30,22 @@ func TestValuesOfFlags(t *testing.T) {
 		good, bad []string
 		used      func(o pipeline.Options) bool // with the last good value
 	}{
-		"backend":       {[]string{"cuda", "rocm", "vulkan"}, []string{"", "metal"}, func(o pipeline.Options) bool { return o.Proof.Backend == probe.Vulkan && o.Tools.Backend == "rocm" }},
-		"cache":         {[]string{"on", "off", "read"}, []string{"", "yes"}, func(o pipeline.Options) bool { return o.Cache == "read" }},
-		"arch":          {[]string{"sm_80", "sm_90a"}, []string{"", "90x", "sm_"}, func(o pipeline.Options) bool { return o.Tools.Arch == "sm_90a" }},
-		"expect-exit":   {[]string{"0", "255", "3"}, []string{"-1", "256", "x", ""}, func(o pipeline.Options) bool { return o.Proof.ExpectExit == 3 && o.Proof.ExitGiven }},
-		"expect":        {[]string{"gpu", "cpu"}, []string{"", "tpu"}, func(o pipeline.Options) bool { return o.Proof.ExpectCPU }},
-		"kernel":        {[]string{"gemm"}, []string{"(", "", "x|"}, func(o pipeline.Options) bool { return o.Proof.Kernel != nil }},
-		"device":        {[]string{"0", "GPU-12345678", "MIG-12345678-1"}, []string{"", "-1", "70000", "GPU-1234567", "XPU-12345678"}, func(o pipeline.Options) bool { return o.Proof.Device == "MIG-12345678-1" }},
-		"child":         {[]string{"*", "/usr/bin/*", "python*"}, []string{"", "[a"}, func(o pipeline.Options) bool { return o.Proof.Child == "python*" }},
-		"timeout":       {[]string{"30s", "1ms"}, []string{"", "0s", "-1s", "30"}, func(o pipeline.Options) bool { return o.Proof.Timeout.Milliseconds() == 1 }},
-		"queue-timeout": {[]string{"30m"}, []string{"0s"}, func(o pipeline.Options) bool { return o.Proof.On.Queue.Minutes() == 30 }},
-		"retry-lost":    {[]string{"0", "100"}, []string{"-1", "101", "x"}, func(o pipeline.Options) bool { return o.Proof.On.Retry == 100 }},
-		"on":            {[]string{"slurm"}, []string{""}, func(o pipeline.Options) bool { return o.Proof.On.Name == "slurm" }},
+		"backend":         {[]string{"cuda", "rocm", "vulkan"}, []string{"", "metal"}, func(o pipeline.Options) bool { return o.Proof.Backend == probe.Vulkan && o.Tools.Backend == "rocm" }},
+		"cache":           {[]string{"on", "off", "read"}, []string{"", "yes"}, func(o pipeline.Options) bool { return o.Cache == "read" }},
+		"arch":            {[]string{"sm_80", "sm_90a"}, []string{"", "90x", "sm_"}, func(o pipeline.Options) bool { return o.Tools.Arch == "sm_90a" }},
+		"expect-exit":     {[]string{"0", "255", "3"}, []string{"-1", "256", "x", ""}, func(o pipeline.Options) bool { return o.Proof.ExpectExit == 3 && o.Proof.ExitGiven }},
+		"expect":          {[]string{"gpu", "cpu"}, []string{"", "tpu"}, func(o pipeline.Options) bool { return o.Proof.ExpectCPU }},
+		"kernel":          {[]string{"gemm"}, []string{"(", "", "x|"}, func(o pipeline.Options) bool { return o.Proof.Kernel != nil }},
+		"device":          {[]string{"0", "GPU-12345678", "MIG-12345678-1"}, []string{"", "-1", "70000", "GPU-1234567", "XPU-12345678"}, func(o pipeline.Options) bool { return o.Proof.Device == "MIG-12345678-1" }},
+		"child":           {[]string{"*", "/usr/bin/*", "python*"}, []string{"", "[a"}, func(o pipeline.Options) bool { return o.Proof.Child == "python*" }},
+		"min-launches":    {[]string{"1", "100"}, []string{"", "0", "-1", "x"}, func(o pipeline.Options) bool { return o.Proof.MinLaunches == 100 }},
+		"min-children":    {[]string{"2"}, []string{"0"}, func(o pipeline.Options) bool { return o.Proof.MinChildren == 2 }},
+		"min-gpu-time":    {[]string{"10ms"}, []string{"0s", "10"}, func(o pipeline.Options) bool { return o.Proof.MinTime.Milliseconds() == 10 }},
+		"timeout":         {[]string{"30s", "1ms"}, []string{"", "0s", "-1s", "30"}, func(o pipeline.Options) bool { return o.Proof.Timeout.Milliseconds() == 1 }},
+		"queue-timeout":   {[]string{"30m"}, []string{"0s"}, func(o pipeline.Options) bool { return o.Proof.On.Queue.Minutes() == 30 }},
+		"connect-timeout": {[]string{"10m"}, []string{"0s", "x"}, func(o pipeline.Options) bool { return o.Proof.On.Connect.Minutes() == 10 }},
+		"retry-lost":      {[]string{"0", "100"}, []string{"-1", "101", "x"}, func(o pipeline.Options) bool { return o.Proof.On.Retry == 100 }},
+		"on":              {[]string{"slurm"}, []string{""}, func(o pipeline.Options) bool { return o.Proof.On.Name == "slurm" }},
 		"fail-on": {[]string{"idle", "ecc,throttle"}, []string{"", "ecc,", "cold"}, func(o pipeline.Options) bool {
 			return o.Watch && slices.Equal(o.FailOn, []string{"idle", "ecc", "throttle"})
 		}},
@@ -56,7 +60,7 @@ func TestValuesOfFlags(t *testing.T) {
 		var o pipeline.Options
 		f := findFlag(cargoFlags(&o), prefix+name, prefix)
 		for _, v := range tt.good {
-			if err := f.set(v); err != nil {
+			if err := f.Value.Set(v); err != nil {
 				t.Errorf("%s %q: %v", name, v, err)
 			}
 		}
@@ -64,10 +68,10 @@ func TestValuesOfFlags(t *testing.T) {
 			t.Errorf("%s: %+v", name, o)
 		}
 		for _, v := range tt.bad {
-			if err := findFlag(cargoFlags(&pipeline.Options{}), prefix+name, prefix).set(v); err == nil {
+			if err := findFlag(cargoFlags(&pipeline.Options{}), prefix+name, prefix).Value.Set(v); err == nil {
 				t.Errorf("%s takes %q", name, v)
-			} else if wrong := f.wrong(prefix+name, err); exit.Of(wrong) != exit.Usage || (exit.Hint(wrong) != "") != (f.Kind == cargo.Value) {
-				t.Errorf("%s: %v, %q", name, wrong, exit.Hint(wrong))
+			} else if bad := wrong(f, prefix+name, err); exit.Of(bad) != exit.Usage || (exit.Hint(bad) != "") != (f.Kind == cargo.Value) {
+				t.Errorf("%s: %v, %q", name, bad, exit.Hint(bad))
 			}
 		}
 	}
@@ -104,11 +108,15 @@ func TestFlagsThatContradict(t *testing.T) {
 		"the CPU and a kernel":        {"run", cpu(func(o *proof.Options) { o.Kernel = kernel }), "--gpu-kernel has no meaning"},
 		"the CPU and a device":        {"run", cpu(func(o *proof.Options) { o.Device = "1" }), "--gpu-device has no meaning"},
 		"the CPU and a child":         {"run", cpu(func(o *proof.Options) { o.Child = "x" }), "--gpu-child has no meaning"},
+		"the CPU and launches":        {"run", cpu(func(o *proof.Options) { o.MinLaunches = 2 }), "--gpu-min-launches has no meaning"},
+		"the CPU and a time":          {"run", cpu(func(o *proof.Options) { o.MinTime = 1 }), "--gpu-min-gpu-time has no meaning"},
+		"a number of which children":  {"run", with(func(o *pipeline.Options) { o.Proof.MinChildren = 2 }), "counts the processes that --gpu-child names"},
+		"a number of children":        {"run", with(func(o *pipeline.Options) { o.Proof.MinChildren, o.Proof.Child = 2, "x" }), ""},
 		"the CPU until proven":        {"run", cpu(func(o *proof.Options) { o.UntilProved = true }), "--gpu-until-proved has no meaning"},
 		"the CPU and a proof":         {"run", cpu(func(o *proof.Options) { o.Required = true }), "--gpu-require-proof has no meaning"},
 		"a kernel and a proof":        {"run", with(func(o *pipeline.Options) { o.Proof.Rules = verify.Rules{Kernel: kernel}; o.Proof.Required = true }), ""},
-		"Vulkan and CUPTI":            {"run", with(func(o *pipeline.Options) { o.Proof.Backend, o.Proof.CUPTI = probe.Vulkan, "x" }), "--gpu-cupti has no meaning"},
-		"CUDA and CUPTI":              {"run", with(func(o *pipeline.Options) { o.Proof.CUPTI = "x" }), ""},
+		"Vulkan and CUPTI":            {"run", with(func(o *pipeline.Options) { o.Proof.Backend, o.Proof.Files.CUPTI = probe.Vulkan, "x" }), "--gpu-cupti has no meaning"},
+		"CUDA and CUPTI":              {"run", with(func(o *pipeline.Options) { o.Proof.Files.CUPTI = "x" }), ""},
 		"until proven, elsewhere":     {"run", with(func(o *pipeline.Options) { o.Proof.UntilProved, o.Proof.On.Name = true, "slurm" }), "--gpu-until-proved stops"},
 		"until proven, here":          {"run", with(func(o *pipeline.Options) { o.Proof.UntilProved = true }), ""},
 		"clean nothing, and always":   {"build", with(func(o *pipeline.Options) { o.Fresh.NoClean, o.Fresh.ForceClean = true, true }), "contradict each other"},
@@ -148,6 +156,7 @@ func TestFetching(t *testing.T) {
 	for words, want := range map[string]string{
 		"build":                         "gpubuild build --gpu-toolkit=fetch",
 		"+nightly build --offline -p a": "gpubuild +nightly build --gpu-toolkit=fetch -p a",
+		"build --gpu-toolkit fetch":     "", "run --gpu-toolkit=fetch -- a": "",
 		"build --frozen --gpu-toolkit 12.4 --features x":    "gpubuild build --gpu-toolkit=fetch --features x",
 		"run --gpu-toolkit=12.4 -- --offline":               "gpubuild run --gpu-toolkit=fetch -- --offline",
 		"run --gpu-toolkit-x a --offline=1 --offlinex -- a": "gpubuild run --gpu-toolkit=fetch --gpu-toolkit-x a --offlinex -- a",
@@ -209,7 +218,7 @@ func TestArgumentsOfVerbs(t *testing.T) {
 		"toolchain remove":               "needs an argument",
 		"doctor --jsn":                   "unknown flag `--jsn`; did you mean `--json`?",
 		"doctor --color=blue":            "--color: \"blue\" is none of",
-		"doctor --json result.json":      "takes its file behind =|gpubuild doctor --json=result.json",
+		"doctor --json result.json":      "--json takes no separate argument; write --json=FILE|gpubuild doctor --json=result.json",
 		"doctor --json=result.json":      "",
 		"doctor --for=tea":               "--for: ",
 		"receipt verify a --sarif=x":     "unknown flag `--sarif`",
@@ -242,7 +251,7 @@ func checkOnly(v verb, words []string) error {
 		v.verbs[i].run = nothing
 	}
 	a := &invocation{Machine: &session.Machine{Host: buildenv.Host{OS: buildenv.Linux}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}}
-	return v.parse(context.Background(), a, words)
+	return a.runOf(context.Background(), []verb{v}, append([]string{v.Name}, words...))
 }
 
 // TestMisspelled: a word that is, or is close to, one of our commands is no subcommand of cargo; another one is left to cargo.
@@ -290,6 +299,7 @@ func TestEarly(t *testing.T) {
 		"receipt verify a --json=f": "receipt-verify f false",
 		"completion bash --json=f":  " none false",
 		"build --gpu-json":          "build - true",
+		"b --gpu-json --gpu-bogus":  "build - true",
 		"build --json=f":            "build none true",
 		"run --gpu-json=f -- x":     "run f true",
 		"run -- --gpu-json=f":       "run none true",

@@ -14,15 +14,17 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/cmd/internal/hosttest/clitest"
 )
 
 // cached is a project whose commands fill the cache: a build script that asks for nvcc, and a GPU feature.
 var cached = map[string]string{
-	"Cargo.toml":  "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\nbuild = \"build.rs\"\n[features]\ncuda = []\n",
-	"Cargo.lock":  "version = 3\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n",
-	"build.rs":    "fn main() { let _ = std::process::Command::new(\"nvcc\").args([\"--version\", \"kernel.cu\"]).status(); }\n",
-	"kernel.cu":   "__global__ void k() {}\n",
-	"src/main.rs": "fn main() { if cfg!(feature = \"cuda\") { println!(\"cuda\") } }\n",
+	"Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\nbuild = \"build.rs\"\n[features]\ncuda = []\n",
+	"Cargo.lock": "version = 3\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n",
+	"build.rs":   "fn main() { let _ = std::process::Command::new(\"nvcc\").args([\"--version\", \"kernel.cu\"]).status(); }\n",
+	"kernel.cu":  "__global__ void k() {}\n",
+	// The name of the driver's library is what a program with a GPU feature is expected to hold.
+	"src/main.rs": "fn main() { if cfg!(feature = \"cuda\") { println!(\"cuda\"); if std::env::args().count() > 9 { println!(\"libcuda.so.1\") } } }\n",
 }
 
 // when is what differs between two equal answers: the time, and how long it took.
@@ -205,7 +207,7 @@ func withProbe(t testing.TB, cache string) {
 	if !need.Has("cc") {
 		return // nothing compiles it later either
 	}
-	built, err := builtProbe()
+	built, err := clitest.Probe(repository)
 	if err == nil {
 		err = os.CopyFS(cache, os.DirFS(built))
 	}

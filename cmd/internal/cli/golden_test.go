@@ -14,7 +14,7 @@ import (
 
 // TestHelpIsGolden compares every page of help; a change of it is read in review.
 func TestHelpIsGolden(t *testing.T) {
-	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}, {"help", "results"},
+	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}, {"help", "results"}, {"help", "kernels"}, {"prove", "-h"}, {"stale", "-h"}, {"toolchain", "help"},
 		{"help", "ci", "init"}, {"help", "toolchain", "install"}, {"man"}}
 	for _, verb := range cli.VerbNames() {
 		pages = append(pages, []string{verb, "--help"})

@@ -66,6 +66,9 @@ type told struct {
 func TestRealGraphs(t *testing.T) {
 	t.Parallel()
 	cargo := need.Tool(t, "cargo")
+	if !need.Has("network") {
+		need.Asked(t, "crates")
+	}
 	for _, g := range realGraphs {
 		t.Run(g.dir, func(t *testing.T) {
 			sample, err := filepath.Abs(filepath.Join(repository, "testdata", "graphs", g.dir))
@@ -82,7 +85,7 @@ func TestRealGraphs(t *testing.T) {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			} else {
-				needCrates(t, manifest)
+				need.Crates(t, manifest)
 			}
 			private := t.TempDir()
 			env := append(os.Environ(), "CARGO_NET_OFFLINE=true", "GPUBUILD_CACHE="+filepath.Join(private, "cache"))
@@ -98,7 +101,7 @@ func TestRealGraphs(t *testing.T) {
 				return out.Bytes(), c.ProcessState.ExitCode()
 			}
 			asked := g.asked
-			if !*update && !full(t) { // the first feature, and the last one or several together; cargo's two answers to all of them in the full count
+			if !*update && !need.Full(t) { // the first feature, and the last one or several together; cargo's two answers to all of them in the full count
 				asked = []string{g.asked[1], g.asked[len(g.asked)-1]}
 			}
 			var all strings.Builder

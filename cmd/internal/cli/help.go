@@ -4,35 +4,33 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/urfave/cli/v2"
+
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain/cargo"
 )
 
-// help is `gpubuild help WORDS`: a topic, a verb of ours, or one of cargo's.
-func (a *invocation) help(ctx context.Context, words []string) error {
-	tables := pages()
-	text := tables.Root()
-	if len(words) > 0 {
-		topic, known := help.Topic(words[0])
-		_, ours := tables.Find(words...)
-		switch {
-		case known:
-			text = topic
-		case ours:
-			text = tables.Page(words...)
-		case len(words) == 1 && words[0] == "cargo":
-			text = cargoHelp
-		case pipeline.Judged(words[0]), words[0] == "doc":
-			return a.cargoVerb(ctx, append(words, "--help"))
-		case help.NearTopic(words[0]) != "":
-			return usage(fmt.Sprintf("unknown topic `%s`; did you mean `%s`?", words[0], help.NearTopic(words[0])), "")
-		default:
-			return a.helpOfCargo(ctx, words)
-		}
+// help is `gpubuild help WORDS`: a topic, a verb of ours, or one of cargo's. Without words it is the overview.
+func (a *invocation) help(ctx context.Context, c *cli.Context, words []string) error {
+	if len(words) == 0 {
+		return cli.ShowAppHelp(c)
 	}
-	return a.Shell.Page(text)
+	topic, known := help.Topic(words[0])
+	_, ours := find(words[0])
+	switch {
+	case known:
+		return a.Shell.Page(topic)
+	case ours && help.Find(c.App, words...) != nil:
+		return a.run(ctx, append(words, "--help"))
+	case len(words) == 1 && words[0] == "cargo":
+		return a.Shell.Page(cargoHelp)
+	case cargo.PurposeOf(words[0]).Compiles():
+		return a.cargoVerb(ctx, append(words, "--help"))
+	case help.NearTopic(words[0]) != "":
+		return usage(fmt.Sprintf("unknown topic `%s`; did you mean `%s`?", words[0], help.NearTopic(words[0])), "")
+	}
+	return a.helpOfCargo(ctx, words)
 }
 
 const cargoHelp = `Run plain cargo with the arguments that follow
@@ -49,8 +47,7 @@ func (a *invocation) helpOfCargo(ctx context.Context, words []string) error {
 		if len(v.verbs) == 0 {
 			return usage(fmt.Sprintf("`gpubuild %s` has no subcommand `%s`", v.Name, words[1]), "gpubuild help "+v.Name)
 		}
-		_, _, err := v.subcommand(cargo.Line{Positional: words[1:]}, nil)
-		return err
+		return v.noSubcommand(words[1])
 	}
 	line, _, err := cargo.Split(words, nil)
 	if err != nil {

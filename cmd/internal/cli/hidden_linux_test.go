@@ -57,11 +57,11 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 		s.plain(s.a)
 		s.compiled("what plain cargo built is built once more", onPath(s, s.a), rebuild)
 		s.compiled("and then stays", onPath(s, s.a), "")
-		s.compiled("plain cargo is fooled", s.plain(s.b), "")
+		s.compiled("plain cargo, without the toolkit's root", s.plain(s.b), rebuild)
 		s.compiled("another nvcc first on PATH", onPath(s, s.b), rebuild)
 		s.holds("another nvcc first on PATH", "app/target/debug/app", second, "sm_75")
 		s.compiled("nothing changed", onPath(s, s.b), "")
-		s.compiled("plain cargo after it", s.plain(s.b), "")
+		s.compiled("plain cargo after it", s.plain(s.b), rebuild)
 
 		// Of what goes into the kernels and leaves no trace in them, only the record tells.
 		writeFiles(t, s.b, map[string]string{"include/crt/host_config.h": "#define OTHER\n"})
@@ -79,8 +79,7 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 	t.Run("by PATH, and nobody asks for a toolkit", func(t *testing.T) {
 		s := fresh(t)
 		onPath(s, s.a)
-		s.compiled("what the first build made is built once more", onPath(s, s.a), rebuild)
-		s.compiled("and then stays", onPath(s, s.a), "")
+		s.compiled("what the first build made stays", onPath(s, s.a), "")
 		writeFiles(t, s.a, map[string]string{"include/crt/host_config.h": "#define OTHER\n"})
 		s.compiled("a header of nvcc's own", onPath(s, s.a), rebuild)
 
@@ -89,7 +88,7 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 			"std::fs::write(format!(\"{}/k.ptx\", std::env::var(\"OUT_DIR\").unwrap()), \"\").unwrap(); }\n"})
 		onPath(s, s.a)
 		s.compiled("no kernels any more", onPath(s, s.a), "")
-		s.compiled("and another nvcc first on PATH", onPath(s, s.b), "")
+		s.compiled("and another nvcc first on PATH", onPath(s, s.b), rebuild)
 	})
 	t.Run("its sources show something else", func(t *testing.T) {
 		s := fresh(t)
@@ -162,8 +161,8 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 		if _, exit := err.(*exec.ExitError); err != nil && !exit {
 			t.Fatal(err)
 		}
-		if err != nil || !strings.Contains(string(out), "warning: no toolkit is set up for app-sys") {
-			t.Errorf("a toolkit that is not there, where none may be needed: %v\n%s", err, out)
+		if err == nil || !strings.Contains(string(out), "error: there is no CUDA toolkit") {
+			t.Errorf("a toolkit that the user names and that is not there: %v\n%s", err, out)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -15,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest/need"
@@ -134,84 +137,137 @@ func TestMutatedProjects(t *testing.T) {
 	t.Logf("%d command lines; exit codes: %v", ran, codes)
 }
 
-// TestKilledBuilds: gpubuild is killed at any time of a build; nothing of it is left, and the next run is right. GPUBUILD_TEST=kill=N says
-// how often.
+// TestKilledBuilds: gpubuild is killed at any time of a build, a proof, a clean or an installation; nothing of it is left, the same command
+// then ends as it did before, and what it made is what it made before. GPUBUILD_TEST=kill=N says how often.
 func TestKilledBuilds(t *testing.T) {
 	t.Parallel()
-	need.Asked(t, "cargo")
+	need.Asked(t, "cargo", "cc")
 	r, seed := lots(t)
 	dir := t.TempDir()
 	writeFiles(t, dir, sleeping)
 	mark := "GPUBUILD_TEST_MARK=" + dir
-	build := func() (*exec.Cmd, *lines) {
+	start := func(words ...string) (*exec.Cmd, *lines) {
 		out := &lines{}
-		c := exec.Command(binary(t), "build", "--features", "cuda")
+		c := exec.Command(binary(t), words...)
 		c.Dir, c.Stdout, c.Stderr = dir, out, out
 		c.Env = append(os.Environ(), mark, "GPUBUILD_CACHE="+filepath.Join(dir, "cache"), "CARGO_NET_OFFLINE=true",
 			"CARGO_TERM_COLOR=never")
 		return c, out
 	}
-	first, out := build()
-	began := time.Now()
-	if err := first.Run(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	commands := [][]string{{"build", "--features", "cuda"}, {"prove", "target/debug/sleeping"}, {"clean"}}
+	if need.Has("xz") {
+		archive, err := txtar.ParseFile(filepath.Join(repository, "testdata", "script", "linkstubs.txtar"))
+		noError(t, err)
+		shop := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "shop.sh" })
+		c := exec.Command("sh", "-c", string(archive.Files[shop].Data))
+		c.Dir = dir
+		succeeds(t, c)
+		commands = append(commands, []string{"toolchain", "install", "12.8", "--redist", "shop"})
 	}
-	whole, killed := time.Since(began), 0
-	for n := range need.Count(t, "kill", 3) {
+	// made is what a command leaves for others: the probe that proves, a toolkit.
+	made := map[string]string{"prove": filepath.Join(dir, "cache", "probe"), "toolchain": filepath.Join(dir, "cache", "toolkits")}
+	whole, ended, left := map[string]time.Duration{}, map[string]int{}, map[string]map[string]string{}
+	forget := func(words []string) {
+		noError(t, errors.Join(os.RemoveAll(made[words[0]]), os.RemoveAll(filepath.Join(dir, "cache", "wheels"))))
+	}
+	files := func(words []string) map[string]string {
+		if made[words[0]] == "" {
+			return nil
+		}
+		all := content(t, made[words[0]])
+		maps.DeleteFunc(all, func(name, _ string) bool { // a killed compilation of the probe stays for an hour
+			return strings.HasSuffix(name, "lock") || strings.HasSuffix(name, ".holder") || strings.Contains(name, "/.build-")
+		})
+		return all
+	}
+	for _, words := range commands {
+		c, out := start(words...)
+		began := time.Now()
+		err := c.Run()
+		whole[words[0]], ended[words[0]], left[words[0]] = time.Since(began), c.ProcessState.ExitCode(), files(words)
+		if err != nil && words[0] != "prove" { // which ends with 21 where there is no GPU
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if words[0] == "clean" {
+			build, out := start(commands[0]...)
+			if err := build.Run(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		}
+	}
+	killed := map[string]int{}
+	rounds := need.Count(t, "kill", 4)
+	for n := 0; n < rounds || len(killed) == 0 && n < 10*rounds; n++ { // those that end before their time are no kills
 		if err := os.WriteFile(filepath.Join(dir, "src", "main.rs"), fmt.Appendf(nil, "fn main() { println!(\"%d {}\", cfg!(feature = "+
-			"\"cuda\")); }\n", n), 0o644); err != nil {
+			"\"cuda\")); if std::env::args().count() > 9 { println!(\"libcuda.so.1\"); } }\n", n), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		c, out := build()
+		words := commands[n%len(commands)]
+		forget(words)
+		c, out := start(words...)
 		noError(t, c.Start())
 		done := make(chan struct{})
 		go func() { _ = c.Wait(); close(done) }()
 		select {
-		case <-time.After(time.Duration(r.Int64N(int64(whole)))):
-			killed++
+		case <-time.After(time.Duration(r.Int64N(int64(whole[words[0]])))):
+			killed[words[0]]++
 			_ = c.Process.Kill()
 		case <-done:
 		}
 		<-done
+		story := fmt.Sprintf("seed %d, round %d, %q", seed, n, words)
 		if l := leftAfter(t, mark); len(l) > 0 {
-			t.Errorf("seed %d, round %d: left behind: %q\n%s", seed, n, l, out)
+			t.Errorf("%s: left behind: %q\n%s", story, l, out)
 		}
-		next, text := build()
+		same, text := start(words...)
+		if _ = same.Run(); same.ProcessState.ExitCode() != ended[words[0]] { // as before
+			t.Fatalf("%s: the same again ended with %v, before with %d\n%s\nthe killed one:\n%s", story, same.ProcessState, ended[words[0]],
+				text, out)
+		}
+		if now := files(words); !maps.Equal(now, left[words[0]]) {
+			t.Errorf("%s: it left %q, before %q\n%s", story, now, left[words[0]], text)
+		}
+		next, text := start(commands[0]...)
 		if err := next.Run(); err != nil {
-			t.Fatalf("seed %d, round %d: the next run: %v\n%s\nthe killed one:\n%s", seed, n, err, text, out)
+			t.Fatalf("%s: the next build: %v\n%s\nthe killed one:\n%s", story, err, text, out)
 		}
 		got, err := exec.Command(filepath.Join(dir, "target", "debug", "sleeping")).Output()
 		if want := fmt.Sprintf("%d true\n", n); err != nil || string(got) != want {
-			t.Errorf("seed %d, round %d: the program prints %q, %v; want %q", seed, n, got, err, want)
+			t.Errorf("%s: the program prints %q, %v; want %q", story, got, err, want)
 		}
 	}
-	t.Logf("%d rounds, seed %d; %d killed in time", need.Count(t, "kill", 3), seed, killed)
-	if killed == 0 {
+	t.Logf("%d rounds, seed %d; killed in time: %v", rounds, seed, killed)
+	if len(killed) == 0 {
 		t.Error("nothing was killed in time: nothing was tested")
 	}
 }
 
-// TestBuildsAtOnce: builds of one project at once, in one target directory and one cache, all end well. GPUBUILD_TEST=builds=N says how
-// many.
+// TestBuildsAtOnce: builds of one project at once, in one target directory and one cache, all end well; half of them with another toolkit,
+// and others ask meanwhile. GPUBUILD_TEST=builds=N says how many.
 func TestBuildsAtOnce(t *testing.T) {
 	t.Parallel()
-	need.Asked(t, "cargo")
-	dir := t.TempDir()
-	writeFiles(t, dir, sleeping)
+	s := newShared(t)
+	s.target = filepath.Join(s.dir, "target")
 	var all sync.WaitGroup
-	for n := range need.Count(t, "builds", 4) {
+	for n := range need.Count(t, "builds", 6) {
+		words := [][]string{
+			{"build", "--features", "cuda", "--gpu-toolkit=" + s.a, "--gpu-arch", "sm_90"},
+			{"build", "--features", "cuda", "--gpu-toolkit=" + s.b, "--gpu-arch", "sm_75"},
+			{"stale", "--features", "cuda", "--toolkit=" + s.a, "--arch=sm_90"},
+			{"features", "--features", "cuda"},
+		}[[]int{0, 1, 0, 1, 2, 3}[n%6]]
 		all.Go(func() {
-			c := exec.Command(binary(t), "build", "--features", "cuda")
-			c.Dir = dir
-			c.Env = append(os.Environ(), "GPUBUILD_CACHE="+filepath.Join(dir, "cache"), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never")
+			c := s.command(nil, append([]string{binary(t)}, words...)...)
 			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			if text, err := c.CombinedOutput(); err != nil {
-				t.Errorf("build %d: %v\n%s", n, err, text)
+			out, err := c.CombinedOutput()
+			if code := c.ProcessState.ExitCode(); err != nil && (words[0] != "stale" || code != exit.Stale) {
+				t.Errorf("%d, %q: %v\n%s", n, words, err, out)
 			}
 		})
 	}
 	all.Wait()
-	if got, err := exec.Command(filepath.Join(dir, "target", "debug", "sleeping")).Output(); err != nil || string(got) != "began true\n" {
-		t.Errorf("the program: %q, %v", got, err)
+	for _, tt := range []struct{ toolkit, version, arch string }{{s.a, first, "sm_90"}, {s.b, second, "sm_75"}} {
+		s.build(tt.toolkit, tt.arch)
+		s.holds("afterwards", "app/target/debug/app", tt.version, tt.arch)
 	}
 }

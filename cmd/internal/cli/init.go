@@ -7,10 +7,12 @@ import (
 
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/initfile"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
+	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -27,7 +29,7 @@ func initVerb() verb {
 		flags: []*flag{
 			toggle("stdout", "print the file instead of writing it", &o.Stdout), toggle("force", "replace an existing file", &o.Force),
 		},
-		run: with(&o, runInit),
+		run: bind(&o, runInit),
 	}
 }
 
@@ -56,7 +58,15 @@ func runInit(ctx context.Context, a *invocation, o initOptions, l cargo.Line) er
 			return err
 		}
 	}
-	text := initfile.Text(ctx, s, tool, ci.ProviderNames)
+	var chosen gpu.Version
+	if d, err := doctor.Gather(ctx, a.Machine, l, doctor.Options{}); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		a.Shell.Detail("no toolkit is chosen: %v", err) // the version is an example then
+	} else if d.Chosen.Toolkit != nil {
+		chosen = d.Chosen.Toolkit.Version
+	}
+	text := initfile.Text(ctx, s, tool, chosen, ci.ProviderNames)
 	path := a.Host.Join(s.Project.Root, configName)
 	if o.Stdout {
 		return a.Shell.Data(text)

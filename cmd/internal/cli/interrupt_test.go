@@ -102,13 +102,14 @@ func writeFiles(t testing.TB, dir string, files map[string]string) {
 	}
 }
 
-// sleeping is a project whose feature cuda gates its own code, so that the road is walked to its end; its build script and its program take
-// their time when they are told to. It names nvcc nowhere, so no toolkit is needed.
+// sleeping is a project whose program names the driver's library where its feature cuda is on, so that no stage ends the build; its build
+// script and its program take their time when they are asked to. It names nvcc nowhere, so no toolkit is needed.
 var sleeping = map[string]string{
 	"Cargo.toml": "[package]\nname = \"sleeping\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n",
 	"build.rs": "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); if std::env::var(\"SLOW_BUILD\").is_ok() { " +
 		"std::thread::sleep(std::time::Duration::from_secs(100)); } }\n",
-	"src/main.rs": "fn main() { println!(\"began {}\", cfg!(feature = \"cuda\")); if std::env::var(\"SLOW_RUN\").is_ok() { " +
+	"src/main.rs": "fn main() { println!(\"began {}\", cfg!(feature = \"cuda\")); #[cfg(feature = \"cuda\")] if std::env::args().count() > 9 { " +
+		"println!(\"libcuda.so.1\"); } if std::env::var(\"SLOW_RUN\").is_ok() { " +
 		"std::thread::sleep(std::time::Duration::from_secs(100)); } }\n",
 }
 

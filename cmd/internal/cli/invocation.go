@@ -18,8 +18,9 @@ import (
 // invocation is one run of gpubuild: the machine and the command line.
 type invocation struct {
 	*session.Machine
-	words   []string       // the command line without the program's name
-	outcome report.Outcome // what it came to
+	words   []string      // the command line without the program's name
+	parts   []cargo.Part  // … as it was parsed; nil: it was not, or could not be
+	outcome report.Report // what it came to
 }
 
 // reachEnd is how a verb about features ends.
@@ -32,7 +33,8 @@ func reachEnd(stops bool) error {
 
 // reachResult is what one of our own verbs says of the features.
 func (a *invocation) reachResult(verb string, j reach.Judged) report.Result {
-	return report.ReachResult(verb, a.Shown(j.Session.Project.Manifest), j.Reach, j.Session.Line.Features, j.Findings())
+	p := j.Session.Project
+	return report.ReachResult(verb, a.Shown(p.Manifest), p.Name(), j.Reach, j.Session.Line.Features, j.Findings())
 }
 
 // answer writes a verb's machine-readable answer where it was asked for.
@@ -42,9 +44,19 @@ func (a *invocation) answer(json *string, verb string, ok bool, findings []findi
 
 // end is how one of our own verbs ends, with its result.
 func (a *invocation) end(files report.Files, end error, r report.Result, fields any, receipts ...receipt.Receipt) error {
-	a.outcome = report.Outcome{Stages: report.Stages{Result: r}, Files: files, Annotated: true, Made: true, Fields: fields,
+	a.outcome = report.Report{Collected: report.Collected{Result: r}, Files: files, Annotated: true, HasResult: true, Fields: fields,
 		Receipts: func() ([]receipt.Receipt, error) { return receipts, nil }}
 	return end
+}
+
+// keepParts keeps the command line of one of our own verbs, which is read as one of `build`.
+func (a *invocation) keepParts(line cargo.Line, verb string) {
+	a.parts = line.Parts()
+	for i, p := range a.parts {
+		if p.Kind == cargo.VerbPart {
+			a.parts[i].Words = []string{verb}
+		}
+	}
 }
 
 // cargo runs a subcommand of cargo.

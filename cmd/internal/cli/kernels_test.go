@@ -32,8 +32,7 @@ type kernels struct {
 	first, other string // the toolkits themselves, never touched
 	env          []string
 	version      map[string]string // nvcc's, by tree: "a", "b"
-	known        map[string][]image
-	dirty        bool // the trees were changed
+	dirty        bool              // the trees were changed
 }
 
 // small is everything but what takes seconds: CMake's own questions to nvcc, and cudarc.
@@ -44,7 +43,7 @@ func newKernels(t *testing.T) *kernels {
 	t.Helper()
 	need.Asked(t, "long")
 	roots := need.Toolkits(t, 2)
-	k := &kernels{t: t, dir: t.TempDir(), first: roots[0], other: roots[1], known: map[string][]image{}}
+	k := &kernels{t: t, dir: t.TempDir(), first: roots[0], other: roots[1]}
 	need.Asked(t, "cmake")
 	need.Program(t, "gxx", "g++-11")
 	need.Program(t, "gxx", "g++-12")
@@ -52,7 +51,7 @@ func newKernels(t *testing.T) *kernels {
 	if err != nil {
 		t.Fatal(err)
 	}
-	needCrates(t, from)
+	need.Crates(t, from)
 	k.version = map[string]string{"a": nvccVersion(t, k.first), "b": nvccVersion(t, k.other)}
 	if k.version["a"] == k.version["b"] {
 		t.Fatal("both toolkits hold the same nvcc: nothing would be seen")

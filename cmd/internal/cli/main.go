@@ -8,24 +8,21 @@ import (
 	"io"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/proc"
-	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
+	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/nvcc"
@@ -33,12 +30,12 @@ import (
 
 // Main runs gpubuild on the real machine and answers its exit code. args begin with the program's own name.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return MainWith(args, stdin, stdout, stderr, verify.RealDriver, verify.DeviceNodes)
+	return MainForTest(args, stdin, stdout, stderr, verify.RealDriver, verify.DeviceNodes)
 }
 
-// MainWith is Main with another judgement of what a real driver is, and with other device nodes. Only tests may have them: a stand-in that
-// counts as real proves nothing.
-func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real session.RealDriver,
+// MainForTest is Main with another judgement of what a real driver is, and with other device nodes. Only tests may have them: a stand-in
+// that counts as real proves nothing.
+func MainForTest(args []string, stdin io.Reader, stdout, stderr io.Writer, real session.RealDriver,
 	nodes func(buildenv.Host) []string) (code int) {
 	shell := &console.Shell{Out: stdout, Err: stderr}
 	defer func() {
@@ -50,6 +47,9 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 	defer stop()
 	if nvcc.Named(args[0]) {
 		return nvcc.Main(ctx, args[1:], stdin, stdout, stderr)
+	}
+	if len(args) > 1 && args[1] == driver.ChildWord {
+		return driver.Child(args[2:], stdout)
 	}
 	m, err := session.Here(stdin, shell, real, nodes)
 	if err != nil {
@@ -70,7 +70,9 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 		a := &invocation{Machine: m, words: args[1:]}
 		end := dispatch(ctx, a, args)
 		signal.Store(int32(exit.Signal(end)))
-		return report.Finish(m, a.words, a.early(), end)
+		o := a.early()
+		o.Parts = a.parts
+		return report.Finish(a.Machine, a.words, o, end)
 	})
 }
 
@@ -121,11 +123,10 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 		words = words[1:] // cargo gpubuild …: cargo gives its subcommand's name first
 	}
 	if len(words) == 0 {
-		_, err := manifest.Find(a.Host, a.Host.Cwd)
-		if errors.Is(err, manifest.ErrNotFound) {
-			return a.help(ctx, nil)
-		}
 		words = []string{"build"}
+		if _, err := manifest.Find(a.Host, a.Host.Cwd); errors.Is(err, manifest.ErrNotFound) {
+			words = []string{"help"}
+		}
 	}
 	words = verbFirst(words)
 	if old, now := help.Replaced(words); now != "" {
@@ -138,59 +139,37 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 		return elsewhere.Serve(ctx, a.Machine, words[1:])
 	case "": // cargo refuses it; a line of cargo's without a verb would be a build
 		return usage("the subcommand is empty", "gpubuild help")
-	case "help":
-		return a.help(ctx, words[1:])
 	case "-h", "--help":
-		return a.help(ctx, nil)
+		words = []string{"help"}
 	case "-V", "--version":
-		return showVersion(a, nil)
-	case "completion":
-		if len(words) > 2 && words[1] == "words" && words[2] == "--" { // what the scripts of the shells ask
-			return a.Shell.Data(pages().Complete(a.Machine, words[3:]))
-		}
-	case "cargo":
-		if len(words) == 1 {
-			words = append(words, "help") // as cargo without a word does; without one a line of ours is a build
-		}
-		l, _, err := cargo.Split(words[1:], nil)
-		if err != nil {
-			return err
-		}
-		return cargorun.Replace(ctx, a.Machine, l, a.Host.Env)
+		words = []string{"version"}
 	}
-	if a.NoCache != nil && words[0] != "version" && words[0] != "doctor" { // doctor says what else is wrong, too
-		return a.NoCache
-	}
-	v, ours := find(words[0])
-	if ours && asksHelp(words[1:]) {
-		return a.help(ctx, v.path(words[1:]))
-	}
-	cache.Adopt(a.CacheDir)
-	if ours {
-		return v.parse(ctx, a, words[1:])
-	}
-	return a.cargoVerb(ctx, words)
+	return a.run(ctx, words)
 }
 
 // early is the outcome of a command line that ended before it had one; the words say whether and where an answer was wanted.
-func (a *invocation) early() report.Outcome {
+func (a *invocation) early() report.Report {
 	o, words := a.outcome, verbFirst(a.words)
-	if o.Made || len(words) == 0 {
+	if o.HasResult || len(words) == 0 {
 		return o
 	}
 	name := prefix + "json"
 	if v, ours := find(words[0]); ours {
 		path := v.path(words[1:])
-		page, _ := pages().Find(path...)
-		if !slices.ContainsFunc(page.Flags, func(f help.Flag) bool { return f.Name == "json" }) && len(page.Verbs) == 0 {
+		for _, s := range v.verbs {
+			if s.Name == path[len(path)-1] {
+				v = s
+			}
+		}
+		if v.flag("--json") == nil {
 			return o // what it prints is the answer
 		}
 		name, o.Verb = "--json", strings.Join(path, "-")
 	} else {
 		if o.Verb = "build"; !strings.HasPrefix(words[0], "-") {
-			o.Verb = words[0]
+			o.Verb = cargo.Canonical(words[0])
 		}
-		o.Annotated = pipeline.Judged(o.Verb)
+		o.Annotated = cargo.PurposeOf(o.Verb).Judged()
 	}
 	for _, w := range words {
 		file, isIt := strings.CutPrefix(w, name)

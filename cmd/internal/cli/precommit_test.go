@@ -103,7 +103,7 @@ func TestPreCommit(t *testing.T) {
 
 	for _, twin := range []string{"", "-system"} {
 		check, fix := "gpubuild-features"+twin, "gpubuild-features-fix"+twin
-		if twin == "" || full(t) { // of the twin the others run each hook
+		if twin == "" || need.Full(t) { // of the twin the others run each hook
 			t.Run("pass"+twin, func(t *testing.T) {
 				dir := user(t, "pass"+twin, whole, check, fix)
 				began := time.Now()

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"gpubuild/buildenv/hosttest/need"
 )
 
 // programs are what tests build, each once for all of them: a link takes seconds. tidy removes them.
@@ -60,21 +58,5 @@ type tidy struct{ tests interface{ Run() int } }
 
 func (r tidy) Run() int {
 	defer func() { _ = os.RemoveAll(programs.dir) }() // empty where none was built
-	cargoItself()
 	return r.tests.Run()
-}
-
-// cargoItself puts cargo and rustc before rustup's proxies of them, which are half of the time of a short cargo and of rustc -vV. With
-// GPUBUILD_TEST=random=N, as in .ci/long, or with toolkits, as in .ci/run, the tests start the proxies, as most users do: some of their
-// build scripts set PATH.
-func cargoItself() {
-	if need.Given("random") != "" || need.Given("toolkit") != "" {
-		return
-	}
-	if root, err := exec.Command("rustc", "--print", "sysroot").Output(); err == nil {
-		bin := filepath.Join(strings.TrimSpace(string(root)), "bin")
-		if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
-			panic(err)
-		}
-	}
 }

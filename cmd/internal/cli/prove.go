@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -19,8 +18,6 @@ import (
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/cmd/internal/version"
-	"gpubuild/gpu/kernelname"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
@@ -47,18 +44,19 @@ func proveVerb() verb {
 				"The program runs with its own input and output, under a probe that the CUDA driver loads. Exits with 0 only if " +
 				"proven, with 20 if it ran on the CPU, with 21 if not proven, with 22 if only other kernels ran. If the program's own " +
 				"exit code is not the expected one, exits with that.\n" +
-				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, " +
-				"otherwise with 21, so without a CUDA driver, too.\n" +
-				"Without --kernel a matrix product counts, by this table of words:\n" + strings.TrimSpace(kernelname.Words),
+				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it or a child used the GPU, " +
+				"otherwise with 21, which is also the answer of a machine without a CUDA driver.\n" +
+				"Without --kernel a matrix product counts, by its name: `gpubuild help kernels`.",
+			Common: []string{"kernel", "expect-exit", "gpu-device", "child", "expect", "timeout", "on", "receipt", "json"},
 		},
 		results: &o.Results,
 		flags: slices.Concat(
-			in("Proof", toggle("trust-project", "--on: run the command of a place that the repository names", &o.TrustProject),
+			grouped("Proof", toggle("trust-project", "run the command that only this repository gives for another machine", &o.TrustProject),
 				newFlag("backend", cargo.Value, "cuda|vulkan", "the API whose kernels count (cuda); vulkan: any compute "+
 					"pipeline of the program (wgpu, ash), unless --kernel names one",
 					func(v string) error { return proofBackend(&o.Proof, v) })),
 			flags,
-			in("Results",
+			grouped("Results",
 				newFlag("receipt", cargo.Value, "FILE", "write a receipt of the proof; see `gpubuild receipt --help`",
 					func(v string) error {
 						o.Results.Receipt, o.Proof.Receipt = v, true
@@ -68,7 +66,7 @@ func proveVerb() verb {
 			),
 			resultFlags(&o.Results),
 		),
-		run: with(&o, runProve),
+		run: bind(&o, runProve),
 	}
 }
 
@@ -81,20 +79,12 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 		out = a.Shell.Err // stdout belongs to the answer
 	}
 	r, err := proveProgram(ctx, a, o.Proof, o.TrustProject, l, out)
-	if errors.Is(err, context.Canceled) && r.Scan != nil { // interrupted: the files say so
-		sealed, gone := receipt.Seal(r.Proof.Program)
-		if gone != nil {
-			return err
-		}
-		none := receipt.Unproven(version.Number(), proof.Binary(a.Machine, sealed, r.Proof.Program), a.Host.Env)
-		r.Proof.Verdict, r.Proof.Evidence, r.Proof.Receipt, r.Outcome, err = none.Verdict, none.Evidence, &none, err, nil
-	}
 	if err != nil {
 		return err
 	}
 	var findings []finding.Finding
 	if r.Ending != nil {
-		findings = diagnose.Program(ctx, *r.Ending, diagnose.Stages{
+		findings = diagnose.Program(ctx, *r.Ending, diagnose.Collected{
 			Machine: a.Machine, Typed: []string{"--features", "cuda"}, Programs: []cargorun.Program{{Path: a.Host.Abs(r.Ending.Program)}},
 		})
 	}
@@ -102,7 +92,7 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 	if r.Proof.Receipt != nil {
 		receipts = []receipt.Receipt{*r.Proof.Receipt}
 	}
-	result := report.OfProof(a.Machine, r.Proof, r.Scan, r.Outcome)
+	result := report.ProveResult(a.Machine, r.Proof, r.Scan, r.Outcome)
 	result.Findings = append(result.Findings, findings...)
 	return a.end(o.Results, r.Outcome, result, r.Proof, receipts...)
 }
@@ -126,9 +116,9 @@ func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted b
 	}
 	if bundled != "" {
 		program, m.Host.Env = bundled, rt.Env
-		o.Probe = cmp.Or(o.Probe, rt.Probe.Library)
-		if o.CUPTI == "" {
-			o.CUPTI, o.Others = rt.CUPTI, rt.Others
+		o.Files.Probe = cmp.Or(o.Files.Probe, rt.Probe.Library)
+		if o.Files.CUPTI == "" {
+			o.Files.CUPTI, o.Files.Others = rt.CUPTI, rt.Others
 		}
 	}
 	s := session.WithoutProject(&m)
@@ -137,20 +127,24 @@ func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted b
 			return proof.FileResult{}, err
 		}
 	}
-	if o.On, err = elsewhere.Resolve(s, o, trusted, "--"); err != nil {
+	place, err := elsewhere.Resolve(s, o, trusted, "--")
+	if err != nil {
 		return proof.FileResult{}, err
 	}
-	return proof.File(ctx, &m, o, program, out, elsewhere.Send)
+	return proof.File(ctx, &m, o, place, program, out, elsewhere.Send)
 }
 
 // checkExpected rejects the flags that have no meaning with --expect cpu, or with Vulkan; prefix is how this verb's flags begin.
 func checkExpected(o proof.Options, prefix string) error {
-	if o.Backend == probe.Vulkan && o.CUPTI != "" {
+	if o.Backend == probe.Vulkan && o.Files.CUPTI != "" {
 		return usage(fmt.Sprintf("only CUDA is recorded through CUPTI, so %scupti has no meaning with %sbackend vulkan", prefix, prefix),
-			"leave one of them out")
+			"leave "+prefix+"cupti out")
 	}
 	if o.UntilProved && o.On.Name != "" {
-		return usage(prefix+"until-proved stops a program of this machine, so it has no meaning with "+prefix+"on", "leave one of them out")
+		return usage(prefix+"until-proved stops a program of this machine, so it has no meaning with "+prefix+"on", "leave "+prefix+"until-proved out")
+	}
+	if o.MinChildren > 0 && o.Child == "" {
+		return usage(prefix+"min-children counts the processes that "+prefix+"child names", "give "+prefix+"child, too")
 	}
 	if !o.ExpectCPU {
 		return nil
@@ -162,12 +156,14 @@ func checkExpected(o proof.Options, prefix string) error {
 		{"kernel", o.Kernel != nil},
 		{"device", o.Device != ""},
 		{"child", o.Child != ""},
+		{"min-launches", o.MinLaunches > 0},
+		{"min-gpu-time", o.MinTime > 0},
 		{"until-proved", o.UntilProved},
 		{"require-proof", o.Required},
 	} {
 		if f.given {
 			return usage(fmt.Sprintf("%sexpect cpu asks for no kernel, so %s%s has no meaning with it", prefix, prefix, f.name),
-				"leave one of them out")
+				"leave "+prefix+f.name+" out")
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func reportVerb() verb {
 			list("expect", "ROW", "exit with 21 if this run has no result of this row", &o.Expect),
 			jsonFlag(&o.JSON),
 		},
-		run: with(&o, runReport),
+		run: bind(&o, runReport),
 	}
 }
 

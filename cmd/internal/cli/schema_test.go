@@ -5,15 +5,11 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
 	"maps"
-	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -23,11 +19,11 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cli"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/hosttest/clitest"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/watch"
@@ -280,7 +276,7 @@ func wanted() map[string][]byte {
 // describe gives each key of gpubuild.toml the comment of its field in package config.
 func describe(body, defs object) {
 	structs := map[string]*ast.StructType{}
-	files, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("REPO"), repository), "cmd", "internal", "config", "*.go"))
+	files, err := filepath.Glob(filepath.Join(repository, "cmd", "internal", "config", "*.go"))
 	if err != nil {
 		panic(err)
 	}
@@ -321,75 +317,27 @@ func describe(body, defs object) {
 	}
 }
 
-func schemaFile(name string) string {
-	return filepath.Join(cmp.Or(os.Getenv("REPO"), repository), "schema", name+".schema.json") // REPO: in a script
-}
-
 // TestSchemasAreOfTheTypes: what is published says what the types write. Rewrite with -update.
 func TestSchemasAreOfTheTypes(t *testing.T) {
 	t.Parallel()
 	made := wanted()
 	for name, want := range made {
 		if *update {
-			noError(t, os.MkdirAll(filepath.Dir(schemaFile(name)), 0o755))
-			noError(t, os.WriteFile(schemaFile(name), want, 0o644))
+			noError(t, os.MkdirAll(filepath.Dir(clitest.SchemaFile(repository, name)), 0o755))
+			noError(t, os.WriteFile(clitest.SchemaFile(repository, name), want, 0o644))
 		}
-		if got, err := os.ReadFile(schemaFile(name)); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not that of the Go type (rewrite with -update): %v", schemaFile(name), err)
+		if got, err := os.ReadFile(clitest.SchemaFile(repository, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not that of the Go type (rewrite with -update): %v", clitest.SchemaFile(repository, name), err)
 		}
 	}
-	there, err := filepath.Glob(schemaFile("*"))
+	there, err := filepath.Glob(clitest.SchemaFile(repository, "*"))
 	if err != nil || len(there) != len(made) {
 		t.Errorf("%d files for %d schemas: %v", len(there), len(made), err)
 	}
 }
 
-var schemaName = regexp.MustCompile(`^gpubuild/([a-z-]+)/1$`)
-
-// validate compares a document with the schema that it names.
-func validate(data []byte) error {
-	var head struct{ Schema string }
-	if err := json.Unmarshal(data, &head); err != nil {
-		return err
-	}
-	m := schemaName.FindStringSubmatch(head.Schema)
-	if m == nil {
-		return fmt.Errorf("%q is no schema of ours", head.Schema)
-	}
-	return validateBy(m[1], data)
-}
-
-// validateBy uses a library that does nothing at the start of a process: this binary is also the gpubuild of the scripts, which start it a
-// thousand times, and package report's compiles its metaschemas in 4 ms.
-func validateBy(name string, data []byte) error {
-	read := func(name string) (*jsonschema.Schema, error) {
-		text, err := os.ReadFile(schemaFile(name))
-		if err != nil {
-			return nil, err
-		}
-		s := &jsonschema.Schema{}
-		return s, json.Unmarshal(text, s)
-	}
-	s, err := read(name)
-	if err != nil {
-		return err
-	}
-	beside := func(at *url.URL) (*jsonschema.Schema, error) {
-		return read(strings.TrimSuffix(path.Base(at.Path), ".schema.json"))
-	}
-	resolved, err := s.Resolve(&jsonschema.ResolveOptions{BaseURI: "file:///schema/", Loader: beside})
-	if err != nil {
-		return err
-	}
-	var v any
-	if err := json.Unmarshal(data, &v); err != nil {
-		return err
-	}
-	return resolved.Validate(v)
-}
-
 // TestAnswersKeepToTheirSchemas: answers of verbs that need no project, and those that the renderers' golden files hold. Scripts check the
-// others as they run (checked).
+// others as they run (clitest.Checked).
 func TestAnswersKeepToTheirSchemas(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -398,7 +346,7 @@ func TestAnswersKeepToTheirSchemas(t *testing.T) {
 		"prove"} {
 		var out, errs bytes.Buffer
 		cli.Main(append([]string{"gpubuild"}, strings.Fields(words+" --json")...), strings.NewReader(""), &out, &errs)
-		if err := validate(out.Bytes()); err != nil {
+		if err := clitest.Validate(repository, out.Bytes()); err != nil {
 			t.Errorf("%s: %#v\n%.2000s\n%s", words, err, out.String(), errs.String())
 		}
 	}
@@ -409,7 +357,7 @@ func TestAnswersKeepToTheirSchemas(t *testing.T) {
 	for _, file := range golden {
 		data, err := os.ReadFile(file)
 		if err == nil {
-			err = validate(data)
+			err = clitest.Validate(repository, data)
 		}
 		if err != nil {
 			t.Errorf("%s: %#v", file, err)
@@ -419,7 +367,7 @@ func TestAnswersKeepToTheirSchemas(t *testing.T) {
 	for _, bad := range []string{`{"schema":"gpubuild/version/1","ok":true,"findings":[]}`,
 		`{"schema":"gpubuild/scan/1","ok":true,"findings":[],"files":[],"x":1}`,
 		`{"schema":"gpubuild/scan/1","ok":true,"findings":[],"exit_code":2}`} {
-		if validate([]byte(bad)) == nil {
+		if clitest.Validate(repository, []byte(bad)) == nil {
 			t.Errorf("accepted: %s", bad)
 		}
 	}
@@ -440,27 +388,10 @@ func TestTheConfigurationKeepsToItsSchema(t *testing.T) {
 	}
 	data, err := json.Marshal(doc)
 	noError(t, err)
-	if err := validateBy("gpubuild.toml", data); err != nil {
+	if err := clitest.ValidateBy(repository, "gpubuild.toml", data); err != nil {
 		t.Errorf("%#v", err)
 	}
-	if validateBy("gpubuild.toml", []byte(`{"matrix":{"archs":["sm_80"]}}`)) == nil {
+	if clitest.ValidateBy(repository, "gpubuild.toml", []byte(`{"matrix":{"archs":["sm_80"]}}`)) == nil {
 		t.Error("an unknown key is accepted")
 	}
-}
-
-// checked runs gpubuild as a script's program, and ends with 99 where what it answers on stdout is not what its schema says.
-func checked(run func(stdout io.Writer) int) int {
-	asks := slices.ContainsFunc(os.Args, func(w string) bool { return w == "--json" || w == "--gpu-json" })
-	if !asks || slices.Contains(os.Args, "exec") || os.Getenv("REPO") == "" { // outside of a script the schemas are not at hand
-		return run(os.Stdout)
-	}
-	var out bytes.Buffer
-	code := run(io.MultiWriter(os.Stdout, &out))
-	if text := bytes.TrimSpace(out.Bytes()); bytes.HasPrefix(text, []byte("{")) && bytes.Contains(text, []byte(`"schema": "gpubuild/`)) {
-		if err := validate(text); err != nil {
-			fmt.Fprintf(os.Stderr, "the answer does not keep to its schema: %#v\n", err)
-			return 99
-		}
-	}
-	return code
 }

@@ -25,7 +25,7 @@ func standinToolkit(t *testing.T, root, version string) string {
 	writeFiles(t, root, map[string]string{
 		"include/cuda.h": "#define CUDA_VERSION " + v[0] + "0" + v[1] + "0\n", "include/cuda_runtime.h": "",
 		"include/crt/host_config.h": "", "include/nv/target": "",
-		"lib64/libcudart.so": "", "nvvm/bin/cicc": "cicc " + version, "nvvm/libdevice/libdevice.bc": "", "version.txt": version,
+		"lib64/libcudart.so": "", "lib64/stubs/libcuda.so": "", "nvvm/bin/cicc": "cicc " + version, "nvvm/libdevice/libdevice.bc": "", "version.txt": version,
 		"version.json": `{"cuda": {"name": "CUDA SDK", "version": "` + version + `"}}`,
 		"bin/nvcc": "#!/bin/sh\n# Cuda compilation tools, release " + v[0] + "." + v[1] + ", V" + version +
 			"\nexec standin-nvcc \"$0\" \"$@\"\n",
@@ -45,7 +45,8 @@ func kernOf(name, sys string) map[string]string {
 		"Cargo.lock": "version = 4\n\n[[package]]\nname = \"" + name + "\"\nversion = \"0.1.0\"\ndependencies = [\n \"" + sys +
 			"\",\n \"plain\",\n]\n\n[[package]]\nname = \"" + sys + "\"\nversion = \"0.1.0\"\n\n" +
 			"[[package]]\nname = \"plain\"\nversion = \"0.1.0\"\n",
-		"src/main.rs": "fn main() { plain::hello(); #[cfg(feature = \"cuda\")] print!(\"{}\", " + strings.ReplaceAll(sys, "-", "_") +
+		"src/main.rs": "fn main() { plain::hello(); #[cfg(feature = \"cuda\")] if std::env::args().count() > 9 { println!(\"libcuda.so.1\"); } " +
+			"#[cfg(feature = \"cuda\")] print!(\"{}\", " + strings.ReplaceAll(sys, "-", "_") +
 			"::PTX); }\n",
 		"plain/Cargo.toml": "[package]\nname = \"plain\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
 		"plain/src/lib.rs": "pub fn hello() {}\n",

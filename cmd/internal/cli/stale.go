@@ -18,6 +18,7 @@ import (
 type staleOptions struct {
 	Tools   tools.Options
 	Explain bool
+	Why     string
 	Clean   bool
 	Results report.Files
 }
@@ -27,6 +28,7 @@ func staleVerb() verb {
 	return verb{
 		Verb: help.Verb{
 			Name: "stale", Usage: "list what cargo considers fresh although a tool has changed", Project: true,
+			Common:   []string{"toolkit", "arch", "explain", "clean", "json"},
 			Examples: []string{"gpubuild stale --features cuda --release", "gpubuild stale --features cuda --clean"},
 			Text: "Exits with 13 if something is stale, judged by the records of earlier builds, which --explain shows. " +
 				"Removes nothing unless --clean is given, and then only the packages that are listed, with `cargo clean -p`. " +
@@ -37,17 +39,18 @@ func staleVerb() verb {
 			toolFlags(&o.Tools, "--", fetches),
 			[]*flag{
 				toggle("explain", "say what each package was built with, and what would be used now", &o.Explain),
+				text("why", "PACKAGE", "say how complete the record is of what a package was compiled from", &o.Why),
 				toggle("clean", "remove what is stale, so that any cargo rebuilds it", &o.Clean),
 			},
 			resultFlags(&o.Results),
 		),
-		run: with(&o, runStale),
+		run: bind(&o, runStale),
 	}
 }
 
 // runStale says what is stale, and with --clean removes it.
 func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) error {
-	p, err := pipeline.Prepare(ctx, a.Machine, l, false, o.Tools)
+	p, err := pipeline.Prepare(ctx, a.Machine, l, o.Tools, false)
 	if err != nil {
 		return err
 	}
@@ -81,6 +84,13 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 		r.Checks[0].State, r.Checks[0].Message = report.Failed, err.Error()
 	}
 	text := state.Text(found, o.Explain)
+	if o.Why != "" {
+		why, err := state.Why(found, o.Why)
+		if err != nil {
+			return err
+		}
+		text = append(text, why...)
+	}
 	if o.Results.JSON == nil {
 		for _, line := range text {
 			if err := a.Shell.Print(line + "\n"); err != nil {

@@ -82,6 +82,7 @@ func (k *kinds) gpubuild() string {
 // reads compiles nothing.
 func TestStaleKinds(t *testing.T) {
 	t.Parallel()
+	need.Toolkit(t)
 	for name, declare := range map[string]string{"declares": `println!("cargo:rerun-if-changed=build.rs");`, "declares nothing": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

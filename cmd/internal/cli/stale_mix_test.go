@@ -584,12 +584,12 @@ func TestStaleChanges(t *testing.T) {
 	counted := []string{"CUDA_HOME", "another nvcc first on PATH", "nvcc touched", "a header of crt edited", "NVCC_PREPEND_FLAGS"}
 	var kinds []string
 	of := map[string][]change{}
-	for _, c := range changes(full(t)) {
+	for _, c := range changes(need.Full(t)) {
 		kind := c.story
-		if slices.Contains(counted, kind) && !full(t) {
+		if slices.Contains(counted, kind) && !need.Full(t) {
 			continue
 		}
-		if !full(t) {
+		if !need.Full(t) {
 			kind = inPackage.ReplaceAllString(c.story, "a package")
 		}
 		if of[kind] == nil {

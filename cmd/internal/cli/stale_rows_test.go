@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // row is one change of the machine or of the environment between two builds.
@@ -41,14 +43,13 @@ func words(s string) []string {
 	return f
 }
 
-// TestKernels changes, kills and draws by lot on one fixture, which takes a while to build.
+// TestKernels changes and kills on one fixture, which takes a while to build; TestStaleRandom draws by lot.
 func TestKernels(t *testing.T) {
 	t.Parallel()
 	k := newKernels(t)
 	k.part("rows", k.rows)
 	k.part("in turn", k.inTurn)
 	k.part("killed", k.killed)
-	k.part("random", k.random)
 }
 
 // part runs a part of the test; what fails there fails there.
@@ -164,7 +165,7 @@ func (k *kernels) rows() {
 			tree: "a", rebuilt: "archive program"},
 	}
 	for _, r := range rows {
-		if r.counted && !full(k.t) {
+		if r.counted && !need.Full(k.t) {
 			continue
 		}
 		k.part(r.story, func() { k.row(r) })
@@ -201,7 +202,7 @@ func (k *kernels) row(r row) {
 	if r.change == nil {
 		r.change = func() {}
 	}
-	if full(t) { // what another cargo may do otherwise; no fault of gpubuild's shows there
+	if need.Full(t) { // what another cargo may do otherwise; no fault of gpubuild's shows there
 		k.plainRow(r)
 	}
 

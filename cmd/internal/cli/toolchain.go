@@ -14,7 +14,7 @@ func toolchainVerb() verb {
 	var o toolkits.Options
 	json := jsonFlag(&o.JSON)
 	type runner func(context.Context, *session.Machine, toolkits.Options, []string) error
-	with := func(run runner) func(context.Context, *invocation, cargo.Line) error {
+	bound := func(run runner) func(context.Context, *invocation, cargo.Line) error {
 		return func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return run(ctx, a.Machine, o, l.Positional)
 		}
@@ -33,7 +33,7 @@ func toolchainVerb() verb {
 					toggle("available",
 						"list what `toolchain install` can download, by the pinned wheels and by NVIDIA's server", &o.Offer), json,
 				},
-				run: with(toolkits.List),
+				run: bound(toolkits.List),
 			},
 			{
 				Verb: help.Verb{
@@ -52,7 +52,7 @@ func toolchainVerb() verb {
 						&o.Redist),
 					json,
 				},
-				run: with(toolkits.Install),
+				run: bound(toolkits.Install),
 			},
 			{
 				Verb: help.Verb{
@@ -62,7 +62,7 @@ func toolchainVerb() verb {
 						"gpubuild.toml take precedence. `use default` removes it.",
 				},
 				flags: []*flag{json},
-				run:   with(toolkits.Use),
+				run:   bound(toolkits.Use),
 			},
 			{
 				Verb: help.Verb{
@@ -70,7 +70,7 @@ func toolchainVerb() verb {
 					Examples: []string{"gpubuild toolchain remove 13.4"},
 				},
 				flags: []*flag{json},
-				run:   with(toolkits.Remove),
+				run:   bound(toolkits.Remove),
 			},
 		},
 	}

@@ -15,7 +15,6 @@ import (
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
@@ -28,25 +27,14 @@ type verb struct {
 	instead string        // what to do in place of an argument that it does not take
 	results *report.Files // where its result goes; nil where it has none to render
 	run     func(ctx context.Context, a *invocation, l cargo.Line) error
-	os      string // for whose shells hints are quoted
+	shellOS string // for whose shells hints are quoted
 }
 
-// with runs a verb with its options as the flags have set them.
-func with[Options any](
+// bind runs a verb with its options as the flags have set them.
+func bind[Options any](
 	o *Options, run func(context.Context, *invocation, Options, cargo.Line) error,
 ) func(context.Context, *invocation, cargo.Line) error {
 	return func(ctx context.Context, a *invocation, l cargo.Line) error { return run(ctx, a, *o, l) }
-}
-
-func (v verb) page() help.Verb {
-	page := v.Verb
-	for _, f := range v.flags {
-		page.Flags = append(page.Flags, f.Flag)
-	}
-	for _, s := range v.verbs {
-		page.Verbs = append(page.Verbs, s.page())
-	}
-	return page
 }
 
 // path is how a verb is called, of itself and its subcommands: "ci matrix".
@@ -59,46 +47,31 @@ func (v verb) path(words []string) []string {
 	return []string{v.Name}
 }
 
-// parse reads the words behind a verb's name and runs it.
-func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
-	v.os = a.Host.OS
-	line, given, err := v.split(words)
-	if err != nil {
-		return err
-	}
-	a.SpeakLike(line)
-	called := v.Name
-	if c := line.Color; c != "" && !slices.Contains([]string{"auto", "always", "never"}, c) {
-		return usage(fmt.Sprintf("--color: %q is none of auto, always, never", c), "")
-	}
-	if v.Args == "" && len(v.verbs) == 0 { // else it is one of those
-		if err := fileBehind(v.os, append([]string{v.Name}, words...), given, "--json"); err != nil {
-			return err
-		}
-	}
-	if findFlag(v.flags, "toolkit", "") != nil {
-		a.Shell.Fetch = tools.Fetching(v.os, words, 0, called, "--toolkit")
-	}
+// words are the words of a verb as urfave/cli reads them: its flags first, with their values behind =.
+func (v verb) words(line cargo.Line, given []cargo.Own) []string {
+	words, args := []string{v.Name}, line.Positional
 	if len(v.verbs) > 0 {
-		if v, line, err = v.subcommand(line, given); err != nil {
-			return err
+		if len(args) == 0 {
+			args = []string{v.verbs[0].Name}
 		}
-		v.os, called = a.Host.OS, called+" "+v.Name
-	}
-	a.outcome.Annotated = v.results != nil
-	if err := cmp.Or(v.checkArgs(called, line), a.keepsInputs(given, line.Positional)); err != nil {
-		return err
+		words, args = append(words, args[0]), args[1:]
 	}
 	for _, o := range given {
-		f := findFlag(v.flags, o.Name, "--")
-		if err := f.set(o.Value); err != nil {
-			return f.wrong(o.Name, err)
+		if f := v.flag(o.Name); f.Kind != cargo.Switch {
+			o.Name += "=" + o.Value
 		}
+		words = append(words, o.Name)
 	}
-	if v.results != nil {
-		a.outcome.Files = *v.results
+	return slices.Concat(words, []string{"--"}, args)
+}
+
+// flag is a flag of the verb or of one of its subcommands.
+func (v verb) flag(written string) *flag {
+	f := findFlag(v.flags, written, "--")
+	for _, s := range v.verbs {
+		f = cmp.Or(f, findFlag(s.flags, written, "--"))
 	}
-	return v.run(ctx, a, line)
+	return f
 }
 
 // split takes the words of a verb apart, its own flags and those of its subcommands out of them. The verbs that look at a project read
@@ -137,7 +110,7 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 	if strings.HasPrefix(v.Args, "-- ") && !l.HasTrailing && len(l.Positional) > 0 { // what follows is the command, with flags of its own
 		at := slices.Index(words, l.Positional[0])
 		return cargo.Line{}, nil, usage("put the command of `gpubuild "+v.Name+"` after --",
-			buildenv.Words(v.os, slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])...))
+			buildenv.Words(v.shellOS, slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])...))
 	}
 	unknown, known := l.Unknown(), []string{"--help"}
 	if !v.Project {
@@ -176,7 +149,7 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 		if flag == "--"+n.Long || !behind && n.Short != 0 && flag == "-"+string(n.Short) {
 			line := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return len(positional) > 0 && w == positional[0] })
 			return usage(fmt.Sprintf("`%s` is a flag of builds, and `gpubuild %s` takes a program that is built; the program's own "+
-				"arguments follow --", flag, v.Name), buildenv.Words(v.os, append([]string{"gpubuild", "run"}, line...)...))
+				"arguments follow --", flag, v.Name), buildenv.Words(v.shellOS, append([]string{"gpubuild", "run"}, line...)...))
 		}
 	}
 	name, _, joined := strings.Cut(words[at], "=")
@@ -195,11 +168,11 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 		rest = append(rest, "--")
 	}
 	says := fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name)
-	fix := buildenv.Words(v.os, slices.Concat([]string{"gpubuild", v.Name}, rest, args)...)
-	if _, value, _ := strings.Cut(strings.Join(args, "="), "="); own != nil && own.set(value) == nil && !behind {
+	fix := buildenv.Words(v.shellOS, slices.Concat([]string{"gpubuild", v.Name}, rest, args)...)
+	if _, value, _ := strings.Cut(strings.Join(args, "="), "="); own != nil && own.Value.Set(value) == nil && !behind {
 		says += ", and gpubuild's flag is --" + own.Name
 		line := slices.Replace(slices.Clone(words), at, end, "--"+own.Name+"="+value)
-		fix += "\n      " + buildenv.Words(v.os, append([]string{"gpubuild", v.Name}, line...)...)
+		fix += "\n      " + buildenv.Words(v.shellOS, append([]string{"gpubuild", v.Name}, line...)...)
 	}
 	return usage(says, fix)
 }
@@ -212,35 +185,16 @@ func unknownFlag(written, called string, known []string) error {
 // subSynonyms are what other programs call subcommands of ours.
 var subSynonyms = map[string]string{"add": "install", "ls": "list", "rm": "remove", "uninstall": "remove"}
 
-// subcommand is the one that the first argument names, and the line without it.
-func (v verb) subcommand(l cargo.Line, given []cargo.Own) (verb, cargo.Line, error) {
-	chosen := v.verbs[0]
-	if len(l.Positional) > 0 {
-		var names []string
-		at := -1
-		for i, s := range v.verbs {
-			names = append(names, s.Name)
-			if s.Name == l.Positional[0] {
-				at = i
-			}
-		}
-		if at < 0 {
-			word := l.Positional[0]
-			if near := subSynonyms[word]; slices.Contains(names, near) {
-				return v, l, exit.Usagef("", "unknown subcommand `%s`; did you mean `%s`?", word, near)
-			}
-			return v, l, exit.Unknown("subcommand", word, names, "the subcommands of `gpubuild "+v.Name+"` are "+strings.Join(names, ", "))
-		}
-		chosen, l.Positional = v.verbs[at], l.Positional[1:]
+// noSubcommand is the error for a word that is none of the verb's subcommands.
+func (v verb) noSubcommand(word string) error {
+	var names []string
+	for _, s := range v.verbs {
+		names = append(names, s.Name)
 	}
-	for _, o := range given {
-		if findFlag(chosen.flags, o.Name, "--") == nil {
-			called := v.Name + " " + chosen.Name
-			return v, l, usage(fmt.Sprintf("`%s` is not a flag of `gpubuild %s`", o.Name, called),
-				fmt.Sprintf("`gpubuild %s --help` lists its flags", called))
-		}
+	if near := subSynonyms[word]; slices.Contains(names, near) {
+		return exit.Usagef("", "unknown subcommand `%s`; did you mean `%s`?", word, near)
 	}
-	return chosen, l, nil
+	return exit.Unknown("subcommand", word, names, "the subcommands of `gpubuild "+v.Name+"` are "+strings.Join(names, ", "))
 }
 
 // checkArgs counts the arguments against those that the usage line shows: NAME must be there, [NAME] may, NAME... may stand several times.
@@ -298,21 +252,22 @@ func (v verb) withoutArg(called string, args []string, at int, takesTrailing boo
 	case v.Project && at == 0:
 		return "features are selected with --features, packages with -p: gpubuild " + called + " --features " + arg
 	case takesTrailing:
-		return "gpubuild " + called + " " + buildenv.Words(v.os, slices.Insert(slices.Clone(args), at, "--")...)
+		return "gpubuild " + called + " " + buildenv.Words(v.shellOS, slices.Insert(slices.Clone(args), at, "--")...)
 	}
 	return ""
 }
 
-func asksHelp(words []string) bool {
+// asksHelp is the flag by which the words ask for help; empty: they do not.
+func asksHelp(words []string) string {
 	for _, w := range words {
 		switch w {
 		case "--":
-			return false
+			return ""
 		case "-h", "--help":
-			return true
+			return w
 		}
 	}
-	return false
+	return ""
 }
 
 // fileBehind is the error for a file that stands behind a flag which takes it behind = only.
@@ -323,5 +278,5 @@ func fileBehind(os string, words []string, given []cargo.Own, name string) error
 		return nil
 	}
 	line := slices.Concat([]string{"gpubuild"}, words[:at], []string{name + "=" + words[at+1]}, words[at+2:])
-	return usage(fmt.Sprintf("`%s` takes its file behind =", name), buildenv.Words(os, line...))
+	return usage(fmt.Sprintf("%s takes no separate argument; write %s=FILE", name, name), buildenv.Words(os, line...))
 }

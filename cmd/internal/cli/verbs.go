@@ -2,10 +2,7 @@ package cli
 
 import (
 	"slices"
-	"strings"
 
-	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -14,7 +11,7 @@ func verbs() []verb {
 	return []verb{
 		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), scanVerb(),
 		proveVerb(), receiptVerb(), reportVerb(), auditVerb(), bundleVerb(), watchVerb(), execVerb(), toolchainVerb(),
-		ciVerb(), explainVerb(), initVerb(), cacheVerb(), completionVerb(pages), manVerb(pages), versionVerb(),
+		ciVerb(), explainVerb(), initVerb(), cacheVerb(), completionVerb(), manVerb(), versionVerb(),
 	}
 }
 
@@ -34,20 +31,6 @@ func VerbNames() []string {
 		out = append(out, v.Name)
 	}
 	return out
-}
-
-// pages are the tables that help and completion are made from.
-func pages() help.Pages {
-	var p help.Pages
-	for _, v := range verbs() {
-		p.Verbs = append(p.Verbs, v.page())
-	}
-	for _, f := range cargoFlags(&pipeline.Options{}) {
-		shown := f.Flag
-		shown.Name = strings.TrimPrefix(prefix, "--") + f.Name
-		p.Cargo = append(p.Cargo, shown)
-	}
-	return p
 }
 
 // verbFirst puts rustup's word and cargo's flags behind a verb of ours, where they are read, if they stand before it as some may before

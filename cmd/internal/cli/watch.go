@@ -38,7 +38,7 @@ func watchVerb() verb {
 			Text: "Reads twice a second: utilisation, memory, temperature, clocks, power, throttling, errors. Says when a GPU is hot, " +
 				"slowed down, full, failing, or idle while the program runs; the thresholds are in [watch] of gpubuild.toml.\n" +
 				"Exits with the program's code if it failed. Otherwise --fail-on exits with 23 after one of these alerts, and with 21 if " +
-				"one was not possible all the time. The program starts when the driver has answered, after at most 10 seconds.\n" +
+				"the GPU could not be asked about one of them all the time. The program starts when the driver has answered, after at most 10 seconds.\n" +
 				"--json writes a line for each sample, then the summary; --json=FILE writes the summary only.",
 		},
 		flags: append([]*flag{
@@ -47,7 +47,7 @@ func watchVerb() verb {
 			newFlag("for", cargo.Value, "DURATION",
 				"stop after this time, such as 30s; a program that still runs is ended, and the exit code is 130", duration(&o.For)),
 		}, jsonFlag(&o.JSON)),
-		run: with(&o, runWatch),
+		run: bind(&o, runWatch),
 	}
 }
 
@@ -61,7 +61,7 @@ func runWatch(ctx context.Context, a *invocation, o watchOptions, l cargo.Line) 
 		return usage("--fail-on idle needs a program: without one, a GPU may be idle", "gpubuild watch --fail-on idle -- COMMAND")
 	}
 	if err := (report.Files{JSON: o.JSON}).Check(m); err != nil {
-		m.Shell.Answered = true // there is no place for an answer
+		m.NoteJSON() // there is no place for an answer
 		return err
 	}
 	s, err := session.Anywhere(m, l)
@@ -116,7 +116,7 @@ func runWatch(ctx context.Context, a *invocation, o watchOptions, l cargo.Line) 
 	if !lines.JSON {
 		return cmp.Or(report.Answer(m, o.JSON, "watch", ended == nil, findings, summary), ended)
 	}
-	m.Shell.Answered = true
+	m.NoteJSON()
 	answer, err := report.Envelope("watch", ended == nil, findings, summary)
 	var line bytes.Buffer // the last of the lines
 	if err == nil {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // links compiles a C text into a program that imports what it calls of a library at its start.
@@ -83,7 +85,7 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 				"719"}},
 	}
 	for _, tt := range tests {
-		if tt.code == 20 && !full(t) { // as build --gpu-audit of TestWineRun
+		if tt.code == 20 && !need.Full(t) { // as build --gpu-audit of TestWineRun
 			continue
 		}
 		t.Run(tt.story, func(t *testing.T) {
@@ -117,7 +119,7 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		var said struct {
 			Modes []struct{ Mode, Kind, Why string }
 		}
-		if code(err) != 21 || json.Unmarshal(data, &said) != nil || len(said.Modes) != 11 || said.Modes[0].Mode != "baseline" ||
+		if code(err) != 21 || json.Unmarshal(data, &said) != nil || len(said.Modes) != 15 || said.Modes[0].Mode != "baseline" ||
 			said.Modes[1].Why != "it did not end in time" {
 			t.Errorf("%v\n%s\n%s", err, out, data)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // cargo plants testdata/matmul and a stand-in cargo.exe that answers what the real cargo of this machine says of the project, built for
@@ -16,7 +18,7 @@ import (
 func (w *wine) cargo() {
 	t := w.t
 	t.Helper()
-	needCrates(t, filepath.Join("..", "..", "..", "testdata", "matmul"))
+	need.Crates(t, filepath.Join("..", "..", "..", "testdata", "matmul"))
 	sample := filepath.Join(w.work, "matmul")
 	if err := os.CopyFS(sample, os.DirFS(filepath.Join("..", "..", "..", "testdata", "matmul"))); err != nil {
 		t.Fatal(err)
@@ -135,12 +137,17 @@ func TestWineBuild(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want("first", out, "enables cudarc 0.19.10, matmul 0.1.0", "msvc 14.44.35207", "Targeting sm_90", "Scanned ",
+	want("first", out, "enables cudarc 0.19.10", "msvc 14.44.35207", "Targeting sm_90", "Scanned ",
 		"matmul.exe: 1 cubin sm_90 (nvcc 13.4.92)", "Not proven: no GPU here")
 	only("14.44.35207")
 	if _, err := os.Stat(program); err != nil {
 		t.Error(err)
 	}
+
+	out, _ = w.run([]string{"WINEPATH=" + z(filepath.Join(w.bin, "rust")), "STANDIN_CARGO=" + z(filepath.Join(w.bin, "answers"))}, z(w.gpubuild),
+		"doctor", "--manifest-path", z(filepath.Join(w.work, "matmul", "Cargo.toml")), "--features", "cuda", "--toolkit="+z(filepath.Join(w.dir, "toolkit")))
+	want("doctor of the project", out, "rustc builds for x86_64-pc-windows-msvc", `matmul\Cargo.toml`, "msvc 14.44.35207", "what this target directory was built for",
+		"Ready to build.")
 
 	out, err = build(nil)
 	if err != nil || strings.Contains(out, "Stale") || strings.Contains(out, "build script") {

@@ -138,7 +138,7 @@ func TestWineProof(t *testing.T) {
 		{"the thread's last error as it was", []string{"last-error"}, nil, 0, "\n1234\n"},
 	}
 	for _, tt := range tests {
-		if slices.Contains(counted, tt.story) && !full(t) {
+		if slices.Contains(counted, tt.story) && !need.Full(t) {
 			continue
 		}
 		t.Run(tt.story, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestWineProof(t *testing.T) {
 		{"a program that does not need its LD_PRELOAD", l.with("LD_PRELOAD=/usr/lib/x.so"), 0, "Proved"},
 	}
 	for _, tt := range settings {
-		if slices.Contains(counted, tt.story) && !full(t) {
+		if slices.Contains(counted, tt.story) && !need.Full(t) {
 			continue
 		}
 		t.Run(tt.story, func(t *testing.T) {
@@ -406,7 +406,7 @@ func (l *wineLab) unchanged(t *testing.T) {
 				}
 			}
 			same("behind the watcher", append([]string{z(filepath.Join(l.dir, "probe", "gpubuild-watch.exe")), z(watched), ""}, words...)...)
-			if full(t) {
+			if need.Full(t) {
 				same("under the probe", words...)
 			}
 		})

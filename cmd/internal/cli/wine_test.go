@@ -171,9 +171,10 @@ func (w *wine) run(extra []string, args ...string) (string, error) {
 // ("wine client error:334: sendmsg: Socket operation on non-socket"); the process that it made for a program ends before the program
 // begins, which is STATUS_INTERNAL_ERROR to who started it (dlls/ntdll/unix/process.c, NtCreateUserProcess); it ends with 1 after 20 ms and
 // without a word; a process that ends while it has a second thread dies of a signal of Unix, which no Windows program does (-1; 255 where
-// gpubuild.exe passes it on).
+// gpubuild.exe passes it on; "exit status 255" where the stand-in cargo started nvcc.exe: neither nvcc.exe nor its steps end so by themselves).
 func wineFailed(text string, code int) bool {
-	return strings.Contains(text, "wine client error:") || strings.Contains(text, "Internal error.\n") || text == "" && code == 1 || code == -1 || code == 255
+	return strings.Contains(text, "wine client error:") || strings.Contains(text, "Internal error.\n") || strings.Contains(text, "exit status 255") ||
+		text == "" && code == 1 || code == -1 || code == 255
 }
 
 // settled runs a story, and twice more where it does not hold: on a busy machine Wine loses a process in ways that nobody names, and then

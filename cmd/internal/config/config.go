@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 
@@ -73,6 +74,10 @@ type Prove struct {
 	Kernel Kernels `toml:"kernel"`
 	// The exit code with which the program succeeds. Default: 0.
 	ExpectExit int `toml:"expect-exit"`
+	// How many launches must match, so that a warm-up alone proves nothing. Default: 1.
+	MinLaunches *int `toml:"min-launches"`
+	// How long these must have run on the device, together, such as "10ms". Default: any time.
+	MinGPUTime string `toml:"min-gpu-time"`
 	// Stop the program with SIGTERM once its kernel is proven: for a server. Default: false.
 	UntilProved bool `toml:"until-proved"`
 	// The program to run, if the build makes several.
@@ -85,6 +90,20 @@ func (p *Prove) Covers(pkg string) bool {
 	return p == nil || p.source.Owner == "" || p.source.Owner == pkg
 }
 
+// Launches is MinLaunches; 0: nothing is said of it.
+func (p *Prove) Launches() uint64 {
+	if p.MinLaunches == nil {
+		return 0
+	}
+	return uint64(*p.MinLaunches)
+}
+
+// MinTime is MinGPUTime as a duration.
+func (p *Prove) MinTime() time.Duration {
+	d, _ := time.ParseDuration(p.MinGPUTime) // check has read it
+	return d
+}
+
 // Unknown is the error of a program that the workspace does not have; have are those that it has.
 func (p *Prove) Unknown(bin string, have []string) error {
 	return p.source.unknown(bin, have, "prove", "bin")
@@ -94,7 +113,7 @@ func (p *Prove) Unknown(bin string, have []string) error {
 func ExitCode(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > 255 {
-		return 0, fmt.Errorf("%q is not an exit code from 0 to 255", text)
+		return 0, fmt.Errorf("%.200q is not an exit code from 0 to 255", text)
 	}
 	return n, nil
 }
@@ -103,7 +122,7 @@ func ExitCode(text string) (int, error) {
 type File struct {
 	// Names of further features that request GPU work.
 	GPUFeatures []string `toml:"gpu-features"`
-	// Names of packages that compile kernels although neither the catalog nor their build script shows it.
+	// Names of packages that compile kernels although neither the catalog nor their files show it.
 	GPUPackages []string `toml:"gpu-packages"`
 	// Treat warnings of the feature check as errors. Default: false.
 	Strict *bool `toml:"strict"`
@@ -252,7 +271,7 @@ var typeFix = map[string]string{
 const correctIt = "correct the value (a version is a string, in quotes), or see `gpubuild help config`"
 
 var known = strings.Fields("gpu-features gpu-packages strict toolchain.cuda toolchain.arch prove.args prove.kernel prove.expect-exit " +
-	"prove.until-proved prove.bin test.gpu test.kernel bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +
+	"prove.min-launches prove.min-gpu-time prove.until-proved prove.bin test.gpu test.kernel bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +
 	"watch.fail-on")
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip. Of one with a capital the library takes what
@@ -289,7 +308,7 @@ func check(s Source, f File, md toml.MetaData) error {
 		case "fetch", "base-url", "index-url", "yes":
 			fix = "what may be fetched, and from where, is the user's word: use the flag --gpu-toolkit=fetch"
 		}
-		return s.wrong(fmt.Sprintf("unknown key %q", key.String()), fix, key...)
+		return s.wrong(fmt.Sprintf("unknown key %.200q", key.String()), fix, key...)
 	}
 	if f.Toolchain.CUDA == "fetch" {
 		return s.wrong(`toolchain.cuda = "fetch" would let a cloned repository start a download`,
@@ -305,6 +324,14 @@ func check(s Source, f File, md toml.MetaData) error {
 		}
 		if _, err := ExitCode(strconv.Itoa(f.Prove.ExpectExit)); err != nil {
 			return s.wrong("prove.expect-exit: "+err.Error(), "write one such as 0", "prove", "expect-exit")
+		}
+		if n := f.Prove.MinLaunches; n != nil && *n < 1 {
+			return s.wrong(fmt.Sprintf("prove.min-launches: %d is not a number from 1 on", *n), "write one such as 100, or leave it out",
+				"prove", "min-launches")
+		}
+		if d, err := time.ParseDuration(f.Prove.MinGPUTime); f.Prove.MinGPUTime != "" && (err != nil || d <= 0) {
+			return s.wrong(fmt.Sprintf("prove.min-gpu-time: %.200q is not a duration", f.Prove.MinGPUTime), `write one such as "10ms"`,
+				"prove", "min-gpu-time")
 		}
 	}
 	return cmp.Or(s.checkMarked("test", f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch), s.checkOn(f.On))

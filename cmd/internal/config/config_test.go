@@ -47,7 +47,7 @@ func TestReadRefuses(t *testing.T) {
 		says              string
 	}{
 		{"a table that is none", "", "strict = true\n[matrix]\nfeatures = [\"cuda\"]\n", 2, `unknown key "matrix"`},
-		{"an alert that is none", "", "[watch]\nfail-on = [\"xid\"]\n", 2, `there is no alert "xid"`},
+		{"an alert that is none", "", "[watch]\nfail-on = [\"xids\"]\n", 2, `there is no alert "xids"`},
 		{"a key of another table", "", "[toolchain]\ncuda = \"13.4\"\n[ci]\ncuda = \"13.4\"\n", 4, `unknown key "ci.cuda"`},
 		{"a key in another case", "", "[prove]\nKernel = \"gemm\"\n", 2, `unknown key "prove.Kernel"`},
 		{"a key in another case beside the right one", "", "[prove]\nkernel = \"gemm\"\nKERNEL = \"relu\"\n", 3, `unknown key "prove.KERNEL"`},
@@ -72,6 +72,7 @@ func TestReadRefuses(t *testing.T) {
 		{"a line break in a command", "", "[on.a]\ncommand = \"srun\\n\"\n", 2, "control characters"},
 		{"an open quote", "", "[on.a]\ncommand = \"srun '\"\n", 2, "open quote or no word"},
 		{"a command without a word", "", "[on.a]\ncommand = \" \"\n", 2, "open quote or no word"},
+		{"a time to connect that is none", "", "[on.slurm]\nconnect-timeout = \"10\"\n", 2, "is not a duration"},
 		{"a limit that is no size", "", "[on.slurm]\nlimit = \"20K\"\n", 2, "is not a size"},
 		{"a fault of the second table", "", "[on.slurm]\n[on.b]\n", 2, "either a command or a place"},
 		{"a key of [on] that is none", "", "[on.slurm]\nfoo = 1\n", 2, `unknown key "on.slurm.foo"`},
@@ -85,6 +86,9 @@ func TestReadRefuses(t *testing.T) {
 		{"a key without its table", "", "cuda = \"13.4\"\n", 1, "did you mean `toolchain.cuda`?"},
 		{"a key of three tables", "", "kernel = \"x\"\n", 1, "did you mean `prove.kernel` or `test.kernel` or `bench.kernel`?"},
 		{"an exit code that is too large", "", "[prove]\nexpect-exit = 256\n", 2, `prove.expect-exit: "256" is not an exit code`},
+		{"a time on the GPU that is none", "", "[prove]\nmin-gpu-time = \"10\"\n", 2, `"10" is not a duration`},
+		{"launches below 0", "", "[prove]\nmin-launches = -1\n", 2, "prove.min-launches: -1 is not a number from 1 on"},
+		{"no launches", "", "[prove]\nargs = []\nmin-launches = 0\n", 3, "prove.min-launches: 0 is not a number from 1 on"},
 		{"an exit code below 0", "", "[prove]\nexpect-exit = -1\n", 2, `prove.expect-exit: "-1" is not an exit code`},
 		{"a table in another case", "", "[Prove]\nkernel = \"gemm\"\n", 1, `unknown key "Prove"`},
 	} {
@@ -119,7 +123,7 @@ func TestReadAccepts(t *testing.T) {
 func TestTheStrongerSource(t *testing.T) {
 	t.Parallel()
 	read := func(first, second string) config.Config {
-		return hosttest.Must(config.Read([]config.Source{{Path: "a.toml", Data: []byte(first)}, {Path: "b.toml", Data: []byte(second)}}))
+		return hosttest.Must(config.Read([]config.Source{{Path: "a.toml", Data: []byte(first)}, {Path: "b.toml", Data: []byte(second)}}))(t)
 	}
 	for _, key := range []string{"gpu-features = [\"x\"]", "gpu-packages = [\"x\"]", "[ci]\nimage = \"x\"", "[on.x]\nplace = \"slurm\"", "[watch]\nmemory = 7"} {
 		for _, tt := range []struct{ first, second, origin string }{{key, "", "a.toml"}, {"", key, "b.toml"}, {key, key, "a.toml"}, {"", "", ""}} {

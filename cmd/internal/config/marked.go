@@ -62,7 +62,7 @@ func KernelPattern(text string) (*regexp.Regexp, error) {
 	case err != nil:
 		return nil, err
 	case r.MatchString("gpubuild_control"):
-		return nil, fmt.Errorf("%q matches gpubuild's own kernel, gpubuild_control, and so about every kernel", text)
+		return nil, fmt.Errorf("%.200q matches gpubuild's own kernel, gpubuild_control, and so about every kernel", text)
 	}
 	return r, nil
 }
@@ -136,7 +136,7 @@ func (s Source) checkMarked(table string, m *Marked) error {
 		case prefixed && !slices.Contains(targetKinds, kind):
 			return m.bad(`"`+kind+`" in "`+p+`" is no kind of target`, "the kinds are "+strings.Join(targetKinds, ", "))
 		case slices.Contains(m.GPU[:i], p):
-			return m.bad(`"`+p+`" is listed twice`, "leave one of them out")
+			return m.bad(`"`+p+`" is listed twice`, "remove the second one")
 		}
 	}
 	return nil

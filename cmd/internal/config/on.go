@@ -1,10 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kballard/go-shellquote"
 
@@ -23,9 +25,12 @@ type On struct {
 	Cache string `toml:"cache"`
 	// How much is kept there after a run, such as "20G". What was not used for longest is removed, nothing of the last hour. Default: 20G.
 	Limit string `toml:"limit"`
+	// How long it may print nothing before it answers, such as "10m". Default: "1m", at a terminal "5m", with Slurm and Kubernetes no
+	// limit.
+	ConnectTimeout string `toml:"connect-timeout"`
 }
 
-const onKeys = "[on.NAME]: command, place, args, cache, limit"
+const onKeys = "[on.NAME]: command, place, args, cache, limit, connect-timeout"
 
 var placeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
@@ -40,7 +45,7 @@ func (s Source) checkOn(tables map[string]On) error {
 		case on.Command == "" && on.Place == "" && name != "slurm", on.Command != "" && on.Place != "":
 			return bad("command", "give either a command or a place", `command = "kubectl exec -i job/gpubuild --"`)
 		case on.Cache != "" && !strings.HasPrefix(on.Cache, "/"):
-			return bad("cache", strconv.Quote(on.Cache)+" is not an absolute path", `cache = "/scratch/me/gpubuild"`)
+			return bad("cache", fmt.Sprintf("%.200q is not an absolute path", on.Cache), `cache = "/scratch/me/gpubuild"`)
 		case !noControl(strings.Join(append([]string{on.Command, on.Place, on.Cache}, on.Args...), "")):
 			return bad("command", "control characters cannot be part of a command", "remove them")
 		}
@@ -48,7 +53,10 @@ func (s Source) checkOn(tables map[string]On) error {
 			return bad("command", "it has an open quote or no word", "close it")
 		}
 		if _, err := ParseSize(on.Limit); err != nil {
-			return bad("limit", strconv.Quote(on.Limit)+" is not a size", `limit = "20G"`)
+			return bad("limit", fmt.Sprintf("%.200q is not a size", on.Limit), `limit = "20G"`)
+		}
+		if d, err := time.ParseDuration(on.ConnectTimeout); on.ConnectTimeout != "" && (err != nil || d <= 0) {
+			return bad("connect-timeout", fmt.Sprintf("%.200q is not a duration", on.ConnectTimeout), `connect-timeout = "10m"`)
 		}
 	}
 	return nil

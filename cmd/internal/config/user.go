@@ -65,7 +65,7 @@ func ReadUser(path string, data []byte) (User, error) {
 		return User{}, syntax(s, err)
 	}
 	for _, key := range meta.Undecoded() {
-		return User{}, s.wrong(fmt.Sprintf("unknown key %q", key.String()), "known keys: cuda, redist, trust, and the tables [on.NAME]",
+		return User{}, s.wrong(fmt.Sprintf("unknown key %.200q", key.String()), "known keys: cuda, redist, trust, and the tables [on.NAME]",
 			key...)
 	}
 	if err := s.checkOn(valuesOf(u.On)); err != nil {
@@ -73,7 +73,7 @@ func ReadUser(path string, data []byte) (User, error) {
 	}
 	for _, dir := range u.Trust {
 		if !(buildenv.Host{OS: buildenv.Windows}).IsAbs(dir) && !strings.HasPrefix(dir, "/") || strings.Contains(dir, "*") {
-			return User{}, s.wrong(fmt.Sprintf("trust: %q is no absolute path", dir),
+			return User{}, s.wrong(fmt.Sprintf("trust: %.200q is no absolute path", dir),
 				"write the whole path of a directory, without ~ and *; what is below it is trusted, too", "trust")
 		}
 	}

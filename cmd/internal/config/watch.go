@@ -19,8 +19,8 @@ type Watch struct {
 	Hold string `toml:"hold"`
 	// How long the GPUs that a program may use may be idle while it runs. Default: 30s.
 	Idle string `toml:"idle"`
-	// Alerts after which `gpubuild watch`, or a command with --gpu-watch, exits with 23: temperature, throttle, memory, ecc, pcie, idle,
-	// lost.
+	// Alerts after which `gpubuild watch`, or a command with --gpu-watch, exits with 23: temperature, throttle, memory, ecc, xid, pcie,
+	// idle, lost.
 	FailOn []string `toml:"fail-on"`
 }
 
@@ -53,7 +53,7 @@ func (s Source) checkWatch(w *Watch) error {
 	wrong := func(key, problem, fix string) error { return s.wrong("watch."+key+": "+problem, fix, "watch", key) }
 	for key, text := range map[string]string{"hold": w.Hold, "idle": w.Idle} {
 		if d, err := time.ParseDuration(text); text != "" && (err != nil || d <= 0 || d > 24*time.Hour) {
-			return wrong(key, fmt.Sprintf("%q is not a duration of at most 24h", text), "write one such as \"3s\" or \"2m\"")
+			return wrong(key, fmt.Sprintf("%.200q is not a duration of at most 24h", text), "write one such as \"3s\" or \"2m\"")
 		}
 	}
 	if w.Memory != nil && (*w.Memory < 1 || *w.Memory > 100) {
@@ -64,7 +64,7 @@ func (s Source) checkWatch(w *Watch) error {
 	}
 	for _, k := range w.FailOn {
 		if !slices.Contains(gpu.AlertKinds, k) {
-			return wrong("fail-on", fmt.Sprintf("there is no alert %q", k), "the alerts are "+strings.Join(gpu.AlertKinds, ", "))
+			return wrong("fail-on", fmt.Sprintf("there is no alert %.200q", k), "the alerts are "+strings.Join(gpu.AlertKinds, ", "))
 		}
 	}
 	return nil

@@ -30,14 +30,11 @@ type Shell struct {
 	Columns                  int // of the terminal behind stdout; 0: none
 	OutColour                bool
 	Home                     string // the user's home directory, which messages show as ~; empty: not known
-	// Fetch is the user's command line with the flag that downloads a toolkit, for the hints that hold toolchain.Fetch.
-	Fetch string
-	// Heard is given every line that is written; nil: nobody listens. Muted: lines are not written, since they were before.
-	Heard   func(line string)
-	Muted   bool
+	// FetchHint is the user's command line with the flag that downloads a toolkit, for the hints that hold toolchain.Fetch.
+	FetchHint string
+	// OnLine is given every line that is written; nil: nobody listens.
+	OnLine  func(line string)
 	Guarded bool // a step of GitHub Actions reads along: quoted text must not be taken for its commands
-	// Answered: a machine-readable answer was written, or has no place.
-	Answered bool
 }
 
 const (
@@ -62,20 +59,35 @@ func (s *Shell) line(head, text string) {
 	if s.Guarded {
 		text = Disarmed(text)
 	}
-	if s.Heard != nil {
-		s.Heard(text + "\n")
+	if s.OnLine != nil {
+		s.OnLine(text + "\n")
 	}
-	if !s.Muted {
-		_, _ = io.WriteString(s.Err, text+"\n")
-	}
+	_, _ = io.WriteString(s.Err, text+"\n")
 }
 
-// Again writes lines that Heard was given in an earlier run.
-func (s *Shell) Again(lines string) { _, _ = io.WriteString(s.Err, lines) }
+// Reprint writes lines that OnLine was given in an earlier run.
+func (s *Shell) Reprint(lines string) { _, _ = io.WriteString(s.Err, lines) }
+
+// longest is how many bytes of a message's line are shown. Text of a file that somebody else wrote is quoted with %.200q where it is put
+// into a message; this is for what comes in another way, such as in an error of a library.
+const longest = 1000
+
+func short(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if len(line) > longest {
+			lines[i] = strings.ToValidUTF8(line[:longest], "") + fmt.Sprintf("… (%d bytes)", len(line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 // home words a message that is read and not pasted.
 func (s *Shell) home(format string, args ...any) string {
-	return tilde(fmt.Sprintf(format, args...), s.Home)
+	return tilde(short(fmt.Sprintf(format, args...)), s.Home)
 }
 
 // Status writes what was done or found, behind a verb of at most 12 letters.
@@ -142,7 +154,7 @@ func (s *Shell) Hint(text string) {
 
 // Pasteable is a hint with the user's own command line in place of toolchain.Fetch.
 func (s *Shell) Pasteable(hint string) string {
-	return strings.ReplaceAll(hint, toolchain.Fetch, cmp.Or(s.Fetch, "gpubuild toolchain install"))
+	return strings.ReplaceAll(hint, toolchain.Fetch, cmp.Or(s.FetchHint, "gpubuild toolchain install"))
 }
 
 // Finding writes a finding: its message, the place, the evidence when verbose, and the fix.

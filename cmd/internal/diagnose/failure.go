@@ -9,25 +9,26 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
 
 // Build says after cargo's own output what the cause of a failed build is, if it is known. What is unknown needs no words: cargo said it.
-func Build(ctx context.Context, built cargorun.Built, st Stages) (finding.Finding, bool) {
-	m, match := st.Machine, built.Match
+func Build(ctx context.Context, built cargorun.Built, c Collected) (finding.Finding, bool) {
+	m, match := c.Machine, built.Match
 	if !match.Known() {
 		if built.Unread {
 			m.Shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
 		}
 		return finding.Finding{}, false
 	}
-	return st.print(ctx, match.Found[0].Text, match), true
+	return c.print(ctx, match.Found[0].Text, match), true
 }
 
 // Program says after a program's own output, and after the verdict, what its failure means, if that is known: by its output where that
 // could be read, else by its exit status and what gpubuild found itself.
-func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
-	m := st.Machine
+func Program(ctx context.Context, e proof.Ending, c Collected) []finding.Finding {
+	m := c.Machine
 	if e.Code == 0 && !e.OnCPU {
 		return nil
 	}
@@ -50,12 +51,12 @@ func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
 		by = "exit status 127, and " + strings.Join(e.Missing, ", ") + " is found nowhere that the loader of " + e.Program + " looks"
 	}
 	if match.Known() {
-		return []finding.Finding{st.print(ctx, cmp.Or(by, match.Found[0].Text), match)}
+		return []finding.Finding{c.print(ctx, cmp.Or(by, match.Found[0].Text), match)}
 	}
 	if e.Code == 0 {
 		return nil
 	}
-	if heard && e.Signal != "" && e.Verb == "run" { // of a test cargo says it
+	if heard && e.Signal != "" && cargo.PurposeOf(e.Verb) == cargo.Runs { // of a test cargo says it
 		m.Shell.Error("%s%s", e.Program, cargorun.Ended(e.Code))
 	}
 	if heard || !telling(e) {
@@ -69,13 +70,13 @@ func Program(ctx context.Context, e proof.Ending, st Stages) []finding.Finding {
 
 // telling reports whether an exit status is worth a word where nothing was heard: a test that fails says itself what was wrong.
 func telling(e proof.Ending) bool {
-	return e.Verb != "test" && e.Verb != "bench" || e.Code == 127 || e.Code > 128
+	return cargo.PurposeOf(e.Verb) != cargo.Tests || e.Code == 127 || e.Code > 128
 }
 
 // print words the first cause of a match, with what is known here; by is what it was known by.
-func (st Stages) print(ctx context.Context, by string, match explain.Match) finding.Finding {
-	m, f := st.Machine, match.Found[0]
-	words := st.here(ctx, f).words(f)
+func (c Collected) print(ctx context.Context, by string, match explain.Match) finding.Finding {
+	m, f := c.Machine, match.Found[0]
+	words := c.here(ctx, f).words(f)
 	m.Shell.Alert("Explaining", "%s", by)
 	m.Shell.Alert("", "%s [%s]", words.Cause, f.ID)
 	if len(words.Here) > 0 {

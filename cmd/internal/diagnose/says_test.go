@@ -18,18 +18,18 @@ import (
 const wrongArch = "nvcc fatal   : Unsupported gpu architecture 'compute_10'\n"
 
 func rulesOf(t *testing.T) *explain.Rules {
-	return hosttest.Must(explain.Default())
+	return hosttest.Must(explain.Default())(t)
 }
 
-func stages(t *testing.T, said *bytes.Buffer) Stages {
-	return Stages{Machine: &session.Machine{Host: hosttest.Load(t, "linux-bare"), Shell: &console.Shell{Out: said, Err: said}, CacheDir: "/cache", Runner: noProcess(t)},
+func collected(t *testing.T, said *bytes.Buffer) Collected {
+	return Collected{Machine: &session.Machine{Host: hosttest.Load(t, "linux-bare"), Shell: &console.Shell{Out: said, Err: said}, CacheDir: "/cache", Runner: noProcess(t)},
 		Typed: []string{"build"}}
 }
 
 // TestBuildsCause: a known cause is said after a failed build; on a terminal that could not be read, how to have it read.
 func TestBuildsCause(t *testing.T) {
 	t.Parallel()
-	known := hosttest.Must(explain.Read(rulesOf(t), strings.NewReader(wrongArch)))
+	known := hosttest.Must(explain.Read(rulesOf(t), strings.NewReader(wrongArch)))(t)
 	for _, tt := range []struct {
 		built cargorun.Built
 		want  bool
@@ -41,7 +41,7 @@ func TestBuildsCause(t *testing.T) {
 		{cargorun.Built{Match: known, Unread: true}, true, "Explaining nvcc fatal"},
 	} {
 		var said bytes.Buffer
-		f, is := Build(t.Context(), tt.built, stages(t, &said))
+		f, is := Build(t.Context(), tt.built, collected(t, &said))
 		if is != tt.want || !strings.Contains(said.String(), tt.says) || tt.says == "" && said.Len() > 0 || is && (f.ID == "" || f.Severity != finding.Error || f.Fix == "" || f.Message == "") {
 			t.Errorf("%+v: %v %+v: %q", tt.built, is, f, said.String())
 		}
@@ -71,7 +71,7 @@ func TestProgramsEnd(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		tt.e.Program, tt.e.Heard = "app", &proof.Listener{}
-		list := Program(t.Context(), tt.e, stages(t, &said))
+		list := Program(t.Context(), tt.e, collected(t, &said))
 		if (len(list) > 0) != tt.found || !strings.Contains(said.String(), tt.says) || tt.says == "" && said.Len() > 0 {
 			t.Errorf("%s: %+v: %q, want %q", tt.story, list, said.String(), tt.says)
 		}

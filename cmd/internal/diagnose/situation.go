@@ -16,7 +16,6 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/gpu"
-	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/explain"
 )
@@ -38,6 +37,10 @@ type situation struct {
 func (s situation) words(f explain.Found) explain.Words {
 	facts := s.factsFor(f)
 	w := f.Words(facts)
+	const typical = " --features cuda" // of a log the command line is not known
+	if log, is := strings.CutSuffix(w.Command, typical); is && len(s.again) > 0 && strings.HasSuffix(f.Command, typical) {
+		w.Command = strings.Replace(log, "gpubuild", facts[explain.Again], 1)
+	}
 	if len(s.rest) > 0 && len(s.again) > 0 && strings.Contains(w.Command, facts[explain.Again]) {
 		w.Command += " -- " + buildenv.Words(s.os, s.rest...) // of a flag that stands twice before it the last one counts
 	}
@@ -116,8 +119,8 @@ func (s situation) devices(facts explain.Facts) {
 	facts[explain.GPUArch] = arch.String()
 }
 
-// Stages is what the stages of a build found, for the failures that came of it.
-type Stages struct {
+// Collected is what the stages of a build found, for the failures that came of it.
+type Collected struct {
 	Machine  *session.Machine
 	Typed    []string // the command line
 	Facts    toolchain.Facts
@@ -127,32 +130,32 @@ type Stages struct {
 }
 
 // here says what the stages found, as far as a cause that was found speaks of it.
-func (st Stages) here(ctx context.Context, found explain.Found) situation {
-	m := st.Machine
+func (c Collected) here(ctx context.Context, found explain.Found) situation {
+	m := c.Machine
 	s := situation{
-		os: m.Host.OS, again: append([]string{"gpubuild"}, st.Typed...),
-		facts: st.Facts,
-		set:   st.Set,
+		os: m.Host.OS, again: append([]string{"gpubuild"}, c.Typed...),
+		facts: c.Facts,
+		set:   c.Set,
 		find:  func(library string) string { return libraryDir(m, library) },
 	}
 	if i := slices.Index(s.again, "--"); i >= 0 {
 		s.again, s.rest = slices.Clip(s.again[:i]), s.again[i+1:]
 	}
-	if st.Reach != nil {
-		s.cudarc, s.cudarcMax = st.Reach.Cudarc, st.Reach.CudarcMax
+	if c.Reach != nil {
+		s.cudarc, s.cudarcMax = c.Reach.Cudarc, c.Reach.CudarcMax
 	}
-	if len(st.Programs) == 1 {
-		s.binary = m.Shown(st.Programs[0].Path)
-		if r, err := proof.Scan(m, st.Programs[0].Path); err == nil {
+	if len(c.Programs) == 1 {
+		s.binary = m.Shown(c.Programs[0].Path)
+		if r, err := proof.Scan(m, c.Programs[0].Path); err == nil {
 			s.images = proof.Line(r)
 		}
 	}
 	if s.facts.Driver.Version == "" {
-		s.facts.Driver = driver.Version(m.Host)
+		s.facts.Driver = m.Driver().Version(ctx)
 	}
 	names := found.Names()
 	if len(s.facts.Devices) == 0 && (slices.Contains(names, explain.GPU) || slices.Contains(names, explain.GPUArch)) {
-		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner)
+		_, s.facts.Devices, _ = m.Driver().Inventory(ctx)
 	}
 	return s
 }

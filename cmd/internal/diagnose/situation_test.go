@@ -22,8 +22,8 @@ import (
 
 func foundIn(t *testing.T, text, id string) explain.Found {
 	t.Helper()
-	rules := hosttest.Must(explain.Default())
-	a := hosttest.Must(explain.Read(rules, strings.NewReader(text)))
+	rules := hosttest.Must(explain.Default())(t)
+	a := hosttest.Must(explain.Read(rules, strings.NewReader(text)))(t)
 	if len(a.Found) == 0 || id != "" && a.Found[0].ID != id {
 		t.Fatalf("%s is not what was found: %+v", id, a.Found)
 	}
@@ -32,7 +32,7 @@ func foundIn(t *testing.T, text, id string) explain.Found {
 
 // TestLogOfAnyMachine: nothing of this machine is said of a log, which may be pasted from another one.
 func TestLogOfAnyMachine(t *testing.T) {
-	rules := hosttest.Must(explain.Default())
+	rules := hosttest.Must(explain.Default())(t)
 	l, err := ReadLog(rules, "-", strings.NewReader("app: error while loading shared libraries: libcuda.so.1: cannot open shared object file\n"))
 	if err != nil || !l.Known || strings.Contains(l.Text(), "here:") {
 		t.Fatal(l, err)
@@ -43,14 +43,14 @@ func TestLogOfAnyMachine(t *testing.T) {
 // filled in.
 func TestNoHoleForWhatIsNotKnown(t *testing.T) {
 	m := &session.Machine{Host: hosttest.Load(t, "linux-bare"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: "/cache", Runner: noProcess(t)}
-	rules := hosttest.Must(explain.Default())
+	rules := hosttest.Must(explain.Default())(t)
 	told := 0
 	for _, r := range rules.All {
 		if explain.Stages[r.Stage] == "" {
 			t.Errorf("%s: the stage %q has no words", r.ID, r.Stage)
 		}
 		f := explain.Found{Rule: r}
-		w := Stages{Machine: m}.here(context.Background(), f).words(f)
+		w := Collected{Machine: m}.here(context.Background(), f).words(f)
 		for _, h := range w.Here {
 			told++
 			if regexp.MustCompile(`[{}]|\b(CCBIN|TARGET|BINARY|LIBRARY|DRIVER-CUDA|OTHER-CUDA)\b`).MatchString(h) || strings.Contains(h, "  ") || strings.HasSuffix(h, " ") {
@@ -65,9 +65,9 @@ func TestNoHoleForWhatIsNotKnown(t *testing.T) {
 
 func TestFactsOfTheRoad(t *testing.T) {
 	toolkit := func(version string, lo, hi string) cuda.Toolkit {
-		v := hosttest.Must(gpu.ParseVersion(version))
-		from := hosttest.Must(gpu.ParseArch(lo))
-		to := hosttest.Must(gpu.ParseArch(hi))
+		v := hosttest.Must(gpu.ParseVersion(version))(t)
+		from := hosttest.Must(gpu.ParseArch(lo))(t)
+		to := hosttest.Must(gpu.ParseArch(hi))(t)
 		return cuda.Toolkit{Root: "/cuda-" + version, Real: "/cuda-" + version, NVCC: "/cuda-" + version + "/bin/nvcc", Version: v, MinArch: from, MaxArch: to}
 	}
 	old, used, newest := toolkit("12.9", "sm_50", "sm_121"), toolkit("13.0", "sm_75", "sm_121"), toolkit("13.5", "sm_75", "sm_121")
@@ -103,6 +103,9 @@ func TestFactsOfTheRoad(t *testing.T) {
 				s.find = func(l string) string { return "/has/" + l }
 			},
 			"libcurand.so.10 is in /has/libcurand.so.10", "LD_LIBRARY_PATH=/has/libcurand.so.10 target/debug/app"},
+		{"the features that were typed, and no others", "sh: 1: nvcc: not found", "nvcc-not-on-path",
+			func(s *situation) { s.set.Toolkit, s.again = nil, []string{"gpubuild", "build", "-F", "gpu"} }, "",
+			"gpubuild build -F gpu --gpu-toolkit=fetch -- --device cuda"},
 		{"nothing fits and nothing is known", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda",
 			func(s *situation) { *s = situation{again: s.again} }, "", ""},
 	} {

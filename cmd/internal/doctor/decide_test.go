@@ -56,13 +56,13 @@ func planted(t *testing.T, text string, run programs) *session.Machine {
 	if !strings.Contains(text, "PATH=") {
 		text += "-- @env --\nPATH=/usr/bin\n"
 	}
-	h := hosttest.Must(hosttest.Parse([]byte("os: linux\narch: amd64\nhome: /home/u\ncwd: /w\n" + text)))
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\narch: amd64\nhome: /home/u\ncwd: /w\n" + text)))(t)
 	return &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: t.TempDir()}
 }
 
 func lineOf(t *testing.T, words string) cargo.Line {
 	t.Helper()
-	l, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
+	l, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))(t)
 	return l
 }
 
@@ -103,7 +103,7 @@ func TestNeedsWithoutALock(t *testing.T) {
 		{"two crates, the other way round", "zz = { package = \"cubecl-hip-sys\", version = \"7\" }\ncandle-kernels = \"0.9\"", "", "build", "CUDA ROCm"},
 	} {
 		m := planted(t, manifestText+"[dependencies]\n"+tt.dependency+"\n[features]\n"+tt.features+"\n", nil)
-		s := hosttest.Must(session.Open(m, lineOf(t, tt.words)))
+		s := hosttest.Must(session.Open(m, lineOf(t, tt.words)))(t)
 		f := Facts{Needs: toolchain.Needs{Libraries: true}}
 		f.takeNamed(reach.Judged{Session: s})
 		n, got := f.Needs, []string{}
@@ -267,7 +267,7 @@ func TestRunName(t *testing.T) {
 		{"windows", "libnvrtc", `C:\d\nvrtc64_130_0.dll`, kits, ""}, // of another CUDA
 	} {
 		dir := map[string]string{"linux": "/d", "windows": `C:\d`}[tt.os]
-		h := hosttest.Must(hosttest.Parse([]byte("os: " + tt.os + "\n-- @empty --\n" + strings.ReplaceAll(tt.files, " ", "\n") + "\n")))
+		h := hosttest.Must(hosttest.Parse([]byte("os: " + tt.os + "\n-- @empty --\n" + strings.ReplaceAll(tt.files, " ", "\n") + "\n")))(t)
 		hosttest.Equal(t, runName(h, tt.library, []string{dir}, tt.kits), tt.want, tt.library, tt.os, tt.files)
 	}
 }
@@ -284,6 +284,13 @@ func TestWhichLibrariesAreLookedFor(t *testing.T) {
 		got += fmt.Sprintf("%s of %s %s; ", l.Found.Name, l.Crate, l.Found.Kind)
 	}
 	hosttest.Equal(t, got, "libcudart.so.12 of a ; libcufft of b "+string(loader.Missing)+"; ")
+	// ort up to rc.11 is built for CUDA 12, whatever toolkit builds
+	eleven := runTime(t.Context(), m, []features.NeedReason{{Need: "libcudart", Crate: "ort-sys", Major: 11}}, []cuda.Toolkit{{Root: "/opt/cuda", Lib: "/opt/cuda/lib64", Version: gpu.Version{Major: 12, Minor: 4}}})
+	hosttest.Equal(t, eleven.Libraries[0].Found.Name, "libcudart.so.11")
+	f := Facts{Run: eleven, Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{Version: gpu.Version{Major: 12, Minor: 4}}}}
+	hosttest.Equal(t, runFix(f, []string{"libcudart.so.11"}), "gpubuild toolchain install 11.8 --parts run")
+	f.Toolchain.Driver.CUDA = gpu.Version{Major: 11, Minor: 4}
+	hosttest.Equal(t, runFix(f, []string{"libcudart.so.11"}), "gpubuild toolchain install 11.4 --parts run")
 }
 
 // TestTryCache: that nothing can be kept is said, unless it is known already why the cache is not used.
@@ -371,5 +378,18 @@ func TestWithoutAToolkit(t *testing.T) {
 				t.Errorf("capability: %+v", got)
 			}
 		})
+	}
+}
+
+// TestHiddenDevices: a GPU that CUDA_VISIBLE_DEVICES hides is not ready to prove with.
+func TestHiddenDevices(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{"-": "ok RTX (GPU-a, capability 8.6)", "": "missing CUDA_VISIBLE_DEVICES= hides all GPUs", "GPU-b": "missing CUDA_VISIBLE_DEVICES=GPU-b hides all GPUs", "GPU-a": "ok RTX (GPU-a, capability 8.6)"} {
+		f := Facts{Prove: true, Toolchain: toolchain.Facts{Devices: []gpu.Device{{UUID: "GPU-a", Name: "RTX", Capability: gpu.Capability{Major: 8, Minor: 6}}}}}
+		if value != "-" {
+			f.Host.Env = buildenv.NewEnv(buildenv.Linux, []string{"CUDA_VISIBLE_DEVICES=" + value})
+		}
+		c := checkDevices(f)
+		hosttest.Equal(t, string(c.State)+" "+c.Says, want)
 	}
 }

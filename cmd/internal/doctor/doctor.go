@@ -12,9 +12,11 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
 )
 
 // State is what a check shows.
@@ -61,7 +63,9 @@ type Facts struct {
 	Target       string // what rustc builds for: --target, else the host's triple
 	Host         buildenv.Host
 	Project      string // the manifest; empty without one
+	ProjectName  string
 	NoLock       bool   // there is no Cargo.lock yet: the project is judged by its manifests
+	Unfetched    string // which dependency was never fetched, and why it is not now; judged by its manifests, too
 	Stops        *Stop  // nil: a build with these features is not stopped
 	NoProject    Reason
 	ProjectBad   bool   // there is one, and it could not be looked at
@@ -82,10 +86,15 @@ type Facts struct {
 	WSL          bool
 	Compiler     string // for the probe
 	Notes        []string
-	NoBuildTools Reason // of what build scripts need apart from the toolkit
+	Pinned       []string // which cudarc is built for a newer CUDA than the driver's
+	NoArchive    []string // which crate has no library with CUDA to download for the target
+	NoBuildTools Reason   // of what build scripts need apart from the toolkit
 
 	Vulkan *Vulkan // nil: the project does not use it
 }
+
+// onlyManifests reports whether cargo gave no graph of the build for a reason that is no fault of the project's.
+func (f Facts) onlyManifests() bool { return f.NoLock || f.Unfetched != "" }
 
 // Stop is why a build is stopped before it compiles, and the command that says more.
 type Stop struct {
@@ -139,8 +148,8 @@ func Run(f Facts) []Check {
 		checks = withoutNVIDIA(checks, "gpubuild builds for ROCm, and proves nothing there")
 	case f.Vulkan != nil:
 		checks = withoutNVIDIA(checks, "")
-	case f.Project != "" && f.Stops == nil && !f.NoLock:
-		checks = withoutNVIDIA(checks, "no crate of this build uses a GPU")
+	case f.Project != "" && f.Stops == nil && !f.onlyManifests():
+		checks = withoutNVIDIA(checks, "no crate that gpubuild knows uses a GPU in this build")
 	}
 	if f.Vulkan != nil {
 		checks = append(checks, checkVulkan(*f.Vulkan))
@@ -249,10 +258,17 @@ func checkProject(f Facts) Check {
 	if f.Assumed != "" {
 		c.Says += ", checked as with `--features " + f.Assumed + "`"
 	}
-	if f.NoLock {
+	if f.onlyManifests() {
 		c.State = Info
-		c.Says += "; it has no Cargo.lock yet, which the first build writes: checked as far as the manifests show"
 		c.Unsure = "not all crates are known without a Cargo.lock (after `cargo generate-lockfile` they are)"
+		if f.NoLock {
+			c.Says += "; it has no Cargo.lock yet, which the first build writes"
+		}
+		if f.Unfetched != "" {
+			c.Says += "; " + f.Unfetched + ". `cargo fetch` or a build fetches it"
+			c.Unsure = "not all crates are known before they are fetched (after `cargo fetch` they are)"
+		}
+		c.Says += ": checked as far as the manifests show"
 	}
 	if f.Stops != nil {
 		c.State, c.Breaks, c.Fix = Misfit, "every build with these features", f.Stops.Fix
@@ -389,6 +405,9 @@ func checkCUDNN(f Facts) Check {
 		usable = usable || i.Problem == ""
 		c.Places = append(c.Places, place)
 	}
+	if len(c.Places) == 0 {
+		c.Places = []string{cudnn.Places(f.Toolchain.MSVC != nil)}
+	}
 	if usable {
 		c.State, c.Says, c.Fix = Info, "a cuDNN is here; "+f.notChosen(), ""
 	}
@@ -425,8 +444,12 @@ func checkROCm(f Facts) Check {
 
 func checkDriver(f Facts) Check {
 	if f.Toolchain.Driver.Version != "" {
-		return Check{ID: "driver", State: OK,
-			Says: fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin)}
+		c := Check{ID: "driver", State: OK,
+			Says: fmt.Sprintf("%s, %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.Supports(), f.Toolchain.Driver.Origin)}
+		if len(f.Pinned) > 0 {
+			c.State, c.Breaks, c.Says = Warning, "running", c.Says+"; "+strings.Join(f.Pinned, "; ")
+		}
+		return c
 	}
 	c := Check{ID: "driver", State: Info, Says: absent(f, "no NVIDIA driver"), Places: f.Notes, Breaks: "running and proving", Absent: true}
 	fix := "install NVIDIA's driver, or prove on a machine that has one"
@@ -452,9 +475,23 @@ func absent(f Facts, what string) string {
 }
 
 func checkDevices(f Facts) Check {
-	var names []string
+	var names, hidden []string
+	devices, isSet := f.Host.Env.Lookup("CUDA_VISIBLE_DEVICES")
+	visible := gpu.Visible(devices, isSet, f.Host.Env.Get("CUDA_DEVICE_ORDER"))
 	for _, d := range f.Toolchain.Devices {
-		names = append(names, fmt.Sprintf("%s (%s, capability %s)", d.Name, d.UUID, d.Capability))
+		name := fmt.Sprintf("%s (%s, capability %s)", d.Name, d.UUID, d.Capability)
+		for _, m := range d.MIG {
+			name += fmt.Sprintf(", its slice %s (%s)", m.Name, m.UUID)
+		}
+		if visible(gpu.Sample{Index: d.Index, UUID: d.UUID}) {
+			names = append(names, name)
+		} else {
+			hidden = append(hidden, name)
+		}
+	}
+	if len(names) == 0 && len(hidden) > 0 {
+		return f.lacks(Check{ID: "devices", Says: "CUDA_VISIBLE_DEVICES=" + devices + " hides all GPUs", Places: hidden,
+			Breaks: "running and proving", Fix: "unset CUDA_VISIBLE_DEVICES, or name one of these GPUs by its UUID"})
 	}
 	if len(names) > 0 {
 		c := Check{ID: "devices", State: OK, Says: strings.Join(names, ", ")}
@@ -477,7 +514,11 @@ func checkCUPTI(f Facts) Check {
 	if f.CUPTI != "" {
 		return Check{ID: "cupti", State: OK, Says: f.CUPTI}
 	}
-	c := f.lacks(Check{ID: "cupti", Says: "no libcupti", Breaks: "a proof: the driver's kernel records come through it",
+	library := "libcupti"
+	if f.Host.OS == buildenv.Windows {
+		library = "cupti64_*.dll"
+	}
+	c := f.lacks(Check{ID: "cupti", Says: "no " + library, Breaks: "a proof: the driver's kernel records come through it",
 		Fix: "gpubuild toolchain install"})
 	if f.Chosen.Toolkit != nil {
 		c.Fix = toolchain.InstallCommand(f.Chosen.Toolkit.Version)

@@ -63,7 +63,7 @@ func TestCapabilityFix(t *testing.T) {
 func windows(t *testing.T, long string) buildenv.Host {
 	t.Helper()
 	h := hosttest.Must(hosttest.Parse([]byte("os: windows\n-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem]\n" +
-		"LongPathsEnabled=" + long + "\n")))
+		"LongPathsEnabled=" + long + "\n")))(t)
 	return h
 }
 

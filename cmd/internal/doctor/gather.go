@@ -64,8 +64,8 @@ func (f *Facts) lookAtProject(ctx context.Context, m *session.Machine, l cargo.L
 		if err == nil {
 			p = opened
 			p.Session.WarnUnmatched()
-			f.Project = m.Shown(p.Session.Project.Manifest)
-			if f.Needs = tools.NeedsOf(p.Reach); f.NoLock {
+			f.Project, f.ProjectName = m.Shown(p.Session.Project.Manifest), p.Session.Project.Name()
+			if f.Needs = tools.LikelyNeeds(p.Reach); f.onlyManifests() {
 				f.takeNamed(p)
 			}
 			if p.Reach.Stops {
@@ -111,7 +111,10 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	given.Arch = "" // a fix names another one
 	f.Command = "gpubuild " + buildenv.Words(m.Host.OS, append(l.As("build"), given.Flags("--gpu-")...)...)
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
-	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
+	f.Pinned = tools.NewerThanDriver(found.Facts.Driver.CUDA, p.Reach.Cudarc)
+	f.NoArchive = tools.WithoutArchive(found.Host.Env, p.Reach.Downloads, f.Target)
+	f.Install = tools.InstallCommand(m, found.Facts, f.Needs, found.Wish)
+	f.Needs.Reads = tools.Readers(p.Graph, p.Reach)
 	f.Chosen, f.ChooseErr = tools.Working(ctx, m, found.Guard.Over(m.Runner), f.Toolchain, f.Needs, found.Wish)
 	if refused := found.Guard.Check(f.Chosen); refused != nil {
 		return f, refused
@@ -128,7 +131,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if f.ChooseErr != nil {
 		running = nil
 	}
-	f.Run = runTime(ctx, m, tools.RunNeeds(m.Host, p.Reach), running)
+	f.Run = runTime(ctx, m, p.Reach.Needs.Run, running)
 	if all := proof.CUPTIs(usable); len(all) > 0 {
 		f.CUPTI = all[0]
 	}
@@ -146,18 +149,27 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	return f, nil
 }
 
-// open opens the project, which need not have a Cargo.lock yet: its first build writes one.
+// open opens the project, which need not have a Cargo.lock yet, nor dependencies that were ever fetched: its first build writes the one
+// and fetches the others.
 func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (reach.Judged, error) {
-	opened, err := reach.Open(ctx, m, l, reach.Options{Places: true})
-	refused, ok := errors.AsType[*cargo.RefusedError](err)
-	if f.NoLock = ok && refused.NoLock; f.NoLock {
-		list, err := reach.FromManifests(ctx, m, l, nil)
-		return append(list, opened)[0], err
+	if f.Unfetched == "" { // else cargo is not asked again: without a network each attempt takes it many seconds
+		opened, err := reach.Open(ctx, m, l, reach.Options{Places: true})
+		if refused, ok := errors.AsType[*cargo.RefusedError](err); ok {
+			f.NoLock, f.Unfetched = refused.NoLock, refused.Unfetched
+		}
+		if !f.onlyManifests() {
+			return opened, err
+		}
 	}
-	return opened, err
+	list, err := reach.FromManifests(ctx, m, l, nil)
+	if err != nil {
+		return reach.Judged{}, err
+	}
+	f.NoLock = !list[0].Session.Project.HasLock
+	return list[0], nil
 }
 
-// takeNamed takes what the GPU crates in the manifests may need as needed. Without a Cargo.lock nobody knows more: one is taken
+// takeNamed takes what the GPU crates in the manifests may need as needed. Without cargo's graph nobody knows more: one is taken
 // to compile kernels, unless only other backends of it are asked for.
 func (f *Facts) takeNamed(p reach.Judged) {
 	var n toolchain.Needs

@@ -26,7 +26,7 @@ import (
 // thisMachine is the machine that the test runs on, with a cache of its own.
 func thisMachine(tb testing.TB, cacheDir string) *session.Machine {
 	tb.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(tb)
 	return &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}
 }
 
@@ -44,7 +44,7 @@ func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, 
 // TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one.
 func TestRunLibraries(t *testing.T) {
 	root := need.Toolkit(t)
-	self := hosttest.Must(proc.Self())
+	self := hosttest.Must(proc.Self())(t)
 	for _, tt := range []struct {
 		story, path string
 		kind        loader.Kind
@@ -83,7 +83,7 @@ func TestRunLibraries(t *testing.T) {
 
 // TestStubsOnPath finds the driver's stub by its directory's name, behind a link of another name, and behind a link of its own.
 func TestStubsOnPath(t *testing.T) {
-	self := hosttest.Must(proc.Self())
+	self := hosttest.Must(proc.Self())(t)
 	top := t.TempDir()
 	stubs, plain, linked := filepath.Join(top, "lib64", "stubs"), filepath.Join(top, "plain"), filepath.Join(top, "nice")
 	need.Program(t, "cc", "gcc")
@@ -116,7 +116,7 @@ func TestDoctorAsksTheDriverOnce(t *testing.T) {
 		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
 		count := &counting{Runner: run}
 		m := &session.Machine{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}
-		f := hosttest.Must(Gather(context.Background(), m, cargo.Line{}, Options{Tools: tools.Options{Arch: arch}}))
+		f := hosttest.Must(Gather(context.Background(), m, cargo.Line{}, Options{Tools: tools.Options{Arch: arch}}))(t)
 		asked := 0
 		for _, path := range count.started {
 			if strings.HasSuffix(path, "nvidia-smi") {

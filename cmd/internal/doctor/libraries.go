@@ -20,6 +20,7 @@ import (
 type RunLibrary struct {
 	Crate string         // who needs it
 	Why   string         // when: "to start", "when they are first used"
+	Major int            // of CUDA, where the crate fixes it
 	Found loader.Library // of the file that the chosen toolkit or cuDNN has
 }
 
@@ -36,9 +37,12 @@ func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReaso
 		if !strings.HasPrefix(need.Need, "lib") || strings.HasPrefix(need.Why, "built in") {
 			continue // the driver has a check of its own
 		}
-		l := RunLibrary{Crate: need.Crate, Why: need.Why}
+		l := RunLibrary{Crate: need.Crate, Why: need.Why, Major: need.Major}
 		l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "no toolkit in use has it"}
-		if name := runName(m.Host, need.Need, searched, toolkits); name != "" {
+		if need.Major != 0 {
+			l.Found.Problem = fmt.Sprintf("no toolkit here has that of CUDA %d", need.Major)
+		}
+		if name := runName(m.Host, need.Need, searched, proof.OfMajor(toolkits, need.Major)); name != "" {
 			l.Found = loader.Library{Name: name}
 			names = append(names, name)
 		}
@@ -102,6 +106,9 @@ func checkLoaderPath(f Facts) Check {
 		c.Breaks, c.Absent = "a run that uses the library: its first call of it fails", start
 		if start {
 			c.Breaks = "starting the program: error while loading shared libraries"
+			if f.Host.OS == buildenv.Windows {
+				c.Breaks = "starting the program: it ends with 0xc0000135"
+			}
 		}
 		if f.Prove && start { // of a library that is loaded when it is first used, nobody knows whether the program ever does
 			c.State = Missing
@@ -127,11 +134,24 @@ func runFix(f Facts, names []string) string {
 		}
 		return nccl
 	}
-	parts := []string{"run"}
+	parts, major := []string{"run"}, 0
+	for _, l := range f.Run.Libraries {
+		if slices.Contains(names, l.Found.Name) {
+			major = max(major, l.Major)
+		}
+	}
 	if withCUDNN {
 		parts = append(parts, "cudnn")
 	}
 	switch {
+	case major != 0 && (t == nil || t.Version.Major != major):
+		driver := f.Toolchain.Driver.CUDA
+		for _, r := range slices.Backward(cuda.Releases()) {
+			if r.Version.Major == major && (driver.IsZero() || driver.Major > major || r.Version.Compare(driver) <= 0) {
+				return toolchain.InstallCommand(r.Version, parts...)
+			}
+		}
+		return fmt.Sprintf("update the driver to one for CUDA %d", major)
 	case t == nil:
 		return "gpubuild toolchain install --parts " + strings.Join(parts, ",")
 	case f.Host.Below(t.Root, f.Cache), f.Host.OS == buildenv.Windows && withCUDNN: // NVIDIA's installer of a toolkit has none

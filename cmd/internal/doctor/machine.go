@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 )
@@ -13,17 +12,12 @@ import (
 func checkTarget(f Facts) Check {
 	c := Check{ID: "rust.target", State: OK, Says: "rustc builds for " + f.Target,
 		Breaks: "linking: nvcc's objects come from a compiler of another ABI"}
+	gnu := toolchain.GNU(f.Host, f.Target)
 	switch {
 	case f.Target == "":
 		c.State, c.Says, c.Breaks = Info, "what rustc builds for is not known without cargo", ""
-	case strings.HasSuffix(f.Target, "-windows-gnu"), strings.HasSuffix(f.Target, "-windows-gnullvm"):
-		c.Says += ", and nvcc on Windows takes Microsoft's compiler only"
-		// The name is that of https://rust-lang.github.io/rustup/installation/windows.html.
-		c.Fix = "rustup default stable-x86_64-pc-windows-msvc"
-		c.State = Misfit
-		if f.Host.OS != buildenv.Windows { // rustup installs no toolchain of another system
-			c.Fix = "build on Windows, for x86_64-pc-windows-msvc"
-		}
+	case gnu != "":
+		c.Says, c.Fix, c.State = c.Says+toolchain.MicrosoftOnly, gnu, Misfit
 		if !f.Needs.NVCC && !f.Needs.Libraries {
 			c.State, c.Fix = Info, ""
 			c.Breaks = "crates with kernels of their own; those that load the driver when they run are not touched"
@@ -31,6 +25,9 @@ func checkTarget(f Facts) Check {
 	case toolchain.Foreign(f.Host, f.Target) && (f.Needs.NVCC || f.Needs.Libraries):
 		c.State, c.Says = Warning, c.Says+", and toolkit, host compiler and libraries are chosen for this machine's own processor"
 		c.Breaks, c.Fix = "linking: nvcc's objects are for this machine's processor", "build on a machine with that processor"
+	}
+	if len(f.NoArchive) > 0 && c.State == OK {
+		c.State, c.Says, c.Breaks = Warning, c.Says+"; "+strings.Join(f.NoArchive, "; "), "computing on the GPU"
 	}
 	return c
 }

@@ -100,7 +100,7 @@ func fetched(t *testing.T, fix string) (files string) {
 	for _, deb := range debs {
 		run("dpkg-deb", "-x", deb, root)
 	}
-	programs := hosttest.Must(os.ReadDir(filepath.Join(root, "usr", "bin")))
+	programs := hosttest.Must(os.ReadDir(filepath.Join(root, "usr", "bin")))(t)
 	var links, empty strings.Builder
 	for _, e := range programs {
 		if to, err := os.Readlink(filepath.Join(root, "usr", "bin", e.Name())); err == nil {
@@ -127,10 +127,10 @@ func (r release) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, erro
 func TestAptCompiler(t *testing.T) {
 	t.Parallel()
 	compiler := func(text string) Check {
-		h := hosttest.Must(hosttest.Parse([]byte(text)))
+		h := hosttest.Must(hosttest.Parse([]byte(text)))(t)
 		m := &session.Machine{Host: h, Runner: release{hosttest.NewScript(t)}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard},
 			CacheDir: h.Join(h.Home, ".cache", "gpubuild")}
-		f := hosttest.Must(Gather(context.Background(), m, cargo.Line{}, Options{}))
+		f := hosttest.Must(Gather(context.Background(), m, cargo.Line{}, Options{}))(t)
 		return checkHostCompiler(f)
 	}
 	before := compiler(bare)

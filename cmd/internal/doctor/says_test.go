@@ -53,6 +53,7 @@ func TestWhatAChecksSays(t *testing.T) {
 		{"a broken ROCm", "rocm", doctor.Facts{Needs: toolchain.Needs{ROCm: true, CUDA: true}, Toolchain: toolchain.Facts{ROCm: []rocm.Install{{Root: "/opt/rocm", Problem: "no hipcc"}}}}, "no ROCm, and a crate", doctor.Missing},
 		{"no ROCm", "rocm", doctor.Facts{}, "no crate here needs it", doctor.Info},
 		{"a driver", "driver", doctor.Facts{Toolchain: toolchain.Facts{Driver: gpu.Driver{Version: "580.1", Origin: "/proc"}}}, "580.1", doctor.OK},
+		{"a driver that is older than cudarc's bindings", "driver", doctor.Facts{Toolchain: toolchain.Facts{Driver: gpu.Driver{Version: "570.1"}}, Pinned: []string{"cudarc 0.17.3 is built for CUDA 12.9"}}, "570.1", doctor.Warning},
 		{"a driver that does not answer", "driver", doctor.Facts{Notes: []string{"libcuda.so.1: error 999"}}, "is here and does not answer", doctor.Warning},
 		{"no driver", "driver", doctor.Facts{Notes: []string{"no NVIDIA driver: x"}}, "no NVIDIA driver; needed to run", doctor.Info},
 		{"no driver, for a proof", "driver", doctor.Facts{Prove: true}, "!needed to run", doctor.Missing},

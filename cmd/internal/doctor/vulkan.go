@@ -19,7 +19,7 @@ func lookAtVulkan(ctx context.Context, m *session.Machine, a *features.Reach) *V
 		return nil
 	}
 	v := &Vulkan{}
-	p, err := proof.BuildProbe(ctx, m, probe.Vulkan)
+	p, err := proof.Files{}.BuildProbe(ctx, m, probe.Vulkan)
 	if err != nil {
 		v.Why = err.Error()
 		return v

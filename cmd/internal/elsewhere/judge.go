@@ -55,18 +55,18 @@ func judged(m *session.Machine, req request, at string, came proof.Proof) (proof
 		binary := proof.Binary(m, receipt.Sealed{SHA256: program.SHA256, Size: program.Size}, e.Binary)
 		r := receipt.New(version.Number(), binary, m.Host.Env, t.Probe.SourceHash, t.Asked, e, p.Verdict)
 		r.Environment = came.Receipt.Environment
-		for _, also := range came.Receipt.Also {
+		for _, also := range came.Receipt.UsedFiles {
 			f, is := sent[also.Path]
 			if delete(sent, also.Path); !is {
 				also.Host = p.Host
 			} else if also.Path = f.From; also.SHA256 != f.SHA256 {
 				return none, &Error{IDIncomplete, f.From + " was changed there before it ran", ""}
 			}
-			r.Also = append(r.Also, also)
+			r.UsedFiles = append(r.UsedFiles, also)
 		}
 		for _, f := range req.Files {
 			if _, other := sent[dir+"/"+f.Name]; other && strings.HasPrefix(f.Name, "work/") {
-				r.Also = append(r.Also, receipt.Binary{Path: f.From, Size: f.Size, SHA256: f.SHA256, Sent: true})
+				r.UsedFiles = append(r.UsedFiles, receipt.Binary{Path: f.From, Size: f.Size, SHA256: f.SHA256, Sent: true})
 			}
 		}
 		p.Receipt = &r

@@ -18,7 +18,9 @@ import (
 
 	"github.com/xtaci/smux"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
@@ -26,13 +28,15 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/explain"
+	"gpubuild/toolchain/loader"
 )
 
 // TestJudgedHere: what comes back counts by its evidence, whatever verdict came with it. A receipt binds the files of this side that were
 // sent; what only the other machine has is named as such.
 func TestJudgedHere(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	const uuid, there = "GPU-11111111-2222-3333-4444-555555555555", "/home/u/.cache/gpubuild/elsewhere/runs/run-1"
 	app, script := filepath.Join(t.TempDir(), "app"), filepath.Join(t.TempDir(), "train.py")
 	weights := filepath.Join(t.TempDir(), "weights")
@@ -58,7 +62,7 @@ func TestJudgedHere(t *testing.T) {
 			}}},
 		}
 		r := receipt.Receipt{Environment: map[string]string{"CUDA_VISIBLE_DEVICES": "0"},
-			Also: []receipt.Binary{{Path: there + "/work/train.py", SHA256: sumOf("x"), Size: 1}, {Path: "/usr/bin/python3", SHA256: sumOf("p"), Size: 9}}}
+			UsedFiles: []receipt.Binary{{Path: there + "/work/train.py", SHA256: sumOf("x"), Size: 1}, {Path: "/usr/bin/python3", SHA256: sumOf("p"), Size: 9}}}
 		return proof.Proof{Verdict: verify.Verdict{Kind: verify.Proved}, Evidence: e, Receipt: &r}
 	}
 	for _, tt := range []struct {
@@ -75,7 +79,7 @@ func TestJudgedHere(t *testing.T) {
 		{"a launcher of another program", func(k *proof.Proof) { k.Evidence.Launcher = true }, verify.Unproved, "another command"},
 		{"other arguments", func(k *proof.Proof) { k.Evidence.Args = nil }, verify.Unproved, "another command"},
 		{"no receipt", func(k *proof.Proof) { k.Receipt, k.NoReceipt = nil, "no receipt: x changed" }, verify.Proved, ""},
-		{"another script", func(k *proof.Proof) { k.Receipt.Also[0].SHA256 = sumOf("y") }, verify.Unproved, "was changed there"},
+		{"another script", func(k *proof.Proof) { k.Receipt.UsedFiles[0].SHA256 = sumOf("y") }, verify.Unproved, "was changed there"},
 	} {
 		came := proven()
 		tt.change(&came)
@@ -96,14 +100,14 @@ func TestJudgedHere(t *testing.T) {
 			continue
 		}
 		real := func(verify.Evidence) func(verify.Loaded) (bool, string) { return verify.RealDriver(m.Host) }
-		data := hosttest.Must(p.Receipt.Encode())
-		r := hosttest.Must(receipt.Decode(data))
+		data := hosttest.Must(p.Receipt.Encode())(t)
+		r := hosttest.Must(receipt.Decode(data))(t)
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) > 0 || r.Environment["CUDA_VISIBLE_DEVICES"] != "0" {
 			t.Errorf("the receipt does not hold here: %q", wrong)
 		}
-		if i := slices.IndexFunc(r.Also, func(b receipt.Binary) bool { return b.Host == "node1" }); len(r.Also) != 3 || i != 1 || r.Also[0].Path != script ||
-			r.Also[2] != (receipt.Binary{Path: weights, Size: 1, SHA256: sumOf("x"), Sent: true}) {
-			t.Errorf("also: %+v", r.Also)
+		if i := slices.IndexFunc(r.UsedFiles, func(b receipt.Binary) bool { return b.Host == "node1" }); len(r.UsedFiles) != 3 || i != 1 || r.UsedFiles[0].Path != script ||
+			r.UsedFiles[2] != (receipt.Binary{Path: weights, Size: 1, SHA256: sumOf("x"), Sent: true}) {
+			t.Errorf("also: %+v", r.UsedFiles)
 		}
 		hosttest.OK(t, os.WriteFile(script, []byte("y"), 0o600))
 		if wrong, _ := receipt.Verify(r, app, false, real); len(wrong) != 1 {
@@ -163,23 +167,38 @@ func TestMultiplexed(t *testing.T) {
 	hosttest.OK(t, errors.Join(err1, err2))
 	defer client.Close()
 	defer server.Close()
-	out := hosttest.Must(client.OpenStream())
+	out := hosttest.Must(client.OpenStream())(t)
 	_, err1 = out.Write([]byte("x"))
 	in, err2 := server.AcceptStream()
 	hosttest.OK(t, errors.Join(err1, err2))
-	hosttest.Must(io.ReadFull(in, make([]byte, 1)))
+	hosttest.Must(io.ReadFull(in, make([]byte, 1)))(t)
 	hosttest.OK(t, out.SetWriteDeadline(time.Now().Add(20*time.Second)))
 	if n, err := out.Write(make([]byte, 2<<20)); err != nil {
 		t.Errorf("%d bytes of 2 MiB were taken: %v", n, err)
 	}
 }
 
-// TestFrozenGreeting: a place that says nothing more after its shell's greeting is given up.
-func TestFrozenGreeting(t *testing.T) {
-	from, there := io.Pipe()
-	go func() { _, _ = io.WriteString(there, greeting+" n have any -.\n") }()
-	l := &link{m: &session.Machine{}, nonce: "n", from: bufio.NewReader(from), kill: func() { _ = there.Close() }}
-	if err := l.greet(time.Millisecond); !errors.Is(err, errEnded) || l.step != "." {
-		t.Errorf("%v, step %q", err, l.step)
+// TestOlderGlibc: what the loader there says of a glibc that it lacks, or the shell of a program whose loader is not there, leads to the
+// command that makes a gpubuild without one.
+func TestOlderGlibc(t *testing.T) {
+	self := need.Program(t, "sh", "sh")
+	if loader.NeedsGlibc(self) == "" {
+		need.Missing(t, "glibc", "%s needs none", self)
+	}
+	for said, tt := range map[string]struct {
+		code int
+		want string
+	}{
+		"/home/u/gpubuild: /lib64/libc.so.6: version `GLIBC_2.34' not found (required by /home/u/gpubuild)": {1, "big has an older one (ssh ended with 1: "},
+		"sh: exec: line 0: /home/u/gpubuild: not found":                                                     {127, "big has none: it may be a musl system (ssh ended with 127: "},
+		"bash: /home/u/gpubuild: cannot execute: required file not found":                                   {1, "big has none"},
+		"sh: mv: cannot write: no space left":                                                               {97, "big did not start gpubuild"},
+	} {
+		l := &link{m: &session.Machine{Self: self}, place: proof.Place{Name: "big", Command: []string{"/usr/bin/ssh"}}, step: ".", said: &explain.Tail{}}
+		_, _ = l.said.Write([]byte(said + "\n"))
+		err := l.lost(buildenv.Result{Code: tt.code})
+		if err.ID != IDRefused || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Hint(), "CGO_ENABLED=0 go build") != (tt.code != 97) {
+			t.Errorf("%v; %s", err, err.Hint())
+		}
 	}
 }

@@ -3,11 +3,13 @@ package elsewhere
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"path"
@@ -20,9 +22,11 @@ import (
 	"github.com/xtaci/smux"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/explain"
+	"gpubuild/toolchain/loader"
 )
 
 // bootstrap gets a gpubuild onto the other side, where it is kept by its SHA-256, and becomes it. It needs sh, mkdir, head, mv, rm and
@@ -44,18 +48,24 @@ if [ $s = send ]; then
 fi;
 exec "$b" `+Word+` "$n" "$h" "$d"`, "\n", " ")
 
-// waitingPeriod is how often a wait for the other side is said.
-const waitingPeriod = 30 * time.Second
+// How long a place is waited for.
+const (
+	waitingPeriod = 30 * time.Second // how often the wait is reported
+	loginLimit    = 5 * time.Minute  // without any output, where a person may have to answer a login
+	limitsInAll   = 10               // one that goes on printing has this many limits
+	longestLine   = 1000             // of its stderr; a longer one is shown in pieces
+)
 
 // Open listens for the programs of a run. Its place's command is started when the first one comes, and again for the next one after it was
 // lost; all programs go through it at once, each with its own number. leave ends it.
-func Open(ctx context.Context, m *session.Machine, p proof.Place) (to proof.Place, leave func(), err error) {
-	if p.Socket != "" || p.Name == "" {
-		return p, func() {}, nil
+func Open(ctx context.Context, m *session.Machine, to *proof.Place) (connected *proof.Place, leave func(), err error) {
+	if to == nil || to.Socket != "" {
+		return to, func() {}, nil
 	}
+	p := *to
 	o := &opened{m: m, place: p}
 	if o.self, err = sized(m, file{From: m.Self}); err != nil {
-		return p, nil, err
+		return nil, nil, err
 	}
 	temporary := os.TempDir()
 	if len(temporary) > 60 { // a socket's path has 107 bytes at most, unix(7)
@@ -63,7 +73,7 @@ func Open(ctx context.Context, m *session.Machine, p proof.Place) (to proof.Plac
 	}
 	dir, err := os.MkdirTemp(temporary, "gpubuild-on-")
 	if err != nil {
-		return p, nil, err
+		return nil, nil, err
 	}
 	p.Socket = filepath.Join(dir, "link")
 	if path.Base(p.Command[0]) == "srun" { // it passes its environment on, which then is that of this process
@@ -71,7 +81,7 @@ func Open(ctx context.Context, m *session.Machine, p proof.Place) (to proof.Plac
 	}
 	listener, err := net.Listen("unix", p.Socket)
 	if err != nil {
-		return p, nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	go func() {
 		for {
@@ -82,7 +92,7 @@ func Open(ctx context.Context, m *session.Machine, p proof.Place) (to proof.Plac
 			go o.serve(ctx, conn)
 		}
 	}()
-	return p, func() {
+	return &p, func() {
 		_ = listener.Close() // never an error
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -162,10 +172,11 @@ type link struct {
 	nonce   string
 	from    *bufio.Reader
 	stdin   io.WriteCloser
-	said    *explain.Tail // on stderr
-	stderr  io.Writer
-	step    string // Slurm's name of it, or a point
-	kill    func()
+	said    *explain.Tail // on stderr, and on stdout before the greeting
+	heard   signs         // something came before the greeting
+	greeted signs         // the shell there answered; then each time that it takes a part of gpubuild
+	step    string        // Slurm's name of it, or a point
+	kill    func(why error)
 	session *smux.Session
 	ready   chan struct{} // closed when the other side is
 	over    chan struct{} // closed at the end
@@ -189,31 +200,36 @@ func start(ctx context.Context, m *session.Machine, p proof.Place, self file) (*
 	stdin, toThere := io.Pipe()
 	fromThere, stdout := io.Pipe()
 	said := &explain.Tail{}
-	running, kill := context.WithCancel(context.WithoutCancel(ctx))
-	l := &link{m: m, place: p, self: self, nonce: nonce, from: bufio.NewReader(fromThere), stdin: toThere,
-		said: said, stderr: io.MultiWriter(m.Shell.Err, said), kill: kill, ready: make(chan struct{}), over: make(chan struct{})}
+	running, kill := context.WithCancelCause(context.WithoutCancel(ctx))
+	l := &link{m: m, place: p, self: self, nonce: nonce, from: bufio.NewReader(fromThere), stdin: toThere, said: said, kill: kill,
+		heard: make(signs, 1), greeted: make(signs, 1), ready: make(chan struct{}), over: make(chan struct{})}
+	shown := &shownLines{shell: m.Shell, by: path.Base(command)}
 	m.Shell.Status("Starting", "on %s", p.Name)
 	ended := make(chan error, 1)
+	go l.wait()
 	go func() {
 		err := l.talk()
 		_ = toThere.Close() // the other side sees the end of its input; never an error
-		defer time.AfterFunc(buildenv.ProgramGrace+2*time.Second, kill).Stop()
+		defer l.killLater().Stop()
 		ended <- err
 		_, _ = io.Copy(io.Discard, fromThere) // a command that cannot write does not end
 	}()
 	go func() {
 		// How the command ends is no part of a verdict: what came back is.
 		res, err := m.Runner.Run(running, buildenv.Cmd{Path: command, Args: slices.Concat(p.Command[1:], words), Env: m.Host.Env.Entries(),
-			Stdin: stdin, Stdout: stdout, Stderr: l.stderr})
+			Stdin: stdin, Stdout: io.MultiWriter(l.heard, stdout), Stderr: io.MultiWriter(l.heard, shown, said)})
 		if err != nil && res.Code == 0 {
 			res.Code = -1
 		}
+		shown.end()
 		_ = stdin.Close() // neither is ever an error
 		_ = stdout.Close()
-		kill()
-		if why, known := errors.AsType[*Error](<-ended); known {
-			l.why = why
-		} else {
+		kill(nil)
+		why, known := errors.AsType[*Error](<-ended)
+		if !known { // else the command was only slow to end
+			why, known = errors.AsType[*Error](context.Cause(running))
+		}
+		if l.why = why; !known {
 			l.why = l.lost(res)
 		}
 		close(l.over)
@@ -221,22 +237,110 @@ func start(ctx context.Context, m *session.Machine, p proof.Place, self file) (*
 	return l, nil
 }
 
+// wait reports that the place has not started gpubuild yet, and gives up one that says nothing.
+func (l *link) wait() {
+	began, limit, flag := time.Now(), l.place.Connect, "connect-timeout"
+	switch {
+	case limit > 0:
+	case slices.ContainsFunc(l.place.Command, queues):
+		limit, flag = math.MaxInt64, "queue-timeout"
+	case l.m.Shell.ErrTerminal:
+		limit = loginLimit
+	default:
+		limit = silence
+	}
+	still, quiet, all := time.NewTicker(waitingPeriod), time.NewTimer(limit), time.NewTimer(min(limit, math.MaxInt64/limitsInAll)*limitsInAll)
+	defer still.Stop()
+	heard, what := l.heard, "has not answered: nothing came from it for"
+	for {
+		select {
+		case <-l.ready:
+			return
+		case <-l.over:
+			return
+		case <-still.C:
+			l.m.Shell.Alert("Waiting", "for %s: it has not started after %s (%s%s limits this)", l.place.Name,
+				time.Since(began).Round(time.Second), l.place.Prefix, flag)
+			continue
+		case <-heard:
+			quiet.Reset(limit)
+			continue
+		case <-l.greeted: // it has begun, and needs to print nothing more: what counts is that it takes the gpubuild that is sent
+			heard, limit, what = nil, cmp.Or(l.place.Connect, silence), "began, but did not start gpubuild: nothing happened for"
+			all.Stop()
+			quiet.Reset(limit)
+			continue
+		case <-all.C:
+			limit *= limitsInAll
+			what = "prints, but has not answered for"
+		case <-quiet.C:
+		}
+		l.kill(&Error{IDUnreachable, fmt.Sprintf("%s %s %s", l.place.Name, what, limit),
+			fmt.Sprintf("try it by hand: %s\n      %sconnect-timeout 10m waits longer", l.byHand(), l.place.Prefix)})
+		return
+	}
+}
+
+// queues reports whether a word of a command is a program that may wait for as long as a cluster's queue takes.
+func queues(word string) bool {
+	return slices.Contains([]string{"srun", "salloc", "kubectl", "oc"}, path.Base(word))
+}
+
+// byHand is the place's command as it can be pasted.
+func (l *link) byHand() string { return buildenv.Words(l.m.Host.OS, l.place.Command...) }
+
+// killLater kills the command if it does not end.
+func (l *link) killLater() *time.Timer {
+	return time.AfterFunc(buildenv.ProgramGrace+2*time.Second, func() { l.kill(nil) })
+}
+
+// signs notes that something was written.
+type signs chan bool
+
+func (s signs) Write(p []byte) (int, error) {
+	select {
+	case s <- true:
+	default:
+	}
+	return len(p), nil
+}
+
+// shownLines shows a person what a place's command writes to stderr (a login's address, why Slurm waits) as lines of gpubuild's own: such
+// bytes cannot steer a terminal.
+type shownLines struct {
+	shell *console.Shell
+	by    string
+	line  []byte
+}
+
+func (s *shownLines) Write(p []byte) (int, error) {
+	for _, b := range p {
+		if b == '\n' || b == '\r' || len(s.line) == longestLine {
+			s.end()
+		}
+		s.line = append(s.line, b)
+	}
+	return len(p), nil
+}
+
+// end shows the line so far.
+func (s *shownLines) end() {
+	if text := strings.TrimSpace(string(s.line)); text != "" {
+		s.shell.Alert(s.by, "%s", text)
+	}
+	s.line = s.line[:0]
+}
+
 // talk greets the other side and returns why the connection ended.
-func (l *link) talk() (err error) {
-	began := time.Now()
-	var still *time.Timer
-	still = time.AfterFunc(waitingPeriod, func() {
-		l.m.Shell.Alert("Waiting", "for %s: it has not started after %s (%squeue-timeout limits this)", l.place.Name,
-			time.Since(began).Round(time.Second), l.place.Prefix)
-		still.Reset(waitingPeriod)
-	})
-	err = l.greet(silence)
-	if still.Stop(); err != nil {
+func (l *link) talk() error {
+	err := l.greet()
+	if err != nil {
 		return err
 	}
 	if l.session, err = smux.Client(&lines{from: l.from, to: l.stdin, gone: func() {}}, multiplexed(silence)); err != nil {
 		return err
 	}
+	defer l.session.Close() // what it is made of has ended; never an error
 	close(l.ready)
 	_, err = l.session.AcceptStream() // none comes: this is the end
 	switch {
@@ -285,9 +389,9 @@ func (l *link) leave() {
 	select {
 	case <-l.ready:
 		_ = l.stdin.Close() // the other side sees the end of its input; never an error
-		defer time.AfterFunc(buildenv.ProgramGrace+2*time.Second, l.kill).Stop()
+		defer l.killLater().Stop()
 	default:
-		l.kill()
+		l.kill(nil)
 	}
 	<-l.over
 }
@@ -302,7 +406,7 @@ func changed(place string) *Error {
 var errEnded = errors.New("the connection ended")
 
 // greet waits for the other side's shell, and gives it a gpubuild if it has none. Lines before that are a login's.
-func (l *link) greet(within time.Duration) error {
+func (l *link) greet() error {
 	for {
 		text, err := l.from.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a login's line may be longer
@@ -318,18 +422,18 @@ func (l *link) greet(within time.Duration) error {
 				return &Error{IDRefused, fmt.Sprintf("%s is %s, and the program is for %s", l.place.Name, words[3], here),
 					"build for that machine on one like it"}
 			}
+			_, _ = l.greeted.Write(nil)
 			if words[2] == "send" {
-				if err := copyFile(l.self, l.stdin); err != nil {
+				if err := copyFile(l.self, io.MultiWriter(l.stdin, l.greeted)); err != nil {
 					return err
 				}
 			}
-			defer time.AfterFunc(within, l.kill).Stop() // a place that freezes here would be waited for as one that has not begun
 		case len(words) == 2 && words[0] == ready && words[1] == l.nonce:
 			return nil
 		case strings.Contains(line, greeting+" "+l.nonce):
 			return changed(l.place.Name)
-		case len(words) > 0:
-			_, _ = l.stderr.Write([]byte(line)) // it is only shown
+		default: // only the error of a command that ends quotes it, as nologin's
+			_, _ = l.said.Write(text)
 		}
 	}
 }
@@ -337,8 +441,13 @@ func (l *link) greet(within time.Duration) error {
 // lost is why a command ended without a result: it has its own codes, of which only ssh's says anything.
 func (l *link) lost(res buildenv.Result) *Error {
 	said := strings.Split(strings.TrimSpace(string(l.said.Text())), "\n")
-	ended := fmt.Sprintf("%s ended with %d: %s", path.Base(l.place.Command[0]), res.Code, strings.TrimSpace(said[len(said)-1]))
+	ended := fmt.Sprintf("%s ended with %d: %.200s", path.Base(l.place.Command[0]), res.Code, strings.TrimSpace(said[len(said)-1]))
 	ended = strings.TrimSuffix(ended, ": ")
+	needs := loader.NeedsGlibc(l.m.Self)
+	refused := func(has string) *Error {
+		return &Error{IDRefused, fmt.Sprintf("this gpubuild needs glibc %s, and %s has %s (%s)", needs, l.place.Name, has, ended),
+			"`CGO_ENABLED=0 go build ./cmd/gpubuild` makes one that needs none"}
+	}
 	switch {
 	case bytes.Contains(l.said.Text(), []byte("DUE TO TIME LIMIT")): // slurmstepd's words
 		return &Error{IDTimeout, fmt.Sprintf("the time limit of the Slurm job ended it (%s)", l.place.Name),
@@ -346,6 +455,10 @@ func (l *link) lost(res buildenv.Result) *Error {
 	case l.session != nil:
 		return &Error{IDIncomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", l.place.Name, ended),
 			l.place.Prefix + "retry-lost 1 runs such programs again"}
+	case l.step != "" && bytes.Contains(l.said.Text(), []byte("GLIBC_")): // the loader's words of a version that it lacks
+		return refused("an older one")
+	case l.step != "" && needs != "" && (res.Code == 127 || strings.HasSuffix(ended, "not found")): // musl: the shell misses glibc's loader
+		return refused("none: it may be a musl system")
 	case l.step != "":
 		fix := "see whether there is room for files, whether programs may be run from its cache directory, and whether its glibc is " +
 			"older than this gpubuild: one that is built with CGO_ENABLED=0 needs none"
@@ -355,6 +468,5 @@ func (l *link) lost(res buildenv.Result) *Error {
 	if (res.Code == 255 || res.Code < 0) && !bytes.Contains(l.said.Text(), []byte("Permission denied")) { // ssh's words of a key
 		id, what = IDUnreachable, "cannot be reached"
 	}
-	by := buildenv.Words(l.m.Host.OS, l.place.Command...)
-	return &Error{id, fmt.Sprintf("%s %s (%s)", l.place.Name, what, ended), "try it by hand: " + by}
+	return &Error{id, fmt.Sprintf("%s %s (%s)", l.place.Name, what, ended), "try it by hand: " + l.byHand()}
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kballard/go-shellquote"
 
@@ -19,48 +21,49 @@ import (
 	"gpubuild/gpu/probe"
 )
 
-// Resolve finds the place that a command line names; o.On without a name is none. prefix is how that command line's flags begin.
-func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (proof.Place, error) {
-	h, p := s.Machine.Host, o.On
-	if p.Name == "" {
-		if len(p.Send)+len(p.SendEnv)+p.Retry > 0 || p.Queue > 0 {
-			return p, &exit.UsageError{What: prefix + "send, " + prefix + "send-env, " + prefix + "queue-timeout and " + prefix +
-				"retry-lost are for a program that runs on another machine", Fix: "add " + prefix + "on PLACE"}
+// Resolve finds the place that a command line names; nil: it names none. prefix is how that command line's flags begin.
+func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (*proof.Place, error) {
+	h, on := s.Machine.Host, o.On
+	if on.Name == "" {
+		if len(on.Send)+len(on.SendEnv)+on.Retry > 0 || on.Queue > 0 || on.Connect > 0 {
+			return nil, &exit.UsageError{What: fmt.Sprintf("%[1]ssend, %[1]ssend-env, %[1]squeue-timeout, %[1]sconnect-timeout and %[1]sretry-lost "+
+				"are for a program that runs on another machine", prefix), Fix: "add " + prefix + "on PLACE"}
 		}
-		return p, nil
+		return nil, nil
 	}
 	switch fix := "run gpubuild on that machine"; {
 	case o.Backend == probe.Vulkan:
-		return p, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded", Fix: fix}
+		return nil, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded", Fix: fix}
 	case h.OS != buildenv.Linux:
-		return p, &exit.UsageError{What: "programs are sent to another machine from Linux only, WSL2 included", Fix: fix}
+		return nil, &exit.UsageError{What: "programs are sent to another machine from Linux only, WSL2 included", Fix: fix}
 	}
 	user, err := tools.User(h)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
 	root := h.Cwd
 	if s.Project != nil {
 		root = s.Project.Root
 	}
-	found, err := Parse(h, p.Name, s.Config.On.Value, user.On)
+	found, err := Parse(h, on.Name, s.Config.On.Value, user.On)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	if _, theirs := s.Config.On.Value[p.Name]; theirs && user.On[p.Name] == nil && !trusted {
+	if _, theirs := s.Config.On.Value[on.Name]; theirs && user.On[on.Name] == nil && !trusted {
 		top := h.Real(cmp.Or(h.Repository(h.Real(root)), root))
 		if !slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(top, h.Real(dir)) }) {
-			return p, exit.Errorf(exit.Config, fmt.Sprintf("if you trust it: %strust-project, or trust = [%q] in your own configuration "+
-				"(`gpubuild help config`); or define [on.%s] there", prefix, top, p.Name),
-				"[on.%s] in %s names a command, and gpubuild runs no command of a repository without your consent", p.Name,
+			return nil, exit.Errorf(exit.Config, fmt.Sprintf("if you trust it: %strust-project, or trust = [%q] in your own configuration "+
+				"(`gpubuild help config`); or define [on.%s] there", prefix, top, on.Name),
+				"[on.%s] in %s names a command, and gpubuild runs no command of a repository without your consent", on.Name,
 				s.Config.On.Origin)
 		}
 	}
-	found.Send, found.SendEnv, found.Queue, found.Retry, found.Root, found.Prefix = p.Send, p.SendEnv, p.Queue, p.Retry, root, prefix
+	found.Connect = cmp.Or(on.Connect, found.Connect)
+	found.Send, found.SendEnv, found.Queue, found.Retry, found.Root, found.Prefix = on.Send, on.SendEnv, on.Queue, on.Retry, root, prefix
 	for i, name := range found.Send { // the program may be started in another directory
 		found.Send[i] = h.Abs(name)
 	}
-	return found, nil
+	return &found, nil
 }
 
 // Parse reads a PLACE: ssh:[USER@]HOST[:PORT], slurm, or a name of an [on.NAME] table, of which the user's own come first.
@@ -70,6 +73,7 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On, own map[st
 		on, named = *mine, true
 	}
 	p := proof.Place{Name: word, Dir: on.Cache, Limit: on.Limit}
+	p.Connect, _ = time.ParseDuration(on.ConnectTimeout) // config has checked it; empty: 0
 	words, err := shellquote.Split(on.Command)
 	host, isHost := strings.CutPrefix(cmp.Or(on.Place, word), "ssh:")
 	switch {
@@ -83,13 +87,13 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On, own map[st
 	case host == "slurm":
 		p.Command = append(slurm(h), on.Args...)
 	case named:
-		err = &exit.UsageError{What: fmt.Sprintf("[on.%s] place = %q is neither slurm nor ssh:[USER@]HOST[:PORT]", word, on.Place),
+		err = &exit.UsageError{What: fmt.Sprintf("[on.%s] place = %.200q is neither slurm nor ssh:[USER@]HOST[:PORT]", word, on.Place),
 			Fix: `anything else is a command, such as command = "kubectl exec -i job/gpubuild --"`}
 	default:
 		names := slices.AppendSeq(slices.Collect(maps.Keys(tables)), maps.Keys(own))
 		slices.Sort(names)
 		names = append([]string{"slurm"}, slices.Compact(names)...)
-		err = &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: fmt.Sprintf("ssh:%s if it is a host; places: %s; "+
+		err = &exit.UsageError{What: fmt.Sprintf("no place is called %.200q", word), Fix: fmt.Sprintf("ssh:%s if it is a host; places: %s; "+
 			"[on.%[1]s] of gpubuild.toml or your own configuration defines it", word, strings.Join(names, ", "))}
 	}
 	return p, err
@@ -107,6 +111,9 @@ func ssh(place string) ([]string, error) {
 	}
 	words := []string{"ssh", "-T", "-oServerAliveInterval=15", "-oServerAliveCountMax=4"}
 	if port := m[3]; port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, &exit.UsageError{What: fmt.Sprintf("ssh:%s: no port has the number %s", place, port), Fix: "give a port from 1 to 65535"}
+		}
 		words = append(words, "-p", port)
 	}
 	if user := m[1]; user != "" {

@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 	tables := map[string]config.On{
 		"pod":   {Command: "kubectl exec -i 'job/g' --"},
 		"a100":  {Place: "slurm", Args: []string{"--partition=a100"}},
-		"box":   {Place: "ssh:me@box:2222", Args: []string{"-J", "gate"}, Cache: "/scratch", Limit: "5G"},
+		"box":   {Place: "ssh:me@box:2222", Args: []string{"-J", "gate"}, Cache: "/scratch", Limit: "5G", ConnectTimeout: "10m"},
 		"empty": {},
 	}
 	const ssh = "ssh -T -oServerAliveInterval=15 -oServerAliveCountMax=4 "
@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		{"a100", "", "srun --nodes=1 --ntasks=1 --unbuffered --quit-on-interrupt --gres=gpu:1 --partition=a100"},
 		{"box", "", "ssh -J gate -T -oServerAliveInterval=15 -oServerAliveCountMax=4 -p 2222 -l me -- box"},
 		{"ssh:-oProxyCommand=id", "", ""}, {"ssh:-l@box", "", ""}, {"ssh:me@-box", "", ""}, {"ssh:", "", ""}, {"ssh:@box", "", ""},
-		{"ssh:box:x", "", ""}, {"ssh:box;id x", "", ""}, {"empty", "", ""}, {"none", "", ""},
+		{"ssh:box:x", "", ""}, {"ssh:box:99999", "", ""}, {"ssh:box:0", "", ""}, {"ssh:box;id x", "", ""}, {"empty", "", ""}, {"none", "", ""},
 	} {
 		h := buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{tt.env})}
 		p, err := Parse(h, tt.word, tables, map[string]*config.On{"mine": {Place: "slurm"}})
@@ -59,6 +59,7 @@ func TestParse(t *testing.T) {
 			}
 		}
 		hosttest.Equal(t, got, tt.want, tt.word)
+		hosttest.Equal(t, p.Connect, map[string]time.Duration{"box": 10 * time.Minute}[tt.word], tt.word, "may take")
 	}
 }
 
@@ -133,13 +134,13 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 		hosttest.OK(t, os.MkdirAll(filepath.Join(s.dir, name), 0o700))
 	}
 	lock := func(run string) string { return filepath.Join(s.dir, "runs", run, lockName) }
-	free := hosttest.Must(cache.Lock(t.Context(), lock("run-here-alive"), nil))
+	free := hosttest.Must(cache.Lock(t.Context(), lock("run-here-alive"), nil))(t)
 	for _, run := range []string{"run-here-killed", "run-there-1"} {
 		hosttest.OK(t, os.WriteFile(lock(run), nil, 0o600))
 	}
 	left := func(later time.Duration) (names []string) {
 		hosttest.OK(t, s.prune(0, "here", time.Now().Add(later)))
-		entries := hosttest.Must(os.ReadDir(filepath.Join(s.dir, "runs")))
+		entries := hosttest.Must(os.ReadDir(filepath.Join(s.dir, "runs")))(t)
 		for _, e := range entries {
 			names = append(names, e.Name())
 		}
@@ -156,7 +157,7 @@ func TestKilledRunsLeaveNothing(t *testing.T) {
 // TestSent: of a directory every file is sent, and a link to one of them as that file; nothing from outside, and no FIFO, which would be waited for.
 func TestSent(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	root := h.Real(t.TempDir())
 	for _, name := range []string{"data/blobs/1", "outside"} {
 		if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o700), os.WriteFile(filepath.Join(root, name), []byte(name), 0o600)); err != nil {
@@ -204,9 +205,9 @@ func TestResolveConsent(t *testing.T) {
 		}
 		s := &session.Session{Machine: &session.Machine{Host: h}}
 		s.Config.On.Value = map[string]config.On{"lab": {Command: "theirs"}}
-		p, err := Resolve(s, proof.Options{On: proof.Place{Name: "lab"}}, tt.trusted, "--")
+		p, err := Resolve(s, proof.Options{On: proof.On{Name: "lab"}}, tt.trusted, "--")
 		if tt.command == "" && exit.Of(err) != exit.Config || tt.command != "" && (err != nil || p.Command[0] != tt.command) {
-			t.Errorf("%s: %v, %v", tt.story, p.Command, err)
+			t.Errorf("%s: %v, %v", tt.story, p, err)
 		}
 	}
 	for _, tt := range []struct {
@@ -214,16 +215,17 @@ func TestResolveConsent(t *testing.T) {
 		o                  proof.Options
 	}{
 		{"here", buildenv.Windows, "", proof.Options{}},
-		{"files, and nowhere to send them to", buildenv.Linux, "runs on another machine", proof.Options{On: proof.Place{Send: []string{"x"}}}},
-		{"variables", buildenv.Linux, "runs on another machine", proof.Options{On: proof.Place{SendEnv: []string{"X"}}}},
-		{"a queue", buildenv.Linux, "runs on another machine", proof.Options{On: proof.Place{Queue: 1}}},
-		{"another try", buildenv.Linux, "runs on another machine", proof.Options{On: proof.Place{Retry: 1}}},
-		{"Vulkan", buildenv.Linux, "only CUDA is recorded", proof.Options{On: proof.Place{Name: "slurm"}, Backend: probe.Vulkan}},
-		{"from Windows", buildenv.Windows, "from Linux only", proof.Options{On: proof.Place{Name: "slurm"}}},
-		{"a host that no repository defines", buildenv.Linux, "", proof.Options{On: proof.Place{Name: "ssh:box", Send: []string{"x"}}}},
-		{"a place that is neither", buildenv.Linux, "[on.odd] place = \"moon\" is neither slurm", proof.Options{On: proof.Place{Name: "odd"}}},
-		{"a command without an end", buildenv.Linux, "quot", proof.Options{On: proof.Place{Name: "open"}}},
-		{"nobody's", buildenv.Linux, "no place is called", proof.Options{On: proof.Place{Name: "lab2"}}},
+		{"files, and nowhere to send them to", buildenv.Linux, "runs on another machine", proof.Options{On: proof.On{Send: []string{"x"}}}},
+		{"variables", buildenv.Linux, "runs on another machine", proof.Options{On: proof.On{SendEnv: []string{"X"}}}},
+		{"a queue", buildenv.Linux, "runs on another machine", proof.Options{On: proof.On{Queue: 1}}},
+		{"a time to answer", buildenv.Linux, "runs on another machine", proof.Options{On: proof.On{Connect: 1}}},
+		{"another try", buildenv.Linux, "runs on another machine", proof.Options{On: proof.On{Retry: 1}}},
+		{"Vulkan", buildenv.Linux, "only CUDA is recorded", proof.Options{On: proof.On{Name: "slurm"}, Backend: probe.Vulkan}},
+		{"from Windows", buildenv.Windows, "from Linux only", proof.Options{On: proof.On{Name: "slurm"}}},
+		{"a host that no repository defines", buildenv.Linux, "", proof.Options{On: proof.On{Name: "ssh:box", Send: []string{"x"}}}},
+		{"a place that is neither", buildenv.Linux, "[on.odd] place = \"moon\" is neither slurm", proof.Options{On: proof.On{Name: "odd"}}},
+		{"a command without an end", buildenv.Linux, "quot", proof.Options{On: proof.On{Name: "open"}}},
+		{"nobody's", buildenv.Linux, "no place is called", proof.Options{On: proof.On{Name: "lab2"}}},
 	} {
 		h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /r/sub\n-- @env --\nGPUBUILD_CONFIG=/home/u/c.toml\n-- /home/u/c.toml --\n"))
 		if err != nil {
@@ -236,7 +238,7 @@ func TestResolveConsent(t *testing.T) {
 		if (err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
 			t.Errorf("%s: %v", tt.story, err)
 		}
-		if err == nil && p.Name != "" && (p.Root != "/r" || p.Send[0] != "/r/sub/x") {
+		if err == nil && p != nil && (p.Root != "/r" || p.Send[0] != "/r/sub/x") {
 			t.Errorf("%s: %+v", tt.story, p)
 		}
 	}

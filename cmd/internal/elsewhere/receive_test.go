@@ -74,3 +74,17 @@ func TestFramesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyARequestIsServed: a frame of another kind runs nothing, whatever is in it.
+func TestOnlyARequestIsServed(t *testing.T) {
+	t.Parallel()
+	for story, content := range map[string]string{"another kind": "{}", "no JSON": "x"} {
+		kind := map[string]byte{"{}": frameRequest + 1, "x": frameRequest}[content]
+		var sent bytes.Buffer
+		hosttest.OK(t, (&frames{to: &sent}).send(kind, []byte(content)))
+		p := &program{server: &server{store: store{t.TempDir()}}, to: &frames{to: io.Discard}, from: bufio.NewReader(&sent)}
+		if err := p.serve(t.Context()); err == nil || !strings.Contains(err.Error(), "no request came") || strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: %v", story, err)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/regular"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -26,18 +27,18 @@ import (
 )
 
 // Send runs a task at a place. A program that ran has a proof, whatever it shows; an *Error is why there is none.
-func Send(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task, s proof.Streams) (proof.Proof, error) {
-	p, leave, err := Open(ctx, m, p)
+func Send(ctx context.Context, m *session.Machine, to proof.Place, t proof.Task, s proof.Streams) (proof.Proof, error) {
+	p, leave, err := Open(ctx, m, &to)
 	if err != nil {
 		return proof.Proof{}, err
 	}
 	defer leave()
-	req, err := prepare(ctx, m, p, t)
+	req, err := prepare(ctx, m, *p, t)
 	if err != nil {
 		return proof.Proof{}, err
 	}
 	for left := p.Retry; ; left-- {
-		got, err := once(ctx, m, p, req, s)
+		got, err := once(ctx, m, *p, req, s)
 		e, lost := errors.AsType[*Error](err)
 		if !lost || left <= 0 || e.ID == IDRefused || e.ID == IDQueue {
 			return got, err
@@ -146,7 +147,11 @@ func (c *client) sendFiles(sums []string) error {
 		files[f.SHA256] = f
 	}
 	for _, sum := range sums {
-		size += files[sum].Size
+		f, is := files[sum]
+		if !is {
+			return &Error{IDIncomplete, fmt.Sprintf("%s asked for a file that it was not offered: %.64q", c.place.Name, sum), ""}
+		}
+		size += f.Size
 	}
 	if len(sums) > 0 {
 		c.shell.Shell.Status("Sending", "%s to %s", tree.Size(size), c.place.Name)
@@ -161,7 +166,7 @@ func (c *client) sendFiles(sums []string) error {
 
 // copyFile writes a file as long as it was when it was hashed.
 func copyFile(f file, to io.Writer) error {
-	in, err := os.Open(f.From)
+	in, err := regular.Open(f.From)
 	if err != nil {
 		return err
 	}

@@ -109,8 +109,11 @@ func (s *program) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(content, &req); err != nil || kind != frameRequest {
-		return fmt.Errorf("no request came: %q %w", kind, err)
+	if kind != frameRequest {
+		return fmt.Errorf("no request came, but a frame of kind %.200q", kind)
+	}
+	if err := json.Unmarshal(content, &req); err != nil {
+		return fmt.Errorf("no request came: %w", err)
 	}
 	s.limit.Store(req.Limit)
 	if err := s.receive(req.Files); err != nil {
@@ -230,7 +233,7 @@ func (s *program) listen(feed *io.PipeWriter) {
 
 // hostOf names this machine, and with it what runs it. Sources: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; a pod's host name is its own.
 func hostOf(h buildenv.Host) (name, at string) {
-	text, _ := h.ReadFile("/proc/sys/kernel/hostname", 256) // without /proc it has none
+	text, _ := h.ReadFile("/proc/sys/kernel/hostname", buildenv.System) // without /proc it has none
 	name = cmp.Or(h.Env.Get("SLURMD_NODENAME"), strings.TrimSpace(string(text)))
 	switch job, step := h.Env.Get("SLURM_JOB_ID"), h.Env.Get("SLURM_STEP_ID"); {
 	case job != "":

@@ -2,9 +2,9 @@
 // compiler, architecture, variable or header than a build would use now. It asks cargo to remove just that, and warns after the build
 // of device code that the chosen nvcc did not make.
 //
-// A package takes part if the catalog or the text of its build script shows that it uses the toolkit (features.Reach.Units), if
-// gpubuild.toml names it, or if the OUT_DIR of its build script holds device code. An OUT_DIR is up to date if the stamp next to it names
-// today's inputs and the content that it has; everything else is rebuilt, once.
+// A package takes part if the catalog shows that it uses the toolkit or a requested feature may have it do so (features.Reach.Units), if
+// gpubuild.toml names it, or if its build script left device code in its OUT_DIR or linked a library of CUDA. An OUT_DIR is up to date if
+// the stamp next to it names today's inputs and the content that it has; everything else is rebuilt, once.
 //
 // It owns the stamps. It never starts a build itself and never removes anything below a target directory but through `cargo clean`.
 //
@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
@@ -44,14 +43,6 @@ type Build struct {
 	Named   []string    // packages that gpubuild.toml names
 	Tools   tools.Tools // zero before the tools are chosen
 	Options Options
-	Now     func() time.Time // nil: the system's clock
-}
-
-func (b *Build) now() time.Time {
-	if b.Now == nil {
-		return time.Now()
-	}
-	return b.Now()
 }
 
 // Options are the user's wishes.
@@ -71,6 +62,7 @@ type State struct {
 	found    []finding.Finding // besides what is stale
 	noted    []string          // notes of this build
 	earlier  []string          // what was stale before the build
+	again    bool              // it is the second build of this run
 }
 
 // Before is what was known of an OUT_DIR before a build.
@@ -81,13 +73,6 @@ type Before struct {
 
 // Before is what was known of each OUT_DIR as cargo began.
 func (s *State) Before() map[string]Before { return s.before }
-
-// Begun is the state of a build that cargo has carried out since before was known.
-func (s *State) Begun(before map[string]Before) *State {
-	next := *s
-	next.before = before
-	return &next
-}
 
 // Lock keeps a second gpubuild out of a target directory until release is called, which may be done twice. The lock lies in our cache: a
 // target directory that we made would lack what cargo puts into its own (CACHEDIR.TAG).
@@ -179,7 +164,7 @@ func (s *State) RecordAndVerify(ctx context.Context, built cargorun.Built, faile
 		}
 		cleaned := *next
 		cleaned.cleaned, cleaned.earlier = manifest.Union(next.cleaned, packages), next.Lines()
-		cleaned.before = cleaned.seen()
+		cleaned.before, cleaned.again = cleaned.seen(), true
 		built, failed = rebuild(ctx)
 		next = cleaned.after(built)
 		if failed != nil {

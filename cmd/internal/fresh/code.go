@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -42,8 +44,68 @@ func newReader(b Build) *reader {
 
 // content is what a build script made.
 type content struct {
-	Sum  string `json:"sum"`            // of the files, and of what the script says to the linker
-	Made []made `json:"made,omitempty"` // the device code in them, each kind once
+	Files []string   `json:"files"`          // each with its hash, and what the script says to the linker
+	Made  []made     `json:"made,omitempty"` // the device code in them, each kind once
+	Code  []codeFile `json:"code,omitempty"`
+}
+
+// has reports whether all that is in a stamp is still there. What came later, such as a file that a program writes, nobody compiled.
+func (c content) has(files []string) bool {
+	is := map[string]bool{}
+	for _, f := range c.Files {
+		is[f] = true
+	}
+	return !slices.ContainsFunc(files, func(f string) bool { return !is[f] })
+}
+
+// codeFile is a file that holds device code.
+type codeFile struct {
+	Name  string   `json:"name"`
+	Sum   string   `json:"sum"`
+	Parts []string `json:"parts,omitempty"` // of an archive, the hashes of those members that hold it
+	Empty bool     `json:"empty,omitempty"` // without a kernel
+}
+
+// madeOf reports whether all device code of a file was made by recorded calls: as it is, or packed into an archive.
+func (f codeFile) madeOf(made map[string]bool) bool {
+	foreign := func(sum string) bool { return !made[sum] }
+	return made[f.Sum] || len(f.Parts) > 0 && !slices.ContainsFunc(f.Parts, foreign)
+}
+
+// members hashes the members of an archive that hold an image; none: it is no archive. Source: ar(5); a header has 60 bytes, the size of
+// the member is in ten of them, and the next one begins at an even offset.
+func members(h buildenv.Host, path string, images []fatbin.Image) (sums []string) {
+	file, err := h.Files.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	f, ok := file.(io.ReaderAt)
+	if !ok {
+		return nil
+	}
+	head := make([]byte, 60)
+	if _, err := f.ReadAt(head[:8], 0); err != nil || string(head[:8]) != "!<arch>\n" {
+		return nil
+	}
+	for at := int64(8); ; {
+		if _, err := f.ReadAt(head, at); err != nil {
+			return sums
+		}
+		size, err := strconv.ParseInt(strings.TrimSpace(string(head[48:58])), 10, 64)
+		if err != nil || size < 0 {
+			return nil
+		}
+		begin := at + int64(len(head))
+		if slices.ContainsFunc(images, func(im fatbin.Image) bool { return im.Offset >= begin && im.Offset < begin+size }) {
+			sum := sha256.New()
+			if _, err := io.Copy(sum, io.NewSectionReader(f, begin, size)); err != nil {
+				return nil
+			}
+			sums = append(sums, hex.EncodeToString(sum.Sum(nil)))
+		}
+		at = begin + size + size%2
+	}
 }
 
 // made is what device code says of its making.
@@ -106,7 +168,7 @@ func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error
 }
 
 // codeKind names the cache entries about the device code of files.
-const codeKind = "code-4"
+const codeKind = "code-5"
 
 // contentOf reads what a build script made, or takes what was read when nothing there has changed since.
 func (r *reader) contentOf(outDir string) (content, error) {
@@ -125,11 +187,13 @@ func (r *reader) contentOf(outDir string) (content, error) {
 	watched = append(watched, builddir.Printed(r.m.Host, outDir))
 	state := store.Watch(slices.Concat(watched, code, rust)...)
 	found, sums := content{}, map[string]bool{}
+	of := map[string]string{}
 	for _, path := range slices.Concat(code, rust) {
 		sum, err := cache.Hash(path)
 		if err != nil {
 			return found, err
 		}
+		of[path] = sum
 		sums["file "+strings.TrimPrefix(path, outDir)+" "+sum] = true
 	}
 	for _, path := range code {
@@ -148,6 +212,9 @@ func (r *reader) contentOf(outDir string) (content, error) {
 				found.Made = append(found.Made, m)
 			}
 		}
+		if len(report.Images) > 0 {
+			found.Code = append(found.Code, codeFile{strings.TrimPrefix(path, outDir)[1:], of[path], members(r.m.Host, path, report.Images), !kernels})
+		}
 	}
 	said, err := builddir.Output(r.m.Host, outDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -156,8 +223,7 @@ func (r *reader) contentOf(outDir string) (content, error) {
 	for _, rule := range said.Rules {
 		sums["rule "+rule] = true
 	}
-	all := sha256.Sum256([]byte(strings.Join(sorted(sums), "\n")))
-	found.Sum = hex.EncodeToString(all[:16])
+	found.Files = sorted(sums)
 	data, err := json.Marshal(found)
 	if err == nil {
 		err = store.Put(codeKind, key, state, data)
@@ -201,6 +267,17 @@ func (s *State) warnOfCode(o outDir) {
 		s.say(finding.Finding{ID: "stale.other-code", Message: text,
 			Fix: "look in " + s.b.Machine.Shown(s.b.scriptFile(o.pkg.ScriptUnit)) +
 				" for a fixed path, an architecture of its own, or kernels that come compiled"})
+	}
+}
+
+// warnOfEmpty warns of an object without a kernel that nvcc made of an input that can be read only once: it reads one for each pass (13.5,
+// -c of /dev/stdin and a pipe).
+func (s *State) warnOfEmpty(o outDir, k knowledge) {
+	for _, f := range o.content.Code {
+		if f.Empty && k.records.Once[f.Sum] {
+			s.say(finding.Finding{ID: "stale.other-code", Message: fmt.Sprintf("%s: nvcc left no kernel in %s, whose source it read from a pipe",
+				o.pkg.Name, f.Name), Fix: "write the source to a file and name that: nvcc reads its input more than once"})
+		}
 	}
 }
 

@@ -24,12 +24,13 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/nvcc"
 )
 
 // tree makes files below a new directory; a name that ends in a slash is a directory.
 func tree(t *testing.T, files map[string]string) (*State, string) {
 	t.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	dir := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
@@ -61,7 +62,7 @@ func TestBelow(t *testing.T) {
 	}
 	rel := func(list []string) (out []string) {
 		for _, p := range list {
-			r := hosttest.Must(filepath.Rel(dir, p))
+			r := hosttest.Must(filepath.Rel(dir, p))(t)
 			out = append(out, filepath.ToSlash(r))
 		}
 		slices.Sort(out)
@@ -87,7 +88,7 @@ func TestHoldsIsReadAgain(t *testing.T) {
 	out := filepath.Join(dir, "out")
 	read := func() string {
 		t.Helper()
-		found := hosttest.Must(s.read.contentOf(out))
+		found := hosttest.Must(s.read.contentOf(out))(t)
 		var names []string
 		for _, m := range found.Made {
 			names = append(names, m.Arch.String())
@@ -118,14 +119,14 @@ func TestSumNamesFiles(t *testing.T) {
 	})
 	of := map[string]string{}
 	for _, name := range []string{"a", "elsewhere", "swapped", "twice", "once", "deep", "hex", "truncated", "empty", "hex2"} {
-		found := hosttest.Must(s.read.contentOf(filepath.Join(dir, name)))
+		found := hosttest.Must(s.read.contentOf(filepath.Join(dir, name)))(t)
 		for other, sum := range of {
-			if same := other == "a" && name == "elsewhere"; (sum == found.Sum) != same {
+			if same := other == "a" && name == "elsewhere"; (sum == strings.Join(found.Files, "\n")) != same {
 				t.Errorf("%s and %s: the same sum: %t", other, name, !same)
 			}
 		}
 		if name != "elsewhere" {
-			of[name] = found.Sum
+			of[name] = strings.Join(found.Files, "\n")
 		}
 	}
 }
@@ -153,12 +154,14 @@ func TestRunByAnotherCargo(t *testing.T) {
 		{"a script that compiles nothing", nil, false, time.Hour, "1", agrees, true},
 		{"other files", known, true, time.Hour, "2", unknown, true},
 		{"changed by hand", known, true, 0, "2", unknown, true},
+		{"a file that a program wrote since", known, true, 0, "1 2", agrees, true},
+		{"a file more of another cargo", known, true, time.Hour, "1 2", unknown, true},
 	} {
 		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
 		p.Inputs.Arch = c.arch
 		now := b.s.inputsOf(p, false, false)
-		o := outDir{pkg: p, dir: filepath.Join(b.top, "out"), finished: c.ended, stamped: true, content: content{Sum: c.sum, Made: c.code}}
-		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Sum: "1", Ran: 1}
+		o := outDir{pkg: p, dir: filepath.Join(b.top, "out"), finished: c.ended, stamped: true, content: content{Files: strings.Fields(c.sum), Made: c.code}}
+		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Files: []string{"1"}, Known: stale.Complete, Ran: 1}
 		o.ran = 1 + int64(c.later)
 		if o := b.s.judge(o); o.state != c.want {
 			t.Errorf("%s: %s (%s)", c.story, o.state, o.why)
@@ -188,6 +191,32 @@ func TestOtherCode(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWarnsOfCode: a finding, where a script compiled for another architecture than was chosen, and where nvcc left no kernel of a source that
+// it read from a pipe; none where the source just has no kernel.
+func TestWarnsOfCode(t *testing.T) {
+	t.Parallel()
+	found := func(s *State) (list []string) {
+		for _, f := range s.Findings() {
+			list = append(list, f.ID+": "+f.Message)
+		}
+		return list
+	}
+	for arch, want := range map[int]string{90: "", 75: "stale.other-code: k holds PTX 9.4 for compute_75 from nvcc 13.4.92; sm_90 was chosen"} {
+		s := newScene(t)
+		before := hosttest.Must(Inspect(s.s.b).Clean(t.Context()))(t)
+		s.script(arch)
+		after, _, err := before.RecordAndVerify(t.Context(), s.built(true), nil, nil)
+		hosttest.OK(t, err)
+		hosttest.Equal(t, strings.Join(found(after), "\n"), want, arch)
+		hosttest.Equal(t, strings.Contains(s.said.String(), "sm_90 was chosen"), want != "", "said", s.said.String())
+	}
+	s := newScene(t)
+	o := outDir{pkg: Package{ScriptUnit: s.s.b.Reach.Units[0]}}
+	o.content.Code = []codeFile{{Name: "k.o", Sum: "1", Empty: true}, {Name: "none.o", Sum: "2", Empty: true}, {Name: "l.o", Sum: "3"}}
+	s.s.warnOfEmpty(o, knowledge{records: nvcc.Known{Once: map[string]bool{"1": true, "2": false, "3": true}}})
+	hosttest.Equal(t, strings.Join(found(s.s), "\n"), "stale.other-code: k: nvcc left no kernel in k.o, whose source it read from a pipe", "a pipe")
 }
 
 // TestFailedBuild: of a build that failed by itself the stamp is written, and what has none is cleaned and built once more; neither is done
@@ -237,11 +266,11 @@ func TestManyInputs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
-	o := outDir{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, stamp: stale.Stamp{PkgID: "p", Sum: "1", Ran: 1}}
+	o := outDir{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, stamp: stale.Stamp{PkgID: "p", Known: stale.Complete, Ran: 1}}
 	const many = 300_000
 	for i := range many {
 		o.stamp.Inputs = append(o.stamp.Inputs, stale.Input{Name: fmt.Sprint("source//a", i), Value: fmt.Sprint("a", i), Hash: "1"})
-		o.stamp.Wrote = append(o.stamp.Wrote, fmt.Sprint("b", i))
+		o.stamp.Files = append(o.stamp.Files, fmt.Sprint("b", i))
 	}
 	o = b.s.judge(o)
 	b.s.outs = []outDir{o}

@@ -1,6 +1,7 @@
 package fresh
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -118,7 +119,7 @@ func (s *State) inputsOf(p Package, all, unknown bool) []stale.Input {
 
 // judge compares an OUT_DIR with its stamp.
 func (s *State) judge(o outDir) outDir {
-	o.inputs = s.inputsOf(o.pkg, o.stamp.All, o.stamp.Unknown)
+	o.inputs = s.inputsOf(o.pkg, o.stamp.All, o.stamp.Known != stale.Complete)
 	o.state = unknown
 	switch {
 	case !o.stamped && !o.finished:
@@ -134,9 +135,9 @@ func (s *State) judge(o outDir) outDir {
 		switch {
 		case len(o.reasons) > 0:
 			o.state = differs
-		case o.content.Sum != o.stamp.Sum && o.ran == o.stamp.Ran:
+		case o.ran == o.stamp.Ran && !o.content.has(o.stamp.Files):
 			o.why = "what its build script left has been changed or removed since"
-		case o.content.Sum != o.stamp.Sum:
+		case o.ran != o.stamp.Ran && !slices.Equal(o.content.Files, o.stamp.Files):
 			o.why = "its build script was run by another cargo, and left other files"
 		case o.pkg.Inputs.Arch && len(o.content.Made) == 0 &&
 			max(o.ran-o.stamp.Ran, o.stamp.Ran-o.ran) > int64(2*time.Second): // archives leave out that
@@ -154,8 +155,8 @@ func (s *State) differences(o outDir) []stale.Reason {
 	h := s.b.Machine.Host
 	was, now := s.stillRead(o)
 	both := map[string]bool{} // a stamp may have 50,000
-	for _, in := range slices.Concat(was, now) {
-		both[in.Name] = true
+	for place := range o.stamp.Read {
+		both[nameOf(place)] = true
 	}
 	recorded := func(in stale.Input) bool { return both[in.Name] } // what nvcc saw counts, not what lay there
 	old := append(slices.DeleteFunc(slices.Clone(o.stamp.Inputs), recorded), was...)
@@ -180,7 +181,7 @@ func (s *State) differences(o outDir) []stale.Reason {
 
 // readStamp reads the stamp of an OUT_DIR. One that is damaged is none: the package is built once more.
 func readStamp(h buildenv.Host, dir string) (stale.Stamp, bool) {
-	data, err := h.ReadFile(h.Join(h.Dir(dir), stale.StampFile), 16<<20)
+	data, err := h.ReadFile(h.Join(h.Dir(dir), stale.StampFile), buildenv.Record)
 	if err != nil {
 		return stale.Stamp{}, false
 	}
@@ -194,7 +195,7 @@ func (s *State) writeStamp(o outDir) {
 	path := h.Join(h.Dir(o.dir), stale.StampFile)
 	data, err := o.stamp.Encode()
 	if err == nil {
-		if old, is := h.ReadFile(path, 16<<20); is == nil && string(old) == string(data) {
+		if old, is := h.ReadFile(path, buildenv.Record); is == nil && string(old) == string(data) {
 			return
 		}
 		err = cache.WriteFile(path, data, 0o644)
@@ -257,9 +258,9 @@ func (s *State) after(built cargorun.Built) *State {
 		case o.ran != was.Ran && !compiledAny(m.PackageID, built):
 			o.state, o.why = unknown, "cargo took the crate for fresh although its build script ran"
 		case o.ran != was.Ran && !built.Waited && (was.Ran == 0 || was.Agreed):
-			for _, old := range s.outs { // what is known of the libraries that it links
+			for _, old := range s.outs { // what its script writes each time
 				if old.dir == o.dir {
-					o.stamp.Wrote, o.stamp.Read = old.stamp.Wrote, old.stamp.Read
+					o.stamp.Read = old.stamp.Read
 				}
 			}
 			o.state = agrees
@@ -289,25 +290,35 @@ func compiledAny(pkgID string, built cargorun.Built) bool {
 // builtNow reads what a script made in this build and writes its stamp.
 func (s *State) builtNow(o *outDir, m cargo.Message) {
 	words, _ := builddir.Output(s.b.Machine.Host, o.dir) // where that cannot be read it declares nothing
-	read, made, unknown := s.readBy(*o, s.linked(m))
+	k := s.known(*o, s.linked(m))
+	unknown := k.state != stale.Complete
 	all := o.pkg.Inputs.Arch && !words.Declares || unknown
-	var wrote []string
-	o.inputs, wrote = s.written(*o, o.pkg.unit(all, unknown), s.inputsOf(o.pkg, all, unknown), o.stamp.Wrote)
-	o.stamp = s.stampOf(*o)
-	o.stamp.Wrote, o.stamp.Read = manifest.Union(wrote, made), read
-	o.stamp.All, o.stamp.Unknown, o.stamped = all, unknown, true
-	_, partly := nvcc.Read(s.b.Machine.Host, o.dir)[""]
-	macro := o.dir == nvcc.MacroOut(s.Macros(), o.pkg.Name)      // it is there because nvcc ran
-	if unknown && (partly || macro || len(o.content.Made) > 0) { // else no device code was made
+	o.inputs, o.reasons = s.meanwhile(*o, o.pkg.unit(all, unknown), s.inputsOf(o.pkg, all, unknown), k.read)
+	if len(o.reasons) > 0 {
+		o.state = differs
+	}
+	o.stamp, o.stamped = s.stampOf(*o, k, all), true
+	macro := o.dir == nvcc.MacroOut(s.Macros(), o.pkg.Name)                                        // it is there because nvcc ran
+	if unknown && (k.state == stale.Partial || macro || len(o.content.Made)+k.records.Calls > 0) { // else no device code was made
 		s.noteUnknown(*o)
 	}
 	s.warnOfCode(*o)
+	s.warnOfEmpty(*o, k)
 	s.writeStamp(*o)
+	remove(k.records.Replaced)
 }
 
-func (s *State) stampOf(o outDir) stale.Stamp {
+// remove removes records that the stamp has no need of.
+func remove(records []string) {
+	for _, path := range records {
+		_ = os.Remove(path) // the next build does
+	}
+}
+
+func (s *State) stampOf(o outDir, k knowledge, all bool) stale.Stamp {
 	sets := slices.Sorted(slices.Values(o.pkg.sets))
-	return stale.Stamp{PkgID: o.pkg.PkgID, Features: sets, Ran: o.ran, Inputs: o.inputs, Sum: o.content.Sum}
+	return stale.Stamp{PkgID: o.pkg.PkgID, Features: sets, Ran: o.ran, Inputs: o.inputs, Files: o.content.Files,
+		Read: k.read, Known: k.state, Why: k.why, All: all}
 }
 
 // keepFailed writes the stamps of scripts that failed by themselves in our own build: they begin where they ended, as under cargo. What
@@ -328,11 +339,14 @@ func (s *State) keepFailed(built cargorun.Built) {
 				continue
 			}
 			o := s.look(p, place.Dir)
-			read, _, unknown := s.readBy(o, nil)
-			o.inputs = s.inputsOf(p, true, unknown)
-			o.stamp = s.stampOf(o)
-			o.stamp.Read, o.stamp.All, o.stamp.Unknown = read, true, unknown
+			k := s.known(o, nil)
+			o.inputs = s.inputsOf(p, true, k.state != stale.Complete)
+			o.stamp = s.stampOf(o, k, true)
 			s.writeStamp(o)
+			remove(k.records.Replaced)
+			if !p.undeclared { // else they alone show that it is a GPU package
+				remove(k.records.Failed)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
@@ -27,9 +29,11 @@ import (
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 	"gpubuild/gpu"
+	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
 )
 
@@ -44,8 +48,8 @@ const oneNVCC = "…Cuda compilation tools, release 13.4, V13.4.92…"
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	host := hosttest.Must(local.Host())
-	b := &bench{t: t, top: t.TempDir()}
+	host := hosttest.Must(local.Host())(t)
+	b := &bench{t: t, top: hosttest.PlainDir(t)}
 	root := filepath.Join(b.top, "cuda")
 	for name, text := range map[string]string{
 		"bin/nvcc": oneNVCC, "bin/ptxas": "ptxas", "bin/cudafe++": "cudafe", "bin/fatbinary": "fatbinary", "bin/nvlink": "nvlink", "nvvm/bin/cicc": "cicc",
@@ -200,11 +204,11 @@ func TestLinked(t *testing.T) {
 		}
 		return strings.Join(out, "|")
 	}
-	read, _, unknown := b.s.readBy(o, b.s.linked(m))
-	if unknown || len(read) != 5 {
-		t.Fatalf("recorded %v %v", read, unknown)
+	k := b.s.known(o, b.s.linked(m))
+	if k.state != stale.Complete || len(k.read) != 5 {
+		t.Fatalf("recorded %+v", k)
 	}
-	o.stamp.Read = read
+	o.stamp.Read = k.read
 	hosttest.Equal(t, reasons(), "", "nothing changed")
 	b.write(filepath.Join(b.top, "torch", "build-version"), "2.13.0+cu129")
 	hosttest.Equal(t, reasons(), "T/torch/build-version changed: ", "libtorch was replaced in its place")
@@ -244,10 +248,11 @@ func TestInputsThatMatter(t *testing.T) {
 		Headers: []catalog.Header{{File: "nccl.h", Vars: []string{"CUDA_PATH", "CUDA_HOME"}, Dirs: []string{"/nowhere/include"}}},
 	}
 	driver := features.Inputs{}
+	dnn := features.Inputs{CUDNN: true}
 	sameSize := func(path string) func(*bench) {
 		return func(b *bench) {
 			p := b.file(path)
-			fi := hosttest.Must(os.Stat(p))
+			fi := hosttest.Must(os.Stat(p))(t)
 			b.write(p, strings.Repeat("x", int(fi.Size())))
 			hosttest.OK(b.t, os.Chtimes(p, fi.ModTime(), fi.ModTime()))
 		}
@@ -272,12 +277,18 @@ func TestInputsThatMatter(t *testing.T) {
 		b.write(filepath.Join(b.top, "torch", "lib", "libtorch_cpu.so"), "cpu")
 		b.setenv("LIBTORCH", filepath.Join(b.top, "torch"))
 	}
+	newer := func(version, header string) func(*bench) {
+		return func(b *bench) {
+			b.s.b.Tools.Set.CUDNN = &cudnn.Install{Root: b.top, Version: version, Include: filepath.Join(b.top, "cudnn")}
+			b.write(filepath.Join(b.top, "cudnn", "cudnn_version.h"), header)
+		}
+	}
 	profile := rewrite(
 		"bin/nvcc.profile",
 		"TOP = $(_HERE_)/..\nCICC_PATH = $(TOP)/nvvm/bin\nLD_LIBRARY_PATH += $(TOP)/lib:\nINCLUDES        +=  \"-I$(TOP)/include\" $(_SPACE_)\nLIBRARIES =+ x\nPTXAS_FLAGS     +=\n",
 	)
-	kinds := strings.Fields("kernels linking asking cmake torch nccl driver")
-	inputsOf := []features.Inputs{kernels, linking, asking, cmake, torch, nccl, driver}
+	kinds := strings.Fields("kernels linking asking cmake torch nccl driver cudnn")
+	inputsOf := []features.Inputs{kernels, linking, asking, cmake, torch, nccl, driver, dnn}
 	for _, tt := range []struct {
 		story  string
 		before func(*bench)
@@ -367,6 +378,8 @@ func TestInputsThatMatter(t *testing.T) {
 		{"CMake's own variables", nil, all(set("CMAKE_CUDA_ARCHITECTURES", "90"), set("CUDAHOSTCXX", "g++-12")),
 			"cmake: CMAKE_CUDA_ARCHITECTURES; cmake: CUDAHOSTCXX"},
 		{"how many compile at a time", nil, set("CMAKE_BUILD_PARALLEL_LEVEL", "3"), ""},
+		{"another cuDNN of one version", newer("9.1", "x"), newer("9.1", "other"), "cudnn: cuDNN"},
+		{"a cuDNN that was not there", nil, newer("9.1", "x"), "cudnn: cuDNN"},
 		{"another arch", nil, func(b *bench) { b.s.b.Tools.Set.Capability = gpu.Capability{Major: 8} }, "kernels: arch; cmake: arch"},
 		{"the same with its own features", nil, func(b *bench) { b.s.b.Tools.Set.Suffix = "a" }, "kernels: arch; cmake: arch"},
 		{"a header of the package", rewrite("../package/inc/a.cuh", "1"), rewrite("../package/inc/a.cuh", "2"),
@@ -440,36 +453,28 @@ func TestWhatNvccRead(t *testing.T) {
 	b := newBench(t)
 	dir := filepath.Join(b.top, "package")
 	unit := filepath.Join(b.top, "target", "debug", "build", "k-1")
-	odd, written, other := filepath.Join(dir, "odd"), filepath.Join(b.top, "gen.cu"), filepath.Join(b.file("include"), "mylib", "a.h")
-	saw := strings.Repeat("5a", 32)
+	odd, twice, other := filepath.Join(dir, "odd"), filepath.Join(b.top, "gen.cu"), filepath.Join(b.file("include"), "mylib", "a.h")
+	saw, first := strings.Repeat("5a", 32), strings.Repeat("1c", 32)
 	b.write(odd, "edited after nvcc read it")
 	b.write(other, "not CUDA's")
+	b.write(twice, "as it was left")
+	left := hosttest.Must(cache.Hash(twice))(t)
 	b.write(filepath.Join(unit, "invoked.timestamp"), "")
-	record := `{"` + odd + `": "` + saw + `", "` + written + `": "` + saw + `", "` + other + `": "` + saw + `", "` +
-		filepath.Join(dir, "later") + `": "none", "` + filepath.Join(unit, "out", "made.h") + `": "` + saw + `"}`
-	b.write(filepath.Join(unit, "gpubuild-read-1.json"), record)
-	ran := time.Now().Add(-time.Hour)
-	for _, name := range []string{filepath.Join(unit, "invoked.timestamp"), odd, other} {
-		hosttest.OK(t, os.Chtimes(name, ran, ran))
+	record := func(n, compiles, text string) {
+		b.write(filepath.Join(unit, "gpubuild-read-"+n+".json"), `{"call": "`+n+`", "ran": 1, "compiles": `+compiles+`, "read": {`+text+`}}`)
 	}
-	b.write(written, "as it was left")
-	b.write(filepath.Join(unit, "root-output"), "")
-	soon := time.Now().Add(time.Minute)
-	hosttest.OK(t, os.Chtimes(filepath.Join(unit, "root-output"), soon, soon))
-	o := outDir{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: dir, Inputs: features.Inputs{Arch: true}}},
-		dir: filepath.Join(unit, "out"), ran: ran.UnixNano()}
-	now := b.s.read.hashes.Each(written)
-	for _, before := range [][]string{nil, {written}} {
-		o.stamp.Wrote = before
-		read, wrote, unknown := b.s.readBy(o, nil)
-		want := map[string]string{"{package}/later": "none", "{package}/odd": saw[:32], "{toolkit}/include/mylib/a.h": saw[:32], written: saw[:32]}
-		if before != nil {
-			want[written] = now[0]
+	record("1", "true", `"`+odd+`": "`+saw+`", "`+twice+`": "`+first+`", "`+other+`": "`+saw+`", "`+
+		filepath.Join(dir, "later")+`": "none", "`+filepath.Join(unit, "out", "made.h")+`": "`+saw+`"`)
+	record("2", "true", `"`+twice+`": "`+left+`"`)
+	o := outDir{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: dir, Inputs: features.Inputs{Arch: true}}}, dir: filepath.Join(unit, "out")}
+	both := strings.Join(slices.Sorted(slices.Values([]string{first[:32], left[:32]})), " ")
+	for _, want := range []string{both, stale.Each + both, stale.Each + both} { // in the first build, and in those that follow
+		k := b.s.known(o, nil)
+		all := map[string]string{"{package}/later": "none", "{package}/odd": saw[:32], "{toolkit}/include/mylib/a.h": saw[:32], twice: want}
+		if k.state != stale.Complete || !maps.Equal(k.read, all) {
+			t.Fatalf("%+v, want %v", k, all)
 		}
-		if unknown || !maps.Equal(read, want) || !slices.Contains(wrote, written) {
-			t.Fatalf("%v %q %v, want %v", read, wrote, unknown, want)
-		}
-		o.stamp.Read = read
+		o.stamp.Read = k.read
 	}
 	changed := func() string {
 		b.s.read = newReader(b.s.b)
@@ -483,40 +488,42 @@ func TestWhatNvccRead(t *testing.T) {
 	hosttest.Equal(t, changed(), "mylib/a.h odd", "what changed after nvcc had read it")
 	b.write(filepath.Join(dir, "later"), "")
 	hosttest.Equal(t, changed(), "mylib/a.h later odd", "what was looked for is there now")
-	hosttest.OK(t, os.Remove(filepath.Join(unit, "gpubuild-read-1.json")))
-	if _, _, unknown := b.s.readBy(o, nil); !unknown {
-		t.Error("without a record the headers are known")
+	b.write(twice, "edited")
+	hosttest.Equal(t, changed(), "mylib/a.h "+twice+" later odd", "what the script wrote is another thing now")
+	for story, want := range map[string]string{"code of nobody knows whom": stale.Partial, "code of a recorded call": stale.Complete} {
+		record("2", "true", "")
+		o.content.Code = []codeFile{{Name: "k.ptx", Sum: "s"}}
+		if want == stale.Complete {
+			b.write(filepath.Join(unit, "gpubuild-read-2.json"), `{"call": "2", "compiles": true, "made": ["s"]}`)
+		}
+		hosttest.Equal(t, b.s.known(o, nil).state, want, story)
 	}
+	record("1", "false", "")
+	hosttest.OK(t, os.Remove(filepath.Join(unit, "gpubuild-read-2.json")))
+	hosttest.Equal(t, b.s.known(o, nil).state, stale.None, "without the record of a compilation")
 }
 
-// TestClockSetBack: a file with a time in the future, because a tool made it up or the clock was set back by a day, is known by its content: it
-// is not rebuilt for ever, and a change of it is seen.
-func TestClockSetBack(t *testing.T) {
+// TestMembers: of an archive those members count that hold device code, with the hash of the file that was packed.
+func TestMembers(t *testing.T) {
 	t.Parallel()
+	need.CC(t)
 	b := newBench(t)
-	unit := filepath.Join(b.top, "target", "debug", "build", "k-1")
-	lib := filepath.Join(b.top, "elsewhere", "liba.a")
-	b.write(lib, "1")
-	now := time.Now().Add(-24 * time.Hour) // after the clock was set back
-	b.s.b.Now = func() time.Time { return now }
-	o := outDir{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: filepath.Join(b.top, "package"), Inputs: features.Inputs{Arch: true}}},
-		dir: filepath.Join(unit, "out"), ran: now.Add(-time.Minute).UnixNano()}
-	differ := func(what string, want int) {
-		t.Helper()
-		b.s.read = newReader(b.s.b) // as the next run of gpubuild has it
-		if reasons := b.s.differences(o); len(reasons) != want {
-			t.Errorf("%s: %v, want %d", what, reasons, want)
-		}
+	for name, text := range map[string]string{"a.o": "odd", "b.o": "kernel b", "a name of more than fifteen bytes.o": "kernel c"} {
+		b.write(filepath.Join(b.top, name), text)
 	}
-	linked := b.s.linked(cargo.Message{LinkedPaths: []string{filepath.Dir(lib)}, LinkedLibs: []string{"static=a"}})
-	read, _, _ := b.s.readBy(o, linked)
-	o.stamp.Read = read
-	differ("nothing changed", 0)
-	b.write(lib, "22")
-	differ("the library changed", 1)
-	b.s.b.Now, o.stamp.Read = nil, nil
-	if read, _, _ := b.s.readBy(o, linked); read[lib] != changedSince {
-		t.Errorf("with a right clock a library that is younger than the run: %v", read)
+	c := exec.Command("ar", "cq", "k.a", "a.o", "b.o", "a name of more than fifteen bytes.o")
+	c.Dir = b.top
+	hosttest.OK(t, c.Run())
+	data := hosttest.Must(os.ReadFile(filepath.Join(b.top, "k.a")))(t)
+	images := []fatbin.Image{{Offset: int64(bytes.Index(data, []byte("kernel b")))}, {Offset: int64(bytes.Index(data, []byte("kernel c")))}}
+	f := codeFile{Sum: "of the archive", Parts: members(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), images)}
+	made := map[string]bool{hosttest.Must(cache.Hash(filepath.Join(b.top, "b.o")))(t): true}
+	if len(f.Parts) != 2 || f.madeOf(made) {
+		t.Errorf("one of two: %+v", f)
+	}
+	made[hosttest.Must(cache.Hash(filepath.Join(b.top, "a name of more than fifteen bytes.o")))(t)] = true
+	if !f.madeOf(made) || members(b.s.b.Machine.Host, filepath.Join(b.top, "b.o"), images) != nil {
+		t.Errorf("both: %+v", f)
 	}
 }
 

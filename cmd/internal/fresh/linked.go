@@ -1,23 +1,17 @@
 package fresh
 
 import (
+	"cmp"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh/inputs"
-	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/cargo/builddir"
 	"gpubuild/toolchain/nvcc"
 )
-
-// changedSince replaces the hash of a file that went into a package and changed before we could read it.
-const changedSince = "changed after it was read"
 
 // linked lists what a script links from outside of cargo's own directories, by cargo's message: static libraries, which rustc reads after
 // the script, and directories, which must be there when the program is linked. libtorch says its version next to its directory.
@@ -121,57 +115,61 @@ func nameOf(place string) string {
 	return stale.Part(inputs.Sources, place)
 }
 
-// readBy lists what compilers and the linker read for an OUT_DIR, each file with the hash of what was seen, and what of it the script wrote
-// itself. Of what was linked, and of what a compiler lists by itself, the content that was seen is that of now, unless it changed since.
-// Unknown says that our nvcc was not in front of every compilation.
-func (s *State) readBy(o outDir, linked []string) (read map[string]string, wrote []string, unknown bool) {
-	list := map[string]string{}
+// knowledge is what is known of what went into an OUT_DIR.
+type knowledge struct {
+	state, why string            // see stale.Stamp
+	read       map[string]string // by place
+	records    nvcc.Known
+}
+
+// known says how much of what was compiled for an OUT_DIR is recorded, and lists what compilers and the linker read for it, with the hash
+// of what they saw. Of what was linked that is the content of now.
+func (s *State) known(o outDir, linked []string) knowledge {
+	h, k := s.b.Machine.Host, knowledge{state: stale.Complete, read: map[string]string{}}
 	if o.pkg.Inputs.Arch {
-		list = nvcc.Read(s.b.Machine.Host, o.dir)
-	}
-	for path, seen := range list {
-		if at := s.path(o, path); at != path {
-			delete(list, path)
-			list[at] = seen
+		k.records = nvcc.Read(h, o.dir)
+		foreign := slices.IndexFunc(o.content.Code, func(f codeFile) bool { return !f.madeOf(k.records.Made) })
+		switch {
+		case k.records.Compiled == 0:
+			k.state, k.why = stale.None, "no compilation by nvcc is recorded"
+		case len(k.records.Partial) > 0:
+			k.state, k.why = stale.Partial, k.records.Partial[0]
+		case foreign >= 0:
+			k.state, k.why = stale.Partial, o.content.Code[foreign].Name+" holds device code of a compilation that is not recorded"
 		}
+	}
+	seen := map[string]string{}
+	for path, sums := range k.records.Read {
+		seen[s.path(o, path)] = sums
 	}
 	for _, path := range linked {
-		list[path] = ""
+		seen[path] = cmp.Or(seen[path], linkedNow)
 	}
-	_, unknown = list[""] // the record says that it is incomplete
-	delete(list, "")
-	known := !o.pkg.Inputs.Arch
-	read, ended := map[string]string{}, builddir.Ended(s.b.Machine.Host, o.dir)
-	paths := slices.Sorted(maps.Keys(list))
+	paths := slices.Sorted(maps.Keys(seen))
 	now := s.read.hashes.Each(paths...)
 	for i, path := range paths {
-		seen, place := list[path], s.place(o, path)
-		known = known || seen != ""
-		if place == "" || seen != nvcc.Absent && now[i] == absent {
-			continue // the script removed it
-		}
-		if now[i] == inputs.NoFile {
-			read[place] = now[i]
-			continue
-		}
-		at := s.changedAt(path)
-		own := at >= o.ran && at <= ended // the script writes it, if that is so each time
-		if own {
-			wrote = append(wrote, place)
-		}
-		switch {
-		case seen == nvcc.Absent:
-			read[place] = absent
-		case own && slices.Contains(o.stamp.Wrote, place) || seen == "" && (at <= o.ran || own || o.stamp.Read[place] == now[i]):
-			read[place] = now[i]
-		case seen == "":
-			read[place] = changedSince
+		switch place := s.place(o, path); {
+		case place == "" || seen[path] != nvcc.Absent && now[i] == absent: // the script removed it
+		case now[i] == inputs.NoFile || seen[path] == linkedNow:
+			k.read[place] = now[i]
+		case seen[path] == nvcc.Absent:
+			k.read[place] = absent
 		default:
-			read[place] = seen[:min(32, len(seen))]
+			sums := strings.Fields(seen[path])
+			for i, sum := range sums {
+				sums[i] = sum[:min(32, len(sum))]
+			}
+			k.read[place] = strings.Join(sums, " ")
+			if old := o.stamp.Read[place]; len(sums) > 1 && (old == k.read[place] || strings.HasPrefix(old, stale.Each)) {
+				k.read[place] = stale.Each + k.read[place]
+			}
 		}
 	}
-	return read, wrote, unknown || !known
+	return k
 }
+
+// linkedNow is in place of the hash of a file that no call of nvcc read.
+const linkedNow = "linked"
 
 // absent is the hash of a file that is not there.
 const absent = "none"
@@ -186,7 +184,7 @@ func (s *State) stillRead(o outDir) (was, now []stale.Input) {
 	sums := s.read.hashes.Each(paths...)
 	for i, place := range places {
 		old := o.stamp.Read[place]
-		if old == sums[i] {
+		if each, is := strings.CutPrefix(old, stale.Each); old == sums[i] || is && slices.Contains(strings.Fields(each), sums[i]) {
 			continue
 		}
 		if old == absent && s.b.Machine.Host.IsDir(paths[i]) && sums[i] == absent {
@@ -205,39 +203,48 @@ func (s *State) stillRead(o outDir) (was, now []stale.Input) {
 	return was, now
 }
 
-// written takes over what a script wrote among its sources, as it left it: compiled kernels, what was not there before, and what changes
-// for the second time while the script runs. A person may edit a source meanwhile: then the next build compiles it, once.
-func (s *State) written(o outDir, unit inputs.Unit, list []stale.Input, before []string) (now []stale.Input, again []string) {
-	h, now := s.b.Machine.Host, slices.Clone(list)
-	names, paths := s.read.hashes.SourcesOf(unit) // and what it names that was not there before
-	ended := builddir.Ended(h, o.dir)
-	for i, path := range paths {
-		if at := s.changedAt(path); at < o.ran || at > ended {
-			continue
-		}
-		in := stale.Input{Name: stale.Part(inputs.Sources, names[i]), Value: names[i], Hash: s.read.hashes.Each(path)[0]}
-		if at := slices.IndexFunc(now, func(was stale.Input) bool { return was.Name == in.Name }); at < 0 {
-			now = append(now, in)
-		} else if slices.Contains([]string{".ptx", ".cubin", ".fatbin"}, h.Ext(path)) || slices.Contains(before, names[i]) {
-			now[at] = in
-		}
-		again = append(again, names[i])
+// meanwhile takes the sources of a package that no compiler's record holds as they are after its script ran: those that are new, and device
+// code, which is what a script makes. Nobody knows which content of one that changed meanwhile the script read: that is why to build it
+// once more, after which it is taken as the script leaves it.
+func (s *State) meanwhile(o outDir, unit inputs.Unit, before []stale.Input, read map[string]string) (list []stale.Input, why []stale.Reason) {
+	h, is, recorded := s.b.Machine.Host, map[string]stale.Input{}, map[string]bool{}
+	for place := range read {
+		recorded[nameOf(place)] = true
 	}
-	return now, manifest.Union(again, nil)
-}
-
-// changedAt is when a file became what it is: one that is put in place of another with its old time has another state since. A time in the
-// future says nothing, since a clock was set back or a tool made it up: the content decides alone.
-func (s *State) changedAt(path string) int64 {
-	fi, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	at := int64(0)
-	for _, t := range []int64{fi.ModTime().UnixNano(), cache.StateTimeOf(fi)} {
-		if t <= s.b.now().UnixNano() {
-			at = max(at, t)
+	names, paths := s.read.hashes.SourcesOf(unit)
+	for i, sum := range s.read.hashes.Each(paths...) {
+		if in := (stale.Input{Name: stale.Part(inputs.Sources, names[i]), Value: names[i], Hash: sum}); sum != absent {
+			is[in.Name] = in
 		}
 	}
-	return at
+	var was, now []stale.Input
+	for _, in := range before {
+		after, there := is[in.Name]
+		delete(is, in.Name)
+		source := strings.HasPrefix(in.Name, stale.Part(inputs.Sources, ""))
+		made := slices.Contains([]string{".ptx", ".cubin", ".fatbin"}, h.Ext(in.Name))
+		switch {
+		case recorded[in.Name]:
+		case !source || there && after.Hash == in.Hash:
+			list = append(list, in)
+		case s.again || made:
+			if there {
+				list = append(list, after)
+			}
+		default:
+			list, was = append(list, in), append(was, in)
+			if there {
+				now = append(now, after)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if !recorded[name] {
+			list = append(list, is[name])
+		}
+	}
+	if s.b.Options.NoClean { // the next build says it
+		return list, nil
+	}
+	return list, stale.Differences(o.pkg.Name, was, now)
 }

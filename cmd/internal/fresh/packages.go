@@ -1,7 +1,6 @@
 package fresh
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"strings"
@@ -60,6 +59,9 @@ func (s *State) findPackages() []Package {
 	}
 	known := len(list)
 	for _, u := range append(s.b.scripts(), s.macros()...) {
+		if slices.Contains(s.b.Reach.LeftOff, u.PkgID) && !slices.Contains(s.b.Named, u.Name) { // what it left is of another build
+			continue
+		}
 		p := at(u)
 		p.add(featureKey(u.Features), s.b.profileDir(u.Platform))
 	}
@@ -71,9 +73,13 @@ func (s *State) findPackages() []Package {
 	for i := range list {
 		p, named := &list[i], slices.Contains(s.b.Named, list[i].Name)
 		counts[p.PkgID] = i < known || named
-		if !inCatalog(p.Name) && !(p.Inputs.NVCC && p.Inputs.Arch) && (named || s.holdsCode(*p)) {
+		switch {
+		case inCatalog(p.Name) || p.Inputs.NVCC && p.Inputs.Arch:
+		case named || s.holdsCode(*p):
 			p.Inputs, p.undeclared = union(p.Inputs, compiling), !counts[p.PkgID]
 			counts[p.PkgID] = true
+		case s.linksCUDA(*p):
+			p.Inputs, p.undeclared, counts[p.PkgID] = union(p.Inputs, features.Inputs{Root: true}), true, true
 		}
 	}
 	list = slices.DeleteFunc(list, func(p Package) bool { return !counts[p.PkgID] })
@@ -93,8 +99,9 @@ func union(a, b features.Inputs) features.Inputs {
 	a.Version = (a.Version || !a.NVCC) && (b.Version || !b.NVCC)
 	a.NVCC, a.Host, a.Arch, a.Root = a.NVCC || b.NVCC, a.Host || b.Host, a.Arch || b.Arch, a.Root || b.Root
 	a.Version = a.Version && a.NVCC
+	a.PassesCXX = a.PassesCXX || b.PassesCXX
 	a.Binds, a.CUDNN, a.CXX, a.Torch = a.Binds || b.Binds, a.CUDNN || b.CUDNN, a.CXX || b.CXX, a.Torch || b.Torch
-	a.Env, a.Sources = manifest.Union(a.Env, b.Env), manifest.Union(a.Sources, b.Sources)
+	a.Env = manifest.Union(a.Env, b.Env)
 	for _, h := range b.Headers {
 		if !slices.ContainsFunc(a.Headers, func(have catalog.Header) bool { return have.File == h.File }) {
 			a.Headers = append(a.Headers, h)
@@ -113,6 +120,11 @@ func (s *State) scriptOf(u features.ScriptUnit) (script source.Script) {
 	g := s.b.Graph.Units
 	if g == nil {
 		return script
+	}
+	for _, unit := range g.Units {
+		if unit.PkgID == u.PkgID && !slices.Contains(unit.Target.Kind, "custom-build") && !slices.Contains(script.Crates, unit.Target.SrcPath) {
+			script.Crates = append(script.Crates, unit.Target.SrcPath)
+		}
 	}
 	run := slices.IndexFunc(g.Units, func(unit graph.Unit) bool { return unit.PkgID == u.PkgID && unit.Mode == runsScript })
 	if run < 0 || g.Compiled(run) < 0 {
@@ -159,7 +171,18 @@ func inCatalog(name string) bool {
 func (s *State) holdsCode(p Package) bool {
 	h := s.b.Machine.Host
 	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool {
-		return len(nvcc.Read(h, o.Dir)) > 0 || len(s.contentOf(o.Dir).Made) > 0
+		return nvcc.Read(h, o.Dir).Calls > 0 || len(s.contentOf(o.Dir).Made) > 0
+	})
+}
+
+// linksCUDA reports whether the build script of a package last had a library of the toolkit linked.
+func (s *State) linksCUDA(p Package) bool {
+	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool {
+		printed, err := builddir.Output(s.b.Machine.Host, o.Dir) // what a script that failed printed is no matter
+		return err == nil && slices.ContainsFunc(printed.Rules, func(rule string) bool {
+			lib, links := strings.CutPrefix(rule, "rustc-link-lib=")
+			return links && features.LinksFor([]string{lib}, manifest.CUDA)
+		})
 	})
 }
 
@@ -167,7 +190,7 @@ func (s *State) holdsCode(p Package) bool {
 func (s *State) contentOf(dir string) content {
 	found, err := s.read.contentOf(dir)
 	if err != nil {
-		found = content{Sum: "not read"}
+		found = content{Files: []string{"not read"}}
 		s.b.Machine.Shell.Detail("%s cannot be read: %v", dir, err)
 	}
 	return found
@@ -259,8 +282,8 @@ func BuiltFor(b Build) gpu.Arch {
 }
 
 // Undeclared finds a package that compiles kernels although nothing in the sources shows it: one that gpubuild.toml names, one whose
-// script left some here earlier, or, where the user asked for a toolkit or an architecture with a flag or a variable, one of the user's
-// own whose script runs programs. It is a reason to choose a toolkit, so b has none yet.
+// script left some here earlier, or, where the user asked for a toolkit or an architecture with a flag or a variable, one that has a
+// script, of the user's own if there is one. It is a reason to choose a toolkit, so b has none yet.
 func Undeclared(b Build, asked string) tools.Undeclared {
 	s := find(b)
 	for _, p := range s.packages {
@@ -285,13 +308,13 @@ func Undeclared(b Build, asked string) tools.Undeclared {
 	if asked == "" {
 		return tools.Undeclared{}
 	}
+	var found tools.Undeclared
 	for _, u := range b.scripts() {
-		if !strings.HasPrefix(u.PkgID, "path+") {
-			continue
-		}
-		if text, err := b.Machine.Host.ReadFile(b.scriptFile(u), 8<<20); err == nil && bytes.Contains(text, []byte("Command")) {
-			return tools.Undeclared{Package: u.Name, Why: "its build script runs programs, and " + asked + " was given"}
+		if own := strings.HasPrefix(u.PkgID, "path+"); own || found.Package == "" {
+			if found = (tools.Undeclared{Package: u.Name, Why: asked + " was given"}); own {
+				break
+			}
 		}
 	}
-	return tools.Undeclared{}
+	return found
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
 )
@@ -16,8 +17,10 @@ type Unit struct {
 	Features string       `json:"features"`
 	OutDir   string       `json:"out_dir"`
 	State    string       `json:"state"`
-	Why      string       `json:"why,omitempty"` // of unknown
-	Recorded bool         `json:"recorded"`      // it has a stamp; without one no input has a "was"
+	Why      string       `json:"why,omitempty"`       // of unknown
+	Recorded bool         `json:"recorded"`            // it has a stamp; without one no input has a "was"
+	Known    string       `json:"known,omitempty"`     // how much of what was compiled is recorded; see stale.Stamp
+	Partly   string       `json:"known_why,omitempty"` // why not all of it
 	Inputs   []stale.Pair `json:"inputs"`
 }
 
@@ -43,7 +46,7 @@ func (s *State) Report() Report {
 	for _, o := range s.outs {
 		u := Unit{
 			Package: o.pkg.Name, Features: strings.Join(o.pkg.sets, " or "), OutDir: o.dir, State: o.state, Why: o.why, Recorded: o.stamped,
-			Inputs: stale.Pairs(o.stamp.Inputs, o.inputs),
+			Known: o.stamp.Known, Partly: o.stamp.Why, Inputs: stale.Pairs(o.stamp.Inputs, o.inputs),
 		}
 		for i, in := range u.Inputs {
 			u.Inputs[i].Input = stale.PartName(in.Input)
@@ -68,6 +71,34 @@ func (s *State) Text(r Report, explain bool) []string {
 		}
 	}
 	return lines
+}
+
+// Why says how much is known of what each OUT_DIR of a package was compiled from.
+func (s *State) Why(r Report, pkg string) (lines []string, err error) {
+	if !slices.Contains(s.Packages(), pkg) {
+		return nil, exit.Usagef("gpubuild stale --help", "%s is no GPU package of this build; these are: %s", pkg, strings.Join(s.Packages(), ", "))
+	}
+	meaning := map[string]string{
+		stale.Complete: "complete: every compilation is recorded, and what it read counts",
+		stale.Partial:  "partial: %s; every file of the package counts",
+		stale.None:     "none: %s; every file of the package counts",
+		"":             "no record: it is built once more",
+	}
+	for i, u := range r.Units {
+		if u.Package != pkg {
+			continue
+		}
+		text := meaning[u.Known]
+		if u.Partly != "" {
+			text = fmt.Sprintf(text, u.Partly)
+		}
+		lines = append(lines, fmt.Sprintf("%s [%s] in %s", u.Package, u.Features, s.b.Machine.Shown(u.OutDir)), "  "+text,
+			fmt.Sprintf("  %d inputs, %d places where compilers and the linker looked", len(u.Inputs), len(s.outs[i].stamp.Read)))
+	}
+	if lines == nil {
+		lines = []string{pkg + ": not built yet"}
+	}
+	return lines, nil
 }
 
 // PrintStale says what is stale.
@@ -152,8 +183,9 @@ func (u Unit) lines(read int) []string {
 // Uses reports whether any package of a build uses the toolkit, and whether one compiles for an architecture.
 func (s *State) Uses() (toolkit, arch bool) {
 	for _, o := range s.outs {
-		in := o.pkg.Inputs
-		toolkit, arch = toolkit || in.NVCC || in.Root, arch || in.Arch
+		if in := o.pkg.Inputs; inCatalog(o.pkg.Name) || s.holdsCode(o.pkg) || s.linksCUDA(o.pkg) { // of another script it is known after it ran
+			toolkit, arch = toolkit || in.NVCC || in.Root, arch || in.Arch
+		}
 	}
 	return toolkit, arch
 }

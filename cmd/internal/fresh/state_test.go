@@ -160,7 +160,7 @@ func TestBuildAndVerify(t *testing.T) {
 					do(s)
 				}
 			}
-			before := hosttest.Must(Inspect(s.s.b).Clean(t.Context()))
+			before := hosttest.Must(Inspect(s.s.b).Clean(t.Context()))(t)
 			early := len(s.clean)
 			if got := strings.Join(before.Lines(), "; "); strings.Count(got, tt.early) > 1 && tt.early != "" || (early > 0) != (tt.early != "") || !strings.Contains(got, tt.early) || tt.early == "" && got != "" {
 				t.Errorf("before: %q, cleaned %d, want %q", got, early, tt.early)
@@ -203,7 +203,8 @@ func rebuilt(s *scene) (cargorun.Built, error) { s.script(90); return s.built(tr
 // features are those with which k is built from now on.
 func (s *scene) features(list ...string) { s.s.b.Reach.Units[0].Features = list }
 
-// TestKeptOfAFailedBuild: of scripts that ran in a build that failed, only those get a stamp that found nothing, or what agreed.
+// TestKeptOfAFailedBuild: of scripts that ran in a build that failed, only those get a stamp that found nothing, or what agreed. With it the
+// records of earlier runs go, and those of calls that made nothing.
 func TestKeptOfAFailedBuild(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -224,7 +225,14 @@ func TestKeptOfAFailedBuild(t *testing.T) {
 			tt.before.Ran = s.at.Add(time.Duration(tt.before.Ran) * time.Minute).UnixNano()
 		}
 		out := filepath.Join(s.unit, "out")
-		state := find(s.s.b).Begun(map[string]Before{out: tt.before})
+		for name, text := range map[string]string{
+			"replaced": `{"call": "a", "ran": 1, "compiles": true, "made": ["1"]}`, "failed": `{"call": "b", "ran": RAN, "compiles": true}`,
+			"made": `{"call": "a", "ran": RAN, "compiles": true, "made": ["2"]}`, "old": `{"call": "c", "ran": 1, "compiles": true, "made": ["3"]}`,
+		} {
+			s.write(filepath.Join(s.unit, "gpubuild-read-"+name+".json"), strings.Replace(text, "RAN", fmt.Sprint(s.at.UnixNano()), 1))
+		}
+		state := find(s.s.b)
+		state.before = map[string]Before{out: tt.before}
 		var built cargorun.Built
 		if tt.listed {
 			built = s.built(true)
@@ -232,6 +240,10 @@ func TestKeptOfAFailedBuild(t *testing.T) {
 		state.keepFailed(built)
 		if _, kept := readStamp(s.s.b.Machine.Host, out); kept != tt.kept {
 			t.Errorf("%s: a stamp: %v", tt.story, kept)
+		}
+		left := hosttest.Must(filepath.Glob(filepath.Join(s.unit, "gpubuild-read-*")))(t)
+		if want := map[bool]int{true: 2, false: 4}[tt.kept]; len(left) != want || !slices.Contains(left, filepath.Join(s.unit, "gpubuild-read-made.json")) {
+			t.Errorf("%s: %d records are left, want %d: %q", tt.story, len(left), want, left)
 		}
 	}
 }
@@ -312,7 +324,7 @@ func TestBuiltFor(t *testing.T) {
 	stamp := func(unit string, ran int64, arch string) {
 		dir := filepath.Join(b.top, "target", filepath.FromSlash(unit))
 		b.write(filepath.Join(dir, "invoked.timestamp"), "")
-		data, err := stale.Stamp{PkgID: "p", Sum: "1", Ran: ran, Inputs: []stale.Input{{Name: "nvcc", Value: "sm_60"}, {Name: "arch", Value: arch}}}.Encode()
+		data, err := stale.Stamp{PkgID: "p", Known: stale.Complete, Ran: ran, Inputs: []stale.Input{{Name: "nvcc", Value: "sm_60"}, {Name: "arch", Value: arch}}}.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -437,7 +449,8 @@ func TestStampCannotBeWritten(t *testing.T) {
 	s := newScene(t)
 	s.script(90)
 	s.write(filepath.Join(s.unit, stale.StampFile, "in the way"), "")
-	state := find(s.s.b).Begun(nil)
+	state := find(s.s.b)
+	state.before = nil
 	var err error
 	for range 2 {
 		state, _, err = state.RecordAndVerify(t.Context(), s.built(true), nil, nil)

@@ -1,11 +1,12 @@
 package help
 
 import (
-	"cmp"
 	_ "embed"
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/console"
@@ -29,8 +30,8 @@ var (
 	completionPwsh string
 )
 
-// Script returns a shell's completion script, or the manual page.
-func (p Pages) Script(name string) (string, bool) {
+// Script returns a shell's completion script.
+func Script(name string) (string, bool) {
 	switch name {
 	case "bash":
 		return completionBash, true
@@ -40,8 +41,6 @@ func (p Pages) Script(name string) (string, bool) {
 		return completionFish, true
 	case "pwsh", "powershell":
 		return completionPwsh, true
-	case "man":
-		return p.Manual(), true
 	}
 	return "", false
 }
@@ -59,6 +58,13 @@ func (c *candidates) add(word, about string) { c.list = append(c.list, candidate
 func (c *candidates) words(about string, words ...string) {
 	for _, w := range words {
 		c.add(w, about)
+	}
+}
+
+// commands adds the commands of a list that help shows.
+func (c *candidates) commands(list []*cli.Command) {
+	for _, v := range list {
+		c.add(v.Name, v.Usage)
 	}
 }
 
@@ -102,50 +108,46 @@ func (c candidates) starting(typed string) candidates {
 	return out
 }
 
-// flagsOf lists the flags of a verb, ours first; "" is the place before any verb, where both a verb and the flags of build may stand.
-func (p Pages) flagsOf(word string) []Flag {
-	ofCargo := func(verb string) (out []Flag) {
-		for _, n := range cargo.Names(verb) {
-			f := Flag{Name: n.Long, Kind: cargo.Switch}
-			switch {
-			case n.Attached:
-				f.Kind = cargo.Optional
-			case n.Value:
-				f.Kind = cargo.Value
-			}
-			if n.Short != 0 {
-				f.Short = string(n.Short)
-			}
-			out = append(out, f)
-		}
-		return out
-	}
-	if v, ok := p.Find(word); ok {
-		out := slices.Clone(v.Flags)
-		for _, sub := range v.Verbs {
-			out = append(out, sub.Flags...)
-		}
-		out = append(out, Flag{Name: "help", Short: "h", Kind: cargo.Switch, Meaning: "print help"})
-		for _, f := range ofCargo("build") {
-			if v.Project || f.Name == "quiet" || f.Name == "verbose" || f.Name == "color" { // which every verb takes
+// known lists the flags of a verb, ours first; "" is the place before any verb, where both a verb and the flags of build may stand.
+func known(app *cli.App, word string) (out []Flag) {
+	add := func(names []cargo.Name, wanted func(Flag) bool) {
+		for _, n := range names {
+			if f := flagOfCargo(n); wanted(f) {
 				out = append(out, f)
 			}
 		}
+	}
+	all := func(Flag) bool { return true }
+	c := app.Command(word)
+	if ours(c) {
+		out = flagsOf(c)
+		for _, sub := range c.Subcommands {
+			out = append(out, flagsOf(sub)...)
+		}
+		help := NewFlag("help", cargo.Switch, "", "print help", nil)
+		help.Short = "h"
+		out = append(out, *help)
+		add(cargo.Names("build"), func(f Flag) bool {
+			return strings.Contains(c.ArgsUsage, selection) || slices.Contains([]string{"quiet", "verbose", "color"}, f.Name)
+		})
 		return out
 	}
 	if word == "" {
-		return slices.Concat(ofCargo(""), p.Cargo, ofCargo("build"))
+		add(cargo.Names(""), all)
+		word = "build"
 	}
-	return append(slices.Clone(p.Cargo), ofCargo(word)...)
+	out = append(out, flagsOf(app.Command("build"))...)
+	add(cargo.Names(word), all)
+	return out
 }
 
 // Complete answers, in the form that the scripts read, what may stand at the cursor. words are those after gpubuild; the last one is being
 // typed and may be empty.
-func (p Pages) Complete(m *session.Machine, words []string) string {
-	return p.complete(m, words).text()
+func Complete(app *cli.App, m *session.Machine, words []string) string {
+	return complete(app, m, words).text()
 }
 
-func (p Pages) complete(m *session.Machine, words []string) candidates {
+func complete(app *cli.App, m *session.Machine, words []string) candidates {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -160,7 +162,7 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 	var own []string   // the verb and its words
 	ofCargo := false   // gpubuild cargo …: the next word is cargo's verb
 	var previous *Flag // takes the next word
-	known := p.flagsOf("")
+	flags := known(app, "")
 	for _, w := range before {
 		switch {
 		case w == "--":
@@ -168,21 +170,21 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 		case previous != nil:
 			previous = nil
 		case strings.HasPrefix(w, "-"):
-			if f := findFlag(known, w); f != nil && f.Kind == cargo.Value && !strings.Contains(w, "=") {
+			if f := findFlag(flags, w); f != nil && f.Kind == cargo.Value && !strings.Contains(w, "=") {
 				previous = f
 			}
 		case len(own) == 0 && w == "cargo" && !ofCargo:
 			ofCargo = true
 		default:
 			own = append(own, w)
-			known = p.flagsOf(own[0])
+			flags = known(app, own[0])
 		}
 	}
 	if previous != nil {
 		return values(m, *previous, typed, before[:len(before)-1]).starting(typed)
 	}
 	if name, value, ok := strings.Cut(typed, "="); ok && strings.HasPrefix(name, "--") {
-		f := findFlag(known, name)
+		f := findFlag(flags, name)
 		if f == nil || f.Kind == cargo.Switch {
 			return candidates{}
 		}
@@ -194,28 +196,25 @@ func (p Pages) complete(m *session.Machine, words []string) candidates {
 	}
 	var out candidates
 	if strings.HasPrefix(typed, "-") {
-		for _, f := range known {
+		for _, f := range flags {
 			if f.Name != "" {
-				out.add("--"+f.Name, f.Meaning)
+				out.add("--"+f.Name, f.Usage)
 			}
 			if f.Short != "" && !strings.HasPrefix(typed, "--") {
-				out.add("-"+f.Short, f.Meaning)
+				out.add("-"+f.Short, f.Usage)
 			}
 		}
 		return out.starting(typed)
 	}
 	if len(own) > 0 {
-		out = p.positional(own)
+		out = positional(app, own)
 		if slices.Contains([]string{"use", "remove"}, own[len(own)-1]) && own[0] == "toolchain" {
 			out.toolkits(m)
 		}
 		return out.starting(typed)
 	}
 	if !ofCargo {
-		for _, v := range p.Verbs {
-			out.add(v.Name, v.Usage)
-		}
-		out.add("cargo", "plain cargo, whatever the words are")
+		out.commands(app.VisibleCommands())
 		out.add("help", "what gpubuild knows of a verb or a topic")
 	}
 	out.words("cargo", cargo.VerbNames()...)
@@ -232,23 +231,21 @@ func findFlag(known []Flag, word string) *Flag {
 }
 
 // positional is what may stand behind a verb and its words.
-func (p Pages) positional(words []string) candidates {
+func positional(app *cli.App, words []string) candidates {
 	var c candidates
 	verb, subverbs := words[0], words
 	if verb == "help" {
 		subverbs = words[1:]
 	}
-	v, ok := p.Find(subverbs...)
-	for _, sub := range v.Verbs {
-		c.add(sub.Name, sub.Usage)
+	v := Find(app, subverbs...)
+	if len(subverbs) > 0 && ours(v) {
+		c.commands(v.VisibleCommands())
 	}
 	switch {
-	case len(v.Verbs) > 0, verb == "help" && len(subverbs) > 0:
+	case len(c.list) > 0, verb == "help" && len(subverbs) > 0:
 	case verb == "help":
 		c.words("topic", topics...)
-		for _, v := range p.Verbs {
-			c.add(v.Name, v.Usage)
-		}
+		c.commands(app.VisibleCommands())
 		c.words("cargo", cargo.VerbNames()...)
 	case verb == "explain":
 		c.files = true
@@ -257,14 +254,15 @@ func (p Pages) positional(words []string) candidates {
 				c.add(r.ID, explain.Stages[r.Stage])
 			}
 		}
-	case ok: // by its usage: github|gitlab, [VERSION|DIR|default]
-		for _, choice := range strings.FieldsFunc(v.Args, func(r rune) bool { return strings.ContainsRune("[]|. ", r) }) {
+	case ours(v): // by its usage: github|gitlab, [VERSION|DIR|default]
+		for _, choice := range strings.FieldsFunc(v.ArgsUsage, func(r rune) bool { return strings.ContainsRune("[]|. ", r) }) {
 			if strings.ToLower(choice) == choice {
 				c.add(choice, "")
 			}
 			c.files = c.files || slices.Contains([]string{"FILE", "DIR", "PROGRAM", "LOG"}, choice)
 		}
-	case slices.Contains([]string{"build", "check", "doc", "update", "tree", "metadata", "test", "bench"}, verb):
+	case cargo.PurposeOf(verb).Compiles() && cargo.PurposeOf(verb) != cargo.Runs,
+		slices.Contains([]string{"update", "tree", "metadata"}, verb):
 		// no words of their own, or names that only the compiler knows
 	default:
 		c.files = true
@@ -276,7 +274,7 @@ func (p Pages) positional(words []string) candidates {
 func values(m *session.Machine, f Flag, typed string, before []string) candidates {
 	var c candidates
 	head := typed[:strings.LastIndexByte(typed, ',')+1] // some flags take several, with commas
-	switch cmp.Or(f.Name, f.Short) {
+	switch f.key() {
 	case "fail-on", "gpu-fail-on":
 		for _, alert := range gpu.AlertKinds {
 			c.add(head+alert, "")

@@ -13,6 +13,7 @@ import (
 
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/gpu/kernelname"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/configuration.md")
@@ -53,7 +54,7 @@ func (p property) kind() string {
 
 // TestDocsOfConfiguration: docs/configuration.md has every key of the schema, every variable and the example of `gpubuild help config`.
 func TestDocsOfConfiguration(t *testing.T) {
-	data := hosttest.Must(os.ReadFile("../../../schema/gpubuild.toml.schema.json"))
+	data := hosttest.Must(os.ReadFile("../../../schema/gpubuild.toml.schema.json"))(t)
 	var schema property
 	hosttest.OK(t, json.Unmarshal(data, &schema))
 	example, rest, found := strings.Cut(strings.SplitN(configHelp, "\n\n", 2)[1], "\nThe same keys work")
@@ -146,7 +147,7 @@ func TestHelpShowsEveryKey(t *testing.T) {
 	if !found {
 		t.Fatal("the help has no end of its example")
 	}
-	c := hosttest.Must(config.Read([]config.Source{{Path: "help", Data: []byte(file)}}))
+	c := hosttest.Must(config.Read([]config.Source{{Path: "help", Data: []byte(file)}}))(t)
 	filled := func(name string, v any) {
 		var walk func(path string, v reflect.Value)
 		walk = func(path string, v reflect.Value) {
@@ -172,4 +173,13 @@ func TestHelpShowsEveryKey(t *testing.T) {
 	}
 	filled("ci", c.CI.Value)
 	filled("prove", c.Prove.Value)
+}
+
+// TestVerdictsHaveTheKernelWords holds the table of words of kernel names against docs/verdicts.md.
+func TestVerdictsHaveTheKernelWords(t *testing.T) {
+	t.Parallel()
+	page := string(hosttest.Must(os.ReadFile("../../../docs/verdicts.md"))(t))
+	if words := strings.TrimSpace(kernelname.Words); !strings.Contains(page, "```text\n"+words+"\n```\n") {
+		t.Errorf("docs/verdicts.md does not have the words of gpu/kernelname/words.txt:\n%s", words)
+	}
 }

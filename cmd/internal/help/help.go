@@ -1,190 +1,175 @@
-// Package help makes what a user reads about the command line: help, its topics, the manual page, and the candidates of completion. It is
-// given the verbs and flags as tables, and reads no command line itself.
+// Package help makes what a user reads about the command line: the templates of help, its topics, the manual page, and the candidates of
+// completion. It is given the commands and flags as urfave/cli's tree, and reads no command line itself.
 package help
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
 
 	"gpubuild/toolchain/cargo"
 )
 
-// Flag is a flag of ours.
-type Flag struct {
-	Name    string // without hyphens
-	Short   string // its one letter; empty: none
-	Kind    cargo.Kind
-	Holder  string // the value's name in help
-	Meaning string
-	Group   string // the heading it stands under; empty: Options
-}
-
-// Verb is one of our own verbs, or a subcommand of one.
+// Verb is what help says of one of our own verbs, or of a subcommand of one.
 type Verb struct {
 	Name     string
 	Usage    string // what it does, in one line
 	Args     string // its arguments, as the usage line shows them
 	Examples []string
-	Text     string // what a user should know; paragraphs end with a line break
-	Project  bool   // it takes cargo's selection flags, too
-	Flags    []Flag
-	Verbs    []Verb // its subcommands; the first one is the default
+	Text     string   // what a user should know; paragraphs end with a line break
+	Project  bool     // it takes cargo's selection flags, too
+	Common   []string // the flags that -h lists; none: all
 }
 
-// Pages are the tables that everything here is made from.
-type Pages struct {
-	Verbs []Verb
-	Cargo []Flag // our flags on cargo's verbs
-}
+// Form is how much a page says.
+type Form int
+
+// A page is that of -h, that of --help, or a section of the manual page.
+const (
+	Short Form = iota
+	Long
+	Manual
+)
 
 // What gpubuild is, in one line, and how it is called.
 const (
-	summary  = "Build Rust GPU code with cargo and prove that it ran on the GPU"
-	synopsis = "gpubuild [build|check|run|test|bench|clippy] [CARGO FLAGS] [--gpu-FLAGS]"
+	Summary   = "Build Rust GPU code with cargo and prove that it ran on the GPU"
+	Synopsis  = "gpubuild [build|check|run|test|bench|clippy] [CARGO FLAGS] [--gpu-FLAGS]"
+	selection = "[CARGO'S SELECTION FLAGS]"
 )
 
-// Find is a verb, or with two names a subcommand of it.
-func (p Pages) Find(names ...string) (Verb, bool) {
-	list, found := p.Verbs, Verb{}
-	for _, name := range names {
-		ok := false
-		for _, v := range list {
-			if v.Name == name {
-				found, ok = v, true
+// About is what the manual page says of gpubuild.
+const About = "Without a command gpubuild builds, as `cargo build` does. All cargo flags work unchanged; ours begin with --gpu- there. " +
+	"Any other command is passed to cargo."
+
+// flagsTemplate lists flags below the headings of their categories.
+const flagsTemplate = `{{$last := ""}}{{range .VisibleFlags}}{{if ne .GetCategory $last}}{{$last = .GetCategory}}
+{{$last}}:
+{{end}}  {{.String}}
+{{end}}`
+
+// CommandTemplate is the help of one of our own verbs.
+const CommandTemplate = `{{.Usage}}
+
+Usage: {{.HelpName}}{{with .ArgsUsage}} {{.}}{{end}}
+{{with .Description}}
+{{.}}
+{{end}}{{with .VisibleCommands}}
+Commands:
+{{range .}}  {{.Name}}` + "\t" + `{{.Usage}}
+{{end}}
+` + "`{{$.HelpName}} COMMAND --help`" + ` lists the flags of one.
+{{end}}` + flagsTemplate
+
+// CargoTemplate is our part of the help of one of cargo's verbs; cargo's own follows it.
+const CargoTemplate = "Flags of gpubuild; those of cargo follow below\n" + flagsTemplate + "\n"
+
+// RootTemplate is what `gpubuild help` prints; it fits on one screen.
+var RootTemplate = Summary + "\n\nUsage: " + Synopsis + `
+       gpubuild COMMAND [FLAGS]
+
+Examples:
+  gpubuild run --features cuda --release` + "\t" + `build, run, and prove that a kernel ran on the GPU
+  gpubuild build --features cuda` + "\t" + `build only
+  gpubuild features --features cuda --fix` + "\t" + `forward a feature to the GPU crates
+  gpubuild doctor` + "\t" + `check this machine and this project
+
+Commands:
+{{range .VisibleCommands}}  {{.Name}}` + "\t" + `{{.Usage}}
+{{end}}
+Any other command is passed to cargo. All cargo flags work unchanged; ours begin with --gpu-.
+` + "`gpubuild build --help` lists them, `gpubuild help COMMAND` explains a command." + `
+Topics: gpubuild help ` + strings.Join(topics, ", ") + "\n"
+
+// Command is the command of a verb without its action and its subcommands; before is how it is called, but for its name.
+func (v Verb) Command(before string, flags []*Flag, subcommands bool, form Form) *cli.Command {
+	c := &cli.Command{Name: v.Name, Usage: upper(v.Usage), HideHelp: true, CustomHelpTemplate: CommandTemplate}
+	var args []string
+	for _, part := range []struct {
+		word string
+		has  bool
+	}{{"COMMAND", subcommands}, {selection, v.Project}, {"[FLAGS]", subcommands || len(flags) > 0}, {v.Args, v.Args != ""}} {
+		if part.has {
+			args = append(args, part.word)
+		}
+	}
+	c.ArgsUsage = strings.Join(args, " ")
+	var about []string
+	if len(v.Examples) > 0 {
+		about = append(about, "Examples:\n  "+strings.Join(v.Examples, "\n  "))
+	}
+	switch text := strings.TrimSpace(v.Text); {
+	case form == Manual:
+		c.Usage += ".\n\n" + text
+		c.UsageText = strings.Join(append([]string{before + " " + v.Name + " " + c.ArgsUsage}, v.Examples...), "\n")
+	case form == Long && text != "":
+		about = append(about, text)
+	case form == Short && !subcommands && (text != "" || len(v.Common) > 0):
+		about = append(about, "See more with --help.")
+	}
+	c.Description = strings.Join(about, "\n\n")
+	c.Flags = Listed(flags, v.Common, form)
+	return c
+}
+
+// Listed are flags as a page lists them: grouped by category, and for -h only the common ones.
+func Listed(flags []*Flag, common []string, form Form) (out []cli.Flag) {
+	var categories []string
+	for _, f := range flags {
+		if !slices.Contains(categories, f.Category) {
+			categories = append(categories, f.Category)
+		}
+		f.Hidden = form == Short && len(common) > 0 && !slices.Contains(common, f.Name)
+	}
+	for _, category := range categories {
+		for _, f := range flags {
+			if f.Category == category {
+				out = append(out, f)
 			}
 		}
-		if !ok {
-			return Verb{}, false
-		}
-		list = found.Verbs
 	}
-	return found, len(names) > 0
+	return append(out, &cli.BoolFlag{Name: "help", Hidden: true})
 }
 
-// Root is what `gpubuild help` prints; it fits on one screen.
-func (p Pages) Root() string {
+// CargoPage is our part of the help of one of cargo's verbs.
+func CargoPage(flags []cli.Flag) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nUsage: %s\n       gpubuild COMMAND [FLAGS]\n\nExamples:\n", summary, synopsis)
-	rows(&b, [][2]string{
-		{"gpubuild run --features cuda --release", "build, run, and prove that a kernel ran on the GPU"},
-		{"gpubuild build --features cuda", "build only"},
-		{"gpubuild features --features cuda --fix", "forward a feature to the GPU crates"},
-		{"gpubuild doctor", "check this machine and this project"},
-	})
-	b.WriteString("\nCommands:\n")
-	var list [][2]string
-	for _, v := range p.Verbs {
-		list = append(list, [2]string{v.Name, v.Usage})
-	}
-	rows(&b, append(list, [2]string{"cargo", "run plain cargo with the arguments that follow"}))
-	b.WriteByte('\n')
-	b.WriteString("Any other command is passed to cargo. All cargo flags work unchanged; ours begin with --gpu-.\n" +
-		"`gpubuild build --help` lists them, `gpubuild help COMMAND` explains a command.\n" +
-		"Topics: gpubuild help " + strings.Join(topics, ", ") + "\n")
+	cli.HelpPrinter(&b, CargoTemplate, &cli.Command{Flags: flags})
 	return b.String()
 }
 
-// Page is the help of one of our own verbs; names lead to it: "ci", "matrix".
-func (p Pages) Page(names ...string) string {
-	v, _ := p.Find(names...)
-	var b strings.Builder
-	command := "gpubuild " + strings.Join(names, " ")
-	fmt.Fprintf(&b, "%s\n\nUsage: %s%s\n", upper(v.Usage), command, usageOf(v))
-	if len(v.Examples) > 0 {
-		b.WriteString("\nExamples:\n  " + strings.Join(v.Examples, "\n  ") + "\n")
-	}
-	if v.Text != "" {
-		b.WriteString("\n" + v.Text + "\n")
-	}
-	if len(v.Verbs) > 0 {
-		b.WriteString("\nCommands:\n")
-		var list [][2]string
-		for _, s := range v.Verbs {
-			list = append(list, [2]string{strings.TrimSpace(s.Name + " " + s.Args), s.Usage})
-		}
-		rows(&b, list)
-		fmt.Fprintf(&b, "\n`%s COMMAND --help` lists the flags of one.\n", command)
-	}
-	b.WriteString(p.Groups(v.Flags))
-	return b.String()
-}
-
-// CargoPage is our part of the help of one of cargo's verbs; cargo's own follows it.
-func (p Pages) CargoPage(verb string) string {
-	flags := slices.Clone(p.Cargo)
-	if verb == "doc" || verb == "rustdoc" {
-		flags = slices.DeleteFunc(flags, func(f Flag) bool { return f.Group != "Toolchain" })
-	}
-	return "Flags of gpubuild; those of cargo follow below\n" + p.Groups(flags) + "\n"
-}
-
-func usageOf(v Verb) string {
-	usage := ""
-	if len(v.Verbs) > 0 {
-		usage = " COMMAND"
-	}
-	if v.Project {
-		usage += " [CARGO'S SELECTION FLAGS]"
-	}
-	if len(v.Flags) > 0 || len(v.Verbs) > 0 {
-		usage += " [FLAGS]"
-	}
-	return strings.TrimRight(usage+" "+v.Args, " ")
-}
-
-// Groups lists flags below the headings of their groups.
-func (p Pages) Groups(flags []Flag) string {
-	var headings []string
-	groups := map[string][][2]string{}
-	for _, f := range flags {
-		heading := cmp.Or(f.Group, "Options")
-		if groups[heading] == nil {
-			headings = append(headings, heading)
-		}
-		groups[heading] = append(groups[heading], [2]string{f.written(), f.Meaning})
-	}
-	var b strings.Builder
-	for _, h := range headings {
-		b.WriteString("\n" + h + ":\n")
-		rows(&b, groups[h])
-	}
-	return b.String()
-}
-
-// written is a flag with the name of its value.
-func (f Flag) written() string {
-	name := "--" + f.Name
-	if f.Short != "" {
-		name = "-" + f.Short + ", " + name
-	}
-	switch f.Kind {
-	case cargo.Optional:
-		return name + "[=" + f.Holder + "]"
-	case cargo.Value:
-		return name + " " + f.Holder
-	}
-	return name
-}
-
-// rows writes two columns. A first column that is too wide gets a line of its own.
-func rows(b *strings.Builder, list [][2]string) {
-	const most = 40
-	left := 0
-	for _, r := range list {
-		if n := utf8.RuneCountInString(r[0]); n <= most {
-			left = max(left, n)
+// Find is a command of the tree, or with two names a subcommand of it.
+func Find(app *cli.App, names ...string) *cli.Command {
+	c := &cli.Command{Subcommands: app.Commands}
+	for _, name := range names {
+		if c = c.Command(name); c == nil {
+			return nil
 		}
 	}
-	for _, r := range list {
-		if utf8.RuneCountInString(r[0]) > left {
-			fmt.Fprintf(b, "  %s\n%*s%s\n", r[0], left+4, "", r[1])
-			continue
-		}
-		fmt.Fprintf(b, "  %-*s  %s\n", left, r[0], r[1])
-	}
+	return c
 }
+
+// OfCargo is the category of cargo's own commands.
+const OfCargo = "cargo"
+
+// ours reports whether a command is one of our own verbs.
+func ours(c *cli.Command) bool { return c != nil && c.Category != OfCargo && !c.SkipFlagParsing }
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// flagOfCargo is a flag of cargo's own, for completion.
+func flagOfCargo(n cargo.Name) Flag {
+	kind := cargo.Switch
+	switch {
+	case n.Attached:
+		kind = cargo.Optional
+	case n.Value:
+		kind = cargo.Value
+	}
+	f := NewFlag(n.Long, kind, "", "", nil)
+	if n.Short != 0 {
+		f.Short = string(n.Short)
+	}
+	return *f
+}

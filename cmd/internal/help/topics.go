@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/gpu/kernelname"
 )
 
 // topics are the words that Topic knows.
-var topics = []string{"exit-codes", "environment", "config", "results"}
+var topics = []string{"exit-codes", "environment", "config", "results", "kernels"}
 
 // NearTopic is the topic that a misspelled word means; empty: none.
 func NearTopic(word string) string {
@@ -32,6 +33,8 @@ func Topic(word string) (string, bool) {
 		return configHelp, true
 	case "results":
 		return resultsHelp, true
+	case "kernels":
+		return "Kernels that count as a matrix product\n\nThis table is what `gpubuild prove` goes by without --kernel REGEX.\n\n" + kernelname.Words, true
 	}
 	return "", false
 }
@@ -57,7 +60,7 @@ var variables = []struct{ Name, Meaning string }{
 	{"CUDA_HOME, CUDA_PATH, CUDA_ROOT, CUDA_TOOLKIT_ROOT_DIR, CUDAToolkit_ROOT", "where the toolkit is, if they agree"},
 	{"CUDA_PATH_V13_4", "a further toolkit, which NVIDIA's installer for Windows names; one for each release"},
 	{"CUDA_COMPUTE_CAP", "the architecture, as GPU build scripts read it"},
-	{"NVCC, NVCC_CCBIN, CUDAHOSTCXX, HOST_COMPILER, CXX, CC", "the nvcc and the host compiler to use"},
+	{"NVCC, NVCC_CCBIN, CUDAHOSTCXX, HOST_COMPILER, CXX, CC", "the nvcc and the host compiler to use. A CXX that nvcc refuses stops a build in which the cc crate passes it to nvcc"},
 	{"CUDNN_LIB, CUDNN_PATH, CUDNN_HOME, CUDNN_ROOT", "where cuDNN is"},
 }
 

@@ -3,9 +3,9 @@
 package initfile
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -13,8 +13,8 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/cargorun"
-	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -30,23 +30,25 @@ func Write(path, text string, force bool) error {
 		return cache.WriteFile(path, []byte(text), 0o644)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = f.WriteString(text)
+		if err = cmp.Or(err, f.Close()); err != nil {
+			_ = os.Remove(path) // the first error is the one to return
+		}
 	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
+	if err != nil {
+		return &cache.WriteError{Path: path, Err: err}
 	}
 	return nil
 }
 
-// Text is the file; providers are the CI services that a workflow can be written for. A line that begins with "# " and a key is an example
-// that may be used as it stands.
-func Text(ctx context.Context, s *session.Session, tool cargo.Tool, providers string) string {
+// Text is the file; cuda is the version of the toolkit that a build would take, and providers are the CI services that a workflow can be
+// written for. A line that begins with "# " and a key is an example that may be used as it is.
+func Text(ctx context.Context, s *session.Session, tool cargo.Tool, cuda gpu.Version, providers string) string {
 	bins := programNames(ctx, s, tool)
 	version := "13.4"
-	if found := proof.Toolkits(s.Machine, nil); len(found) > 0 && !found[0].Version.IsZero() {
-		version = found[0].Version.String()
+	if !cuda.IsZero() {
+		version = cuda.String()
 	}
 	t := template.Must(template.New("").Funcs(template.FuncMap{"join": strings.Join}).Parse(file))
 	var out strings.Builder

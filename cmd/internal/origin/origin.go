@@ -19,11 +19,12 @@ import (
 type Origin struct {
 	Commit   string `json:"commit,omitempty"`
 	Branch   string `json:"branch,omitempty"`
-	Modified bool   `json:"modified,omitempty"` // tracked files differed from the commit
-	Run      string `json:"run,omitempty"`      // address of CI's run
-	Row      string `json:"row,omitempty"`      // of the matrix
-	Attempt  int    `json:"attempt,omitempty"`  // of the same run, from 1
-	Machine  string `json:"machine,omitempty"`  // its name
+	Modified bool   `json:"modified,omitempty"`         // tracked files differed from the commit
+	Unknown  bool   `json:"modified_unknown,omitempty"` // whether they differed was not asked
+	Run      string `json:"run,omitempty"`              // address of CI's run
+	Row      string `json:"row,omitempty"`              // of the matrix
+	Attempt  int    `json:"attempt,omitempty"`          // of the same run, from 1
+	Machine  string `json:"machine,omitempty"`          // its name
 }
 
 // RowVariable is that of the row; a workflow or the user sets it.
@@ -55,7 +56,7 @@ func machine(h buildenv.Host) string {
 	if name != "" {
 		return name
 	}
-	own, err := h.ReadFile("/etc/hostname", 1<<10)
+	own, err := h.ReadFile("/etc/hostname", buildenv.Note)
 	if err != nil { // not Linux
 		return ""
 	}
@@ -63,7 +64,8 @@ func machine(h buildenv.Host) string {
 }
 
 // Of is the origin of a result of the project in dir. Without CI, git and a repository the commit stays unknown. git runs no program that
-// the repository's own configuration names, which an archive may bring: no monitor, no filter, nothing in a submodule.
+// the repository's own configuration names, which an archive may bring: no monitor, no filter, nothing in a submodule. A partial clone
+// would be asked to fetch what a comparison lacks, by such a program, and only a newer git can be kept from it: there just HEAD is read.
 func Of(ctx context.Context, h buildenv.Host, run buildenv.Runner, dir string) Origin {
 	o, ci := OfCI(h)
 	o.Machine = machine(h)
@@ -75,14 +77,23 @@ func Of(ctx context.Context, h buildenv.Host, run buildenv.Runner, dir string) O
 		return run.Run(ctx, buildenv.Cmd{Path: git, Args: args, Dir: dir, Timeout: 10 * time.Second, Limit: 1 << 20,
 			Env: h.Env.Set("GIT_OPTIONAL_LOCKS", "0").Set("GIT_NO_LAZY_FETCH", "1").Entries()})
 	}
-	filters, err := ask("config", "--show-scope", "--null", "--name-only", "--get-regexp", `^filter\.`)
+	names, err := ask("config", "--show-scope", "--null", "--name-only", "--get-regexp",
+		`^(filter\.|extensions\.partialclone$|remote\..*\.(promisor|partialclonefilter)$)`)
 	if code, is := errors.AsType[*buildenv.ExitError](err); err != nil && (!is || code.Result.Code != 1) { // 1: there are none
 		return o
 	}
 	status := []string{"-c", "core.fsmonitor=false"}
-	fields := strings.Split(string(filters.Stdout), "\x00")
+	fields := strings.Split(string(names.Stdout), "\x00")
 	for i := 1; i < len(fields); i += 2 {
 		switch {
+		case !strings.HasPrefix(fields[i], "filter."):
+			head, err := ask("rev-parse", "HEAD", "--abbrev-ref", "HEAD")
+			if words := strings.Fields(string(head.Stdout)); err == nil && len(words) == 2 {
+				if o.Commit, o.Unknown = words[0], true; words[1] != "HEAD" {
+					o.Branch = words[1]
+				}
+			}
+			return o
 		case fields[i-1] == "global", fields[i-1] == "system": // the user's own, such as git-lfs
 		case strings.Contains(fields[i], "="):
 			return o // -c cannot name it

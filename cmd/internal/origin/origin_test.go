@@ -2,6 +2,7 @@ package origin_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +67,7 @@ func (g *git) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
 // TestWhatGitAnswers: what its status means, and that none of the repository's own programs is run for it.
 func TestWhatGitAnswers(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/git +x\n/x/.git/HEAD\n")))
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/git +x\n/x/.git/HEAD\n")))(t)
 	clean := "# branch.oid abc\n# branch.head main\n"
 	for story, tt := range map[string]struct {
 		git    git
@@ -135,7 +136,7 @@ func TestGitIsAskedElsewhere(t *testing.T) {
 	}
 	below := filepath.Join(dir, "crates", "app")
 	hosttest.OK(t, os.MkdirAll(below, 0o755))
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	for _, name := range []string{"GITHUB_ACTIONS", "GITLAB_CI", origin.RowVariable} {
 		h.Env = h.Env.Unset(name)
 	}
@@ -159,4 +160,51 @@ func TestGitIsAskedElsewhere(t *testing.T) {
 	write("two\n")
 	run("checkout", "-q", "--detach")
 	hosttest.Equal(t, of(), (origin.Origin{Commit: commit, Modified: true}), "a changed tree")
+}
+
+// TestPartialClone: an archive may bring a repository that lacks objects, and a remote whose program git would start to fetch them. The git
+// is one that does not know GIT_NO_LAZY_FETCH.
+func TestPartialClone(t *testing.T) {
+	t.Parallel()
+	git := need.Tool(t, "git")
+	h := hosttest.Must(local.Host())(t)
+	for _, name := range []string{"GITHUB_ACTIONS", "GITLAB_CI"} {
+		h.Env = h.Env.Unset(name)
+	}
+	old := t.TempDir()
+	hosttest.OK(t, os.WriteFile(filepath.Join(old, "git"), []byte("#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec '"+git+"' \"$@\"\n"), 0o755))
+	h.Env = h.Env.Set("PATH", old+string(filepath.ListSeparator)+h.Env.Get("PATH"))
+	for story, config := range map[string]string{
+		"by its format":   "[core]\nrepositoryformatversion = 1\n[extensions]\npartialClone = origin\n",
+		"by its remote":   "[remote \"origin\"]\npromisor = true\n",
+		"by its filter":   "[remote \"origin\"]\npartialclonefilter = blob:none\npromisor = true\n",
+		"by another file": "[include]\npath = more\n",
+	} {
+		dir := t.TempDir()
+		run := func(args ...string) string {
+			c := exec.Command(git, append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"}, args...)...)
+			out, err := c.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v: %v: %s", args, err, out)
+			}
+			return strings.TrimSpace(string(out))
+		}
+		hosttest.OK(t, os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o644))
+		run("init", "-q", "-b", "trunk")
+		run("add", "file")
+		run("commit", "-q", "-m", "x")
+		commit, tree := run("rev-parse", "HEAD"), run("rev-parse", "HEAD^{tree}")
+		hosttest.OK(t, os.Remove(filepath.Join(dir, ".git", "objects", tree[:2], tree[2:])))
+		hosttest.OK(t, os.WriteFile(filepath.Join(dir, ".git", "more"), []byte("[remote \"origin\"]\npromisor = true\n"), 0o644))
+		f := hosttest.Must(os.OpenFile(filepath.Join(dir, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0))(t)
+		ran := filepath.Join(dir, "ran")
+		_, err := f.WriteString(config + "[remote \"origin\"]\nurl = \"ext::touch " + strings.ReplaceAll(ran, " ", "% ") + "\"\n[protocol \"ext\"]\nallow = always\n")
+		hosttest.OK(t, errors.Join(err, f.Close()))
+		got := origin.Of(context.Background(), h, proc.Runner{}, dir)
+		got.Machine = ""
+		hosttest.Equal(t, got, (origin.Origin{Commit: commit, Branch: "trunk", Unknown: true}), story)
+		if _, err := os.Stat(ran); err == nil {
+			t.Errorf("%s: git started the repository's program", story)
+		}
+	}
 }

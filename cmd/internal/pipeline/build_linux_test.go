@@ -25,6 +25,7 @@ type worker struct {
 	b     *bench
 	on    bool // cudarc is part of the build
 	two   bool // two programs
+	cut   bool // the feature enables nothing of candle-core, which is linked
 	asks  int  // with which it ends questions
 	fails int  // and builds
 	ran   []string
@@ -35,7 +36,7 @@ func (w *worker) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error)
 	r := buildenv.Result{}
 	app, crate := "path+file://"+dir+"#app@1.0.0", "registry+https://github.com/rust-lang/crates.io-index#cudarc@0.19.4"
 	switch {
-	case strings.Contains(words, "-Vv"):
+	case strings.Contains(words, "-Vv"), words == "-vV":
 		r.Stdout = []byte("cargo 1.95.0\nrelease: 1.95.0\nhost: x86_64-unknown-linux-gnu\n")
 	case strings.Contains(words, "--unit-graph"):
 		w.ran = append(w.ran, "graph")
@@ -59,6 +60,11 @@ func (w *worker) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error)
 		if !w.on {
 			units[0] = unit("path+file:///near#near@1.0.0", "lib", "near", "")
 		}
+		if w.cut {
+			units[0] = unit("registry+https://github.com/rust-lang/crates.io-index#candle-core@0.9.2", "lib", "candle_core", "")
+			units[0] = strings.Replace(units[0], `"std","driver","dynamic-loading","cuda-12080"`, "", 1)
+			units[1] = unit(app, "bin", "app", `{"index":0,"extern_crate_name":"candle_core"}`)
+		}
 		r.Stdout = []byte(`{"version":1,"units":[` + strings.Join(units, ",") + `],"roots":[` + roots + "]}")
 	case strings.Contains(words, "metadata"):
 		r.Stdout = []byte(fmt.Sprintf(`{"packages":[{"name":"app","version":"1.0.0","id":%q,"manifest_path":%q,"source":null,"features":{"cuda":["dep:cudarc"]},"targets":[{"kind":["bin"],"name":"app","src_path":"/x/main.rs"}],`+
@@ -68,7 +74,7 @@ func (w *worker) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error)
 		w.ran = append(w.ran, c.Args[0])
 		if r.Code = w.fails; r.Code == 0 && c.Stdout != nil && strings.Contains(words, "json") {
 			_, _ = fmt.Fprintf(c.Stdout, `{"reason":"compiler-artifact","package_id":%q,"target":{"kind":["bin"],"name":"app","src_path":"/x/main.rs"},"profile":{"test":%v},"executable":%q,"fresh":false}`+"\n{\"reason\":\"build-finished\",\"success\":true}\n",
-				app, c.Args[0] == "test", filepath.Join(dir, "target", "debug", "app"))
+				app, c.Args[0] == "test" || c.Args[0] == "bench", filepath.Join(dir, "target", "debug", "app"))
 		}
 	}
 	if r.Code != 0 {
@@ -83,6 +89,11 @@ func (w *worker) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error)
 const unlocked = "version = 4\n"
 
 const optional = plain + "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"0.19\", optional = true, features = [\"driver\"] }\n"
+
+// cutOff is a project whose feature does not enable that of its GPU crate.
+var cutOff = map[string]string{"w/Cargo.toml": plain + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.9\"\n",
+	"w/Cargo.lock": "version = 4\n[[package]]\nname = \"app\"\nversion = \"1.0.0\"\ndependencies = [\n \"candle-core\",\n]\n" +
+		"[[package]]\nname = \"candle-core\"\nversion = \"0.9.2\"\nsource = \"registry+https://github.com/rust-lang/crates.io-index\"\n"}
 
 func newWorker(t *testing.T, files map[string]string) *worker {
 	t.Helper()
@@ -118,8 +129,8 @@ func TestBuild(t *testing.T) {
 		{story: "one that fails with a stand-in", words: "check --features cuda", o: Options{Tools: tools.Options{Toolkit: tools.None}}, worker: worker{on: true, fails: 101}, ran: "graph check", code: 101},
 		{story: "tests that are only built", words: "test --no-run --features cuda", worker: worker{on: true}, ran: "graph test", says: []string{"Executable", "!gpubuild prove"}},
 		{story: "a feature that is left off", words: "build", ran: "graph build", says: []string{"has a `cuda` feature that this build leaves off", "!Resolving"}},
-		{story: "a feature that enables nothing", words: "build --features cuda", ran: "graph", code: exit.Unreached},
-		{story: "which is allowed", words: "build --features cuda", o: Options{AllowUnreached: true}, ran: "graph build", says: []string{"building anyway because of --gpu-allow-unreached"}},
+		{story: "a feature that enables nothing", words: "build --features cuda", files: cutOff, worker: worker{cut: true}, ran: "graph", code: exit.Unreached},
+		{story: "which is allowed", words: "build --features cuda", files: cutOff, worker: worker{cut: true}, o: Options{AllowUnreached: true}, ran: "graph build", says: []string{"building anyway because of --gpu-allow-unreached"}},
 		{story: "a refusal", words: "build --features cuda", worker: worker{on: true, asks: 101}, ran: "graph", code: 101},
 		{story: "a refusal of a build that asks for no GPU", words: "build", worker: worker{asks: 101}, ran: "graph build"},
 		{story: "a program that is not chosen", words: "run --features cuda", worker: worker{on: true, two: true}, ran: "graph run", says: []string{"!Targeting", "!no toolkit"}},
@@ -133,6 +144,7 @@ func TestBuild(t *testing.T) {
 		{story: "one with a GPU", words: "install --path . --features cuda", worker: worker{on: true}, ran: "graph install", says: []string{"Resolving", "!installed without"}},
 		{story: "one that cargo refuses to be asked about", words: "install --path . --features cuda", worker: worker{on: true, asks: 101}, ran: "graph install", says: []string{"installed without a check of its features"}},
 		{story: "one that fails, too", words: "install --path . --features cuda", worker: worker{on: true, asks: 101, fails: 101}, ran: "graph install", code: 101, says: []string{"!installed without"}},
+		{story: "one with a configuration that is wrong", words: "install --path . --features cuda", files: map[string]string{"w/gpubuild.toml": "[prove]\nbims = 1\n"}, code: exit.Config},
 		{story: "one of a registry", words: "install app --features cuda", ran: "graph install", says: []string{"`cuda` enables the GPU", "`gpubuild install --path DIR`"}},
 		{story: "one of a registry without a GPU", words: "install app --features fast", ran: "graph install", says: []string{"!enables the GPU"}},
 		{story: "a list of what is installed", words: "install --list", ran: "install", says: []string{"!enables the GPU"}},
@@ -145,7 +157,7 @@ func TestBuild(t *testing.T) {
 	} {
 		w := newWorker(t, tt.files)
 		b := w.b
-		*w = worker{b: b, on: tt.worker.on, two: tt.worker.two, asks: tt.worker.asks, fails: tt.worker.fails}
+		*w = worker{b: b, on: tt.worker.on, two: tt.worker.two, cut: tt.worker.cut, asks: tt.worker.asks, fails: tt.worker.fails}
 		name, value, _ := strings.Cut(tt.env, "=")
 		b.m.Host.Env = b.m.Host.Env.Set(name, value)
 		c := b.command(tt.words)
@@ -200,11 +212,11 @@ func TestOutcome(t *testing.T) {
 		if s.Config.Prove.Value = tt.prove; tt.prove != nil {
 			s.Config.Test.Value = &config.Marked{GPU: []string{"app"}}
 		}
-		got := Result{Session: s}.outcome(c, finding.NewTrace(time.Now)).Stages
+		got := Result{Session: s}.outcome(c, finding.NewTrace(time.Now)).Collected
 		if got.Proving.Asked != tt.asked || got.Proving.MarkedOnly != tt.marked || got.Project != "Cargo.toml" {
 			t.Errorf("%s with %+v, %+v: %+v", tt.words, tt.o, tt.prove, got.Proving)
 		}
-		if none := (Result{Judged: true}).outcome(c, finding.NewTrace(time.Now)).Stages; none.Project != "" {
+		if none := (Result{Judged: true}).outcome(c, finding.NewTrace(time.Now)).Collected; none.Project != "" {
 			t.Errorf("%s without a project: %+v", tt.words, none)
 		}
 	}

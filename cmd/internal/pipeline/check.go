@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"errors"
 
 	"gpubuild/buildenv"
@@ -10,38 +9,14 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
-	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/nvcc"
 )
 
 // newestKnown is the release of the stand-in where no crate limits it.
 const newestKnown = "13.0"
 
-// chosen are the tools of a build; standIn says that they compile no kernels, for a type check.
-type chosen struct {
-	tools.Tools
-	standIn bool
-}
-
-// choose chooses what the build needs of the machine. A type check does without a toolkit where none fits, or where the user wants none.
-func (c Command) choose(ctx context.Context, s *session.Session, j reach.Judged) (chosen, error) {
-	wish := c.Options.Tools.Toolkit
-	checks := s.Line.Verb == "check" || s.Line.Verb == "clippy" || s.Line.Verb == "doc"
-	if wish == tools.None && checks {
-		t, err := checkOnly(s, j)
-		return chosen{t, true}, err
-	}
-	t, err := choose(ctx, s, j, c.Options.Tools)
-	if wish == "" && checks && LacksToolkit(err) && tools.NeedsOf(j.Reach).Toolkit() {
-		s.Machine.Shell.Note("%v", err)
-		t, err = checkOnly(s, j)
-		return chosen{t, true}, err
-	}
-	return chosen{t, false}, err
-}
-
-// LacksToolkit reports whether an error of Prepare is that no toolkit, or nothing that fits it, is here.
-func LacksToolkit(err error) bool {
+// lacksToolkit reports whether an error of tools.Choose is that no toolkit, or nothing that fits it, is here.
+func lacksToolkit(err error) bool {
 	var missing *toolchain.MissingError
 	var misfit *toolchain.MisfitError
 	return errors.As(err, &missing) || errors.As(err, &misfit)
@@ -50,8 +25,8 @@ func LacksToolkit(err error) bool {
 // checkOnly is the environment of a type check with a stand-in for the toolkit.
 func checkOnly(s *session.Session, j reach.Judged) (tools.Tools, error) {
 	m := s.Machine
-	t := unchosen(m, j.Tool)
-	t.Needs, t.Line = tools.NeedsOf(j.Reach), s.Line
+	t := ambient(m, j.Tool)
+	t.Needs, t.Line = tools.LikelyNeeds(j.Reach), s.Line
 	release := standInRelease(t.Needs)
 	root, err := nvcc.StandIn(m.Host, m.CacheDir, release, m.Self)
 	if err != nil { // the cache cannot be written to, or is full
@@ -80,13 +55,4 @@ func standInRelease(n toolchain.Needs) string {
 		return most.String()
 	}
 	return newestKnown
-}
-
-// PrepareCheck is Prepare for a type check with a stand-in for the toolkit.
-func PrepareCheck(ctx context.Context, m *session.Machine, line cargo.Line) (Prepared, error) {
-	p, err := Look(ctx, m, line, false)
-	if err == nil {
-		p.Tools, err = checkOnly(p.Features.Session, p.Features)
-	}
-	return p, err
 }

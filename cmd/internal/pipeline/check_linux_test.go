@@ -29,7 +29,7 @@ func TestCheckWithoutToolkit(t *testing.T) {
 	}{
 		{"check", tools.Options{Toolkit: tools.None}, none, true, 0}, {"doc", tools.Options{Toolkit: tools.None}, none, true, 0},
 		{"build", tools.Options{Toolkit: tools.None}, none, false, exit.Usage},
-		{"clippy", tools.Options{}, none, true, 0},
+		{"clippy", tools.Options{}, none, true, 0}, {"rustdoc", tools.Options{}, none, true, 0}, {"fix", tools.Options{}, none, true, 0},
 		{"build", tools.Options{}, none, false, exit.Missing}, {"check", tools.Options{Toolkit: "99.0"}, none, false, exit.Missing},
 		{"check", tools.Options{CCBin: "g++-none"}, none, false, exit.Usage},
 		{"check", tools.Options{}, features.Reach{Needs: features.Needs{CUDA: true}}, false, 0}, {"build", tools.Options{}, features.Reach{Needs: features.Needs{CUDA: true}}, false, 0},
@@ -37,7 +37,7 @@ func TestCheckWithoutToolkit(t *testing.T) {
 		b.said.Reset()
 		c := b.command(tt.words)
 		c.Options.Tools = tt.o
-		s := hosttest.Must(session.Open(b.m, c.Line))
+		s := hosttest.Must(session.Open(b.m, c.Line))(t)
 		target := filepath.Join(b.top, "w", "target")
 		got, err := c.choose(t.Context(), s, reach.Judged{Session: s, Tool: c.Tool, Reach: &tt.reach, Graph: session.Graph{Places: cargo.Places{TargetDirectory: target}}})
 		code := exit.Of(err)

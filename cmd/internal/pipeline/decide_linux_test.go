@@ -14,7 +14,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/cargorun"
@@ -27,6 +26,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
@@ -47,7 +47,7 @@ type bench struct {
 
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	b := &bench{t: t, top: t.TempDir()}
 	for name, text := range files {
 		b.write(name, text)
@@ -94,6 +94,7 @@ func TestWhatIsRun(t *testing.T) {
 	t.Parallel()
 	on := proof.Options{}
 	on.On.Name = "slurm"
+	launches := proof.Options{Rules: verify.Rules{MinLaunches: 5}}
 	for _, tt := range []struct {
 		words, manifest string
 		config          string
@@ -106,6 +107,7 @@ func TestWhatIsRun(t *testing.T) {
 		{words: "build", manifest: plain, ran: "build"},
 		{words: "build", manifest: plain, cargo: 101, ran: "build", code: 101},
 		{words: "doc", manifest: plain, ran: "doc"},
+		{words: "doc --features cuda", manifest: gpus, cargo: 101, ran: "; doc", code: 101, says: "runs in your own environment"},
 		{words: "clean", manifest: gpus, ran: "clean"},
 		{words: "build --help", manifest: gpus, ran: "build"},
 		{words: "unheard-of", manifest: gpus, ran: "; unheard-of"},
@@ -123,6 +125,9 @@ func TestWhatIsRun(t *testing.T) {
 		{words: "rustc", manifest: plain, options: Options{Proof: proof.Options{Wanted: true}}, ran: "rustc", code: exit.Unproved, says: "Not proven: no GPU work"},
 		{words: "test", manifest: plain, options: Options{Proof: proof.Options{Timeout: time.Second}}, ran: "test", says: "--gpu-timeout has no effect"},
 		{words: "build", manifest: plain, options: Options{Proof: proof.Options{Timeout: time.Second}}, ran: "build"},
+		{words: "run", manifest: plain, options: Options{Proof: launches}, ran: "run", says: "Not proven: no GPU work"},
+		{words: "run", manifest: plain, options: Options{Proof: launches}, cargo: 3, ran: "run", code: 3},
+		{words: "build", manifest: plain, options: Options{Proof: launches}, ran: "build"},
 		{words: "build", manifest: plain, options: Options{Proof: on}, code: exit.Usage},
 		{words: "run", manifest: plain, options: Options{Proof: on, Watch: true}, code: exit.Usage},
 		{words: "build", manifest: plain, options: Options{Tools: tools.Options{Arch: "90"}}, cargo: 101, ran: "build;", code: 101},
@@ -157,6 +162,9 @@ func TestWhatIsRun(t *testing.T) {
 		}
 		if exit.Of(err) != tt.code || !strings.Contains(b.said.String(), tt.says) || tt.says == "" && b.said.Len() > 0 && (tt.code == 0 || tt.code == tt.cargo) {
 			t.Errorf("%s %+v: %v, want %d %q: %s", tt.words, tt.options, err, tt.code, tt.says, b.said.String())
+		}
+		if home := "CARGO_HOME=" + filepath.Join(b.top, "home"); len(b.ran) > 0 && !slices.Contains(b.env, home) {
+			t.Errorf("%s: cargo does not get the user's environment: %q", tt.words, b.env)
 		}
 	}
 }
@@ -202,12 +210,12 @@ func TestRepeatable(t *testing.T) {
 		{"build", Options{}, func(m *session.Machine) { m.NoCache = errors.New("x") }, false},
 		{"build", Options{}, func(m *session.Machine) { m.Host.Env = m.Host.Env.Set("GITHUB_ACTIONS", "true") }, false},
 	} {
-		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n")))
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n")))(t)
 		m := &session.Machine{Host: h}
 		if tt.change != nil {
 			tt.change(m)
 		}
-		if got := (Command{Machine: m, Line: lineOf(t, strings.Fields(tt.words)...), Options: tt.o}).repeatable(); got != tt.want {
+		if got := (Command{Machine: m, Line: lineOf(t, strings.Fields(tt.words)...), Options: tt.o}).mayBeNoop(); got != tt.want {
 			t.Errorf("%s %+v: %v", tt.words, tt.o, got)
 		}
 	}
@@ -219,7 +227,7 @@ func TestRepeatKey(t *testing.T) {
 	b := newBench(t, nil)
 	key := func(c Command) string {
 		t.Helper()
-		return hosttest.Must(c.repeatKey())
+		return hosttest.Must(c.noopKey())(t)
 	}
 	first := key(b.command("build"))
 	for story, change := range map[string]func(*Command){
@@ -245,7 +253,7 @@ func TestRepeatKey(t *testing.T) {
 	}
 	c := b.command("build")
 	if c.Machine.Self = filepath.Join(b.top, "none"); c.Machine.Self != "" {
-		if _, err := c.repeatKey(); err == nil {
+		if _, err := c.noopKey(); err == nil {
 			t.Error("a gpubuild that is gone has a key")
 		}
 	}
@@ -256,58 +264,49 @@ func TestRepeat(t *testing.T) {
 	t.Parallel()
 	const artifact = `{"reason":"compiler-artifact","package_id":"p","fresh":%v}` + "\n"
 	for _, tt := range []struct {
-		story   string
-		repeat  repeat
-		change  bool // a file that was looked at
-		says    string
-		code    int
-		ran     int
-		done    bool
-		earlier bool // cargo ran first, and what it did is looked at
-		text    string
+		story  string
+		repeat noopBuild
+		change bool // a file that was looked at
+		says   string
+		code   int
+		ran    int
+		done   bool
+		text   string
 	}{
-		{story: "no GPU work", repeat: repeat{Plain: true, Before: "before\n"}, ran: 1, done: true, text: "before\n"},
-		{story: "no GPU work, and something changed", repeat: repeat{Plain: true, Before: "before\n"}, change: true},
-		{story: "nothing to do", repeat: repeat{Before: "before\n", After: "after\n"}, says: fmt.Sprintf(artifact, true), ran: 1, done: true, text: "before\nafter\n"},
-		{story: "something changed", repeat: repeat{Before: "before\n"}, change: true},
-		{story: "cargo compiles", repeat: repeat{Before: "before\n", After: "after\n"}, says: fmt.Sprintf(artifact, false), ran: 1, earlier: true, text: "before\n"},
-		{story: "cargo fails", repeat: repeat{Before: "before\n", After: "after\n"}, code: 101, ran: 1, earlier: true, text: "before\n"},
+		{story: "no GPU work", repeat: noopBuild{Plain: true, Before: "before\n"}, ran: 1, done: true, text: "before\n"},
+		{story: "no GPU work, and something changed", repeat: noopBuild{Plain: true, Before: "before\n"}, change: true},
+		{story: "nothing to do", repeat: noopBuild{Before: "before\n", After: "after\n"}, says: fmt.Sprintf(artifact, true), ran: 1, done: true, text: "before\nafter\n"},
+		{story: "something changed", repeat: noopBuild{Before: "before\n"}, change: true},
+		{story: "cargo compiles", repeat: noopBuild{Before: "before\n", After: "after\n"}, says: fmt.Sprintf(artifact, false), ran: 1, text: "before\n"},
+		{story: "cargo fails", repeat: noopBuild{Before: "before\n", After: "after\n"}, code: 101, ran: 1, text: "before\n"},
 	} {
 		b := newBench(t, map[string]string{"w/Cargo.toml": plain, "seen": "1"})
 		b.says, b.code = tt.says, tt.code
 		tt.repeat.Programs, tt.repeat.Places = map[string]string{}, cargo.Places{BuildDirectory: filepath.Join(b.top, "w", "target")}
 		tt.repeat.Cargo, tt.repeat.Set, tt.repeat.Unset = filepath.Join(b.top, "bin", "cargo"), map[string]string{"NEW": "1"}, []string{"CARGO_HOME"}
 		c := b.command("build")
-		c.record = &recording{key: "k"}
+		c.watching = &recording{key: "k"}
 		kept := c.recorded("k")
-		hosttest.Must(kept.Machine.Host.ReadFile(filepath.Join(b.top, "seen"), 99))
-		hosttest.OK(t, kept.record.put(b.m, tt.repeat))
+		hosttest.Must(kept.Machine.Host.ReadFile(filepath.Join(b.top, "seen"), buildenv.Note))(t)
+		hosttest.OK(t, kept.watching.put(b.m, tt.repeat))
 		if tt.change {
 			b.write("seen", "22")
 		}
-		c.record = nil
-		next, done, err := c.tryRepeat(t.Context(), "k")
-		if done != tt.done || (next.earlier != nil) != tt.earlier || len(b.ran) != tt.ran || b.said.String() != tt.text || done && err != nil {
-			t.Errorf("%s: done %v, earlier %v, ran %q, said %q: %v", tt.story, done, next.earlier != nil, b.ran, b.said.String(), err)
+		c.watching = nil
+		done, err := c.tryNoop(t.Context(), "k")
+		if done != tt.done || len(b.ran) != tt.ran || b.said.String() != tt.text || done && err != nil {
+			t.Errorf("%s: done %v, ran %q, said %q: %v", tt.story, done, b.ran, b.said.String(), err)
 		}
 		if env := strings.Join(b.env, "\n"); tt.ran > 0 && !tt.repeat.Plain && (!strings.Contains(env, "NEW=1") || strings.Contains(env, "CARGO_HOME=")) {
 			t.Errorf("%s: not the environment of the last time: %s", tt.story, env)
 		}
-		if e := next.earlier; e != nil {
-			if e.built.Waited || !b.m.Shell.Muted || (e.err != nil) != (tt.code != 0) {
-				t.Errorf("%s: %+v", tt.story, e.built)
-			}
-			if took := next.takeEarlier(); took != e || b.m.Shell.Muted || next.takeEarlier() != nil {
-				t.Errorf("%s: what cargo did is taken once", tt.story)
-			}
-			next.keepRepeat(Result{}, nil)
-			next.endEarlier()
-			if _, done, _ := c.tryRepeat(t.Context(), "k"); done || len(b.ran) != tt.ran {
+		if tt.ran > 0 && !tt.done {
+			if done, _ := c.tryNoop(t.Context(), "k"); done || len(b.ran) != tt.ran {
 				t.Errorf("%s: the build is still repeated", tt.story)
 			}
 		}
 		// the lock is free again
-		unlock := hosttest.Must(fresh.Lock(t.Context(), b.m, tt.repeat.Places))
+		unlock := hosttest.Must(fresh.Lock(t.Context(), b.m, tt.repeat.Places))(t)
 		unlock()
 	}
 }
@@ -332,13 +331,14 @@ func TestKept(t *testing.T) {
 	} {
 		b := newBench(t, map[string]string{"seen": "1"})
 		c := b.command("build").recorded("k")
-		c.record.ran.Store(1)
+		c.watching.ran.Store(1)
 		done := Result{Stale: &fresh.State{}, Built: cargorun.Built{Messages: []cargo.Message{artifact}}}
+		done.Session = &session.Session{Project: &manifest.Project{}}
 		done.Tools.Line, done.Tools.Cargo.Path = c.Line, "/cargo"
-		c.record.kernels = kernels{mode: "on", env: b.m.Host.Env.Set("CUDA_HOME", "/c").Unset("CARGO_HOME").Set(nvcc.LogVariable, "/log")}
-		change(c.record, &done)
-		c.keepRepeat(done, nil)
-		data, _, is := b.m.Memo().Load(repeatKind, "k")
+		done.kernels = kernels{mode: "on", env: b.m.Host.Env.Set("CUDA_HOME", "/c").Unset("CARGO_HOME").Set(nvcc.LogVariable, "/log")}
+		change(c.watching, &done)
+		c.saveNoop(done, nil)
+		data, _, is := b.m.Memo().Load(noopKind, "k")
 		hosttest.Equal(t, is, (story == "kept"), story, "kept")
 		if want := `"set":{"CUDA_HOME":"/c"},"unset":["CARGO_HOME"],"mode":"on"`; is && !strings.Contains(string(data), want) {
 			t.Errorf("%s: %s", story, data)
@@ -346,21 +346,21 @@ func TestKept(t *testing.T) {
 	}
 	b := newBench(t, nil)
 	c := b.command("build").recorded("k")
-	c.record.ran.Store(1)
-	c.keepRepeat(Result{Stale: &fresh.State{}}, exit.Code(1))
-	if c.keepPlain(); b.said.Len() > 0 {
+	c.watching.ran.Store(1)
+	c.saveNoop(Result{Stale: &fresh.State{}}, exit.Code(1))
+	if c.savePlainNoop(); b.said.Len() > 0 {
 		t.Error(b.said.String())
 	}
-	if _, _, is := b.m.Memo().Load(repeatKind, "k"); is {
+	if _, _, is := b.m.Memo().Load(noopKind, "k"); is {
 		t.Error("a build that failed is kept, or a plain one after a process ran")
 	}
-	c.record.ran.Store(0)
-	if c.keepPlain(); !isKept(b) {
+	c.watching.ran.Store(0)
+	if c.savePlainNoop(); !isKept(b) {
 		t.Error("a build without GPU work is not kept")
 	}
 }
 
-func isKept(b *bench) bool { _, _, is := b.m.Memo().Load(repeatKind, "k"); return is }
+func isKept(b *bench) bool { _, _, is := b.m.Memo().Load(noopKind, "k"); return is }
 
 // TestUnused: a toolkit or an architecture that was asked for and that no package used is said, if cargo built anything.
 func TestUnused(t *testing.T) {
@@ -389,43 +389,6 @@ func TestUnused(t *testing.T) {
 		got := unused(c, r)
 		if (len(got) == 1) != (tt.said != "") || !strings.Contains(b.said.String(), tt.said) || len(got) == 1 && (got[0].ID != "stale.unused" || !strings.HasSuffix(got[0].Message, tt.said)) {
 			t.Errorf("%+v %s: %v", tt.o, tt.env, got)
-		}
-	}
-}
-
-// TestScan: a feature whose effect only the binary shows ends the build under --strict where the binary has no GPU code, unless that is allowed.
-func TestScan(t *testing.T) {
-	t.Parallel()
-	undecided := &features.Reach{Findings: []features.Finding{{Finding: finding.Finding{ID: features.IDUndecided}}}}
-	self := hosttest.Must(os.Executable())
-	for _, tt := range []struct {
-		story  string
-		reach  *features.Reach
-		o      Options
-		strict bool // by the configuration
-		none   bool // no program was built
-		found  string
-		code   int
-	}{
-		{story: "decided", reach: &features.Reach{}, o: Options{Strict: true}},
-		{story: "undecided", reach: undecided, found: finding.Warning},
-		{story: "strict by the flag", reach: undecided, o: Options{Strict: true}, found: finding.Error, code: exit.Unreached},
-		{story: "strict by the configuration", reach: undecided, strict: true, found: finding.Error, code: exit.Unreached},
-		{story: "allowed", reach: undecided, o: Options{Strict: true, AllowUnreached: true}, found: finding.Warning},
-		{story: "a library", reach: undecided, o: Options{Strict: true}, none: true},
-	} {
-		b := newBench(t, nil)
-		c := b.command("build")
-		c.Options = tt.o
-		s := &session.Session{Machine: b.m, Line: c.Line}
-		s.Config.Strict.Value = tt.strict
-		r := Result{Features: reach.Judged{Reach: tt.reach}}
-		if !tt.none {
-			r.Built.Programs = []cargorun.Program{{Path: self, Kind: "bin"}}
-		}
-		got, err := scan(c, s, r)
-		if exit.Of(err) != tt.code || (len(got) == 1) != (tt.found != "") || len(got) == 1 && got[0].Severity != tt.found {
-			t.Errorf("%s: %v %v", tt.story, got, err)
 		}
 	}
 }
@@ -548,7 +511,7 @@ func TestLacksToolkit(t *testing.T) {
 	for err, want := range map[error]bool{
 		fmt.Errorf("x: %w", &toolchain.MissingError{}): true, &toolchain.MisfitError{}: true, exit.Code(11): false, nil: false,
 	} {
-		hosttest.Equal(t, LacksToolkit(err), want, err)
+		hosttest.Equal(t, lacksToolkit(err), want, err)
 	}
 }
 
@@ -556,23 +519,23 @@ func TestLacksToolkit(t *testing.T) {
 func TestWithoutGPU(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, map[string]string{"w/Cargo.toml": plain, "w/src/lib.rs": ""})
-	s := hosttest.Must(session.Open(b.m, lineOf(t, "build")))
-	none, on := &features.Reach{}, proof.Options{}
+	s := hosttest.Must(session.Open(b.m, lineOf(t, "build")))(t)
+	none, on := reach.Judged{Reach: &features.Reach{}}, proof.Options{}
 	on.On.Name = "slurm"
 	for story, c := range map[string]Command{
 		"plain": {}, "a toolkit": {Options: Options{Tools: tools.Options{Toolkit: "13"}}}, "Vulkan": {Options: Options{Proof: proof.Options{BackendGiven: true, Backend: probe.Vulkan}}},
 		"elsewhere": {Options: Options{Proof: on}},
 	} {
 		c.Line = lineOf(t, "build")
-		hosttest.Equal(t, c.withoutGPU(s, none), (story == "plain"), story)
+		hosttest.Equal(t, c.lacksGPU(s, none), (story == "plain"), story)
 	}
 	c := b.command("build")
-	if c.withoutGPU(s, &features.Reach{Unknown: "x"}) {
+	if c.lacksGPU(s, reach.Judged{Reach: &features.Reach{Unknown: "x"}}) {
 		t.Error("what is unknown may have GPU work")
 	}
 	b.write("w/Cargo.toml", plain+"[lib]\nproc-macro = true\n")
 	b.write("w/src/lib.rs", "Command::new(\"nvcc\")")
-	if c.withoutGPU(s, none) {
+	if c.lacksGPU(s, none) {
 		t.Error("a procedural macro runs nvcc")
 	}
 }

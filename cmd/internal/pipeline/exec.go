@@ -29,13 +29,13 @@ func CargoOf(m *session.Machine, words []string, o tools.Options) (c Command, ok
 	}
 	_, nextest := line.NextestBuild()
 	switch {
-	case name == "cargo" && wrong == nil && (nextest || Judged(line.Verb)) && !line.Has("--help", "--version", "--unit-graph"):
+	case name == "cargo" && wrong == nil && (nextest || line.Purpose().Judged()) && !line.Has("--help", "--version", "--unit-graph"):
 		tool, err := cargo.Find(m.Host, line)
 		if strings.ContainsAny(words[0], `/\`) {
 			tool.Path, tool.Origin = m.Host.Abs(words[0]), "exec"
 		}
 		return Command{Machine: m, Tool: tool, Line: line, Options: Options{Tools: o}, Typed: words[1:]}, true, err
-	case name == "cargo" && wrong == nil && !line.Builds():
+	case name == "cargo" && wrong == nil && !line.Purpose().Compiles():
 		name = "cargo " + line.Verb
 	}
 	if slices.Contains([]string{"cargo install", "cargo make", "cargo tauri", "cargo xtask", "maturin", "tauri",
@@ -50,20 +50,18 @@ func CargoOf(m *session.Machine, words []string, o tools.Options) (c Command, ok
 // describe.
 func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.Line) (tools.Tools, error) {
 	s, err := session.Open(m, l)
-	switch {
-	case errors.Is(err, manifest.ErrNotFound) && len(l.Args) == 0:
-		return tools.Choose(ctx, session.WithoutProject(m), session.Graph{}, withAny(&features.Reach{}), o)
-	case err != nil:
-		return tools.Tools{}, err
+	j := reach.Judged{Reach: &features.Reach{}}
+	if errors.Is(err, manifest.ErrNotFound) && len(l.Args) == 0 {
+		s, err = session.WithoutProject(m), nil
+	} else if err == nil {
+		if work, _ := s.GPUWork(); work {
+			j, err = reach.Open(ctx, m, l, reach.Options{Places: true, AsIs: true})
+		}
 	}
-	if work, _ := s.GPUWork(); !work {
-		return tools.Choose(ctx, s, session.Graph{}, withAny(&features.Reach{}), o)
-	}
-	looked, err := reach.Open(ctx, m, l, reach.Options{Places: true, Write: true}) // as a build, which writes Cargo.lock
 	if err != nil {
 		return tools.Tools{}, err
 	}
-	return tools.Choose(ctx, s, looked.Graph, withAny(looked.Reach), o)
+	return tools.Choose(ctx, s, j.Graph, withAny(j.Reach), o)
 }
 
 // withAny is an answer with what any CUDA crate needs.

@@ -17,7 +17,6 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/cargorun"
-	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
@@ -28,6 +27,7 @@ import (
 	"gpubuild/features/manifest"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/nvcc"
 )
 
 // Command is a command line of one of cargo's subcommands, with our own flags taken out of it.
@@ -39,8 +39,7 @@ type Command struct {
 	Args    []string // the command line without the program's name
 	Typed   []string // the arguments that the user typed, for hints that repeat them
 
-	record  *recording // nil: what is looked at is not recorded
-	earlier *earlier   // nil: cargo has not run yet
+	watching *recording // nil: what is looked at is not recorded
 }
 
 // Options are our flags on cargo's subcommands.
@@ -74,112 +73,62 @@ func (c Command) line() cargo.Line {
 	return c.Line
 }
 
-// Judged reports whether the result of a subcommand is judged. Every other subcommand of cargo runs in our environment, unjudged.
-func Judged(verb string) bool {
-	return slices.Contains([]string{"build", "check", "run", "test", "bench", "clippy", "rustc"}, verb)
-}
-
 // Dispatch decides what a command line needs, runs it, and returns what it came to, after a failure, too.
-func Dispatch(ctx context.Context, c Command) (none report.Outcome, err error) {
-	if err := cmp.Or(c.Options.Files.Check(c.Machine), c.Options.Proof.CheckFiles(c.Machine.Host)); err != nil {
+func Dispatch(ctx context.Context, c Command) (none report.Report, err error) {
+	if err := cmp.Or(c.Options.Files.Check(c.Machine), c.Options.Proof.Files.Check(c.Machine.Host)); err != nil {
 		return none, err
 	}
 	switch o := c.Options; {
-	case o.Watch && !c.runs():
+	case o.Watch && !c.line().Starts():
 		return none, exit.Usagef("leave them out, or use `gpubuild run`",
 			"--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench")
-	case o.Proof.Required && !c.runs() && !c.builds():
+	case (o.Proof.Required || o.Proof.Wanted) && !c.line().Starts() && c.line().Purpose() != cargo.Builds:
+		flag := "--gpu-require-proof"
+		if !o.Proof.Required {
+			flag = "--gpu-prove"
+		}
 		return none, exit.Usagef("use build, run, test, bench or nextest run, without --no-run",
-			"--gpu-require-proof needs a program to run, and `%s` runs none", strings.Join(c.Line.Words(), " "))
-	case o.Proof.On.Name != "" && (!c.runs() || o.Watch):
+			"%s needs a program to run, and `%s` runs none", flag, strings.Join(c.Line.Words(), " "))
+	case o.Proof.On.Name != "" && (!c.line().Starts() || o.Watch):
 		words := slices.DeleteFunc(slices.Clone(c.Typed), func(w string) bool { return w == "--no-run" || w == "--gpu-watch" })
 		if at := slices.Index(words, c.Line.VerbWord); at < 0 {
 			words = slices.Insert(words, 0, "run")
-		} else if !slices.Contains([]string{"run", "test", "bench", "nextest"}, c.Line.Verb) {
+		} else if !c.line().Purpose().Starts() {
 			words[at] = "run"
 		}
 		return none, exit.Usagef(buildenv.Words(c.Machine.Host.OS, append([]string{"gpubuild"}, words...)...),
 			"--gpu-on is for run, test, bench and nextest run, without --gpu-watch")
 	}
 	trace := finding.NewTrace(time.Now)
-	if c.repeatable() {
-		if key, err := c.repeatKey(); err == nil {
-			next, done, err := c.tryRepeat(ctx, key)
-			if done {
+	if c.mayBeNoop() {
+		if key, err := c.noopKey(); err == nil {
+			if done, err := c.tryNoop(ctx, key); done {
 				return none, err
 			}
-			if c = next; c.earlier == nil {
-				c = c.recorded(key)
-			}
+			c = c.recorded(key)
 		}
 	}
-	defer c.endEarlier()
-	result, err := dispatch(ctx, c, trace)
-	if err == nil && c.Options.Proof.Required && len(result.Proof.Proofs) == 0 { // however it came that nothing was run
+	p, err := c.plan(ctx, trace)
+	result := p.result()
+	if err == nil {
+		result, err = p.carryOut(ctx, trace)
+	}
+	if err == nil && c.Options.Proof.Demanded() && len(result.Proof.Proofs) == 0 { // however it came that nothing was run
 		c.Machine.Shell.Alert("Not proven:", "`%s` ran no program that could be proven", strings.Join(c.Line.Words(), " "))
 		err = exit.Code(exit.Unproved)
 	}
-	c.keepRepeat(result, err)
+	c.saveNoop(result, err)
 	if !c.Options.Files.Wanted() && c.Machine.Host.Env.Get("GITHUB_ACTIONS") != "true" { // nobody reads it
 		return none, err
 	}
 	return result.outcome(c, trace), err
 }
 
-func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, error) {
-	m, line := c.Machine, c.line()
-	switch {
-	case line.Verb == "install":
-		return install(ctx, c, trace)
-	case !line.Known(), line.Has("--help", "--version", "--unit-graph"), line.Verb == "":
-		return Result{}, passThrough(ctx, c)
-	}
-	s, err := session.Open(m, line)
-	if err != nil {
-		if _, ok := errors.AsType[*config.Error](err); ok {
-			return Result{Session: s}, err
-		}
-		return Result{}, cargoSays(ctx, c, err) // cargo says best what is wrong with a manifest
-	}
-	if c.Options.Proof.On, err = elsewhere.Resolve(s, c.Options.Proof, c.Options.Tools.TrustProject, "--gpu-"); err != nil {
-		return Result{Session: s}, err
-	}
-	if Judged(line.Verb) {
-		s.WarnUnmatched()
-	}
-	work, why := s.GPUWork()
-	if asked := c.Options.Tools.Requested(); !work && asked != "" && Judged(line.Verb) {
-		work, why = true, asked+" is given"
-	}
-	switch {
-	case !work && !c.asksForVulkan() && c.Options.Proof.On.Name == "":
-		return noGPUWork(ctx, c, s, why)
-	case !Judged(line.Verb):
-		return Result{Session: s}, passThrough(ctx, c)
-	case c.nextest() != nil && strings.Contains(" "+strings.Join(c.Line.Args, " "), " --archive-file"):
-		return Result{Session: s}, exit.Usagef(
-			"gpubuild prove --child "+buildenv.Words(c.Machine.Host.OS, append([]string{"*-*", "--", "cargo"}, c.Line.Words()...)...),
-			"nextest's archive was built before, and gpubuild judges what it builds")
-	}
-	return Build(ctx, c, s, trace)
-}
-
-// runs reports whether a subcommand of cargo runs programs.
-func (c Command) runs() bool {
-	line := c.line()
-	return slices.Contains([]string{"run", "test", "bench"}, line.Verb) && !line.Has("--no-run")
-}
-
-// builds reports whether a subcommand builds programs that can be run afterwards.
-func (c Command) builds() bool {
-	return slices.Contains([]string{"build", "rustc"}, c.line().Verb)
-}
-
 // asksForVulkan reports whether a command line without CUDA asks for a proof of Vulkan: by the flag, or where a program is run, by a
 // feature.
 func (c Command) asksForVulkan() bool {
 	line := c.line()
-	if c.Options.Proof.BackendGiven || !slices.Contains([]string{"run", "test", "bench"}, line.Verb) {
+	if c.Options.Proof.BackendGiven || !line.Purpose().Starts() {
 		return c.Options.Proof.Backend == probe.Vulkan
 	}
 	asked := manifest.ParseRequest(manifest.Request{Features: line.Features})
@@ -201,45 +150,58 @@ func (c Command) cargo(ctx context.Context, env buildenv.Env) error {
 // demandsProof reports whether the user, or in CI the configuration, asks for an answer that a build without GPU work cannot give.
 func (c Command) demandsProof(s *session.Session) bool {
 	o := c.Options
-	return Judged(c.line().Verb) && (o.Proof.Wanted || o.Proof.Required || o.Audit) ||
-		c.runs() && proof.Request{Session: s, Options: o.Proof}.Requires()
+	return c.line().Purpose().Judged() && (o.Proof.Demanded() || o.Audit) ||
+		c.line().Starts() && proof.Request{Session: s, Options: o.Proof}.Requires()
 }
 
-// noGPUWork is plain cargo, and says after it what was left off: above an error of cargo's it would be taken for the reason. A proof that
-// was requested and cannot be made must not look like a success.
-func noGPUWork(ctx context.Context, c Command, s *session.Session, why string, left ...manifest.Question) (r Result, err error) {
-	m := c.Machine
+// runWithoutGPU is plain cargo, and says after it what was left off: above an error of cargo's it would be taken for the reason. A proof
+// that was requested and cannot be made must not look like a success.
+func (p Plan) runWithoutGPU(ctx context.Context) (r Result, err error) {
+	c, m, s := p.Command, p.Machine, p.Session
 	r.Session = s
-	demanded := c.demandsProof(s)
-	if c.Options.Proof.Timeout > 0 && c.runs() {
-		m.Shell.Warning("--gpu-timeout has no effect: %s", why)
+	demanded, asked := c.demandsProof(s), c.line().Starts() && c.Options.Proof.AsksForMatch()
+	if c.Options.Proof.Timeout > 0 && c.line().Starts() {
+		m.Shell.Warning("--gpu-timeout has no effect: %s", p.Why)
+	}
+	request := proof.Request{Session: s, Options: c.Options.Proof}
+	if !p.asked || p.Features.Reach != nil { // else cargo refuses the build
+		c.warnNoFeature(s)
 	}
 	switch {
 	case c.Options.Watch:
 		r.Watch, err = watchCargo(ctx, c, s)
-	case demanded, len(left) > 0:
+	case demanded, asked, len(p.LeftOff) > 0:
 		if err = cargorun.Run(ctx, m, c.Line, m.Host.Env); err == nil {
-			c.noteLeftOff(left)
+			c.noteLeftOff(p.LeftOff)
 		}
 	default:
-		c.keepPlain()
+		c.savePlainNoop()
 		err = c.cargo(ctx, m.Host.Env)
 	}
-	request := proof.Request{Session: s, Options: c.Options.Proof}
-	if err == nil && demanded && proof.Marks(s) != nil && !c.Options.Proof.Required {
+	if err == nil && demanded && proof.Marks(s) != nil && !c.Options.Proof.Demanded() {
 		if demanded, err = c.selectsMarked(ctx, request); err != nil {
 			return r, err
 		}
 	}
+	if (demanded || asked) && (err == nil || request.ExpectedEnd(err)) {
+		m.Shell.Alert("Not proven:", "no GPU work: %s", p.Why)
+	}
 	if demanded && (err == nil || request.ExpectedEnd(err)) {
-		m.Shell.Alert("Not proven:", "no GPU work: %s", why)
-		if o := c.Options; !o.Proof.Wanted && !o.Proof.Required && !o.Audit {
+		if o := c.Options; !o.Proof.Demanded() && !o.Audit {
 			m.Shell.Note(proof.InCI)
 		}
 		return r, exit.Code(exit.Unproved)
 	}
 	r.EndedByWatch, err = judgeWatch(r.Watch, err)
 	return r, err
+}
+
+// warnNoFeature says that the configuration wants a proof of a build without GPU work: its feature may have been forgotten.
+func (c Command) warnNoFeature(s *session.Session) {
+	request := proof.Request{Session: s.With(c.line()), Options: c.Options.Proof}
+	if table := request.WantedBy(); table != "" {
+		c.Machine.Shell.Warning("`[%s]` wants a proof, but this build enables no GPU feature", table)
+	}
 }
 
 // selectsMarked asks cargo for the programs of a run without GPU work, and reports whether a marked one is among them.
@@ -259,9 +221,10 @@ const leftOffNoted = "left-off-1"
 func (c Command) leftOff(s *session.Session) []manifest.Question {
 	r := s.Request()
 	selected, _ := s.Project.Selection(r)
+	asked := manifest.ParseRequest(r)
 	return slices.DeleteFunc(s.Project.Questions(r.GPUFeatures), func(q manifest.Question) bool {
 		_, noted := c.Machine.Memo().Get(leftOffNoted, memo.Key(q.Package.Manifest, q.Feature))
-		return noted || !Judged(s.Line.Verb) || !slices.Contains(selected, q.Package)
+		return noted || !s.Line.Purpose().Judged() || !slices.Contains(selected, q.Package) || slices.Contains(asked.Of(q.Package), q.Feature)
 	})
 }
 
@@ -281,7 +244,7 @@ func (c Command) graph(ctx context.Context, s *session.Session) (graph session.G
 		graph, err = s.Graph(ctx, c.Tool, session.Question{Places: true})
 		return err
 	}
-	if c.Line.Verb == "install" { // reads no lock file without --locked, and writes none
+	if c.Line.Purpose() == cargo.Installs || !c.line().Purpose().Compiles() { // writes no Cargo.lock, or does so itself
 		err = s.KeepLock(ask)
 		return graph, err
 	}
@@ -300,38 +263,11 @@ func stage[T any](trace *finding.Trace, id string, do func() (T, error)) (out T,
 	return out, err
 }
 
-// Build goes from the feature to the verdict. What the stages found so far is returned after a failure, too.
-func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Trace) (r Result, err error) {
-	m, line := c.Machine, s.Line
-	r = Result{Judged: true, Session: s}
-	targets, err := markedTargets(ctx, c, s)
-	if err != nil {
-		return r, err
-	}
-	r.Features, err = stage(trace, report.CheckReach, func() (reach.Judged, error) {
-		graph, err := c.graph(ctx, s)
-		if err != nil {
-			return reach.Judged{}, err
-		}
-		return enabled(c, s, graph)
-	})
-	asked := manifest.ParseRequest(s.Request())
-	_, refused := errors.AsType[*cargo.RefusedError](err)
-	switch a := r.Features.Reach; {
-	case a == nil && refused && !asked.RequestsGPU() && len(s.Config.GPUPackages.Value) == 0: // cargo says so itself
-		return noGPUWork(ctx, c, s, "cargo refuses the build")
-	case a != nil && c.withoutGPU(s, a):
-		return noGPUWork(ctx, c, s, "no GPU crate is linked", c.leftOff(r.Features.Session)...)
-	case a != nil:
-		r.Findings = r.Features.Findings()
-	}
-	if err != nil {
-		return r, err
-	}
-	if cargorun.AmbiguousRun(s, r.Features.Reach.Roots) {
-		return r, cargorun.Run(ctx, m, line, m.Host.Env)
-	}
-	picked, err := stage(trace, report.CheckToolchain, func() (chosen, error) { return c.choose(ctx, s, r.Features) })
+// build goes from the tools to the verdict. What the stages found so far is returned after a failure, too.
+func (p Plan) build(ctx context.Context, trace *finding.Trace) (r Result, err error) {
+	c, m, s, line := p.Command, p.Machine, p.Session, p.Session.Line
+	r = p.result()
+	picked, err := stage(trace, report.CheckToolchain, func() (toolset, error) { return c.choose(ctx, s, r.Features) })
 	if r.Tools = picked.Tools; err != nil {
 		return r, err
 	}
@@ -343,22 +279,26 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 	target := freshBuild(s, r.Features, r.Tools, c.Options.Fresh)
-	unlock, err := c.lock(ctx, r.Features.Graph.Places)
+	unlock, err := fresh.Lock(ctx, m, r.Features.Graph.Places)
 	if err != nil {
 		return r, err
 	}
 	defer unlock()
-	r.Stale, err = stage(trace, report.CheckStale, func() (*fresh.State, error) { return c.cleanStale(ctx, target) })
+	r.Stale, err = stage(trace, report.CheckStale, func() (*fresh.State, error) { return fresh.Inspect(target).Clean(ctx) })
 	if err != nil {
 		return r, err
 	}
 
-	cache, err := c.startKernels(r.Tools, r.Stale)
+	cache, err := startKernels(m, c.Options.Cache, r.Tools)
 	if err != nil {
 		return r, err
 	}
+	if cache.log != "" {
+		cache.env = cache.env.Set(nvcc.MacrosVariable, r.Stale.Macros())
+	}
+	r.kernels = cache
 	typed := s
-	if c.Line.Verb == "install" { // judged as the build that it does
+	if c.Line.Purpose() == cargo.Installs { // judged as the build that it does
 		typed = s.With(c.Line)
 	}
 	builder := newBuilder(c, typed, r)
@@ -377,18 +317,21 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 	cargorun.PrintExecutables(m, line, r.Built.Programs)
-	if line.Verb == "check" || line.Verb == "clippy" {
+	if line.Purpose() == cargo.Checks {
 		return r, nil
 	}
-	scanned, err := scan(c, s, r)
-	r.Findings = append(r.Findings, scanned...)
-	if err != nil {
+	if err := proof.ScanBuilt(m, line, r.Built.Programs); err != nil {
+		return r, err
+	}
+	shown, err := checkBuilt(c, s, r)
+	if r.Findings = append(r.Findings, shown...); err != nil {
+		c.warnInstalled(r.Built)
 		return r, err
 	}
 	unlock() // before the program runs
-	request := proofRequest(c, s, r, targets)
+	request := p.proofRequest(s, r)
 	switch {
-	case !slices.Contains([]string{"run", "test", "bench"}, line.Verb):
+	case !line.Purpose().Starts():
 		return proveBuilt(ctx, c, r, request)
 	case line.Has("--no-run"):
 		return r, nil
@@ -396,14 +339,26 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	return runBuilt(ctx, c, s, r, request, trace)
 }
 
+// warnInstalled: cargo compiles and installs in one go, and only what it compiled shows that the program does not use the GPU.
+func (c Command) warnInstalled(b cargorun.Built) {
+	if c.Line.Purpose() != cargo.Installs || c.Line.Has("--dry-run") {
+		return
+	}
+	what := "the program"
+	if len(b.Installed) > 0 {
+		what = strings.Join(b.Installed, ", ")
+	}
+	c.Machine.Shell.Warning("%s was installed before this was known", what)
+}
+
 // runBuilt runs what was built as the subcommand does, here or at another place.
 func runBuilt(ctx context.Context, c Command, s *session.Session, r Result, request proof.Request, trace *finding.Trace) (Result, error) {
-	on, leave, err := elsewhere.Open(ctx, c.Machine, request.Options.On)
+	on, leave, err := elsewhere.Open(ctx, c.Machine, request.Given.Place)
 	if err != nil {
 		return r, err
 	}
 	defer leave()
-	request.Options.On = on
+	request.Given.Place = on
 	ran, err := stage(trace, report.CheckRun, func() (ran[proof.Result], error) {
 		return watched(ctx, c, s, func() (proof.Result, error) { return proof.Run(ctx, request) })
 	})

@@ -24,7 +24,7 @@ import (
 
 func lineOf(t *testing.T, words ...string) cargo.Line {
 	t.Helper()
-	line, _ := hosttest.Must2(cargo.Split(words, nil))
+	line, _ := hosttest.Must2(cargo.Split(words, nil))(t)
 	return line
 }
 
@@ -39,7 +39,7 @@ func TestWhichLinesRunPrograms(t *testing.T) {
 		{[]string{"build"}, false}, {[]string{"check"}, false}, {[]string{"nextest", "run"}, true},
 	} {
 		c := Command{Line: lineOf(t, tt.words...), Machine: &session.Machine{}}
-		hosttest.Equal(t, c.runs(), tt.runs, tt.words, "runs is")
+		hosttest.Equal(t, c.line().Starts(), tt.runs, tt.words, "runs is")
 		c.Options.Watch = true
 		if tt.runs {
 			continue
@@ -139,16 +139,16 @@ func TestTheBackendThatIsAskedForIsProven(t *testing.T) {
 		t.Fatal("the features do not enable Vulkan")
 	}
 	c := Command{Line: lineOf(t, "build")}
-	hosttest.Equal(t, proofRequest(c, nil, wgpu, nil).Options.Backend, probe.Vulkan, "of the features")
+	hosttest.Equal(t, (Plan{Command: c}).proofRequest(nil, wgpu).Given.Backend, probe.Vulkan, "of the features")
 	c.Options.Proof.BackendGiven, c.Options.Proof.Backend = true, probe.CUDA
-	hosttest.Equal(t, proofRequest(c, nil, wgpu, nil).Options.Backend, probe.CUDA, "asked for")
+	hosttest.Equal(t, (Plan{Command: c}).proofRequest(nil, wgpu).Given.Backend, probe.CUDA, "asked for")
 }
 
 // TestCargoHadNothingToDo: what makes a build that nothing has changed for another one after all.
 func TestCargoHadNothingToDo(t *testing.T) {
 	t.Parallel()
-	kept := repeat{Programs: map[string]string{}, Scripts: map[string]fresh.Before{"/t/out": {Ran: 1}}}
-	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n")))
+	kept := noopBuild{Programs: map[string]string{}, Scripts: map[string]fresh.Before{"/t/out": {Ran: 1}}}
+	h := hosttest.Must(hosttest.Parse([]byte("os: linux\n")))(t)
 	m := &session.Machine{Host: h}
 	for _, tt := range []struct {
 		story string

@@ -10,52 +10,66 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// Prepared is a project whose tools are chosen, for one of our own verbs: nothing is built.
-type Prepared struct {
+// Planned is a project whose tools are chosen, for one of our own verbs: nothing is built.
+type Planned struct {
 	Features reach.Judged
-	Tools    tools.Tools // the user's own environment where they were not chosen
+	Tools    tools.Tools
+	StandIn  bool // for the toolkit: the tools compile no kernels
 }
 
-// Look opens the project of a command line and asks cargo what it builds and where, writing nothing of the user's.
-func Look(ctx context.Context, m *session.Machine, line cargo.Line, strict bool) (Prepared, error) {
-	judged, err := reach.Open(ctx, m, line, reach.Options{Strict: strict, Places: true})
-	return Prepared{Features: judged, Tools: unchosen(m, judged.Tool)}, err
-}
-
-// Prepare is Look with the tools that a build would take.
-func Prepare(ctx context.Context, m *session.Machine, line cargo.Line, strict bool, o tools.Options) (Prepared, error) {
-	p, err := Look(ctx, m, line, strict)
+// Prepare opens the project of a command line, asks cargo what it builds and where, writing nothing of the user's, and chooses the tools
+// that a build would take; checks: those of a type check.
+func Prepare(ctx context.Context, m *session.Machine, line cargo.Line, o tools.Options, checks bool) (Planned, error) {
+	judged, err := reach.Open(ctx, m, line, reach.Options{Places: true})
 	if err != nil {
-		return p, err
+		return Planned{}, err
 	}
-	s := p.Features.Session
-	if !m.Shell.Verbose { // what was chosen is no part of the verb's answer
-		s, o.Fetching = s.Quiet(), m.Shell
+	if o.Fetching = m.Shell; m.Shell.Verbose { // else what was chosen is no part of the verb's answer
+		o.Fetching = nil
 	}
-	p.Tools, err = choose(ctx, s, p.Features, o)
-	return p, err
+	t, err := choose(ctx, judged.Session, judged, o, checks)
+	return Planned{judged, t.Tools, t.standIn}, err
 }
 
 // Fresh is the build as package fresh takes it.
-func (p Prepared) Fresh(o fresh.Options) fresh.Build {
+func (p Planned) Fresh(o fresh.Options) fresh.Build {
 	return freshBuild(p.Features.Session, p.Features, p.Tools, o)
 }
 
-// choose chooses what the build needs of the machine.
-func choose(ctx context.Context, s *session.Session, j reach.Judged, o tools.Options) (tools.Tools, error) {
-	unchosen := freshBuild(s, j, unchosen(s.Machine, j.Tool), fresh.Options{})
-	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(unchosen)
+// toolset are the tools of a build; standIn says that they compile no kernels, for a type check.
+type toolset struct {
+	tools.Tools
+	standIn bool
+}
+
+// choose chooses what the build needs of the machine. A type check does without a toolkit where none fits, or where the user wants none.
+func choose(ctx context.Context, s *session.Session, j reach.Judged, o tools.Options, checks bool) (toolset, error) {
+	if checks && o.Toolkit == tools.None {
+		t, err := checkOnly(s, j)
+		return toolset{t, true}, err
+	}
+	from, now := s, freshBuild(s, j, ambient(s.Machine, j.Tool), fresh.Options{})
+	if o.Fetching != nil {
+		from = s.Quiet()
+	}
+	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(now)
 	o.Undeclared = func(asked string) (tools.Undeclared, error) {
 		if name := s.MacroWithNvcc(); name != "" {
 			return tools.Undeclared{Package: name, Why: "a procedural macro that runs nvcc"}, nil
 		}
-		return fresh.Undeclared(unchosen, asked), nil
+		return fresh.Undeclared(now, asked), nil
 	}
-	return tools.Choose(ctx, s, j.Graph, j.Reach, o)
+	t, err := tools.Choose(ctx, from, j.Graph, j.Reach, o)
+	if checks && o.Toolkit == "" && lacksToolkit(err) && tools.LikelyNeeds(j.Reach).Toolkit() {
+		s.Machine.Shell.Note("%v", err)
+		t, err = checkOnly(s, j)
+		return toolset{t, true}, err
+	}
+	return toolset{t, false}, err
 }
 
-// unchosen is the user's own environment.
-func unchosen(m *session.Machine, tool cargo.Tool) tools.Tools {
+// ambient is the user's own environment.
+func ambient(m *session.Machine, tool cargo.Tool) tools.Tools {
 	return tools.Tools{Env: m.Host.Env, RunEnv: m.Host.Env, Cargo: tool}
 }
 

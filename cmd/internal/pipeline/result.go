@@ -14,6 +14,7 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/cargo"
 )
 
 // Result is what the stages of one command line found. After a failure the later fields are zero.
@@ -32,41 +33,43 @@ type Result struct {
 	// EndedByAudit, EndedByWatch: the exit code is the audit's, or the watch's.
 	EndedByAudit, EndedByWatch bool
 	Findings                   []finding.Finding
+
+	kernels kernels // the cache that stood in front of nvcc
 }
 
 // outcome is the result as package report takes it.
-func (r Result) outcome(c Command, trace *finding.Trace) report.Outcome {
+func (r Result) outcome(c Command, trace *finding.Trace) report.Report {
 	line, o := c.line(), c.Options
-	st := report.Stages{
+	st := report.Collected{
 		Result: report.Result{
 			Verb: line.Verb, Features: report.FeaturesOf(r.Features.Reach, line.Features),
 			Stale: r.Stale.Lines(), Cleaned: r.Stale.Cleaned(), Programs: r.programs(c), Watch: r.Watch, Findings: r.Findings,
 		},
-		Judged: r.Judged, CompileErrors: r.Built.CompileErrors, Cause: r.Cause, Made: trace.Checks(), EndedByWatch: r.EndedByWatch,
+		Judged: r.Judged, CompileErrors: r.Built.CompileErrors, Cause: r.Cause, StageChecks: trace.Checks(), EndedByWatch: r.EndedByWatch,
 		Proving: report.Proving{Asked: o.Proof.Wanted, Required: o.Proof.Required, EndedByAudit: r.EndedByAudit,
-			Unmade: r.Proof.NotProven, Missed: r.Proof.Missed},
+			WhyNone: r.Proof.NotProven, Missed: r.Proof.Missed},
 	}
 	if a := r.Features.Reach; a != nil {
 		st.Reach = strings.Join(report.ReachLines(a, false), "; ")
 	}
 	if s := r.Session; s != nil {
-		st.Project, st.Root = c.Machine.Shown(s.Project.Manifest), s.Project.Root
+		st.Project, st.Name, st.Root = c.Machine.Shown(s.Project.Manifest), s.Project.Name(), s.Project.Root
 		st.Proving.Asked = st.Proving.Asked || s.Config.Prove.Value != nil
 		st.Proving.MarkedOnly = proof.Marks(s) != nil && !o.Proof.ExpectCPU
 	}
-	if line.Verb == "run" || line.Verb == "test" || line.Verb == "bench" {
+	if line.Purpose().Starts() {
 		st.Proving.Asked = !line.Has("--no-run")
 	}
 	if r.Judged {
 		st.Set = report.SetOf(r.Tools)
 	}
-	return report.Outcome{Stages: st, Files: o.Files, Annotated: r.Judged, Made: true,
+	return report.Report{Collected: st, Files: o.Files, Annotated: r.Judged, HasResult: true,
 		Receipts: func() ([]receipt.Receipt, error) { return r.receipts(c) }}
 }
 
 // ofVerb reports whether a subcommand is about a program: cargo also builds the programs that integration tests start.
-func (r Result) ofVerb(p cargorun.Program, verb string) bool {
-	if verb == "test" || verb == "bench" {
+func (r Result) ofVerb(p cargorun.Program, purpose cargo.Purpose) bool {
+	if purpose == cargo.Tests {
 		return p.Kind == "test" || p.Kind == "bench" || proof.Marked(r.Session, p)
 	}
 	return p.Kind != "test"
@@ -74,11 +77,11 @@ func (r Result) ofVerb(p cargorun.Program, verb string) bool {
 
 // programs joins what was built with what was proven.
 func (r Result) programs(c Command) (out []report.Program) {
-	m, verb := c.Machine, c.line().Verb
+	m, purpose := c.Machine, c.line().Purpose()
 	proofs := r.Proof.Proofs
-	said, taken := proof.SaidOf(proofs), make([]bool, len(proofs))
+	said, taken := proof.DecisiveProcess(proofs), make([]bool, len(proofs))
 	for _, p := range r.Built.Programs {
-		if !r.ofVerb(p, verb) {
+		if !r.ofVerb(p, purpose) {
 			continue
 		}
 		made := report.Program{Name: p.Name, Path: m.Shown(p.Path), Source: m.Shown(p.Source), Kind: p.Kind, Package: p.Package,
@@ -101,14 +104,14 @@ func (r Result) programs(c Command) (out []report.Program) {
 				out, made.Audit = append(out, made), nil
 			}
 			// Of a marked program one process is enough: that which speaks for it counts.
-			made.Test, made.Proof, made.Marked = got.Test, report.OfProgram(got), marked && said[got.Program] == i
+			made.Test, made.Proof, made.Marked = got.Test, report.NewProof(got), marked && said[got.Program] == i
 		}
 		out = append(out, made)
 	}
 	for i, got := range proofs { // what cargo started and did not name, such as a doctest
 		if !taken[i] {
 			out = append(out, report.Program{Name: m.Host.Base(got.Program), Path: m.Shown(got.Program), Test: got.Test,
-				Proof: report.OfProgram(got)})
+				Proof: report.NewProof(got)})
 		}
 	}
 	return out
@@ -125,9 +128,9 @@ func (r Result) receipts(c Command) ([]receipt.Receipt, error) {
 			list = append(list, *p.Receipt)
 		}
 	}
-	verb, env := c.line().Verb, c.Machine.Host.Env
+	purpose, env := c.line().Purpose(), c.Machine.Host.Env
 	for _, p := range r.Built.Programs {
-		if proven[p.Path] || !r.ofVerb(p, verb) {
+		if proven[p.Path] || !r.ofVerb(p, purpose) {
 			continue
 		}
 		hash, err := receipt.Seal(p.Path)

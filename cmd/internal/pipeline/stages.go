@@ -10,11 +10,11 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/diagnose"
+	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/features"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
@@ -24,7 +24,7 @@ func strict(c Command, s *session.Session) bool { return c.Options.Strict || s.C
 // markedTargets lists the targets of the workspace where the configuration marks programs; a mark that no target has is an error.
 func markedTargets(ctx context.Context, c Command, s *session.Session) ([]cargorun.Target, error) {
 	marks, prove := proof.Marks(s), s.Config.Prove.Value
-	named := prove != nil && prove.Bin != "" && slices.Contains([]string{"build", "rustc", "run"}, s.Line.Verb)
+	named := prove != nil && prove.Bin != "" && (s.Line.Purpose() == cargo.Builds || s.Line.Purpose() == cargo.Runs)
 	if marks == nil && !named {
 		return nil, nil
 	}
@@ -44,7 +44,7 @@ type builder struct {
 	command Command
 	session *session.Session
 	tool    cargo.Tool
-	here    diagnose.Stages
+	here    diagnose.Collected
 	out     cargorun.Output
 }
 
@@ -57,11 +57,8 @@ func newBuilder(c Command, s *session.Session, r Result) builder {
 	return b
 }
 
-// build runs cargo, unless that is done.
+// build runs cargo.
 func (b builder) build(ctx context.Context) (cargorun.Built, error) {
-	if e := b.command.takeEarlier(); e != nil {
-		return e.built, e.err
-	}
 	return cargorun.Build(ctx, b.session, b.tool, b.out)
 }
 
@@ -73,41 +70,20 @@ func (b builder) cause(ctx context.Context, built cargorun.Built) *finding.Findi
 	return nil
 }
 
-// scan prints what device code each program holds, and says where there is none although it was requested.
-func scan(c Command, s *session.Session, r Result) ([]finding.Finding, error) {
-	cpuOnly, err := proof.ScanBuilt(c.Machine, s.Line, r.Built.Programs)
-	if err != nil || !cpuOnly {
-		return nil, err
+// proofRequest asks for a proof of what was built.
+func (p Plan) proofRequest(s *session.Session, r Result) proof.Request {
+	c, given := p.Command, proof.Given{Backend: p.Options.Proof.Backend, Place: p.Place, Opens: r.Features.Reach.Needs.Run}
+	if !c.Options.Proof.BackendGiven && r.Features.Reach.UsesVulkan() {
+		given.Backend = probe.Vulkan
 	}
-	found, ok := proof.NoDeviceCode(c.Machine, r.Features.Reach)
-	if !ok {
-		return nil, nil
-	}
-	stops := strict(c, s) && !c.Options.AllowUnreached
-	if stops {
-		found.Severity = finding.Error
-	}
-	c.Machine.Shell.Finding(found)
-	if stops {
-		return []finding.Finding{found}, exit.Code(exit.Unreached)
-	}
-	return []finding.Finding{found}, nil
-}
-
-func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Target) proof.Request {
-	options := c.Options.Proof
-	if !options.BackendGiven && r.Features.Reach.UsesVulkan() {
-		options.Backend = probe.Vulkan
-	}
-	options.Opens = r.Features.Reach.Needs.Run
 	return proof.Request{
-		Session: s, Options: options, Tool: r.Tools.Cargo, Nextest: c.nextest(), Programs: r.Built.Programs, Targets: targets,
-		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv}
+		Session: s, Options: c.Options.Proof, Given: given, Tool: r.Tools.Cargo, Nextest: c.nextest(), Programs: r.Built.Programs,
+		Targets: p.Targets, Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv}
 }
 
 // diagnosis is what was found so far, to explain a failure with.
-func diagnosis(c Command, r Result) diagnose.Stages {
-	return diagnose.Stages{Machine: c.Machine, Typed: c.Typed, Facts: r.Tools.Facts, Set: r.Tools.Set, Reach: r.Features.Reach,
+func diagnosis(c Command, r Result) diagnose.Collected {
+	return diagnose.Collected{Machine: c.Machine, Typed: c.Typed, Facts: r.Tools.Facts, Set: r.Tools.Set, Reach: r.Features.Reach,
 		Programs: r.Built.Programs}
 }
 
@@ -119,18 +95,19 @@ func explainProgram(ctx context.Context, c Command, r Result) []finding.Finding 
 	return diagnose.Program(ctx, *r.Proof.Ending, diagnosis(c, r))
 }
 
-// withoutGPU reports whether the graph shows that a build, for which the quick look could not rule it out, has no GPU work.
-func (c Command) withoutGPU(s *session.Session, a *features.Reach) bool {
+// lacksGPU reports whether the graph shows that a build, for which the quick look could not rule it out, has no GPU work.
+func (c Command) lacksGPU(s *session.Session, j reach.Judged) bool {
+	a := j.Reach
 	return !a.GPUWork() && s.MacroWithNvcc() == "" && c.Options.Tools.Requested() == "" && !c.asksForVulkan() &&
-		c.Options.Proof.On.Name == ""
+		c.Options.Proof.On.Name == "" && fresh.Undeclared(freshBuild(s, j, ambient(s.Machine, c.Tool), fresh.Options{}), "").Package == ""
 }
 
-// enabled reports whether the features enable the GPU crates, and stops where they do not.
-func enabled(c Command, s *session.Session, graph session.Graph) (reach.Judged, error) {
+// judgeFeatures reports whether the features enable the GPU crates, and stops where they do not.
+func judgeFeatures(c Command, s *session.Session, graph session.Graph) (reach.Judged, error) {
 	shell := c.Machine.Shell
 	judged := reach.Judge(s, c.Tool, graph, reach.Options{Strict: c.Options.Strict})
 	answer := judged.Reach
-	if c.withoutGPU(s, answer) {
+	if c.lacksGPU(s, judged) {
 		return judged, nil
 	}
 	for _, line := range report.ReachLines(answer, shell.Verbose) {

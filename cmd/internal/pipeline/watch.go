@@ -57,7 +57,7 @@ func watchCargo(ctx context.Context, c Command, s *session.Session) (*gpu.Summar
 		return nil, err
 	}
 	line := c.Line
-	if line.Verb == "run" { // the build has been reported; tests would be quiet, too
+	if line.Purpose() == cargo.Runs { // the build has been reported; tests would be quiet, too
 		line = line.WithConfig("term.quiet=true")
 	}
 	ran, err := watched(ctx, c, s, func() (struct{}, error) { return struct{}{}, cargorun.Run(ctx, m, line, m.Host.Env) })

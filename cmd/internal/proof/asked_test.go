@@ -11,7 +11,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/audit"
@@ -19,7 +18,6 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/verify"
@@ -54,6 +52,8 @@ func TestWhatIsAsked(t *testing.T) {
 		"the CPU":                       {words: "run", o: Options{ExpectCPU: true}, match: true},
 		"a device":                      {words: "run", o: Options{Rules: verify.Rules{Device: "1"}}, match: true},
 		"a child":                       {words: "run", o: Options{Rules: verify.Rules{Child: "x"}}, match: true},
+		"launches":                      {words: "run", o: Options{Rules: verify.Rules{MinLaunches: 2}}, match: true},
+		"a time on the GPU":             {words: "run", o: Options{Rules: verify.Rules{MinTime: 2}}, match: true},
 		"a kernel":                      {words: "run", o: Options{Rules: verify.Rules{Kernel: own}}, kernel: "mine", match: true},
 		"until it is proven":            {words: "run", o: Options{UntilProved: true}, until: true},
 		"a table without a program":     {words: "run", prove: open, kernel: "gemm", exit: 3, until: true, match: true, requires: true},
@@ -78,7 +78,7 @@ func TestWhatIsAsked(t *testing.T) {
 		"marked tests that are not run": {words: "test", marks: marks, targets: []cargorun.Target{gpu}, programs: []cargorun.Program{{Name: "app", Package: "app", Kind: "test", Target: "lib"}}, kernel: "relu", requires: true},
 		"marked tests of another":       {words: "test", marks: marks, targets: []cargorun.Target{gpu}, programs: []cargorun.Program{{Name: "b", Package: "b", Kind: "test", Target: "lib"}}, kernel: "relu"},
 	} {
-		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))(t)
 		for _, ci := range []string{"", "true"} {
 			m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{"CI=" + ci})}, Shell: &console.Shell{Err: new(bytes.Buffer)}}
 			s := &session.Session{Machine: m, Line: line}
@@ -126,7 +126,7 @@ func TestTestedPrograms(t *testing.T) {
 		}
 		hosttest.Equal(t, strings.Join(got, " "), tt.want, story)
 	}
-	if got := SaidOf([]Proof{{Program: "a", Verdict: verify.Verdict{Kind: verify.Unproved}}, {Program: "b", Verdict: verify.Verdict{Kind: verify.NotUsed}}}); got["a"] != 0 || got["b"] != 1 || len(got) != 2 {
+	if got := DecisiveProcess([]Proof{{Program: "a", Verdict: verify.Verdict{Kind: verify.Unproved}}, {Program: "b", Verdict: verify.Verdict{Kind: verify.NotUsed}}}); got["a"] != 0 || got["b"] != 1 || len(got) != 2 {
 		t.Errorf("%v", got)
 	}
 }
@@ -195,9 +195,9 @@ func TestEndsOfAProgram(t *testing.T) {
 // TestListen: what is read of a program, and how. A file is left to it, a pipe is not; stdout is read of tests, and where it is stderr.
 func TestListen(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	open := func(name string) *os.File {
-		f := hosttest.Must(os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))
+		f := hosttest.Must(os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))(t)
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
@@ -225,12 +225,12 @@ func TestListen(t *testing.T) {
 	}
 	log, null := filepath.Join(t.TempDir(), "log"), open(os.DevNull)
 	first, second := open(log), open(log)
-	hosttest.Must(first.WriteString("earlier: " + fell))
+	hosttest.Must(first.WriteString("earlier: " + fell))(t)
 	l := Listen(&session.Machine{Host: h, Shell: &console.Shell{Err: first}}, second, "test")
 	if l.Stderr != any(first) || l.Stdout != any(first) || len(l.ears) != 1 {
 		t.Errorf("one file by two names: %d are read", len(l.ears))
 	}
-	if l.End(h); verify.FellBack(l.ears[0].Text()) != "" || l.ears[0].unread {
+	if l.End(h); verify.LineAboutCPU(l.ears[0].Text()) != "" || l.ears[0].unread {
 		t.Errorf("what stood in the file before is read: %q", l.ears[0].Text())
 	}
 	hosttest.OK(t, errors.Join(os.Truncate(log, 3)))
@@ -269,37 +269,28 @@ func TestLineOfAScan(t *testing.T) {
 		"cublas64_13.dll": true, "nvrtc64_120_0.dll": true, "curl64.dll": false, "foo64_1.dll": false, "cublas64_13.exe": false} {
 		hosttest.Equal(t, IsCUDALibrary(name), want, name)
 	}
-	m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}}
-	reach := &features.Reach{Findings: []features.Finding{{Finding: finding.Finding{ID: "features.other", Path: "/w/a"}}}}
-	if f, is := NoDeviceCode(m, reach); is {
-		t.Errorf("%+v", f)
-	}
-	reach.Findings = append(reach.Findings, features.Finding{Finding: finding.Finding{ID: features.IDUndecided, Path: "/w/Cargo.toml", Line: 3}})
-	if f, is := NoDeviceCode(m, reach); !is || f.Path != "Cargo.toml" || f.Line != 3 || f.ID != "features.no-device-code" {
-		t.Errorf("%+v, %v", f, is)
-	}
 }
 
 // TestShownAudit: what an audit says, its findings and its exit code, by what the modes came to.
 func TestShownAudit(t *testing.T) {
 	t.Parallel()
-	of := func(mode string, k audit.Kind, code int, why string) audit.Outcome {
-		return audit.Outcome{Mode: mode, What: "what", Kind: k, Code: code, Why: why, Said: "words of " + mode}
+	of := func(mode string, k audit.Kind, code int, why string) audit.ModeResult {
+		return audit.ModeResult{Mode: mode, What: "what", Kind: k, Code: code, Why: why, Said: "words of " + mode}
 	}
 	base := of("baseline", audit.Baseline, 0, "it ends well")
 	for story, tt := range map[string]struct {
-		modes    []audit.Outcome
+		modes    []audit.ModeResult
 		code     int
 		findings string
 		says     []string
 		not      string
 	}{
-		"honest":                  {[]audit.Outcome{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.NotReached, 1, "not asked")}, exit.Done, "", []string{"notices a driver that fails", "it failed", "not asked", "it ends well"}, "words of"},
-		"it fell back":            {[]audit.Outcome{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.FellBack, 0, "it ended well")}, exit.NotUsed, "audit.fallback", []string{"hides a driver that fails", "words of b"}, "words of a"},
-		"one is unsure":           {[]audit.Outcome{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.Unsure, 0, "who knows")}, exit.Unproved, "audit.unsure", []string{"is not known", "words of b"}, "words of a"},
-		"none is reached":         {[]audit.Outcome{base, of("a", audit.NotReached, 0, "it never asks"), of("b", audit.NotReached, 0, "it never asks")}, exit.Unproved, "audit.unsure audit.unsure", []string{"all 2 modes: it never asks"}, "words of"},
-		"none, for other reasons": {[]audit.Outcome{base, of("a", audit.NotReached, 0, "it never asks"), of("b", audit.NotReached, 0, "it crashed")}, exit.Unproved, "audit.unsure audit.unsure", []string{"it never asks", "it crashed"}, "all 2 modes"},
-		"a single mode":           {[]audit.Outcome{base, of("a", audit.NotReached, 0, "it never asks")}, exit.Unproved, "audit.unsure", []string{"it never asks"}, "all 1 modes"},
+		"honest":                  {[]audit.ModeResult{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.NotReached, 1, "not asked")}, exit.Done, "", []string{"1 kind of failure tried, silent in none of them; not tried: b", "it failed", "not asked", "it ends well"}, "words of"},
+		"it fell back":            {[]audit.ModeResult{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.FellBack, 0, "it ended well")}, exit.NotUsed, "audit.fallback", []string{"hides a driver that fails", "words of b"}, "words of a"},
+		"one is unsure":           {[]audit.ModeResult{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.Unsure, 0, "who knows")}, exit.Unproved, "audit.unsure", []string{"is not known", "words of b"}, "words of a"},
+		"none is reached":         {[]audit.ModeResult{base, of("a", audit.NotReached, 0, "it never asks"), of("b", audit.NotReached, 0, "it never asks")}, exit.Unproved, "audit.unsure audit.unsure", []string{"all 2 modes: it never asks"}, "words of"},
+		"none, for other reasons": {[]audit.ModeResult{base, of("a", audit.NotReached, 0, "it never asks"), of("b", audit.NotReached, 0, "it crashed")}, exit.Unproved, "audit.unsure audit.unsure", []string{"it never asks", "it crashed"}, "all 2 modes"},
+		"a single mode":           {[]audit.ModeResult{base, of("a", audit.NotReached, 0, "it never asks")}, exit.Unproved, "audit.unsure", []string{"it never asks"}, "all 1 modes"},
 		"nothing was run":         {nil, exit.Unproved, "", nil, "Audited"},
 	} {
 		var said bytes.Buffer

@@ -20,10 +20,10 @@ const auditTimeout = time.Minute // of each mode, unless --timeout says otherwis
 
 // AuditResult is what a program did on drivers that fail.
 type AuditResult struct {
-	Program  string            `json:"program"`
-	Args     []string          `json:"args"`
-	Modes    []audit.Outcome   `json:"modes"`
-	Findings []finding.Finding `json:"-"`
+	Program  string             `json:"program"`
+	Args     []string           `json:"args"`
+	Modes    []audit.ModeResult `json:"modes"`
+	Findings []finding.Finding  `json:"-"`
 }
 
 // AuditFile runs a program that the user names on drivers that fail; shown is how findings name it. The error is an exit.Code where
@@ -57,7 +57,7 @@ func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, err
 	if want != nil && len(args) == 0 {
 		args = want.Args
 	}
-	rt, err := Libraries(ctx, m, Toolkits(m, r.Toolkit), r.Options.Opens, r.Env, p.Path)
+	rt, err := Libraries(ctx, m, Toolkits(m, r.Toolkit), r.Given.Opens, r.Env, p.Path)
 	if err != nil {
 		return AuditResult{}, err
 	}
@@ -89,9 +89,9 @@ func runAudit(ctx context.Context, m *session.Machine, o audit.Options, shown st
 	return AuditResult{o.Binary, append([]string{}, receipt.Hidden(o.Args)...), modes, auditFindings(modes, shown)}, auditEnd(modes)
 }
 
-func printAudit(m *session.Machine, modes []audit.Outcome) {
-	failing := slices.DeleteFunc(slices.Clone(modes), func(r audit.Outcome) bool { return r.Kind == audit.Baseline })
-	other := func(r audit.Outcome) bool { return r.Kind != audit.NotReached || r.Why != failing[0].Why }
+func printAudit(m *session.Machine, modes []audit.ModeResult) {
+	failing := slices.DeleteFunc(slices.Clone(modes), func(r audit.ModeResult) bool { return r.Kind == audit.Baseline })
+	other := func(r audit.ModeResult) bool { return r.Kind != audit.NotReached || r.Why != failing[0].Why }
 	same := len(failing) > 1 && !slices.ContainsFunc(failing, other) // of a program that never looks for the driver
 	for _, r := range modes {
 		print := m.Shell.Alert
@@ -116,10 +116,10 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 		m.Shell.Status(string(audit.NotReached), "all %d modes: %s", len(failing), failing[0].Why)
 	}
 	if len(modes) > 0 {
-		says := "whether the program notices a driver that fails is not known"
+		says := "whether the program hides a driver that fails is not known"
 		switch audit.Worst(modes) {
 		case audit.Honest:
-			says = "the program notices a driver that fails"
+			says = audit.Tried(modes)
 		case audit.FellBack:
 			says = "the program hides a driver that fails; let it exit with an error"
 		}
@@ -128,12 +128,12 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 }
 
 // auditEnd is the exit code of an audit: that of the verdict which its worst mode comes to.
-func auditEnd(modes []audit.Outcome) error {
+func auditEnd(modes []audit.ModeResult) error {
 	verdict := map[audit.Kind]verify.Kind{audit.Honest: verify.Proved, audit.FellBack: verify.NotUsed}
 	return outcome(verdict[audit.Worst(modes)].Code(false))
 }
 
-func auditFindings(modes []audit.Outcome, path string) []finding.Finding {
+func auditFindings(modes []audit.ModeResult, path string) []finding.Finding {
 	var out []finding.Finding
 	for _, r := range modes {
 		switch {

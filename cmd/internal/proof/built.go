@@ -18,6 +18,7 @@ import (
 type Request struct {
 	Session  *session.Session
 	Options  Options
+	Given    Given
 	Tool     cargo.Tool
 	Nextest  *cargo.Line // what was typed, where the session's line is the `cargo test` that builds the same
 	Programs []cargorun.Program
@@ -95,10 +96,10 @@ func Built(ctx context.Context, r Request) (Result, error) {
 		m.Shell.Status("Not proven:", "nothing was run. To prove it, run: %s", how)
 		return Result{}, nil
 	}
-	if !hasDevice(ctx, m, o) {
+	if !o.Files.hasDevice(ctx, m, r.Given.Backend) {
 		m.Shell.Alert("Not proven:", "no GPU here. On a GPU machine, run: %s", how)
 		var err error
-		if o.Required {
+		if o.Demanded() {
 			err = exit.Code(exit.Unproved)
 		}
 		return Result{NotProven: "no GPU here"}, err
@@ -110,7 +111,8 @@ func Built(ctx context.Context, r Request) (Result, error) {
 func (r Request) proveBuilt(ctx context.Context, p *cargorun.Program, args []string) (Result, error) {
 	m, t := r.Session.Machine, r.task(p.Path)
 	t.Args = args
-	got, err := r.Options.proveFile(ctx, m, t, start{verb: r.Session.Line.Verb, toolkit: r.Toolkit, env: r.Env, stdout: m.Shell.Out})
+	got, err := r.Options.proveFile(ctx, m, t, start{verb: r.Session.Line.Verb, given: r.Given, toolkit: r.Toolkit, env: r.Env,
+		stdout: m.Shell.Out})
 	if got.Proof.Program == "" {
 		return Result{}, err
 	}

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/session"
@@ -19,11 +20,22 @@ func ProbeCompiler(ctx context.Context, m *session.Machine) probe.Compiler {
 		}
 	}
 	for _, c := range hostcc.Find(ctx, m.Host, m.Runner) {
-		if c.Kind == hostcc.GCC || c.Kind == hostcc.Clang {
+		if (c.Kind == hostcc.GCC || c.Kind == hostcc.Clang) && !emulates(ctx, m, c.Path) {
 			return probe.Compiler{Path: c.Path}
 		}
 	}
 	return probe.Compiler{}
+}
+
+// emulates reports whether a compiler of Windows builds for MSYS or Cygwin, whose run-time library would come into the watched program with
+// the probe. One that does not say is taken: it may fail to build.
+func emulates(ctx context.Context, m *session.Machine, gcc string) bool {
+	if m.Host.OS != buildenv.Windows {
+		return false
+	}
+	res, err := m.Runner.Run(ctx, buildenv.Cmd{Path: gcc, Args: []string{"-dumpmachine"}, Env: m.Host.Env.Entries()})
+	target := string(res.Stdout)
+	return err == nil && (strings.Contains(target, "msys") || strings.Contains(target, "cygwin"))
 }
 
 // VisualCompiler is the first toolset of use with the variables that cl reads; false where a part of it is missing.

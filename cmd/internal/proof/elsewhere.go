@@ -32,6 +32,7 @@ type Place struct {
 	Send    []string      `json:"send,omitempty"`
 	SendEnv []string      `json:"send_env,omitempty"`
 	Queue   time.Duration `json:"queue_ns,omitempty"`
+	Connect time.Duration `json:"connect_ns,omitempty"` // how long it may say nothing before it answers; 0: by its kind
 	Retry   int           `json:"retry,omitempty"`
 	Toolkit *cuda.Toolkit `json:"toolkit,omitempty"` // of the build
 	Socket  string        `json:"socket,omitempty"`  // of the gpubuild that has a connection to there
@@ -110,10 +111,9 @@ func unreached(program string, err error) (Proof, bool) {
 
 // sendProgram is what the runner does for a program that runs elsewhere.
 func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, t Task, send Sender) error {
-	quiet, shell := *m, *m.Shell // the streams are the program's
-	shell.Quiet, quiet.Shell = true, &shell
 	t.Binary = m.Host.Abs(t.Binary)
-	p, err := Options{On: *s.On}.proveTask(ctx, &quiet, t, m.Host.Env, send, Streams{m.Stdin, m.Shell.Out, m.Shell.Err})
+	// The streams are the program's.
+	p, err := proveTask(ctx, m.Quiet(), s.On, t, m.Host.Env, send, Streams{m.Stdin, m.Shell.Out, m.Shell.Err})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ import (
 // TestJudgedRun: what a run comes to by what its programs showed, by how cargo ended and by what was asked.
 func TestJudgedRun(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	of := func(k verify.Kind, end verify.Exit) []Proof {
 		return []Proof{{Program: "/t/app", Verdict: verify.Verdict{Kind: k, Why: "why"}, Evidence: verify.Evidence{Ran: true, Exit: end}}}
 	}
@@ -90,7 +91,7 @@ func TestJudgedRun(t *testing.T) {
 		"no GPU, and a table":              {words: "run", prove: &config.Prove{}, says: "no GPU here"},
 		"no GPU in CI, by table and flags": {words: "run", ci: true, o: required, prove: &config.Prove{}, code: exit.Unproved, says: "no GPU here"},
 	} {
-		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))(t)
 		h := h
 		if h.Env = h.Env.Unset("CI"); tt.ci {
 			h.Env = h.Env.Set("CI", "true")
@@ -153,8 +154,9 @@ func TestBuilt(t *testing.T) {
 		"two programs, to be proven":      {[]cargorun.Program{app, tool}, Options{Required: true}, nil, exit.Unproved, "the build made several programs; choose one with --bin, or with bin in the [prove] table", "several programs"},
 		"two programs and a table":        {[]cargorun.Program{app, tool}, Options{}, &config.Prove{}, exit.Unproved, "the build made several programs; choose one with --bin, or with bin in the [prove] table", "several programs"},
 		"the table's program is not made": {[]cargorun.Program{app}, Options{Wanted: true}, &config.Prove{Bin: "x"}, exit.Unproved, "the build made no program x, which the [prove] table names", "no program x"},
-		"no GPU":                          {[]cargorun.Program{app}, Options{Wanted: true}, nil, 0, "no GPU here", "no GPU here. On a GPU machine, run: gpubuild prove target/app\n"},
+		"no GPU":                          {[]cargorun.Program{app}, Options{Wanted: true}, nil, exit.Unproved, "no GPU here", "no GPU here. On a GPU machine, run: gpubuild prove target/app\n"},
 		"no GPU, and a proof was wanted":  {[]cargorun.Program{app}, Options{Required: true}, nil, exit.Unproved, "no GPU here", "no GPU here"},
+		"no GPU, which is allowed":        {[]cargorun.Program{app}, Options{Wanted: true, AllowNoDevice: true}, nil, 0, "no GPU here", "no GPU here"},
 		"no GPU, and a table":             {[]cargorun.Program{app, tool}, Options{}, &config.Prove{Bin: "tool", Args: []string{"-x"}}, 0, "no GPU here", "run: gpubuild prove target/tool -- -x\n"},
 		"no GPU, a table and arguments":   {[]cargorun.Program{app}, Options{Args: []string{"-y"}}, &config.Prove{Args: []string{"-x"}}, 0, "no GPU here", "run: gpubuild prove target/app -- -y\n"},
 	} {
@@ -332,5 +334,34 @@ func TestFilteredMarks(t *testing.T) {
 		if got, test := strings.Join(filters(fields), " "), testOf(fields); got != want.filters || test != want.test {
 			t.Errorf("%s: filters %q, the test %q, want %+v", words, got, test, want)
 		}
+	}
+}
+
+// TestTableCountsProvenPrograms: a program counts as one that ran a kernel only if it ran and was proven, a marked one apart.
+func TestTableCountsProvenPrograms(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	m := &session.Machine{Shell: &console.Shell{Out: io.Discard, Err: &out}}
+	printTested(m, []tested{
+		{name: "proven", marked: true, processes: 1, kind: verify.Proved}, {name: "cpu", marked: true, processes: 1, kind: verify.NotUsed},
+		{name: "away", marked: true, kind: verify.Proved}, {name: "other", processes: 2, lost: 1, kind: verify.Proved},
+		{name: "unmarked", processes: 1, kind: verify.Proved},
+	})
+	for _, want := range []string{"3 of 5 programs ran a kernel on the GPU; of those that are marked, 1 of 3", "(2 processes, 1 failed or lost)", "not run"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
+// TestADamagedProofIsAnError: what a runner left and cannot be read is no run without a proof.
+func TestADamagedProofIsAnError(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	hosttest.OK(t, os.WriteFile(filepath.Join(dir, "proof-1.json"), []byte("{"), 0o600))
+	var out bytes.Buffer
+	s := &session.Session{Machine: &session.Machine{Shell: &console.Shell{Out: &out, Err: &out}}, Line: cargo.Line{Verb: "run"}}
+	if _, _, err := (Request{Session: s}).judge(dir, runnerState{Devices: true}, nil); err == nil || !strings.Contains(err.Error(), "proof-1.json") || out.Len() > 0 {
+		t.Errorf("%v: %s", err, out.String())
 	}
 }

@@ -35,7 +35,7 @@ func TestRemedies(t *testing.T) {
 // the project or the user.
 func TestChosenToolkitComesFirst(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	dir := t.TempDir()
 	write := func(file, text string, mode os.FileMode) {
 		t.Helper()
@@ -71,8 +71,8 @@ func TestChosenToolkitComesFirst(t *testing.T) {
 				h.Env = h.Env.Set(tt.variable, tt.value)
 			}
 			m := &session.Machine{Host: h, CacheDir: t.TempDir(), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}
-			s := hosttest.Must(session.Anywhere(m, cargo.Line{}))
-			first := hosttest.Must(tools.First(t.Context(), s, tt.flag))
+			s := hosttest.Must(session.Anywhere(m, cargo.Line{}))(t)
+			first := hosttest.Must(tools.First(t.Context(), s, tt.flag))(t)
 			if got := Toolkits(m, first); len(got) == 0 || got[0].Root != filepath.Join(dir, tt.want) {
 				t.Errorf("the first is %+v", got)
 			}

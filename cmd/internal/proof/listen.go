@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
 
@@ -37,7 +38,7 @@ func Listen(m *session.Machine, stdout io.Writer, verb string) *Listener {
 	switch {
 	case sameStream(stdout, m.Shell.Err):
 		l.Stdout = l.Stderr // one writer: the child gets one pipe for both
-	case verb == "test" || verb == "bench":
+	case cargo.PurposeOf(verb) == cargo.Tests:
 		l.Stdout = l.listen(stdout)
 	}
 	return l
@@ -68,8 +69,8 @@ func (l *Listener) NoteWords(m *session.Machine, k verify.Kind) {
 		return
 	}
 	for _, e := range l.ears {
-		if said := verify.FellBack(e.Text()); said != "" {
-			m.Shell.Note("the program said: %q (this changes no verdict)", said)
+		if said := verify.LineAboutCPU(e.Text()); said != "" {
+			m.Shell.Note("the program said: %.200q (this changes no verdict)", said)
 			return
 		}
 	}

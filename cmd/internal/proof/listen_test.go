@@ -17,8 +17,8 @@ import (
 func TestOnlyTheProgramIsExplained(t *testing.T) {
 	t.Parallel()
 	const known = "libcuda.so.1: cannot open shared object file: No such file or directory\n"
-	h := hosttest.Must(local.Host())
-	rules := hosttest.Must(explain.Default())
+	h := hosttest.Must(local.Host())(t)
+	rules := hosttest.Must(explain.Default())(t)
 	for name, program := range map[string]string{"ours": "", "the program's": known} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 )
 
 // Marks are the table of the configuration that says which programs of a command line must use the GPU; nil: none does.
@@ -52,7 +53,7 @@ func CheckNames(patterns []string, targets []cargorun.Target, unknown func(strin
 func (r Request) task(binary string) Task {
 	t := r.Options.task(binary)
 	want, marks := r.table(), Marks(r.Session)
-	if verb := r.Session.Line.Verb; verb == "test" || verb == "bench" {
+	if r.Session.Line.Purpose() == cargo.Tests {
 		want = nil
 	}
 	switch {
@@ -63,6 +64,8 @@ func (r Request) task(binary string) Task {
 		if t.Asked.Kernel == "" {
 			t.Asked.Kernel = want.Kernel.Expression()
 		}
+		t.Asked.MinLaunches = cmp.Or(t.Asked.MinLaunches, want.Launches())
+		t.Asked.MinTime = cmp.Or(t.Asked.MinTime, want.MinTime())
 		t.Until = t.Until || want.UntilProved && !r.Options.ExpectCPU
 	case marks != nil && t.Asked.Kernel == "":
 		t.Asked.Kernel = marks.Kernel.Expression()
@@ -77,7 +80,7 @@ func (r Request) table() *config.Prove {
 	if r.Programs != nil && !slices.ContainsFunc(r.Programs, func(p cargorun.Program) bool { return want.Covers(p.Package) }) {
 		return nil
 	}
-	if want == nil || want.Bin == "" || line.Verb != "run" || Chosen(r.Programs, want) != nil {
+	if want == nil || want.Bin == "" || line.Purpose() != cargo.Runs || Chosen(r.Programs, want) != nil {
 		return want
 	}
 	if r.Programs == nil && (!line.Has("--bin", "--example") || slices.Contains(line.Words(), want.Bin)) {
@@ -88,17 +91,31 @@ func (r Request) table() *config.Prove {
 
 // asksForMatch reports whether other kernels than those that were asked for are an error. A plain run or test only shows them.
 func (r Request) asksForMatch() bool {
-	o := r.Options
-	return o.Required || o.ExpectCPU || o.Kernel != nil || o.Device != "" || o.Child != "" ||
-		r.Session.Line.Verb == "run" && r.table() != nil
+	return r.Options.AsksForMatch() || r.Session.Line.Purpose() == cargo.Runs && r.table() != nil
 }
 
-// Requires reports whether a run that proves nothing is an error: where a proof is required, and in CI where the configuration wants one.
+// WantedBy is the table of the configuration that wants a proof of what a command line builds or tests, by its name; empty: none does, or
+// the command line says otherwise. No target is looked at.
+func (r Request) WantedBy() string {
+	line, o := r.Session.Line, r.Options
+	switch {
+	case o.ExpectCPU, o.AllowNoDevice:
+	case line.Purpose() == cargo.Tests:
+		if Marks(r.Session) != nil && !asksForWords(line.Trailing) {
+			return line.Verb
+		}
+	case line.Purpose().Compiles() && r.table() != nil:
+		return "prove"
+	}
+	return ""
+}
+
+// Requires reports whether a run that proves nothing is an error: where a flag asks for a proof, and in CI where the configuration does.
 func (r Request) Requires() bool {
 	s, o := r.Session, r.Options
-	configured := s.Line.Verb == "run" && r.table() != nil || Marks(s) != nil && !asksForWords(s.Line.Trailing) &&
+	configured := s.Line.Purpose() == cargo.Runs && r.table() != nil || Marks(s) != nil && !asksForWords(s.Line.Trailing) &&
 		(r.Targets == nil || len(r.missedMarks(r.tested(nil, nil, false))) > 0) // what cargo does not test by choice needs no proof
-	return o.Required || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
+	return o.Demanded() || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
 }
 
 // mustUse is Marked, by the program's path.
@@ -116,6 +133,7 @@ type tested struct {
 	lost      int  // of a run that failed: those that failed or were lost
 	listed    bool // it was started to say which tests it has
 	kind      verify.Kind
+	usedGPU   bool // one of its processes did, whatever the verdict
 	why       string
 	kernels   []launched
 	device    string
@@ -146,7 +164,7 @@ func (r Request) tested(proofs []Proof, listed []string, failed bool) []tested {
 				mine = append(mine, got)
 			}
 		}
-		if len(mine) == 0 && (p.Kind != "test" && p.Kind != "bench" || r.Session.Line.Verb == "run") {
+		if len(mine) == 0 && (p.Kind != "test" && p.Kind != "bench" || r.Session.Line.Purpose() == cargo.Runs) {
 			continue // a program that was built for its tests to call
 		}
 		row := join(mine, failed)
@@ -175,8 +193,8 @@ func (r Request) tested(proofs []Proof, listed []string, failed bool) []tested {
 	return rows
 }
 
-// SaidOf answers, by program, which of its proofs speaks for it.
-func SaidOf(proofs []Proof) map[string]int {
+// DecisiveProcess answers, by program, which of its proofs speaks for it.
+func DecisiveProcess(proofs []Proof) map[string]int {
 	out := map[string]int{}
 	for i, p := range proofs {
 		if old, known := out[p.Program]; !known || p.Verdict.Kind.Rank() < proofs[old].Verdict.Kind.Rank() {
@@ -196,6 +214,7 @@ func join(proofs []Proof, failed bool) tested {
 		if k := p.Verdict.Kind; i == 0 || k.Rank() < out.kind.Rank() {
 			out.kind, out.why = k, p.Verdict.Why
 		}
+		out.usedGPU = out.usedGPU || p.Evidence.UsedGPU()
 		for _, k := range p.Verdict.Kernels {
 			name := cmp.Or(k.Plain, k.Name)
 			if _, known := launches[name]; !known {
@@ -298,37 +317,32 @@ type wanted struct {
 	lenient bool
 }
 
-// worstOf is the exit code of a run: certain results take precedence over unproved ones. Where programs are marked, they alone count; else
-// one that is proven is enough, unless all are asked for.
+// worstOf is the exit code of a run. Where programs are marked, they alone count; else one that is proven is enough, unless all are asked
+// for.
 func worstOf(rows []tested, w wanted) int {
-	codes := map[int]bool{}
+	var codes []int
 	proved, started := false, false
 	for _, r := range rows {
 		if r.processes == 0 {
 			continue
 		}
 		started = true
-		code := r.kind.Code(w.cpu)
+		code := exitCode(r.kind, r.usedGPU, w.cpu)
 		if w.lenient && code == exit.OtherKernels {
 			code = exit.Done
 		}
 		proved = proved || code == exit.Done
 		if w.all || r.marked || !w.marked {
-			codes[code] = true
+			codes = append(codes, code)
 		}
 	}
 	if asked := w.all || !w.marked || slices.ContainsFunc(rows, func(r tested) bool { return r.marked }); w.missed || !started && asked {
-		codes[exit.Unproved] = true
+		codes = append(codes, exit.Unproved)
 	}
 	if !w.all && !w.marked && proved {
 		return exit.Done
 	}
-	for _, code := range []int{exit.NotUsed, exit.OtherKernels, exit.Unproved} {
-		if codes[code] {
-			return code
-		}
-	}
-	return exit.Done
+	return verify.Worst(codes...)
 }
 
 // printTested writes the table of the programs that cargo started.

@@ -32,7 +32,7 @@ func TestMissedMarks(t *testing.T) {
 		{"test --test a filter", true, tested{marked: true, listed: true}, "none of its tests was run", false},
 		{"test --test a filter", false, tested{marked: true}, "cargo did not start it", false},
 	} {
-		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))(t)
 		var said bytes.Buffer
 		m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux}, Shell: &console.Shell{Err: &said}}
 		r := Request{Session: &session.Session{Machine: m, Line: line}}
@@ -122,7 +122,7 @@ func TestProcessesOfOneProgramAreJoined(t *testing.T) {
 			t.Errorf("got %s of %d, want %s of %d", got.kind, got.processes, tt.want, len(tt.proofs))
 		}
 	}
-	if got := SaidOf(of(verify.NotUsed, verify.Proved, verify.Unproved, verify.Proved)); got[""] != 1 {
+	if got := DecisiveProcess(of(verify.NotUsed, verify.Proved, verify.Unproved, verify.Proved)); got[""] != 1 {
 		t.Errorf("number %d speaks for the program, not the first that is proven", got[""])
 	}
 	got := join(of(verify.Proved, verify.Proved), true)

@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/features"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/probe"
@@ -22,12 +23,12 @@ import (
 	"gpubuild/toolchain/cuda"
 )
 
-// Options is what the user asks of a proof.
+// Options is what the flags ask of a proof.
 type Options struct {
 	Wanted   bool     // build: run what was built
 	Args     []string // build: the arguments of the program
-	Required bool     // a missing proof is an error
-	// in CI, a program that the configuration wants proven may run on a machine without a GPU
+	Required bool     // a missing proof is an error, and each program must have one
+	// what Wanted, or in CI the configuration, wants proven may run on a machine without a GPU
 	AllowNoDevice bool
 	verify.Rules
 	ExitGiven    bool // on the command line: else the configuration counts
@@ -35,15 +36,41 @@ type Options struct {
 	Timeout      time.Duration
 	UntilProved  bool // stop the program once its kernel is proven
 	Backend      probe.Backend
-	BackendGiven bool     // else run, test and bench choose it by what the program links
-	Probe        string   // a file in place of our own probe
-	CUPTI        string   // a file in place of the one that is found
-	Others       []string // further ones of a bundle, for a driver that is older
+	BackendGiven bool // else run, test and bench choose it by what the program links
+	Files        Files
 	Receipt      bool
-	On           Place                 // where programs run; no name: here
-	WithArgs     bool                  // the result and the receipt have the program's arguments, not only their hash
-	Opens        []features.NeedReason // what the programs of a build link, or open themselves
+	On           On
+	WithArgs     bool // the result and the receipt have the program's arguments, not only their hash
 }
+
+// Files take the place of what gpubuild makes or finds itself; the zero value takes none.
+type Files struct {
+	Probe  string
+	CUPTI  string
+	Others []string // further CUPTIs of a bundle, for a driver that is older
+}
+
+// On is another machine as the flags ask for it; no name: programs run here.
+type On struct {
+	Name          string
+	Send, SendEnv []string
+	Queue         time.Duration
+	Connect       time.Duration
+	Retry         int
+}
+
+// Given is what was found for a proof before it begins.
+type Given struct {
+	Backend probe.Backend         // whose kernels count
+	Place   *Place                // where programs run; nil: here
+	Opens   []features.NeedReason // what the programs of a build link, or open themselves
+}
+
+// Demanded reports whether a flag asks for a proof, so that a missing one is an error on every verb and everywhere.
+func (o Options) Demanded() bool { return o.Required || o.Wanted && !o.AllowNoDevice }
+
+// AsksForMatch reports whether a flag says what a run is to show.
+func (o Options) AsksForMatch() bool { return o.Required || o.ExpectCPU || o.AskForMore() }
 
 // Proof is one program's run under the probe and what it showed.
 type Proof struct {
@@ -102,7 +129,15 @@ func Outcome(p Proof, expected int, cpu bool) error {
 	if ended := p.Evidence.Exit; p.Evidence.Ran && !ended.Ours() && ended.Code != expected && ended.Code != 0 {
 		return endOf(ended)
 	}
-	return outcome(p.Verdict.Kind.Code(cpu))
+	return outcome(exitCode(p.Verdict.Kind, p.Evidence.UsedGPU(), cpu))
+}
+
+// exitCode is that of a verdict. Where nothing was to run on the GPU, and something did, what else may have happened unseen does not matter.
+func exitCode(k verify.Kind, usedGPU, cpu bool) int {
+	if cpu && usedGPU {
+		return exit.OtherKernels
+	}
+	return k.Code(cpu)
 }
 
 // outcome is the error of an exit code of which everything was said.
@@ -178,21 +213,32 @@ type FileResult struct {
 	Outcome error   // the exit code
 }
 
-// File proves a program that the user names, here or at another place; stdout is where its own goes.
-func File(ctx context.Context, m *session.Machine, o Options, binary string, stdout io.Writer, send Sender) (FileResult, error) {
+// File proves a program that the user names, here or at a place; stdout is where its own goes.
+func File(ctx context.Context, m *session.Machine, o Options, place *Place, binary string, stdout io.Writer, send Sender) (FileResult, error) {
 	if fi, err := os.Stat(binary); err == nil && !fi.Mode().IsRegular() { // a directory, a FIFO that would be waited for
 		return FileResult{}, &exit.UsageError{What: m.Shown(binary) + " is not a program", Fix: "name the program that was built"}
 	}
-	return o.proveFile(ctx, m, o.task(binary), start{verb: "prove", env: m.Host.Env, stdout: stdout, send: send})
+	r, err := o.proveFile(ctx, m, o.task(binary), start{verb: "prove", given: Given{Backend: o.Backend, Place: place},
+		env: m.Host.Env, stdout: stdout, send: send})
+	if errors.Is(err, context.Canceled) && r.Scan != nil { // the files that are asked for say so
+		sealed, gone := receipt.Seal(binary)
+		if gone != nil {
+			return FileResult{}, err
+		}
+		none := receipt.Unproven(version.Number(), Binary(m, sealed, binary), m.Host.Env)
+		return FileResult{Proof: Proof{Program: binary, Verdict: none.Verdict, Evidence: none.Evidence, Receipt: &none}, Scan: r.Scan, Outcome: err}, nil
+	}
+	return r, err
 }
 
 // start is how the program of a task is started.
 type start struct {
 	verb    string
+	given   Given
 	toolkit *cuda.Toolkit // of the build
 	env     buildenv.Env
 	stdout  io.Writer
-	send    Sender // to another place, if the options name one
+	send    Sender // to the place, if there is one
 }
 
 // proveFile runs a task under the probe, here or at another place, and says what it showed.
@@ -205,10 +251,10 @@ func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s st
 		m.Shell.Status("Scanned", "%s: %s", m.Shown(t.Binary), Line(out.Scan))
 	}
 	var rt Runtime
-	if o.On.Name != "" {
-		rt, err = o.Tools(ctx, m, Toolkits(m, s.toolkit))
+	if s.given.Place != nil {
+		rt, err = o.Files.Tools(ctx, m, s.given.Backend, Toolkits(m, s.toolkit))
 	} else {
-		rt, err = Prepare(ctx, m, o, s.toolkit, s.env, t.Binary)
+		rt, err = prepare(ctx, m, o.Files, s.given, s.toolkit, s.env, t.Binary)
 	}
 	if err != nil {
 		return out, err
@@ -216,7 +262,7 @@ func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s st
 	printLacks(m, rt)
 	t.Probe, t.CUPTI, t.Others = rt.Probe, rt.CUPTI, rt.Others
 	heard := Listen(m, s.stdout, s.verb)
-	p, err := o.proveTask(ctx, m, t, rt.Env, s.send, Streams{m.Stdin, heard.Stdout, heard.Stderr})
+	p, err := proveTask(ctx, m, s.given.Place, t, rt.Env, s.send, Streams{m.Stdin, heard.Stdout, heard.Stderr})
 	heard.End(m.Host)
 	if err != nil {
 		return out, err
@@ -224,6 +270,9 @@ func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s st
 	printVerdict(m, p)
 	heard.NoteWords(m, p.Verdict.Kind)
 	cpu, code := t.Asked.Expect == "cpu", failed(p, t.Asked.ExpectExit)
+	if cpu && p.Evidence.UsedGPU() {
+		m.Shell.Note("--expect cpu: it was to run on the CPU, and used the GPU")
+	}
 	out.Proof, out.Outcome = p, p.orNoReceipt(m, Outcome(p, t.Asked.ExpectExit, cpu))
 	if p.Finding != "" || p.Evidence.Control.Outcome == verify.ControlNoLibrary && code == 127 { // why has been said
 		return out, nil
@@ -233,17 +282,17 @@ func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s st
 	return out, nil
 }
 
-// proveTask runs a task here, or at another place. That none could be reached is a proof without a result.
-func (o Options) proveTask(ctx context.Context, m *session.Machine, t Task, env buildenv.Env, send Sender, s Streams) (Proof, error) {
-	if o.On.Name != "" {
-		p, err := send(ctx, m, o.On, t, s)
-		if lost, is := unreached(m.Host.Abs(t.Binary), err); is {
-			p, err = lost, nil
-		}
-		p.Program = m.Host.Abs(t.Binary)
-		return p, err
+// proveTask runs a task here, or at a place. That it could not be reached is a proof without a result.
+func proveTask(ctx context.Context, m *session.Machine, place *Place, t Task, env buildenv.Env, send Sender, s Streams) (Proof, error) {
+	if place == nil {
+		return Serve(ctx, m, t, env, s)
 	}
-	return Serve(ctx, m, t, env, s)
+	p, err := send(ctx, m, *place, t, s)
+	if lost, is := unreached(m.Host.Abs(t.Binary), err); is {
+		p, err = lost, nil
+	}
+	p.Program = m.Host.Abs(t.Binary)
+	return p, err
 }
 
 // LookPath is the file that a word names: a path, or a name that is found on PATH.

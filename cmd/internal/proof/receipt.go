@@ -58,7 +58,7 @@ func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, began time.Time
 	}
 	r = receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash,
 		receipt.Ask(asked.Rules, t.Asked.Expect == "cpu"), p.Evidence, p.Verdict)
-	for _, also := range p.Evidence.Also(asked.Rules, asked.Script(m.Host)) {
+	for _, also := range p.Evidence.UsedFiles(asked.Rules, asked.Script(m.Host)) {
 		sealed, err := receipt.Seal(also.Path)
 		if err != nil {
 			return r, err
@@ -68,7 +68,7 @@ func (t Task) receipt(m *session.Machine, sealed receipt.Sealed, began time.Time
 			cache.StateTimeOf(fi) > began.UnixNano() {
 			return r, errors.Join(err, changed(also.Path))
 		}
-		r.Also = append(r.Also, receipt.Binary{Path: also.Path, Size: sealed.Size, SHA256: sealed.SHA256})
+		r.UsedFiles = append(r.UsedFiles, receipt.Binary{Path: also.Path, Size: sealed.Size, SHA256: sealed.SHA256})
 	}
 	return r, nil
 }

@@ -22,7 +22,7 @@ import (
 // neither has a child's that changed during the run.
 func TestReceiptOfWhatRan(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	for story, tt := range map[string]struct {
 		now, child string // what is put into the files while they run
 		want       string
@@ -57,8 +57,8 @@ func TestReceiptOfWhatRan(t *testing.T) {
 		}}}}}
 		r, err := Task{}.receipt(m, sealed, began, p, verify.Options{Binary: app, Rules: verify.Rules{Child: "child"}})
 		switch {
-		case tt.want == "" && (err != nil || r.Binary.SHA256 != sealed.SHA256 || len(r.Also) != 1):
-			t.Errorf("%s: %+v, %v", story, r.Also, err)
+		case tt.want == "" && (err != nil || r.Binary.SHA256 != sealed.SHA256 || len(r.UsedFiles) != 1):
+			t.Errorf("%s: %+v, %v", story, r.UsedFiles, err)
 		case tt.want != "" && (err == nil || !strings.HasSuffix(err.Error(), tt.want)):
 			t.Errorf("%s: %v", story, err)
 		}

@@ -91,18 +91,18 @@ func Run(ctx context.Context, r Request) (Result, error) {
 
 // runnerState is what the runner must know of the run.
 func (r Request) runnerState(dir string, user []string, found runtimes) runnerState {
-	verb, t := r.Session.Line.Verb, r.task("")
+	t := r.task("")
 	t.Probe, t.CUPTI, t.Others = found.Probe, found.CUPTI, found.Others
 	return runnerState{Dir: dir, Task: t, User: user, Devices: found.devices, Lib: found.directories, On: r.place(),
-		Tests: verb == "test" || verb == "bench"}
+		Tests: r.Session.Line.Purpose() == cargo.Tests}
 }
 
 // place is where the programs run.
 func (r Request) place() *Place {
-	p := r.Options.On
-	if p.Name == "" {
+	if r.Given.Place == nil {
 		return nil
 	}
+	p := *r.Given.Place
 	p.Toolkit = r.Toolkit
 	return &p
 }
@@ -116,11 +116,11 @@ type runtimes struct {
 
 func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 	m := r.Session.Machine
-	if r.Options.On.Name != "" {
-		rt, err := r.Options.Tools(ctx, m, Toolkits(m, r.Toolkit))
+	if r.Given.Place != nil {
+		rt, err := r.Options.Files.Tools(ctx, m, r.Given.Backend, Toolkits(m, r.Toolkit))
 		return runtimes{Runtime: rt, devices: true}, err
 	}
-	found := runtimes{devices: hasDevice(ctx, m, r.Options)}
+	found := runtimes{devices: r.Options.Files.hasDevice(ctx, m, r.Given.Backend)}
 	for _, p := range r.Programs {
 		rt, err := r.runtime(ctx, found.devices, p.Path)
 		if err != nil {
@@ -138,12 +138,12 @@ func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 	return found, nil
 }
 
-// runtime is Prepare, but without a device no probe is built for a proof that cannot be made.
+// runtime is prepare, but without a device no probe is built for a proof that cannot be made.
 func (r Request) runtime(ctx context.Context, devices bool, path string) (Runtime, error) {
 	if devices {
-		return Prepare(ctx, r.Session.Machine, r.Options, r.Toolkit, r.Env, path)
+		return prepare(ctx, r.Session.Machine, r.Options.Files, r.Given, r.Toolkit, r.Env, path)
 	}
-	return Libraries(ctx, r.Session.Machine, Toolkits(r.Session.Machine, r.Toolkit), r.Options.Opens, r.Env, path)
+	return Libraries(ctx, r.Session.Machine, Toolkits(r.Session.Machine, r.Toolkit), r.Given.Opens, r.Env, path)
 }
 
 // judge says each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.
@@ -174,7 +174,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	marked := Marks(r.Session) != nil && !o.ExpectCPU
 	lost := slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" })
 	rows := r.tested(proofs, listed, lost || ran != nil && !r.ExpectedEnd(ran))
-	said := SaidOf(proofs)
+	said := DecisiveProcess(proofs)
 	for i, p := range proofs {
 		// Of many test programs those that are no matter of the GPU have their
 		// line in the table; nextest starts one for each test, and to list them.
@@ -228,7 +228,7 @@ func (r Request) judgeWithoutGPU(dir string, ran error) (excused bool, err error
 	if !r.Requires() || ran != nil && !r.ExpectedEnd(ran) {
 		return false, ran
 	}
-	if !o.Required {
+	if !o.Demanded() {
 		m.Shell.Note(InCI)
 	}
 	return false, exit.Code(exit.Unproved)
@@ -264,7 +264,7 @@ func endedForTime(proofs []Proof, code int) bool {
 // proof must not be mistaken for that success. A test that ends otherwise than with 0 stays a failure, as it is to cargo.
 func (r Request) ExpectedEnd(ran error) bool {
 	exited, failed := errors.AsType[*buildenv.ExitError](ran)
-	return failed && r.Session.Line.Verb == "run" && exited.Result.Signal == "" && exited.Result.Code == r.task("").Asked.ExpectExit
+	return failed && r.Session.Line.Purpose() == cargo.Runs && exited.Result.Signal == "" && exited.Result.Code == r.task("").Asked.ExpectExit
 }
 
 // readProofs are the proofs that the runners of a run left, and the programs that were asked for words, whatever else they did.

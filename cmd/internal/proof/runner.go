@@ -127,7 +127,7 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 // program for its list, which only Rust's own test harness understands; a text that the harness prints shows that the program has it.
 // Source: rustc's library/test, cli.rs and formatters.
 func ranNoTest(ctx context.Context, m *session.Machine, o verify.Options) bool {
-	data, err := m.Host.ReadFile(o.Binary, 1<<30)
+	data, err := m.Host.ReadFile(o.Binary, buildenv.Program)
 	if err != nil || len(o.Launcher) > 0 || !bytes.Contains(data, []byte("test result: ")) {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -36,7 +37,7 @@ import (
 func TestRunnersBesideEachOther(t *testing.T) {
 	t.Parallel()
 	gcc := need.Tool(t, "cc")
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	dir := t.TempDir()
 	data := filepath.Join("..", "..", "..", "testdata")
 	compile := func(args ...string) {
@@ -51,7 +52,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 		compile("-shared", "-fPIC", "-Wl,-soname,"+name, filepath.Join(data, "standin", source), "-o", filepath.Join(lib, name), "-ldl")
 	}
 	// a driver and a device of its own for each run, which would else see the others open theirs
-	driver := hosttest.Must(os.ReadFile(filepath.Join(lib, "libcuda.so.1")))
+	driver := hosttest.Must(os.ReadFile(filepath.Join(lib, "libcuda.so.1")))(t)
 	room := func(n int, name string) string {
 		to := filepath.Join(lib, fmt.Sprint(name, n))
 		if err := errors.Join(os.Mkdir(to, 0o700), os.WriteFile(filepath.Join(to, "libcuda.so.1"), driver, 0o700), os.WriteFile(filepath.Join(to, "node"), nil, 0o600)); err != nil {
@@ -73,7 +74,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	runs := filepath.Join(dir, "run")
 	hosttest.OK(t, os.Mkdir(runs, 0o700))
 	state := hosttest.Must(json.Marshal(runnerState{Dir: runs, Devices: true,
-		Task: Task{Probe: p, CUPTI: filepath.Join(lib, "libcupti.so.13"), Asked: receipt.Asked{Expect: "gpu"}}}))
+		Task: Task{Probe: p, CUPTI: filepath.Join(lib, "libcupti.so.13"), Asked: receipt.Asked{Expect: "gpu"}}}))(t)
 	file := filepath.Join(runs, "state.json")
 	hosttest.OK(t, os.WriteFile(file, state, 0o600))
 	const each = 3
@@ -110,7 +111,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 		}
 	}
 	all.Wait()
-	proofs, _ := hosttest.Must2(readProofs(runs))
+	proofs, _ := hosttest.Must2(readProofs(runs))(t)
 	if len(proofs) != each*len(programs) {
 		t.Fatalf("%d proofs of %d processes", len(proofs), each*len(programs))
 	}
@@ -136,7 +137,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "multiply-1")
 	hosttest.OK(t, os.WriteFile(binary, []byte("#!/bin/sh\necho \"[$*] [$GPUBUILD_PROBE_DIR]\"\n"), 0o700))
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	for _, tt := range []struct {
 		tests  bool
 		args   []string
@@ -184,12 +185,15 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 // Without a device the program's time is limited, too, and an interrupted runner leaves it to the run to say so.
 func TestRunnerWithoutDevice(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	heard := make(chan os.Signal, 1) // a job of a shell's background ignores SIGINT, and so would the program
+	signal.Notify(heard, os.Interrupt)
+	t.Cleanup(func() { signal.Stop(heard) })
+	h := hosttest.Must(local.Host())(t)
 	binary := filepath.Join(t.TempDir(), "slow")
 	hosttest.OK(t, os.WriteFile(binary, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700))
 	runs := t.TempDir()
 	s := runnerState{Dir: runs, Task: Task{Timeout: 50 * time.Millisecond}}
-	state := hosttest.Must(json.Marshal(s))
+	state := hosttest.Must(json.Marshal(s))(t)
 	file := filepath.Join(runs, "state.json")
 	hosttest.OK(t, os.WriteFile(file, state, 0o600))
 	var out bytes.Buffer
@@ -220,7 +224,7 @@ func TestAFilterThatMatchesNoTest(t *testing.T) {
 	if out, err := exec.Command(rustc, "--test", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	m := &session.Machine{Host: h, Runner: proc.Runner{}}
 	for args, want := range map[string]bool{"": false, "adds": false, "nothing_matches": true, "--exact add": true, "--skip adds": true} {
 		if got := ranNoTest(context.Background(), m, verify.Options{Binary: binary, Args: strings.Fields(args), Env: h.Env}); got != want {

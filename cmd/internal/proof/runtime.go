@@ -14,7 +14,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
-	"gpubuild/gpu/driver"
+	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cuda"
@@ -60,38 +60,38 @@ func RuntimeDirs(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) 
 	return out
 }
 
-// Prepare makes the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
-func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
+// prepare makes the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
+func prepare(ctx context.Context, m *session.Machine, f Files, g Given, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
 	toolkits := Toolkits(m, first)
-	rt, err := Libraries(ctx, m, toolkits, o.Opens, env, binary)
+	rt, err := Libraries(ctx, m, toolkits, g.Opens, env, binary)
 	if err != nil {
 		return rt, err
 	}
-	tools, err := o.Tools(ctx, m, toolkits)
+	tools, err := f.Tools(ctx, m, g.Backend, toolkits)
 	tools.Env, tools.Lacks, tools.Missing = rt.Env, rt.Lacks, rt.Missing
 	return tools, err
 }
 
-// CheckFiles refuses files for the proof that are not there: better before a long build than after it.
-func (o Options) CheckFiles(h buildenv.Host) error {
-	for _, f := range [][3]string{{o.Probe, "probe library", "probe library"}, {o.CUPTI, "libcupti", "libcupti.so"}} {
-		if path := h.Abs(f[0]); f[0] != "" && !h.IsFile(path) {
-			return exit.Usagef("give the path of a "+f[2], "no %s at %s", f[1], path)
+// Check refuses files that are not there: better before a long build than after it.
+func (f Files) Check(h buildenv.Host) error {
+	for _, is := range [][3]string{{f.Probe, "probe library", "probe library"}, {f.CUPTI, "libcupti", "libcupti.so"}} {
+		if path := h.Abs(is[0]); is[0] != "" && !h.IsFile(path) {
+			return exit.Usagef("give the path of a "+is[2], "no %s at %s", is[1], path)
 		}
 	}
 	return nil
 }
 
 // Tools are the probe and every CUPTI: which one the driver takes, only the driver knows.
-func (o Options) Tools(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit) (rt Runtime, err error) {
-	if err = o.CheckFiles(m.Host); err == nil {
-		rt.Probe, err = getProbe(ctx, m, o)
+func (f Files) Tools(ctx context.Context, m *session.Machine, backend probe.Backend, toolkits []cuda.Toolkit) (rt Runtime, err error) {
+	if err = f.Check(m.Host); err == nil {
+		rt.Probe, err = f.BuildProbe(ctx, m, backend)
 	}
-	if err != nil || o.Backend == probe.Vulkan {
+	if err != nil || backend == probe.Vulkan {
 		return rt, err
 	}
-	if o.CUPTI != "" {
-		rt.CUPTI, rt.Others = m.Host.Abs(o.CUPTI), o.Others
+	if f.CUPTI != "" {
+		rt.CUPTI, rt.Others = m.Host.Abs(f.CUPTI), f.Others
 	} else if all := CUPTIs(toolkits); len(all) > 0 {
 		rt.CUPTI, rt.Others = all[0], all[1:]
 	}
@@ -152,6 +152,14 @@ func LibraryName(h buildenv.Host, library string, dirs []string, toolkits []cuda
 	return nil
 }
 
+// OfMajor are the toolkits whose names of libraries count for a program that is built for a major version of CUDA; 0: for that of the first.
+func OfMajor(toolkits []cuda.Toolkit, major int) []cuda.Toolkit {
+	if major == 0 {
+		return toolkits
+	}
+	return []cuda.Toolkit{{Version: gpu.Version{Major: major}}}
+}
+
 // Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there. opens are
 // those that it opens itself, where it uses them at all.
 func Libraries(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit, opens []features.NeedReason, env buildenv.Env,
@@ -166,7 +174,7 @@ func Libraries(ctx context.Context, m *session.Machine, toolkits []cuda.Toolkit,
 	}
 	var names []string
 	for _, need := range opens {
-		names = append(names, LibraryName(m.Host, need.Need, dirs, toolkits)...)
+		names = append(names, LibraryName(m.Host, need.Need, dirs, OfMajor(toolkits, need.Major))...)
 	}
 	opened, err := loader.Open(ctx, m.Host, m.Runner, m.Host.Abs(binary), names, dirs)
 	for i, l := range slices.Concat(opened, libraries) {
@@ -238,41 +246,34 @@ func CUPTIs(toolkits []cuda.Toolkit) (out []string) {
 	return out
 }
 
-// getProbe takes the given probe or builds ours.
-func getProbe(ctx context.Context, m *session.Machine, o Options) (probe.Probe, error) {
-	if o.Probe != "" {
-		return probe.FromFile(m.Host, o.Probe, o.Backend)
+// BuildProbe takes the given probe, or builds ours of a backend for this machine.
+func (f Files) BuildProbe(ctx context.Context, m *session.Machine, backend probe.Backend) (probe.Probe, error) {
+	if f.Probe != "" {
+		return probe.FromFile(m.Host, f.Probe, backend)
 	}
-	p, err := probe.Build(ctx, m.Host, m.Runner, m.CacheDir, ProbeCompiler(ctx, m), o.Backend)
+	p, err := probe.Build(ctx, m.Host, m.Runner, m.CacheDir, ProbeCompiler(ctx, m), backend)
 	if _, readOnly := errors.AsType[*cache.ReadOnlyError](err); readOnly {
 		var dir string
 		if dir, err = m.Scratch(); err == nil {
-			p, err = probe.Build(ctx, m.Host, m.Runner, dir, ProbeCompiler(ctx, m), o.Backend)
+			p, err = probe.Build(ctx, m.Host, m.Runner, dir, ProbeCompiler(ctx, m), backend)
 		}
 	}
 	return p, err
 }
 
-// BuildProbe is our own probe of a backend, built for this machine.
-func BuildProbe(ctx context.Context, m *session.Machine, backend probe.Backend) (probe.Probe, error) {
-	return getProbe(ctx, m, Options{Backend: backend})
-}
-
 // hasDevice reports whether this machine has a device of the backend; without one, nothing is run to be proven. nvidia-smi can be
 // missing where CUDA works, so where it knows of none and there is a device node the control is asked. Of Vulkan only the control knows.
-func hasDevice(ctx context.Context, m *session.Machine, o Options) bool {
-	if o.Backend == probe.Vulkan {
-		return controlFindsDevice(ctx, m, o)
+// If the control cannot be asked, the proof says why.
+func (f Files) hasDevice(ctx context.Context, m *session.Machine, backend probe.Backend) bool {
+	if backend != probe.Vulkan {
+		if _, devices, _ := m.Driver().Inventory(ctx); len(devices) > 0 {
+			return true
+		}
+		if !verify.HasNode(m.Host) {
+			return false
+		}
 	}
-	if _, devices, _ := driver.Inventory(ctx, m.Host, m.Runner); len(devices) > 0 {
-		return true
-	}
-	return verify.HasNode(m.Host) && controlFindsDevice(ctx, m, o)
-}
-
-// controlFindsDevice asks the control; if it cannot be asked, the proof says why.
-func controlFindsDevice(ctx context.Context, m *session.Machine, o Options) bool {
-	p, err := getProbe(ctx, m, o)
+	p, err := f.BuildProbe(ctx, m, backend)
 	return err != nil || verify.HasDevice(ctx, m.Host, m.Runner, p)
 }
 

@@ -9,19 +9,17 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
-	"gpubuild/features"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/nvcc"
 )
 
 // scanKind names the cache entries of scans; the number changes whenever what is kept does.
-const scanKind = "scan-1"
+const scanKind = "scan-2"
 
 // Scan returns what a file holds; a file that has not changed is not read again.
 func Scan(m *session.Machine, path string) (*fatbin.Report, error) {
@@ -65,37 +63,20 @@ func Unmarked(m *session.Machine, path string) error {
 	return err
 }
 
-// ScanBuilt shows what device code each program of a build holds. cpuOnly: there were programs, and none holds device code or loads a
-// library of CUDA.
-func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program) (cpuOnly bool, err error) {
-	gpu, seen := false, 0
+// ScanBuilt shows what device code each program of a build holds.
+func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program) error {
 	byPath := func(a, b cargorun.Program) int { return strings.Compare(a.Path, b.Path) }
 	for _, p := range slices.SortedFunc(slices.Values(programs), byPath) { // cargo names them in the order in which they are finished
-		if p.Kind == "test" && line.Verb != "test" && line.Verb != "bench" {
+		if p.Kind == "test" && line.Purpose() != cargo.Tests {
 			continue
 		}
 		r, err := Scan(m, p.Path)
 		if err != nil {
-			return false, err
+			return err
 		}
 		m.Shell.Status("Scanned", "%s: %s", m.Shown(p.Path), Line(r))
-		seen++
-		gpu = gpu || len(r.Images) > 0 || slices.ContainsFunc(slices.Concat(r.Imports, r.Delayed), IsCUDALibrary)
 	}
-	return seen > 0 && !gpu, nil
-}
-
-// NoDeviceCode is the finding where the feature check left the answer to the binary, and the binary shows no use of the GPU: a feature that
-// leaves every GPU crate off, and enables code of the user's own, which may be kernels.
-func NoDeviceCode(m *session.Machine, reach *features.Reach) (finding.Finding, bool) {
-	for _, f := range reach.Findings {
-		if f.ID == features.IDUndecided {
-			return finding.Of(finding.Finding{ID: "features.no-device-code", Path: m.Shown(f.Path), Line: f.Line, Fix: f.Fix,
-				Message: "the feature enables no known GPU crate, and nothing shows that what was built uses the GPU: " +
-					"no device code, no CUDA library"}), true
-		}
-	}
-	return finding.Finding{}, false
+	return nil
 }
 
 // Line says in one line what device code a file holds.

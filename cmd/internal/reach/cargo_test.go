@@ -28,6 +28,7 @@ import (
 type resolver struct {
 	s      *session.Session
 	asked  *int   // unit graphs
+	listed *int   // how often cargo listed the packages
 	broken string // words with which it refuses every graph once a manifest was written
 	stuck  bool   // the crates stay off, whatever is written
 	relock bool   // it writes Cargo.lock
@@ -61,6 +62,7 @@ func (r resolver) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error
 		}
 		return r.graph(p, c)
 	}
+	*r.listed++
 	type object map[string]any
 	var list, nodes []object
 	var ids []string
@@ -183,7 +185,7 @@ func withCargo(t *testing.T, words, app, lib string, change func(*resolver)) (*s
 	for name, text := range map[string]string{"cargo": "", "Cargo.lock": "version = 4\n"} {
 		hosttest.OK(t, os.WriteFile(filepath.Join(s.Project.Root, name), []byte(text), 0o755))
 	}
-	m, r := *s.Machine, &resolver{s: s, asked: new(int)}
+	m, r := *s.Machine, &resolver{s: s, asked: new(int), listed: new(int)}
 	if change != nil {
 		change(r)
 	}
@@ -308,7 +310,7 @@ func TestLint(t *testing.T) {
 		for _, q := range c.Questions {
 			got = append(got, q.Package+"/"+q.Feature+" "+q.By+map[bool]string{true: "!"}[q.Stops])
 		}
-		if text := strings.Join(got, " "); text != tt.want || len(c.Suspects) != tt.suspects || (c.Refused != "") != tt.refused || *r.asked != tt.graphs {
+		if text := strings.Join(got, " "); text != tt.want || len(c.Suspects) != tt.suspects || (c.Refused != "") != tt.refused || *r.asked != tt.graphs || *r.listed != 1 {
 			t.Errorf("%s: %q, %d suspects, refused %q, %d graphs; want %q", tt.story, text, len(c.Suspects), c.Refused, *r.asked, tt.want)
 		}
 		if _, stops := c.Summary(false); stops != strings.Contains(tt.want, "!") {
@@ -349,7 +351,7 @@ func TestLintOfBroken(t *testing.T) {
 func TestDryFixesOfOneManifest(t *testing.T) {
 	t.Parallel()
 	m, s, _, _ := withCargo(t, "build", "[features]\ncuda = []\nuse-cuda = []\n"+depends, "", nil)
-	list := hosttest.Must(questions(s))
+	list := hosttest.Must(questions(s))(t)
 	f := NewFixer(m, FixOptions{DryRun: true})
 	hosttest.OK(t, f.FixEach(t.Context(), lineOf(t, "build"), list))
 	fixes := f.Fixes()

@@ -27,7 +27,7 @@ import (
 
 func lineOf(t *testing.T, words string) cargo.Line {
 	t.Helper()
-	line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
+	line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))(t)
 	return line
 }
 
@@ -44,11 +44,11 @@ func open(t *testing.T, words, app, lib string) (*session.Session, *bytes.Buffer
 		path := filepath.Join(top, filepath.FromSlash(name))
 		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)))
 	}
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	h.Cwd, h.Env = top, buildenv.NewEnv(h.OS, []string{"CARGO_HOME=" + filepath.Join(top, "home")})
 	said := &bytes.Buffer{}
 	m := &session.Machine{Host: h, CacheDir: filepath.Join(top, "cache"), Began: time.Now(), Shell: &console.Shell{Out: said, Err: said}}
-	s := hosttest.Must(session.Open(m, lineOf(t, words)))
+	s := hosttest.Must(session.Open(m, lineOf(t, words)))(t)
 	return s, said
 }
 

@@ -43,10 +43,8 @@ type FixOptions struct {
 	Lint   bool // nobody asked for these builds
 }
 
-const (
-	maxFixes      = 100      // one fix may show the next fault; a workspace that asks for more is asked about again
-	manifestLimit = 16 << 20 // as features reads them
-)
+// maxFixes is enough: one fix may show the next fault; a workspace that asks for more is asked about again.
+const maxFixes = 100
 
 // Fixer writes missing edges into the manifests of a workspace, for one build after another.
 type Fixer struct {
@@ -158,10 +156,11 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 	return list, j, err
 }
 
-// next is the first finding that edges of this workspace fix and that was not tried.
+// next is the first finding that edges of this workspace fix and that was not tried; of a feature that enables nothing, too, which is a
+// note until the build has shown it.
 func (f *Fixer) next(p *manifest.Project, list []features.Finding) *features.Finding {
 	for i := range list {
-		if fault := &list[i]; fixable(p, *fault) && fault.Severity != features.Note && !f.tried[fmt.Sprintf("%#v", fault.Edits)] {
+		if fault := &list[i]; fixable(p, *fault) && (fault.Severity != features.Note || fault.ID == features.IDUndecided) && !f.tried[fmt.Sprintf("%#v", fault.Edits)] {
 			return fault
 		}
 	}
@@ -240,7 +239,7 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 		return func() error { return nil }, nil
 	}
 	lock := h.Real(s.Project.LockPath)
-	locked, lockErr := h.ReadFile(lock, manifestLimit)
+	locked, lockErr := h.ReadFile(lock, buildenv.Lock)
 	var written []string
 	undo = func() error {
 		var errs []error
@@ -251,7 +250,7 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 			}
 			errs = append(errs, err)
 		}
-		now, err := h.ReadFile(lock, manifestLimit)
+		now, err := h.ReadFile(lock, buildenv.Lock)
 		switch {
 		case err != nil:
 		case errors.Is(lockErr, fs.ErrNotExist):

@@ -66,6 +66,7 @@ type Options struct {
 	Strict bool
 	Places bool // it is to be known where cargo builds, too
 	Write  bool // a Cargo.lock that is missing or out of date is written
+	AsIs   bool // where cargo needs another Cargo.lock to answer, it writes one, and the user's is put back
 	Edges  bool // edges for which cargo refuses the build are findings, not an error
 
 	lint bool
@@ -86,6 +87,12 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 		return Judged{}, err
 	}
 	g, err := s.Graph(ctx, tool, session.Question{Places: o.Places, Own: !o.Write})
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && refused.Locked && o.AsIs {
+		err = s.KeepLock(func() (err error) {
+			g, err = s.Graph(ctx, tool, session.Question{Places: o.Places})
+			return err
+		})
+	}
 	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && manifestFault.Match(refused.Stderr) {
 		err = exit.Errorf(exit.Config, "", "%w", refused)
 	}
@@ -174,10 +181,13 @@ func suspected(ctx context.Context, s *session.Session) (list []features.Finding
 	return list
 }
 
-// Shown are the findings that a person should read: notes only when all are wanted, or when no GPU code is linked, which they explain.
+// Shown are the findings that a person should read: notes only when all are wanted, when no GPU code is linked, which they explain, or
+// when the build decides.
 func (j Judged) Shown(all bool) []finding.Finding {
 	all = all || !j.Reach.Stops && !slices.ContainsFunc(j.Reach.Roots, func(r features.Root) bool { return r.Reached })
-	return slices.DeleteFunc(j.Findings(), func(f finding.Finding) bool { return f.Severity == finding.Note && !all })
+	return shown(j.Session, slices.DeleteFunc(slices.Clone(j.Reach.Findings), func(f features.Finding) bool {
+		return f.Severity == features.Note && !all && !f.Later
+	}), "features", "--fix")
 }
 
 // Findings are those of the answer, with paths as people read them.
@@ -203,6 +213,9 @@ func shown(s *session.Session, list []features.Finding, fixes ...string) []findi
 	var out []finding.Finding
 	for _, f := range list {
 		f.Path = s.Machine.Shown(f.Path)
+		if f.Else != "" {
+			f.Fix += "\n# " + f.Else
+		}
 		if lines := strings.SplitN(f.Fix, "\n", most+1); len(f.Edits) > most && fixable(s.Project, f) {
 			f.Brief = fmt.Sprintf("%s\n# and more: `gpubuild %s` writes them", strings.Join(lines[:most], "\n"),
 				buildenv.Words(s.Machine.Host.OS, s.Line.As(fixes...)...))

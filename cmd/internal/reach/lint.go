@@ -32,6 +32,7 @@ type Checked struct {
 	Questions []*Question
 	Suspects  []*Question // of which something can be fixed
 	Refused   string      // why cargo cannot load the workspace
+	Unfetched string      // which dependency was never fetched, and why: what is judged is judged by the manifests of the workspace
 }
 
 // Lint asks the rules of features.Judge about every member's GPU features, each as if built alone: by manifests, and if asks is set by
@@ -61,6 +62,9 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 	}
 	grave := func(f features.Finding) bool { return f.Severity != features.Note }
 	found, ask := false, asks && s.Project.HasLock && !broken
+	if out.Unfetched = cargo.Unfetched(refused); out.Unfetched != "" {
+		refused = ""
+	}
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
@@ -82,13 +86,21 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		if err != nil {
 			return out, err
 		}
-		j, err := Open(ctx, m, alone, Options{Strict: strict, lint: true})
-		if _, ok := errors.AsType[*cargo.RefusedError](err); ok { // what manifests show stands
+		member, err := s.Alone(q.member, alone)
+		if err != nil {
+			return out, err
+		}
+		g, err := member.Graph(ctx, tool, session.Question{Own: true, Known: true})
+		if refused, ok := errors.AsType[*cargo.RefusedError](err); ok { // what manifests show stands
+			if refused.Unfetched != "" { // nor does cargo know more of the next feature
+				ask, out.Unfetched = false, refused.Unfetched
+			}
 			continue
 		}
 		if err != nil {
 			return out, err
 		}
+		j := Judge(member, tool, g, Options{Strict: strict, lint: true})
 		q.Stops, q.By, q.findings = j.Reach.Stops, j.Reach.Via, j.Reach.Findings
 	}
 	words := strings.TrimPrefix(strings.TrimSpace(refused), "error: ")

@@ -62,11 +62,16 @@ type Asked struct {
 	Device     string `json:"device,omitempty"`
 	Child      string `json:"child,omitempty"`
 	ExpectExit int    `json:"expect_exit"`
+
+	MinLaunches uint64        `json:"min_launches,omitempty"`
+	MinTime     time.Duration `json:"min_gpu_time_ns,omitempty"`
+	MinChildren int           `json:"min_children,omitempty"`
 }
 
 // Ask makes plain data of rules.
 func Ask(r verify.Rules, cpu bool) Asked {
-	a := Asked{Expect: "gpu", Device: r.Device, Child: r.Child, ExpectExit: r.ExpectExit}
+	a := Asked{Expect: "gpu", Device: r.Device, Child: r.Child, ExpectExit: r.ExpectExit,
+		MinLaunches: r.MinLaunches, MinTime: r.MinTime, MinChildren: r.MinChildren}
 	if cpu {
 		a.Expect = "cpu"
 	}
@@ -78,9 +83,10 @@ func Ask(r verify.Rules, cpu bool) Asked {
 
 // Rules makes rules of the plain data, with the patterns of today.
 func (a Asked) Rules() (verify.Rules, error) {
-	r := verify.Rules{Device: a.Device, Child: a.Child, ExpectExit: a.ExpectExit}
+	r := verify.Rules{Device: a.Device, Child: a.Child, ExpectExit: a.ExpectExit,
+		MinLaunches: a.MinLaunches, MinTime: a.MinTime, MinChildren: a.MinChildren}
 	if a.Expect != "gpu" && a.Expect != "cpu" {
-		return r, fmt.Errorf("%q was expected, which is neither gpu nor cpu", a.Expect)
+		return r, fmt.Errorf("%.200q was expected, which is neither gpu nor cpu", a.Expect)
 	}
 	var err error
 	if a.Kernel != "" {
@@ -96,7 +102,7 @@ type Receipt struct {
 	Time        time.Time         `json:"time,omitzero"` // when the run began, in UTC
 	Verdict     verify.Verdict    `json:"verdict"`
 	Binary      Binary            `json:"binary"`
-	Also        []Binary          `json:"also,omitempty"`   // children whose kernels count, scripts of interpreters, files of --send
+	UsedFiles   []Binary          `json:"also,omitempty"`   // children whose kernels count, scripts of interpreters, files of --send
 	Origin      *origin.Origin    `json:"origin,omitempty"` // the commit, the run of CI, and the hash of the machine's name
 	Command     []string          `json:"command"`
 	Test        string            `json:"test,omitempty"`    // the one that the arguments choose
@@ -242,6 +248,17 @@ func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, s
 	return append(wrong, r.Recheck(real)...)
 }
 
+// FromTheFuture says that a receipt, or one of the others in its file, is dated later than now, which no clock that is right by minutes
+// writes; empty: none is.
+func (r Receipt) FromTheFuture(now time.Time) string {
+	for _, one := range append([]Receipt{r}, r.More...) {
+		if one.Time.Sub(now) > 10*time.Minute {
+			return "it is dated in the future: " + one.Time.UTC().Format(time.RFC3339)
+		}
+	}
+	return ""
+}
+
 // Intact reports whether a file's receipt is as it was written.
 func (r Receipt) Intact() bool {
 	now, err := r.sum()
@@ -270,7 +287,7 @@ func (r Receipt) Recheck(real func(verify.Loaded) (bool, string)) []string {
 		want = verify.NotUsed
 	}
 	if v.Kind != want {
-		add("it shows %s, not %s%s", v.Kind, want, because(v.Why))
+		add("it shows `%s`, where `%s` was expected%s", v.Kind, want, because(v.Why))
 	}
 	return wrong
 }

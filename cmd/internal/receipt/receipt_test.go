@@ -41,12 +41,12 @@ func proven(t testing.TB) Receipt {
 }
 
 func written(t testing.TB, r Receipt) []byte {
-	return hosttest.Must(r.Encode())
+	return hosttest.Must(r.Encode())(t)
 }
 
 func TestAReceiptHolds(t *testing.T) {
 	data := written(t, proven(t))
-	r := hosttest.Must(Decode(data))
+	r := hosttest.Must(Decode(data))(t)
 	if wrong := r.Check("abc", 10, real); len(wrong) > 0 {
 		t.Errorf("%q", wrong)
 	}
@@ -93,7 +93,7 @@ func TestVerifyFiles(t *testing.T) {
 		{"a file of another machine", app.Path, "", []Binary{there}},
 	} {
 		r := proven(t)
-		r.Binary, r.Also, r.Evidence.Binary, r.Command[0] = app, tt.with, app.Path, app.Path
+		r.Binary, r.UsedFiles, r.Evidence.Binary, r.Command[0] = app, tt.with, app.Path, app.Path
 		seal(t, &r)
 		all := func(verify.Evidence) func(verify.Loaded) (bool, string) { return real }
 		wrong, _ := Verify(r, tt.binary, true, all)
@@ -113,7 +113,7 @@ func TestVerifyFiles(t *testing.T) {
 
 // TestAsked: what is asked of a run is the same when it is read back.
 func TestAsked(t *testing.T) {
-	for _, a := range []Asked{{Expect: "gpu"}, {Expect: "cpu", Kernel: "^mm", Device: "1", Child: "worker", ExpectExit: 3}} {
+	for _, a := range []Asked{{Expect: "gpu"}, {Expect: "cpu", Kernel: "^mm", Device: "1", Child: "worker", ExpectExit: 3, MinLaunches: 2, MinTime: 5, MinChildren: 4}} {
 		if r, err := a.Rules(); err != nil || (r.Kernel != nil) != (a.Kernel != "") || Ask(r, a.Expect == "cpu") != a {
 			t.Errorf("%+v: %+v, %v", a, r, err)
 		}
@@ -172,18 +172,20 @@ func TestTampering(t *testing.T) {
 		{"other kernels", func(r *Receipt) { r.Verdict.Kernels[0].Name = "gemm" }, "abc", 10, real, true, "the kernels are others"},
 		{"a conflict was left out", func(r *Receipt) { r.Evidence.Conflicts = []verify.Conflict{{What: "NSYS_X is set"}} }, "abc", 10, real, true, "the conflicts are others"},
 		{"another kernel was asked for", func(r *Receipt) { r.Asked.Kernel = "^relu$" }, "abc", 10, real, true, "judged again"},
+		{"more launches were asked for", func(r *Receipt) { r.Asked.MinLaunches = 1000 }, "abc", 10, real, true, "at least 1000 are asked for"},
+		{"more time was asked for", func(r *Receipt) { r.Asked.MinTime = time.Hour }, "abc", 10, real, true, "--min-gpu-time"},
 		{"a regular expression that is none", func(r *Receipt) { r.Asked.Kernel = "(" }, "abc", 10, real, true, "cannot be read"},
 		{"nothing was expected", func(r *Receipt) { r.Asked.Expect = "" }, "abc", 10, real, true, "cannot be read"},
-		{"the CPU was expected", func(r *Receipt) { r.Asked.Expect = "cpu" }, "abc", 10, real, true, "it shows proved, not not used"},
+		{"the CPU was expected", func(r *Receipt) { r.Asked.Expect = "cpu" }, "abc", 10, real, true, "it shows `proved`, where `not used` was expected"},
 		{"evidence of another program", func(r *Receipt) { r.Evidence.Binary = "/x/other" }, "abc", 10, real, true, "of another command: /x/other"},
 		{"other arguments", func(r *Receipt) { r.Command = []string{"/x/app"} }, "abc", 10, real, true, "of another command"},
 		{"an unproved receipt says so", func(r *Receipt) {
 			r.Evidence.Control.Outcome = verify.ControlMissing
 			r.Verdict = verify.Judge(r.Evidence, verify.Rules{})
-		}, "abc", 10, real, true, "it shows unproved, not proved"},
+		}, "abc", 10, real, true, "it shows `unproved`, where `proved` was expected"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			r := hosttest.Must(Decode(written(t, proven(t))))
+			r := hosttest.Must(Decode(written(t, proven(t))))(t)
 			if tt.change != nil {
 				tt.change(&r)
 			}
@@ -300,7 +302,7 @@ func TestReceiptsOfARun(t *testing.T) {
 		want       string // empty: it holds
 	}{
 		{"the first program", "abc", 10, nil, ""},
-		{"the second was not run", "def", 3, nil, "it shows unproved, not proved: the program was not run"},
+		{"the second was not run", "def", 3, nil, "it shows `unproved`, where `proved` was expected: the program was not run"},
 		{"neither", "xyz", 10, nil, "the binary is another one"},
 		{"the second's length", "def", 4, nil, "the binary is another one"},
 		{"the result was edited", "abc", 10, func(s string) string { return strings.Replace(s, "1.50", "2.50", 1) }, "its sum does not fit"},
@@ -316,7 +318,7 @@ func TestReceiptsOfARun(t *testing.T) {
 					t.Fatal("nothing was edited")
 				}
 			}
-			r := hosttest.Must(Decode([]byte(text)))
+			r := hosttest.Must(Decode([]byte(text)))(t)
 			wrong := strings.Join(r.Check(tt.sum, tt.size, real), "\n")
 			if (wrong == "") != (tt.want == "") || !strings.Contains(wrong, tt.want) {
 				t.Errorf("%q, want %q", wrong, tt.want)
@@ -325,8 +327,18 @@ func TestReceiptsOfARun(t *testing.T) {
 	}
 	none := unproven()
 	none.Binary, none.Evidence.Binary, none.Command = Binary{}, "", []string{""}
-	r := hosttest.Must(Decode(written(t, none)))
+	r := hosttest.Must(Decode(written(t, none)))(t)
 	if wrong := r.Check("", 0, real); len(wrong) != 1 || !strings.Contains(wrong[0], "of no program") {
 		t.Errorf("%q", wrong)
 	}
+}
+
+// TestFromTheFuture: clocks differ by minutes, and no more.
+func TestFromTheFuture(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	for after, want := range map[time.Duration]string{0: "", -time.Hour: "", 10 * time.Minute: "", 11 * time.Minute: "it is dated in the future: 2026-11-28T12:11:00Z"} {
+		hosttest.Equal(t, Receipt{Time: now.Add(after)}.FromTheFuture(now), want, "a receipt of", after)
+		hosttest.Equal(t, Receipt{Time: now, More: []Receipt{{}, {Time: now.Add(after)}}}.FromTheFuture(now), want, "a file with a receipt of", after)
+	}
+	hosttest.Equal(t, Receipt{}.FromTheFuture(now), "", "a receipt without a time")
 }

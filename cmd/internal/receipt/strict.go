@@ -20,7 +20,7 @@ func Strict[T any](data []byte, to *T) error {
 		return err
 	}
 	if !bytes.Equal(is.Bytes(), again) {
-		return errors.New("it is not as gpubuild writes it: a key is unknown, there twice or in another place")
+		return errors.New("it is not as gpubuild writes it: another tool wrote it again, or a key is unknown, there twice or in another place")
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func Verify(whole Receipt, binary string, named bool, real Real) ([]string, Rece
 		is = Sealed{SHA256: r.Binary.SHA256, Size: r.Binary.Size} // said once; the rest is checked all the same
 	}
 	wrong = append(wrong, whole.Check(is.SHA256, is.Size, real(r.Evidence))...)
-	for _, also := range r.Also {
+	for _, also := range r.UsedFiles {
 		if also.Host != "" {
 			continue
 		}

@@ -28,8 +28,9 @@ const CheckAudit = "audit"
 // CheckWatch is an alert that was to fail the run.
 const CheckWatch = "watch"
 
-// Stages is a part of a result, and what else the stages of a cargo command returned. A stage that was not reached leaves its zero value.
-type Stages struct {
+// Collected is a part of a result, and what else the stages of a cargo command returned. A stage that was not reached leaves its zero
+// value.
+type Collected struct {
 	Result // without the checks, and without what the end adds to the findings
 
 	Judged        bool   // there is GPU work, and the verb is one whose result is judged
@@ -39,7 +40,8 @@ type Stages struct {
 	CompileErrors []cargo.Diagnostic
 	Cause         *finding.Finding // of a failed build, where it is known
 	Proving       Proving
-	Made          []finding.Check
+	StageChecks   []finding.Check
+	Parts         []cargo.Part // of the command line, as far as it was parsed; nil: it could not be
 }
 
 // Proving is what was to be proven, and why some of it was not.
@@ -48,13 +50,13 @@ type Proving struct {
 	Required     bool // each program's missing proof is an error
 	MarkedOnly   bool // of the programs only those that are marked count
 	EndedByAudit bool // the exit code is the audit's
-	Unmade       string
+	WhyNone      string
 	Missed       []string // what the configuration marks and this run left out
 }
 
 // Assemble makes the one result of a command line from what its stages returned; everything else is rendered from it. words are the command
 // line, and end is how the command ended.
-func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
+func Assemble(m *session.Machine, words []string, s Collected, end error) Result {
 	r, others := s.Result, end
 	if s.EndedByWatch {
 		others = nil
@@ -73,9 +75,9 @@ func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
 		r.Checks[failed].Message, r.Checks[failed].Detail = lines[0], strings.Join(lines, "\n")
 	}
 	r.Row, r.Gpubuild, r.At = m.Host.Env.Get(origin.RowVariable), version.Number(), m.Began.UTC().Truncate(time.Second)
-	r.Seconds, r.Command, r.Code = time.Since(m.Began).Seconds(), Redact(append([]string{"gpubuild"}, words...)), exit.Of(end)
+	r.Seconds, r.Command, r.Code = time.Since(m.Began).Seconds(), Redact(words, s.Parts), exit.Of(end)
 	r.Findings = slices.Concat(r.Findings, ended, watchFindings)
-	return r.redact(words, m.Host.Env)
+	return r.redact(words, s.Parts, m.Host.Env)
 }
 
 // SetOf is the part of a result that says what was built with; nil: nothing of it is known.
@@ -100,8 +102,8 @@ func SetOf(t tools.Tools) *Set {
 	return &out
 }
 
-// ProofOf is what a verdict and its evidence say in a result.
-func ProofOf(v verify.Verdict, e verify.Evidence) *Proof {
+// newProof is what a verdict and its evidence say in a result.
+func newProof(v verify.Verdict, e verify.Evidence) *Proof {
 	out := &Proof{
 		Verdict: v.Kind.String(), Why: v.Why, Lines: v.Lines, Device: v.Device, UUID: v.UUID, Driver: e.Control.Loaded.Version,
 		Backend: string(e.Backend), Adapter: e.Adapter(), Launches: v.Launches, TotalNS: v.Total,
@@ -114,17 +116,17 @@ func ProofOf(v verify.Verdict, e verify.Evidence) *Proof {
 	return out
 }
 
-// OfProgram is what the run of a program showed, here or on another machine.
-func OfProgram(p proof.Proof) *Proof {
-	out := ProofOf(p.Verdict, p.Evidence)
+// NewProof is what the run of a program showed, here or on another machine.
+func NewProof(p proof.Proof) *Proof {
+	out := newProof(p.Verdict, p.Evidence)
 	out.Host, out.Finding = p.Host, p.Finding
 	return out
 }
 
-// OfProof is what the proof of one program came to.
-func OfProof(m *session.Machine, p proof.Proof, r *fatbin.Report, ended error) Result {
-	made := Program{Name: m.Host.Base(p.Program), Path: m.Shown(p.Program), Code: proof.Line(r), Proof: OfProgram(p)}
-	c := Stages{}.proofCheck(made, exit.Done)
+// ProveResult is what the proof of one program came to.
+func ProveResult(m *session.Machine, p proof.Proof, r *fatbin.Report, ended error) Result {
+	made := Program{Name: m.Host.Base(p.Program), Path: m.Shown(p.Program), Code: proof.Line(r), Proof: NewProof(p)}
+	c := Collected{}.proofCheck(made, exit.Done)
 	c.State = Passed
 	out := Result{Verb: "prove", Programs: []Program{made}}
 	if ended != nil {

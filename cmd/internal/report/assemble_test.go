@@ -16,7 +16,9 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
@@ -45,26 +47,26 @@ func TestAssemble(t *testing.T) {
 	misfit := errors.New("gcc 15 is too new")
 	tests := []struct {
 		story  string
-		stages report.Stages
+		stages report.Collected
 		end    error
 		want   string // id or name of each check, and its state
 	}{
-		{"no GPU work", report.Stages{Result: of("build", nil)}, nil, "build passed"},
-		{"the toolchain does not fit", report.Stages{Result: of("build", nil), Judged: true, Made: checks(report.CheckToolchain, misfit)}, misfit,
+		{"no GPU work", report.Collected{Result: of("build", nil)}, nil, "build passed"},
+		{"the toolchain does not fit", report.Collected{Result: of("build", nil), Judged: true, StageChecks: checks(report.CheckToolchain, misfit)}, misfit,
 			"reach passed, toolchain failed: gcc 15 is too new, stale skipped, build skipped, device-code skipped"},
-		{"a check that builds no program", report.Stages{Result: of("check", nil), Judged: true, Made: checks(report.CheckCode, nil)}, nil,
+		{"a check that builds no program", report.Collected{Result: of("check", nil), Judged: true, StageChecks: checks(report.CheckCode, nil)}, nil,
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed"},
-		{"a program of a build is not run", report.Stages{Result: of("build", app), Judged: true, Made: checks(report.CheckCode, nil)}, nil,
+		{"a program of a build is not run", report.Collected{Result: of("build", app), Judged: true, StageChecks: checks(report.CheckCode, nil)}, nil,
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, proof app skipped"},
-		{"two tests of one program", report.Stages{Result: of("build", ofTests), Judged: true, Made: checks(report.CheckBuild, nil)}, nil,
+		{"two tests of one program", report.Collected{Result: of("build", ofTests), Judged: true, StageChecks: checks(report.CheckBuild, nil)}, nil,
 			"reach passed, toolchain passed, stale passed, build passed, device-code skipped, proof small a skipped, proof small b::c skipped"},
 		{"a run on the CPU: the program ended well, its proof did not",
-			report.Stages{Result: of("run", onCPU), Judged: true, Made: checks(report.CheckRun, exit.Code(exit.NotUsed)),
+			report.Collected{Result: of("run", onCPU), Judged: true, StageChecks: checks(report.CheckRun, exit.Code(exit.NotUsed)),
 				Proving: report.Proving{Asked: true}}, exit.Code(exit.NotUsed),
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run passed, proof app failed"},
-		{"the program failed itself", report.Stages{Result: of("run", app), Judged: true, Made: checks(report.CheckRun, exit.Code(3))}, exit.Code(3),
+		{"the program failed itself", report.Collected{Result: of("run", app), Judged: true, StageChecks: checks(report.CheckRun, exit.Code(3))}, exit.Code(3),
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run failed, proof app skipped"},
-		{"of marked tests only those count", report.Stages{Result: of("test", marked), Judged: true, Made: checks(report.CheckRun, exit.Code(exit.Unproved)), Proving: report.Proving{Asked: true, MarkedOnly: true}}, exit.Code(exit.Unproved),
+		{"of marked tests only those count", report.Collected{Result: of("test", marked), Judged: true, StageChecks: checks(report.CheckRun, exit.Code(exit.Unproved)), Proving: report.Proving{Asked: true, MarkedOnly: true}}, exit.Code(exit.Unproved),
 			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run passed, proof gpu failed, proof other skipped"},
 	}
 	m := &session.Machine{Shell: &console.Shell{}, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
@@ -92,12 +94,19 @@ func TestAssemble(t *testing.T) {
 // TestProofNamesItsBackend: who reads a result need not guess from the adapter what was proved.
 func TestProofNamesItsBackend(t *testing.T) {
 	for backend, want := range map[probe.Backend]string{probe.Vulkan: `"backend":"vulkan"`, probe.CUDA: `"verdict":"unproved","launches"`} {
-		text, err := json.Marshal(report.ProofOf(verify.Verdict{}, verify.Evidence{Backend: backend}))
+		text, err := json.Marshal(report.NewProof(proof.Proof{Evidence: verify.Evidence{Backend: backend}}))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%q: %s, %v", backend, text, err)
 		}
 	}
 }
+
+// lostPlace is an error with a finding of its own.
+type lostPlace struct{}
+
+func (lostPlace) Error() string     { return "lost" }
+func (lostPlace) ExitCode() int     { return exit.Unproved }
+func (lostPlace) FindingID() string { return "elsewhere.incomplete" }
 
 // TestEndsHaveFindings: what the end of a command is called.
 func TestEndsHaveFindings(t *testing.T) {
@@ -120,10 +129,12 @@ func TestEndsHaveFindings(t *testing.T) {
 		{"no toolkit that fits", "build", exit.Errorf(exit.Misfit, "", "none"), "toolchain.misfit none"},
 		{"gpubuild.toml", "build", exit.Errorf(exit.Config, "", "no"), "config.wrong no"},
 		{"the command line", "build", exit.Usagef("", "no"), "command.wrong no"},
+		{"a wrong line of gpubuild.toml", "build", fmt.Errorf("app: %w", &config.Error{Path: "/w/gpubuild.toml", Problem: "no key"}), "config.wrong no key"},
+		{"a place that was lost", "run", fmt.Errorf("app: %w", lostPlace{}), "elsewhere.incomplete app: lost"},
 		{"anything else", "build", errors.New("no"), "gpubuild.failed no"},
 		{"Ctrl-C", "build", fmt.Errorf("cargo: %w", context.Canceled), "gpubuild.failed interrupted"},
 	} {
-		stages := report.Stages{Result: report.Result{Verb: tt.verb, Stale: []string{"kern: nvcc"}}, Judged: true}
+		stages := report.Collected{Result: report.Result{Verb: tt.verb, Stale: []string{"kern: nvcc"}}, Judged: true}
 		var got []string
 		for _, f := range report.Assemble(m, nil, stages, tt.end).Findings {
 			got = append(got, f.ID+" "+f.Message)
@@ -147,7 +158,7 @@ func TestAResultThatCannotBeWritten(t *testing.T) {
 	}{{nil, exit.Usage}, {exit.Code(exit.Unreached), exit.Unreached}} {
 		var said strings.Builder
 		m := &session.Machine{Shell: &console.Shell{Out: io.Discard, Err: &said}, Host: h, Began: time.Unix(1700000000, 0)}
-		o := report.Outcome{Made: true, Stages: report.Stages{Result: report.Result{Verb: "build"}}, Files: report.Files{JSON: &file}}
+		o := report.Report{HasResult: true, Collected: report.Collected{Result: report.Result{Verb: "build"}}, Files: report.Files{JSON: &file}}
 		if code := report.Finish(m, []string{"build"}, o, tt.end); code != tt.want || !strings.Contains(said.String(), "there is no directory") {
 			t.Errorf("after %v: %d, %s", tt.end, code, said.String())
 		}
@@ -165,7 +176,7 @@ func TestMachineOfAResult(t *testing.T) {
 	for host, want := range map[string]string{"": "laptop", "gpu-7, Slurm job 12": "gpu-7", "gpu-8": "gpu-8"} {
 		m := &session.Machine{Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, Host: h, Began: time.Unix(1700000000, 0)}
 		ran := []report.Program{{Name: "app", Path: "/w/app", Kind: "bin", Proof: &report.Proof{Verdict: verify.NotUsed.String(), Host: host}}}
-		o := report.Outcome{Made: true, Stages: report.Stages{Result: report.Result{Verb: "prove", Programs: ran}}, Files: report.Files{JSON: &file}}
+		o := report.Report{HasResult: true, Collected: report.Collected{Result: report.Result{Verb: "prove", Programs: ran}}, Files: report.Files{JSON: &file}}
 		report.Finish(m, []string{"prove"}, o, nil)
 		text, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(text), `"machine": "`+want+`"`) {

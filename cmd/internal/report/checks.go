@@ -11,6 +11,7 @@ import (
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/gpu"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 )
 
 // checkOf is a check as a result has it. What an exit code alone means was said already.
@@ -28,7 +29,7 @@ func checkOf(c finding.Check) Check {
 }
 
 // checks are those that were made, those that were not reached, and one for each program's proof.
-func (s Stages) checks(end error) []Check {
+func (s Collected) checks(end error) []Check {
 	switch {
 	case len(s.Checks) > 0: // of one of our own verbs
 		return s.Checks
@@ -39,7 +40,7 @@ func (s Stages) checks(end error) []Check {
 	stopped := ""
 	for _, id := range []string{CheckReach, CheckToolchain, CheckStale, CheckBuild, CheckCode} {
 		c := Check{ID: id, State: Skipped}
-		for _, made := range s.Made {
+		for _, made := range s.StageChecks {
 			if made.ID == id {
 				c = checkOf(made)
 			}
@@ -61,10 +62,10 @@ func (s Stages) checks(end error) []Check {
 		}
 		out = append(out, c)
 	}
-	if s.Verb == "check" || s.Verb == "clippy" {
+	if cargo.PurposeOf(s.Verb) == cargo.Checks {
 		return out
 	}
-	for _, c := range s.Made {
+	for _, c := range s.StageChecks {
 		if c.ID == CheckRun {
 			ran := checkOf(c)
 			for _, f := range s.Findings {
@@ -85,11 +86,11 @@ func (s Stages) checks(end error) []Check {
 }
 
 // proofCheck is the check of a program's proof, in a run that ended with code.
-func (s Stages) proofCheck(p Program, code int) Check {
+func (s Collected) proofCheck(p Program, code int) Check {
 	c := Check{ID: CheckProof, Name: p.Title(), State: Skipped, Message: "nothing was run"}
 	switch {
 	case p.Proof == nil && s.Proving.Asked:
-		c.Message = cmp.Or(s.Proving.Unmade, NoGPU)
+		c.Message = cmp.Or(s.Proving.WhyNone, NoGPU)
 	case p.Proof == nil:
 	case kindOf(p.Proof) == verify.Proved:
 		c.State, c.Message = Passed, "ran its kernel on "+p.Proof.Device
@@ -111,7 +112,7 @@ func (w Proving) requires(p Program, code int) bool {
 }
 
 // message says in a line what a check that has no words of its own found.
-func (s Stages) message(id, state string) string {
+func (s Collected) message(id, state string) string {
 	switch id {
 	case CheckReach:
 		for _, f := range s.Findings {
@@ -160,7 +161,7 @@ func words(facts []fact) []string {
 }
 
 // AuditChecks are a check for each mode of an audit; prefix stands before the mode's name where the result has other checks, too.
-func AuditChecks(audits []audit.Outcome, prefix string) []Check {
+func AuditChecks(audits []audit.ModeResult, prefix string) []Check {
 	var out []Check
 	for _, a := range audits {
 		state := map[bool]string{true: Passed, false: Failed}[a.Passed()]

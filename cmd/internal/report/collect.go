@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
@@ -95,6 +96,9 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 		if out, err = readResult(r.Result); err != nil {
 			return out, err
 		}
+		if out.Origin != nil { // a receipt has a hash in its place
+			out.Origin.Machine = ""
+		}
 	}
 	for i := range out.Programs {
 		out.Programs[i].Proof = nil // as the receipts say, and no other way
@@ -103,8 +107,12 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 		if !one.Evidence.Ran {
 			continue
 		}
-		p := ProofOf(one.Verdict, one.Evidence)
-		if wrong := one.Recheck(real(one.Evidence)); len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
+		p := newProof(one.Verdict, one.Evidence)
+		wrong := one.Recheck(real(one.Evidence))
+		if future := r.FromTheFuture(time.Now()); future != "" {
+			wrong = append(wrong, future)
+		}
+		if len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
 			p = &Proof{Verdict: verify.Unproved.String(), Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
 		}
 		name := pathBase(one.Binary.Path)

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -109,6 +111,9 @@ func idsInSource(t *testing.T) map[string]string {
 			out["proof."+strings.ReplaceAll(k.String(), " ", "-")] = "kind.go"
 		}
 	}
+	for _, c := range exit.Codes { // of an error without a finding of its own
+		out[exit.FindingID(exit.Code(c.Code))] = "exit.go"
+	}
 	for _, dir := range []string{"cmd", "features", "toolchain", "gpu", "buildenv"} {
 		err := filepath.WalkDir(filepath.Join(repository, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -168,15 +173,6 @@ func idsInSource(t *testing.T) map[string]string {
 							take(n.Rhs[i])
 						}
 					}
-				case *ast.FuncDecl: // failureID
-					if n.Name.Name == "failureID" {
-						ast.Inspect(n, func(n ast.Node) bool {
-							if r, ok := n.(*ast.ReturnStmt); ok {
-								take(r.Results[0])
-							}
-							return true
-						})
-					}
 				}
 				return true
 			})
@@ -187,7 +183,31 @@ func idsInSource(t *testing.T) map[string]string {
 	return out
 }
 
-// TestDocsOfFailures: docs/failures.md has an entry for every rule of explain.
+// symptom is the text by which a reader finds a rule: the beginning of what a tool prints, else the first sentence of the cause.
+func symptom(r *explain.Rule) string {
+	const most = 76
+	if len(r.Examples) == 0 {
+		first, _, _ := strings.Cut(r.Cause, ". ")
+		return prose(strings.TrimSuffix(first, "."))
+	}
+	text := r.Examples[0]
+	for line := range strings.Lines(r.Examples[0]) { // the one that the rule looks at
+		if slices.ContainsFunc(r.On, func(on string) bool { return strings.Contains(line, on) }) {
+			text = line
+			break
+		}
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if i := strings.LastIndex(text[:min(len(text), most)], " "); len(text) > most && i > 0 {
+		text = text[:i] + " …"
+	}
+	if strings.Contains(text, "`") {
+		return "`` " + text + " ``"
+	}
+	return "`" + text + "`"
+}
+
+// TestDocsOfFailures: docs/failures.md has a line for every rule of explain.
 func TestDocsOfFailures(t *testing.T) {
 	t.Parallel()
 	rules, err := explain.Default()
@@ -208,48 +228,27 @@ func TestDocsOfFailures(t *testing.T) {
 	fmt.Fprintf(&b, generated, "toolchain/explain/rules.toml")
 	fmt.Fprintf(&b, "gpubuild recognizes %d causes of failed GPU builds and runs by their text. If a build by gpubuild fails,\n"+
 		"it names the cause by itself. For the log of another build, run:\n\n```console\n$ gpubuild explain build.log\n```\n\n"+
-		"`gpubuild explain NAME` prints one entry, and `gpubuild explain LNK1181` all entries with that code.\n", len(rules.All))
+		"This page has one symptom of each. `gpubuild explain NAME` prints the cause, the fix and the sources, with the name at the end of\n"+
+		"a line; `gpubuild explain LNK1181` prints all entries with that code.\n", len(rules.All))
 	written := 0
 	for _, s := range stages {
 		title := explain.Stages[s.id]
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n", strings.ToUpper(title[:1])+title[1:], s.text)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", strings.ToUpper(title[:1])+title[1:], s.text)
 		for _, r := range rules.All {
 			if r.Stage != s.id {
 				continue
 			}
 			written++
-			fmt.Fprintf(&b, "\n### %s\n", r.ID)
-			if len(r.Examples) > 0 {
-				fmt.Fprintf(&b, "\n```text\n%s\n```\n", strings.TrimSpace(r.Examples[0]))
-			}
-			fmt.Fprintf(&b, "\n%s\n\n**Fix:** %s\n", prose(r.Cause), prose(r.Fix))
-			if r.Windows != "" {
-				fmt.Fprintf(&b, "\n**On Windows:** %s\n", prose(r.Windows))
-			}
-			if r.Command != "" {
-				fmt.Fprintf(&b, "\n```console\n$ %s\n```\n", r.Command)
-			}
-			var sources []string
-			for i, s := range r.Source {
-				if !strings.HasPrefix(s, "https://") { // measured with …
-					sources = append(sources, prose(s))
-					continue
-				}
-				sources = append(sources, fmt.Sprintf("[%d](%s)", i+1, s))
-			}
-			if len(sources) > 0 {
-				fmt.Fprintf(&b, "\nSources: %s\n", strings.Join(sources, ", "))
-			}
+			fmt.Fprintf(&b, "- <a id=\"%s\"></a>%s: `%s`\n", strings.ToLower(r.ID), symptom(r), r.ID)
 		}
 	}
 	if written != len(rules.All) {
 		t.Errorf("%d of %d rules have one of the stages", written, len(rules.All))
 	}
 	page(t, "failures.md", b.String())
-	anchors := headings(t, b.String())
 	for _, r := range rules.All {
-		if _, anchor, _ := strings.Cut(report.HelpPage("explain."+r.ID), "failures/#"); !anchors[anchor] {
-			t.Errorf("%s leads to no heading of docs/failures.md", report.HelpPage("explain."+r.ID))
+		if _, anchor, _ := strings.Cut(report.HelpPage("explain."+r.ID), "failures/#"); strings.Count(b.String(), `id="`+anchor+`"`) != 1 {
+			t.Errorf("%s leads to no line of docs/failures.md", report.HelpPage("explain."+r.ID))
 		}
 	}
 }

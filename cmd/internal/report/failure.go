@@ -13,10 +13,11 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 )
 
 // endFindings are what the end of a command adds to the findings of its stages.
-func endFindings(m *session.Machine, s Stages, end error) (out []finding.Finding) {
+func endFindings(m *session.Machine, s Collected, end error) (out []finding.Finding) {
 	if s.Judged {
 		out = judgedFindings(m, s, end)
 	}
@@ -32,7 +33,7 @@ func endFindings(m *session.Machine, s Stages, end error) (out []finding.Finding
 }
 
 // judgedFindings are those of what the stages of a cargo command left without one.
-func judgedFindings(m *session.Machine, s Stages, end error) (out []finding.Finding) {
+func judgedFindings(m *session.Machine, s Collected, end error) (out []finding.Finding) {
 	code := exit.Of(end)
 	if code == exit.Stale {
 		for _, l := range s.Stale {
@@ -45,7 +46,7 @@ func judgedFindings(m *session.Machine, s Stages, end error) (out []finding.Find
 			out = append(out, f)
 		}
 	}
-	if why := s.Proving.Unmade; why != "" && code == exit.Unproved {
+	if why := s.Proving.WhyNone; why != "" && code == exit.Unproved {
 		id := "proof.unproved"
 		if why == NoGPU {
 			id = "proof.no-device"
@@ -102,28 +103,14 @@ func failure(m *session.Machine, end error, verb string) (finding.Finding, bool)
 	if end == nil || errors.As(end, &code) {
 		return finding.Finding{}, false
 	}
-	f := finding.Of(finding.Finding{ID: "gpubuild.failed", Message: worded(end), Fix: m.Shell.Pasteable(exit.Hint(end))})
-	var conf *config.Error
-	child, failed := end.(*buildenv.ExitError)
-	switch {
-	case errors.As(end, &conf):
-		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(conf.Path), conf.Line, conf.Problem
-	case failed:
-		f.ID = "build.failed"
-		if verb == "run" || verb == "test" || verb == "bench" {
+	f := finding.Of(finding.Finding{ID: exit.FindingID(end), Message: worded(end), Fix: m.Shell.Pasteable(exit.Hint(end))})
+	if conf, is := errors.AsType[*config.Error](end); is {
+		f.Path, f.Line, f.Message = m.Shown(conf.Path), conf.Line, conf.Problem
+	}
+	if child, failed := end.(*buildenv.ExitError); failed {
+		f.ID, f.Message = "build.failed", fmt.Sprintf("%s ended with %d", filepath.Base(child.Cmd.Path), child.Result.Code)
+		if cargo.PurposeOf(verb).Starts() {
 			f.ID = "run.failed"
-		}
-		f.Message = fmt.Sprintf("%s ended with %d", filepath.Base(child.Cmd.Path), child.Result.Code)
-	default:
-		switch exit.Of(end) {
-		case exit.Missing:
-			f.ID = "toolchain.missing"
-		case exit.Misfit:
-			f.ID = "toolchain.misfit"
-		case exit.Config:
-			f.ID = "config.wrong"
-		case exit.Usage:
-			f.ID = "command.wrong"
 		}
 	}
 	return f, true

@@ -47,12 +47,12 @@ func (f Files) Check(m *session.Machine) error {
 	return nil
 }
 
-// Outcome is what one command line came to, but for how it ended.
-type Outcome struct {
-	Stages
+// Report is what one command line came to, but for how it ended.
+type Report struct {
+	Collected
 	Files     Files
 	Annotated bool                              // the subcommand is one that has a result, shown on GitHub Actions
-	Made      bool                              // what was to be answered is known; else the end says why not
+	HasResult bool                              // what was to be answered is known; else the end says why not
 	Fields    any                               // of the verb's own answer, next to its result
 	Receipts  func() ([]receipt.Receipt, error) // called only if a file is named for them
 }
@@ -60,7 +60,7 @@ type Outcome struct {
 // Finish renders the result of a command line in every form that was asked for, prints the error that it ended with, and returns the exit
 // code. A file that could not be written is reported, and is the error only if everything else succeeded. words are the command line
 // without the program's name.
-func Finish(m *session.Machine, words []string, o Outcome, end error) int {
+func Finish(m *session.Machine, words []string, o Report, end error) int {
 	for _, err := range o.render(m, words, end) {
 		switch {
 		case err == nil:
@@ -76,8 +76,8 @@ func Finish(m *session.Machine, words []string, o Outcome, end error) int {
 }
 
 // render writes a result in every form that was asked for, and returns what could not be written.
-func (o Outcome) render(m *session.Machine, words []string, end error) (bad []error) {
-	if !o.Made && (end == nil || errors.Is(end, context.Canceled)) {
+func (o Report) render(m *session.Machine, words []string, end error) (bad []error) {
+	if !o.HasResult && (end == nil || errors.Is(end, context.Canceled)) {
 		return nil
 	}
 	write := func(file string, data []byte, err error) {
@@ -86,12 +86,12 @@ func (o Outcome) render(m *session.Machine, words []string, end error) (bad []er
 		}
 		bad = append(bad, err)
 	}
-	r := Assemble(m, words, o.Stages, end)
-	if !o.Made {
+	r := Assemble(m, words, o.Collected, end)
+	if !o.HasResult {
 		code := struct {
 			Code int `json:"exit_code"`
 		}{r.Code}
-		if o.Fields, o.Files.Receipt = code, ""; m.Shell.Answered {
+		if o.Fields, o.Files.Receipt = code, ""; m.JSONWritten != nil && m.JSONWritten.Load() {
 			o.Files.JSON = nil
 		}
 		if o.Files.JSON != nil && !o.Annotated { // of a verb without a result
@@ -128,7 +128,7 @@ func (o Outcome) render(m *session.Machine, words []string, end error) (bad []er
 	}
 	if o.Files.JSON != nil { // last: it says how the process ends
 		if failed := errors.Join(bad...); end == nil && failed != nil {
-			r = Assemble(m, words, o.Stages, failed).placed(m)
+			r = Assemble(m, words, o.Collected, failed).placed(m)
 		}
 		data, err := r.Answer(o.Fields)
 		write(*o.Files.JSON, data, err)
@@ -190,7 +190,7 @@ func Answer(m *session.Machine, file *string, verb string, ok bool, findings []f
 }
 
 func writeAnswer(m *session.Machine, file string, data []byte) error {
-	m.Shell.Answered = true
+	m.NoteJSON()
 	if file == "" {
 		_, err := m.Shell.Out.Write(console.VisibleJSON(data))
 		return err

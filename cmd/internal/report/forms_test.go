@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,9 +66,10 @@ func TestForms(t *testing.T) {
 			h.Env = h.Env.Set("GITHUB_ACTIONS", "true")
 		}
 		var said, out bytes.Buffer
-		m := &session.Machine{Shell: &console.Shell{Out: &out, Err: &said, Answered: tt.answered}, Host: h, Began: began}
+		m := &session.Machine{Shell: &console.Shell{Out: &out, Err: &said}, Host: h, Began: began, JSONWritten: &atomic.Bool{}}
+		m.JSONWritten.Store(tt.answered)
 		found := []finding.Finding{{ID: "features.unreached", Severity: finding.Error, Message: "not reached"}}
-		o := report.Outcome{Made: tt.made, Annotated: tt.annotated, Stages: report.Stages{Result: report.Result{Verb: "build", Findings: found}}}
+		o := report.Report{HasResult: tt.made, Annotated: tt.annotated, Collected: report.Collected{Result: report.Result{Verb: "build", Findings: found}}}
 		for form, to := range map[string]*string{"sarif": &o.Files.SARIF, "junit": &o.Files.JUnit, "receipt": &o.Files.Receipt} {
 			if strings.Contains(tt.asked, form) {
 				*to = filepath.Join(dir, form)
@@ -119,7 +122,7 @@ func TestReceiptsThatCannotBe(t *testing.T) {
 		h.Cwd = t.TempDir()
 		m := &session.Machine{Shell: &console.Shell{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}, Host: h, Began: began}
 		file := filepath.Join(h.Cwd, "receipt")
-		o := report.Outcome{Made: true, Stages: report.Stages{Result: report.Result{Verb: "run"}}, Files: report.Files{Receipt: file},
+		o := report.Report{HasResult: true, Collected: report.Collected{Result: report.Result{Verb: "run"}}, Files: report.Files{Receipt: file},
 			Receipts: func() ([]receipt.Receipt, error) { return nil, err }}
 		if code := report.Finish(m, []string{"run"}, o, nil); (code != 0) != (err != nil) {
 			t.Errorf("%v: %d", err, code)
@@ -158,9 +161,9 @@ func TestPathsOfFindings(t *testing.T) {
 		m := &session.Machine{Shell: &console.Shell{Out: new(bytes.Buffer), Err: new(bytes.Buffer)}, Host: h, Began: began}
 		r := report.Result{Verb: "build", Project: tt.project, Findings: []finding.Finding{{ID: "a.b", Severity: finding.Error, Message: "x", Path: tt.path}}}
 		file := filepath.Join(t.TempDir(), "sarif")
-		report.Finish(m, []string{"build"}, report.Outcome{Made: true, Stages: report.Stages{Result: r}, Files: report.Files{SARIF: file}}, nil)
+		report.Finish(m, []string{"build"}, report.Report{HasResult: true, Collected: report.Collected{Result: r}, Files: report.Files{SARIF: file}}, nil)
 		text, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(text), `"`+tt.want+`"`) && !strings.Contains(string(text), `"file://`+tt.want+`"`) {
+		if err != nil || !strings.Contains(string(text), `"`+tt.want+`"`) && !strings.Contains(string(text), `"`+(&url.URL{Scheme: "file", Path: tt.want}).String()+`"`) {
 			t.Errorf("%s: no %s in %v\n%s", story, tt.want, err, text)
 		}
 	}
@@ -186,41 +189,41 @@ func TestWordsOfChecks(t *testing.T) {
 		return []report.Program{{Name: "app", Path: "/w/app", Kind: "bin", Proof: p}}
 	}
 	for story, tt := range map[string]struct {
-		stages report.Stages
+		stages report.Collected
 		result report.Result
 		end    error
 		check  string
 		want   string // STATE: message | detail; empty: there is no such check
 	}{
-		"not reached after a failure":      {report.Stages{Made: made(errors.New("misfit"), reach, tools)}, report.Result{}, errors.New("misfit"), stale, "skipped: not reached: toolchain failed"},
-		"not reached, and nothing failed":  {report.Stages{Made: made(nil, reach, tools)}, report.Result{}, context.Canceled, stale, "skipped: not reached"},
-		"what the features enable":         {report.Stages{Made: made(nil, reach), Reach: "app: cuda"}, report.Result{}, nil, reach, "passed: app: cuda"},
-		"what the features do not enable":  {report.Stages{Made: made(failed, reach), Reach: "app: cuda"}, report.Result{Findings: []finding.Finding{{Severity: finding.Warning, Message: "w"}, {Severity: finding.Error, Message: "e"}}}, failed, reach, "failed: e"},
-		"errors of what is reached":        {report.Stages{Made: made(nil, reach), Reach: "app: cuda"}, report.Result{Findings: []finding.Finding{{Severity: finding.Error, Message: "e"}}}, nil, reach, "passed: app: cuda"},
-		"the tools":                        {report.Stages{Made: made(nil, reach, tools)}, report.Result{Set: &report.Set{Toolkit: "13.4", Compiler: "gcc 12", Arch: "sm_90"}}, nil, tools, "passed: CUDA 13.4, gcc 12, sm_90"},
-		"nothing stale":                    {report.Stages{Made: made(nil, reach, tools, stale)}, report.Result{}, nil, stale, "passed: nothing is stale"},
-		"what was cleaned":                 {report.Stages{Made: made(nil, reach, tools, stale)}, report.Result{Stale: []string{"a: nvcc"}, Cleaned: []string{"a", "b"}}, nil, stale, "passed: cleaned a, b"},
-		"what is stale":                    {report.Stages{Made: made(failed, reach, tools, stale)}, report.Result{Stale: []string{"a: nvcc", "b: gcc"}, Cleaned: []string{"a"}}, failed, stale, "failed: a: nvcc; b: gcc"},
-		"one program of two proofs":        {report.Stages{Made: made(nil, build)}, report.Result{Programs: append(app(nil), app(nil)...)}, nil, build, "passed: 1 program"},
-		"a build that has no proof's code": {report.Stages{Made: made(exit.Code(exit.NotUsed), build)}, report.Result{}, exit.Code(exit.NotUsed), build, "failed: 0 programs"},
-		"a failed build with its cause":    {report.Stages{Made: made(ended, build), Cause: cause}, report.Result{}, ended, build, "failed: " + ended.Error() + " | cause\nfix"},
-		"a build that succeeded":           {report.Stages{Made: made(nil, build), Cause: cause}, report.Result{}, nil, build, "passed: 0 programs"},
-		"the cause is the build's":         {report.Stages{Made: made(failed, stale), Cause: cause}, report.Result{Stale: []string{"a"}}, failed, stale, "failed: a"},
-		"rustc's errors": {report.Stages{Made: made(ended, build), Root: "/w", CompileErrors: []cargo.Diagnostic{{Message: "one", Path: "src/a.rs", Line: 3}, {Message: "two", Path: "/x/b.rs"}}}, report.Result{}, ended,
+		"not reached after a failure":      {report.Collected{StageChecks: made(errors.New("misfit"), reach, tools)}, report.Result{}, errors.New("misfit"), stale, "skipped: not reached: toolchain failed"},
+		"not reached, and nothing failed":  {report.Collected{StageChecks: made(nil, reach, tools)}, report.Result{}, context.Canceled, stale, "skipped: not reached"},
+		"what the features enable":         {report.Collected{StageChecks: made(nil, reach), Reach: "app: cuda"}, report.Result{}, nil, reach, "passed: app: cuda"},
+		"what the features do not enable":  {report.Collected{StageChecks: made(failed, reach), Reach: "app: cuda"}, report.Result{Findings: []finding.Finding{{Severity: finding.Warning, Message: "w"}, {Severity: finding.Error, Message: "e"}}}, failed, reach, "failed: e"},
+		"errors of what is reached":        {report.Collected{StageChecks: made(nil, reach), Reach: "app: cuda"}, report.Result{Findings: []finding.Finding{{Severity: finding.Error, Message: "e"}}}, nil, reach, "passed: app: cuda"},
+		"the tools":                        {report.Collected{StageChecks: made(nil, reach, tools)}, report.Result{Set: &report.Set{Toolkit: "13.4", Compiler: "gcc 12", Arch: "sm_90"}}, nil, tools, "passed: CUDA 13.4, gcc 12, sm_90"},
+		"nothing stale":                    {report.Collected{StageChecks: made(nil, reach, tools, stale)}, report.Result{}, nil, stale, "passed: nothing is stale"},
+		"what was cleaned":                 {report.Collected{StageChecks: made(nil, reach, tools, stale)}, report.Result{Stale: []string{"a: nvcc"}, Cleaned: []string{"a", "b"}}, nil, stale, "passed: cleaned a, b"},
+		"what is stale":                    {report.Collected{StageChecks: made(failed, reach, tools, stale)}, report.Result{Stale: []string{"a: nvcc", "b: gcc"}, Cleaned: []string{"a"}}, failed, stale, "failed: a: nvcc; b: gcc"},
+		"one program of two proofs":        {report.Collected{StageChecks: made(nil, build)}, report.Result{Programs: append(app(nil), app(nil)...)}, nil, build, "passed: 1 program"},
+		"a build that has no proof's code": {report.Collected{StageChecks: made(exit.Code(exit.NotUsed), build)}, report.Result{}, exit.Code(exit.NotUsed), build, "failed: 0 programs"},
+		"a failed build with its cause":    {report.Collected{StageChecks: made(ended, build), Cause: cause}, report.Result{}, ended, build, "failed: " + ended.Error() + " | cause\nfix"},
+		"a build that succeeded":           {report.Collected{StageChecks: made(nil, build), Cause: cause}, report.Result{}, nil, build, "passed: 0 programs"},
+		"the cause is the build's":         {report.Collected{StageChecks: made(failed, stale), Cause: cause}, report.Result{Stale: []string{"a"}}, failed, stale, "failed: a"},
+		"rustc's errors": {report.Collected{StageChecks: made(ended, build), Root: "/w", CompileErrors: []cargo.Diagnostic{{Message: "one", Path: "src/a.rs", Line: 3}, {Message: "two", Path: "/x/b.rs"}}}, report.Result{}, ended,
 			build, "failed: src/a.rs:3: one | src/a.rs:3: one\n/x/b.rs: two"},
-		"rustc's errors of a check":       {report.Stages{Made: made(ended, reach, build), Root: "/w", CompileErrors: []cargo.Diagnostic{{Message: "one", Path: "src/a.rs", Line: 3}}}, report.Result{}, ended, reach, "passed"},
-		"a run that was explained":        {report.Stages{Made: made(exit.Code(3), run)}, report.Result{Verb: "run", Findings: []finding.Finding{{ID: "other.x", Message: "no"}, {ID: "explain.x", Message: "why", Evidence: "as seen", Fix: "fix"}}}, exit.Code(3), run, "failed | why\nas seen\nfix"},
-		"a run that ended well":           {report.Stages{Made: made(nil, run)}, report.Result{Verb: "run", Findings: []finding.Finding{{ID: "explain.x", Message: "why"}}}, nil, run, "passed"},
-		"clippy proves nothing":           {report.Stages{Made: made(nil, code)}, report.Result{Verb: "clippy", Programs: app(nil)}, nil, report.CheckProof, ""},
-		"check proves nothing":            {report.Stages{Made: made(nil, code)}, report.Result{Verb: "check", Programs: app(nil)}, nil, report.CheckProof, ""},
-		"nothing was to be proven":        {report.Stages{}, report.Result{Verb: "build", Programs: app(nil)}, nil, report.CheckProof, "skipped: nothing was run"},
-		"no GPU":                          {report.Stages{Proving: report.Proving{Asked: true}}, report.Result{Verb: "run", Programs: app(nil)}, nil, report.CheckProof, "skipped: " + report.NoGPU},
-		"no proof for another reason":     {report.Stages{Proving: report.Proving{Asked: true, Unmade: "no probe"}}, report.Result{Verb: "run", Programs: app(nil)}, nil, report.CheckProof, "skipped: no probe"},
-		"a proof that was required":       {report.Stages{Proving: report.Proving{Required: true}}, report.Result{Verb: "run", Programs: app(nil)}, nil, report.CheckProof, "failed: nothing was run"},
-		"proven":                          {report.Stages{Proving: report.Proving{Asked: true}}, report.Result{Verb: "run", Programs: app(&report.Proof{Verdict: verify.Proved.String(), Device: "H200", Lines: []string{"a", "b"}})}, nil, report.CheckProof, "passed: ran its kernel on H200 | a\nb"},
-		"proven, where it was required":   {report.Stages{Proving: report.Proving{Required: true}}, report.Result{Verb: "run", Programs: app(&report.Proof{Verdict: verify.Proved.String(), Device: "H200"})}, exit.Code(exit.Unproved), report.CheckProof, "passed: ran its kernel on H200"},
-		"not proven":                      {report.Stages{Proving: report.Proving{Asked: true}}, report.Result{Verb: "run", Programs: app(&report.Proof{Verdict: verify.NotUsed.String(), Why: "why", Lines: []string{"a"}})}, nil, report.CheckProof, "skipped: not used: why | a"},
-		"a watch that ended it otherwise": {report.Stages{EndedByWatch: true}, report.Result{Verb: "other", Checks: []report.Check{{ID: "own", State: report.Passed, Message: "kept"}}}, exit.Code(1), "own", "passed: kept"},
+		"rustc's errors of a check":       {report.Collected{StageChecks: made(ended, reach, build), Root: "/w", CompileErrors: []cargo.Diagnostic{{Message: "one", Path: "src/a.rs", Line: 3}}}, report.Result{}, ended, reach, "passed"},
+		"a run that was explained":        {report.Collected{StageChecks: made(exit.Code(3), run)}, report.Result{Verb: "run", Findings: []finding.Finding{{ID: "other.x", Message: "no"}, {ID: "explain.x", Message: "why", Evidence: "as seen", Fix: "fix"}}}, exit.Code(3), run, "failed | why\nas seen\nfix"},
+		"a run that ended well":           {report.Collected{StageChecks: made(nil, run)}, report.Result{Verb: "run", Findings: []finding.Finding{{ID: "explain.x", Message: "why"}}}, nil, run, "passed"},
+		"clippy proves nothing":           {report.Collected{StageChecks: made(nil, code)}, report.Result{Verb: "clippy", Programs: app(nil)}, nil, report.CheckProof, ""},
+		"check proves nothing":            {report.Collected{StageChecks: made(nil, code)}, report.Result{Verb: "check", Programs: app(nil)}, nil, report.CheckProof, ""},
+		"nothing was to be proven":        {report.Collected{}, report.Result{Verb: "build", Programs: app(nil)}, nil, report.CheckProof, "skipped: nothing was run"},
+		"no GPU":                          {report.Collected{Proving: report.Proving{Asked: true}}, report.Result{Verb: "run", Programs: app(nil)}, nil, report.CheckProof, "skipped: " + report.NoGPU},
+		"no proof for another reason":     {report.Collected{Proving: report.Proving{Asked: true, WhyNone: "no probe"}}, report.Result{Verb: "run", Programs: app(nil)}, nil, report.CheckProof, "skipped: no probe"},
+		"a proof that was required":       {report.Collected{Proving: report.Proving{Required: true}}, report.Result{Verb: "run", Programs: app(nil)}, nil, report.CheckProof, "failed: nothing was run"},
+		"proven":                          {report.Collected{Proving: report.Proving{Asked: true}}, report.Result{Verb: "run", Programs: app(&report.Proof{Verdict: verify.Proved.String(), Device: "H200", Lines: []string{"a", "b"}})}, nil, report.CheckProof, "passed: ran its kernel on H200 | a\nb"},
+		"proven, where it was required":   {report.Collected{Proving: report.Proving{Required: true}}, report.Result{Verb: "run", Programs: app(&report.Proof{Verdict: verify.Proved.String(), Device: "H200"})}, exit.Code(exit.Unproved), report.CheckProof, "passed: ran its kernel on H200"},
+		"not proven":                      {report.Collected{Proving: report.Proving{Asked: true}}, report.Result{Verb: "run", Programs: app(&report.Proof{Verdict: verify.NotUsed.String(), Why: "why", Lines: []string{"a"}})}, nil, report.CheckProof, "skipped: not used: why | a"},
+		"a watch that ended it otherwise": {report.Collected{EndedByWatch: true}, report.Result{Verb: "other", Checks: []report.Check{{ID: "own", State: report.Passed, Message: "kept"}}}, exit.Code(1), "own", "passed: kept"},
 	} {
 		m := &session.Machine{Shell: &console.Shell{}, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
 		if tt.stages.Result, tt.stages.Judged = tt.result, true; tt.stages.Verb == "" {
@@ -246,33 +249,33 @@ func TestFindingsOfTheEnd(t *testing.T) {
 	t.Parallel()
 	ended := &buildenv.ExitError{Cmd: buildenv.Cmd{Path: "/usr/bin/cargo"}, Result: buildenv.Result{Code: 101}}
 	lost := report.Program{Name: "app", Source: "/w/src/main.rs", Proof: &report.Proof{Verdict: verify.Unproved.String(), Why: "lost", Finding: "elsewhere.unreachable"}}
-	proved := func(k verify.Kind, asked report.Proving) report.Stages {
+	proved := func(k verify.Kind, asked report.Proving) report.Collected {
 		program := report.Program{Name: "app", Proof: &report.Proof{Verdict: k.String(), Why: "why"}}
-		return report.Stages{Judged: true, Proving: asked, Result: report.Result{Programs: []report.Program{program}}}
+		return report.Collected{Judged: true, Proving: asked, Result: report.Result{Programs: []report.Program{program}}}
 	}
 	errors := []cargo.Diagnostic{{Message: "one", Path: "src/a.rs", Line: 3}, {Message: "two", Path: "/x/b.rs"}}
 	for story, tt := range map[string]struct {
-		stages report.Stages
+		stages report.Collected
 		end    error
 		want   string // ID PATH severity of each
 	}{
-		"the configuration":             {report.Stages{Judged: true}, fmt.Errorf("here: %w", &config.Error{Path: "/w/gpubuild.toml", Line: 3, Problem: "no"}), "config.wrong gpubuild.toml error"},
-		"the cause of a build":          {report.Stages{Judged: true, Cause: &finding.Finding{ID: "explain.x", Severity: finding.Note}}, ended, "explain.x  error"},
-		"a cause, and no failure":       {report.Stages{Judged: true, Cause: &finding.Finding{ID: "explain.x"}}, nil, ""},
-		"no GPU":                        {report.Stages{Judged: true, Proving: report.Proving{Unmade: report.NoGPU}}, exit.Code(exit.Unproved), "proof.no-device  error"},
-		"no proof":                      {report.Stages{Judged: true, Proving: report.Proving{Unmade: "no probe"}}, exit.Code(exit.Unproved), "proof.unproved  error"},
-		"no proof, and ended otherwise": {report.Stages{Judged: true, Proving: report.Proving{Unmade: "no probe"}}, exit.Code(3), ""},
-		"a place":                       {report.Stages{Judged: true, Result: report.Result{Programs: []report.Program{lost}}}, nil, "elsewhere.unreachable /w/src/main.rs error"},
+		"the configuration":             {report.Collected{Judged: true}, fmt.Errorf("here: %w", &config.Error{Path: "/w/gpubuild.toml", Line: 3, Problem: "no"}), "config.wrong gpubuild.toml error"},
+		"the cause of a build":          {report.Collected{Judged: true, Cause: &finding.Finding{ID: "explain.x", Severity: finding.Note}}, ended, "explain.x  error"},
+		"a cause, and no failure":       {report.Collected{Judged: true, Cause: &finding.Finding{ID: "explain.x"}}, nil, ""},
+		"no GPU":                        {report.Collected{Judged: true, Proving: report.Proving{WhyNone: report.NoGPU}}, exit.Code(exit.Unproved), "proof.no-device  error"},
+		"no proof":                      {report.Collected{Judged: true, Proving: report.Proving{WhyNone: "no probe"}}, exit.Code(exit.Unproved), "proof.unproved  error"},
+		"no proof, and ended otherwise": {report.Collected{Judged: true, Proving: report.Proving{WhyNone: "no probe"}}, exit.Code(3), ""},
+		"a place":                       {report.Collected{Judged: true, Result: report.Result{Programs: []report.Program{lost}}}, nil, "elsewhere.unreachable /w/src/main.rs error"},
 		"proven":                        {proved(verify.Proved, report.Proving{Required: true}), nil, ""},
 		"not proven":                    {proved(verify.NotUsed, report.Proving{}), nil, "proof.not-used  warning"},
 		"not proven, and required":      {proved(verify.NotUsed, report.Proving{Required: true}), nil, "proof.not-used  error"},
 		"not proven, and ended by it":   {proved(verify.NotUsed, report.Proving{}), exit.Code(exit.NotUsed), "proof.not-used  error"},
 		"ended by one that is marked":   {proved(verify.NotUsed, report.Proving{MarkedOnly: true}), exit.Code(exit.NotUsed), "proof.not-used  warning"},
 		"ended by an audit":             {proved(verify.NotUsed, report.Proving{EndedByAudit: true}), exit.Code(exit.NotUsed), "proof.not-used  warning"},
-		"marks that were missed":        {report.Stages{Judged: true, Proving: report.Proving{Missed: []string{"a"}}}, nil, "proof.not-run  " + finding.RuleOf("proof.not-run").Severity},
-		"rustc's errors":                {report.Stages{Judged: true, Root: "/w", CompileErrors: errors}, ended, "build.compile-error src/a.rs error, build.compile-error /x/b.rs error, build.failed  error"},
-		"errors of a build that ended":  {report.Stages{Judged: true, Root: "/w", CompileErrors: errors}, nil, ""},
-		"without GPU work":              {report.Stages{CompileErrors: errors}, ended, "build.failed  error"},
+		"marks that were missed":        {report.Collected{Judged: true, Proving: report.Proving{Missed: []string{"a"}}}, nil, "proof.not-run  " + finding.RuleOf("proof.not-run").Severity},
+		"rustc's errors":                {report.Collected{Judged: true, Root: "/w", CompileErrors: errors}, ended, "build.compile-error src/a.rs error, build.compile-error /x/b.rs error, build.failed  error"},
+		"errors of a build that ended":  {report.Collected{Judged: true, Root: "/w", CompileErrors: errors}, nil, ""},
+		"without GPU work":              {report.Collected{CompileErrors: errors}, ended, "build.failed  error"},
 	} {
 		m := &session.Machine{Shell: &console.Shell{}, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
 		tt.stages.Verb = "build"

@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/cmd/internal/origin"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 )
 
 // Observation is one result and the file that it stood in.
@@ -30,7 +31,8 @@ const (
 	StatusUnproved Status = "unproved" // it was run and is not proven
 	StatusNone     Status = "none"     // no result
 	StatusChecked  Status = "checked"  // features, lint, doctor or an audit passed; nothing was built
-	StatusCompiled Status = "compiled" // it builds; nothing was run
+	StatusCompiled Status = "compiled" // it builds; there is no program to run
+	StatusNoProof  Status = "no-proof" // it builds; nothing was run, or there is no GPU, and no proof was demanded
 	StatusProven   Status = "proven"
 )
 
@@ -41,7 +43,7 @@ var statuses = []struct {
 }{
 	{StatusFailed, "failed", "✗"}, {StatusCPU, "ran on CPU", "⚠"}, {StatusOther, "other kernels", "⚠"},
 	{StatusUnproved, "not proven", "?"}, {StatusNone, "no result", "–"}, {StatusChecked, "checked", "●"},
-	{StatusCompiled, "compiled", "●"}, {StatusProven, "proven", "✓"},
+	{StatusCompiled, "compiled", "●"}, {StatusNoProof, "not proven", "○"}, {StatusProven, "proven", "✓"},
 }
 
 func (s Status) rank() int {
@@ -64,12 +66,13 @@ func (s Status) Sign() string { return statuses[s.rank()].sign }
 
 // Row is everything that the files say of one row of a matrix.
 type Row struct {
-	ID     string    `json:"id"`
-	Status Status    `json:"status"` // of the newest run
-	Why    string    `json:"why,omitempty"`
-	At     time.Time `json:"at"`    // of the result that says it
-	Since  time.Time `json:"since"` // of the oldest one since which it has been so without a break
-	File   string    `json:"file,omitempty"`
+	ID      string    `json:"id"`
+	Project string    `json:"project,omitempty"`
+	Status  Status    `json:"status"` // of the newest run
+	Why     string    `json:"why,omitempty"`
+	At      time.Time `json:"at"`    // of the result that says it
+	Since   time.Time `json:"since"` // of the oldest one since which it has been so without a break
+	File    string    `json:"file,omitempty"`
 	// Commits: the last one with another status, and the first one with this. Between them something changed.
 	Before   string   `json:"before,omitempty"`
 	First    string   `json:"first,omitempty"`
@@ -96,7 +99,9 @@ type Joined struct {
 // WithoutResult lists the expected rows of which this run has no result.
 func WithoutResult(rows []Row, expected []string) (out []string) {
 	for _, r := range rows {
-		if slices.Contains(expected, r.ID) && (len(r.results) == 0 || r.results[0].Earlier) {
+		missing := func(r Row) bool { return len(r.results) == 0 || r.results[0].Earlier }
+		present := func(o Row) bool { return o.ID == r.ID && !missing(o) } // of whichever project
+		if slices.Contains(expected, r.ID) && missing(r) && !slices.ContainsFunc(rows, present) && !slices.Contains(out, r.ID) {
 			out = append(out, r.ID)
 		}
 	}
@@ -104,14 +109,36 @@ func WithoutResult(rows []Row, expected []string) (out []string) {
 }
 
 // Join puts results together by row, and the rows in the order of their gravity. Rows that were expected and have no result are there, too.
+// Each project has rows of its own. What names no project, such as `prove`, belongs to the only one of its row, if there is only one.
 func Join(list []Observation, expected []string) []Row {
-	byRow := map[string][]Observation{}
+	byRow, projects := map[string][]Observation{}, map[string]map[string]bool{}
 	for _, o := range list {
-		byRow[o.Result.Key()] = append(byRow[o.Result.Key()], o)
+		id := o.Result.Key()
+		if byRow[id] = append(byRow[id], o); o.Result.Name != "" {
+			if projects[id] == nil {
+				projects[id] = map[string]bool{}
+			}
+			projects[id][o.Result.Name] = true
+		}
 	}
 	rows := []Row{}
 	for id, results := range byRow {
-		rows = append(rows, row(id, newestFirst(results)))
+		byProject, only := map[string][]Observation{}, ""
+		for name := range projects[id] {
+			only = name
+		}
+		for _, o := range results {
+			name := o.Result.Name
+			if len(projects[id]) == 1 {
+				name = only
+			}
+			byProject[name] = append(byProject[name], o)
+		}
+		for name, results := range byProject {
+			r := row(id, newestFirst(results))
+			r.Project = name
+			rows = append(rows, r)
+		}
 	}
 	for _, id := range expected {
 		if _, ok := byRow[id]; !ok {
@@ -125,24 +152,36 @@ func Join(list []Observation, expected []string) []Row {
 		}
 		return r.Status.rank()
 	}
-	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(order(a)-order(b), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(order(a)-order(b), strings.Compare(a.ID, b.ID), strings.Compare(a.Project, b.Project))
+	})
 	return rows
 }
 
-// newestFirst orders results by time, those of earlier runs last; of a receipt and another file about one run it keeps the receipt.
+// newestFirst orders results by time, those of earlier runs last; of a receipt and another file about one run it keeps the receipt, with the
+// machine's name from the other: a receipt names none.
 func newestFirst(results []Observation) []Observation {
 	rank := map[bool]int{true: 1}
 	slices.SortStableFunc(results, func(a, b Observation) int {
 		return cmp.Or(rank[a.Earlier]-rank[b.Earlier], b.Result.At.Compare(a.Result.At), rank[b.Receipt]-rank[a.Receipt],
 			strings.Compare(a.File, b.File))
 	})
-	seen := map[string]bool{}
-	return slices.DeleteFunc(results, func(o Observation) bool {
+	var kept []Observation
+	seen := map[string]int{}
+	for _, o := range results {
 		run := commandOf(o.Result) + o.Result.At.UTC().String()
-		again := seen[run]
-		seen[run] = !o.Result.At.IsZero()
-		return again
-	})
+		i, again := seen[run]
+		if !again {
+			if !o.Result.At.IsZero() {
+				seen[run] = len(kept)
+			}
+			kept = append(kept, o)
+		} else if from := kept[i].Result.from(); from.Machine == "" && o.Result.from().Machine != "" {
+			from.Machine = o.Result.from().Machine
+			kept[i].Result.Origin = &from
+		}
+	}
+	return kept
 }
 
 // steadyRuns is how many runs count for whether a row comes and goes.
@@ -269,7 +308,7 @@ func buildOf(r Result) (Status, string) {
 			built = StatusCompiled
 		}
 	}
-	builds := slices.Contains([]string{"build", "check", "clippy", "run", "test", "bench"}, r.Verb)
+	builds := cargo.PurposeOf(r.Verb).Judged()
 	switch {
 	case built == StatusNone && r.Code != 0 && !verify.IsCode(r.Code) && builds || checks:
 		return StatusFailed, fmt.Sprintf("it ended with %d", r.Code)
@@ -279,17 +318,21 @@ func buildOf(r Result) (Status, string) {
 	return built, ""
 }
 
-// proofOf says what a result says of the proof: nothing, where nothing was run under the probe. Of several programs one that is proven
+// proofOf says what a result says of the proof: nothing, where there was nothing to prove. Of several programs one that is proven
 // suffices where the run itself was content, as in `test`.
 func proofOf(r Result) (Status, string) {
 	p := theProof(r)
 	if p.Proof == nil {
-		for _, c := range r.Checks { // a proof was demanded and could not be made
-			if c.ID == CheckProof && c.State == Failed {
+		status, why := StatusNone, ""
+		for _, c := range r.Checks {
+			switch {
+			case c.ID == CheckProof && c.State == Failed: // it was demanded
 				return StatusUnproved, c.Message
+			case c.ID == CheckProof && c.State == Skipped && status == StatusNone:
+				status, why = StatusNoProof, c.Message
 			}
 		}
-		return StatusNone, ""
+		return status, why
 	}
 	status, known := statusOfVerdict[kindOf(p.Proof)]
 	if !known {
@@ -385,14 +428,15 @@ func shortCommit(commit string) string { return Sanitize(commit[:min(len(commit)
 
 // Summary is the rows in one line: "12 rows: 9 proven, 2 compiled, 1 failed".
 func Summary(rows []Row) string {
-	count := map[Status]int{}
+	count := map[string]int{}
 	for _, r := range rows {
-		count[r.Status]++
+		count[r.Status.Words()]++
 	}
 	var parts []string
 	for _, s := range slices.Backward(statuses) {
-		if n := count[s.Status]; n > 0 {
+		if n := count[s.words]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s.words))
+			delete(count, s.words)
 		}
 	}
 	return Count(len(rows), "row") + ": " + strings.Join(parts, ", ")

@@ -28,13 +28,14 @@ type page struct {
 	Rows        []pageRow
 	Files, By   string
 	Sums, Title string
+	Project     string // of all rows; empty: they are of several, or it is not known
 	Newest      time.Time
 }
 
 // pageRow is a row with what its details show.
 type pageRow struct {
 	Row
-	With    string
+	With    []string
 	Latest  Result
 	History []Observation
 	More    int
@@ -43,7 +44,7 @@ type pageRow struct {
 // pageTemplate is parsed once: that takes three times as long as a page.
 var pageTemplate = sync.OnceValues(func() (*template.Template, error) {
 	return template.New("page").Funcs(template.FuncMap{
-		"plain": Sanitize, "lines": SanitizeLines, "stamp": stamp, "sign": sign, "place": place,
+		"plain": Sanitize, "count": Count, "lines": SanitizeLines, "stamp": stamp, "sign": sign, "place": place,
 		"join":   func(l []string) string { return strings.Join(l, ", ") },
 		"iso":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"status": func(r Result) Status { s, _ := statusOf(r); return s },
@@ -69,6 +70,15 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 			"'; base-uri 'none'; form-action 'none'",
 		Style: template.CSS(pageCSS), Files: Count(files, "file"), By: by, Sums: Summary(rows), Title: Count(len(rows), "row"),
 	}
+	projects := map[string]bool{}
+	for _, r := range rows {
+		if r.Project != "" {
+			p.Project, projects[r.Project] = r.Project, true
+		}
+	}
+	if len(projects) > 1 {
+		p.Project = ""
+	}
 	for _, r := range rows {
 		shown := pageRow{Row: r, History: r.results[:min(len(r.results), historyShown)]}
 		if r.Results > 0 && !r.results[0].Earlier {
@@ -78,7 +88,7 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		}
 		shown.More = len(r.results) - len(shown.History)
 		with := []fact{{"CUDA ", r.Set.Toolkit}, {"cuDNN ", r.Set.CUDNN}, {"", r.Set.Arch}, {"", r.Set.Compiler}}
-		shown.With = strings.Join(words(with), " · ")
+		shown.With = words(with)
 		p.Rows = append(p.Rows, shown)
 	}
 	var b bytes.Buffer

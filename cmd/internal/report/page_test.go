@@ -79,8 +79,9 @@ func TestRowsAreJoined(t *testing.T) {
 		since   time.Time
 		results int
 	}{
-		{"compiled once", observed(at(s["compiled"], "r", day(0), nil)), "compiled", day(0), 1},
-		{"compiled, then proven by prove of the same row", observed(at(s["compiled"], "r", day(0), nil), at(s["proven"], "r", day(1), func(r *report.Result) { r.Verb, r.Checks = "prove", r.Checks[4:] })),
+		{"built once, and nothing proven", observed(at(s["compiled"], "r", day(0), nil)), "no-proof", day(0), 1},
+		{"rustc failed", observed(at(s["compiled"], "r", day(0), func(r *report.Result) { r.Verb, r.Checks, r.Code = "rustc", nil, 101 })), "failed", day(0), 1},
+		{"built, then proven by prove of the same row", observed(at(s["compiled"], "r", day(0), nil), at(s["proven"], "r", day(1), func(r *report.Result) { r.Verb, r.Checks = "prove", r.Checks[4:] })),
 			"proven", day(1), 2},
 		{"since the first of an unbroken line", observed(at(s["proven"], "r", day(3), nil), at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), nil)), "proven", day(1), 3},
 		{"a break begins anew", observed(at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), cpu), at(s["proven"], "r", day(3), nil)), "proven", day(3), 3},
@@ -188,6 +189,41 @@ func TestRowsWithoutAResultAreThere(t *testing.T) {
 	}
 }
 
+// TestProjectsHaveRowsOfTheirOwn: also where the jobs of two projects have one name. What names no project is of the only one. A receipt names no
+// machine, and the other file about its run does.
+func TestProjectsHaveRowsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := samples()
+	of := func(name, sample string, after int) report.Result {
+		return at(s[sample], "cuda", began.AddDate(0, 0, after), func(r *report.Result) { r.Name = name })
+	}
+	receipt := observed(of("", "proven", 2))[0]
+	receipt.Receipt, receipt.Result.Origin = true, &origin.Origin{}
+	one := report.Join(append(observed(of("app", "compiled", 1), of("", "proven", 2)), receipt), nil)
+	if len(one) != 1 || one[0].Project != "app" || one[0].Status != report.StatusProven || one[0].Results != 2 || one[0].Machine != "gpu-node-7" || !one[0].Receipt {
+		t.Errorf("one project: %+v", one)
+	}
+	data, err := report.HTML(one, 3, "v1")
+	noError(t, err)
+	if !strings.Contains(string(data), "<h1>app: GPU builds</h1>") || strings.Contains(string(data), "project app") {
+		t.Errorf("the page of one project: %s", data)
+	}
+	list := observed(of("app", "compiled", 1), of("tool", "unreached", 1))
+	two := report.Join(list, []string{"cuda"})
+	if len(two) != 2 || two[0].Project != "tool" || two[0].Status != report.StatusFailed || two[1].Project != "app" {
+		t.Errorf("two projects: %+v", two)
+	}
+	data, err = report.HTML(two, 2, "v1")
+	noError(t, err)
+	if !strings.Contains(string(data), "<h1>GPU builds</h1>") || !strings.Contains(string(data), "project app") || !strings.Contains(string(data), "project tool") {
+		t.Errorf("the page of two projects: %s", data)
+	}
+	list[0].Earlier = true
+	if none := report.WithoutResult(report.Join(list, []string{"cuda"}), []string{"cuda"}); none != nil {
+		t.Errorf("the row has a result, of the other project: %q", none)
+	}
+}
+
 // matrix is a page's worth of rows of every kind.
 func matrix() []report.Row {
 	s := samples()
@@ -261,7 +297,7 @@ func TestPageInABrowser(t *testing.T) {
 	rows := matrix()
 	file := writePage(t, rows, 12)
 	backs := map[string]bool{}
-	for _, width := range []int{1280, 820, 390, 320} {
+	for _, width := range []int{1200, 820, 390, 320} {
 		for _, scheme := range []string{"light", "dark"} {
 			name := fmt.Sprintf("%s-%d", scheme, width)
 			b.open(file, width, scheme)
@@ -269,12 +305,13 @@ func TestPageInABrowser(t *testing.T) {
 				t.Errorf("%s: %q", name, bad)
 			}
 			var page struct {
-				Rows, Scripts, Foreign int
-				First, Matches, Pwned  string
+				Rows, Scripts, Foreign, Tall int
+				First, Matches, Pwned        string
 			}
 			b.eval(`({rows: document.querySelectorAll("tbody").length, scripts: document.scripts.length, foreign: document.querySelectorAll("img,iframe,link,object").length,
+				tall: [...document.querySelectorAll("tbody tr:first-child > *")].filter(c => c.firstElementChild && c.lastElementChild.getBoundingClientRect().bottom - c.firstElementChild.getBoundingClientRect().top > 6.5 * 22).length,
 				first: document.querySelector("tbody th").firstChild.textContent, matches: String(matchMedia("(prefers-color-scheme: dark)").matches), pwned: typeof alertRan})`, &page)
-			if page.Rows != len(rows) || page.Scripts != 0 || page.Foreign != 0 || page.Pwned != "undefined" || page.First != report.Sanitize(rows[0].ID) || page.Matches != fmt.Sprint(scheme == "dark") {
+			if page.Rows != len(rows) || page.Scripts != 0 || page.Foreign != 0 || page.Tall != 0 && width == 1200 || page.Pwned != "undefined" || page.First != report.Sanitize(rows[0].ID) || page.Matches != fmt.Sprint(scheme == "dark") {
 				t.Errorf("%s: %+v", name, page)
 			}
 			b.picture(name)

@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 )
@@ -129,6 +130,13 @@ func reachLine(r features.Root) string {
 	if r.Other != "" {
 		off = r.OtherOff
 	}
+	if len(off) > 0 { // what a binding links is no answer to that
+		anyway = slices.DeleteFunc(anyway, func(name string) bool {
+			return slices.ContainsFunc(r.Crates, func(c features.CrateState) bool {
+				return c.Role == catalog.Binding && strings.HasPrefix(name, c.Name+" ")
+			})
+		})
+	}
 	asked, enable, nothing := strings.Join(list, ", "), "enables", "switches on nothing"
 	if len(list) > 1 {
 		enable, nothing = "enable", "switch on nothing"
@@ -145,7 +153,7 @@ func reachLine(r features.Root) string {
 	case len(off) > 0:
 		line = asked + " " + nothing
 	default:
-		line = asked + " " + enable + " no GPU crate"
+		line = asked + " " + enable + " no GPU crate that gpubuild knows"
 	}
 	if len(anyway) > 0 {
 		line += "; also linked with GPU code: " + some(anyway)
@@ -179,7 +187,7 @@ func some(names []string) string {
 }
 
 // ReachResult is what one of our own verbs says of the features.
-func ReachResult(verb, project string, a *features.Reach, asked []string, found []finding.Finding) Result {
+func ReachResult(verb, project, name string, a *features.Reach, asked []string, found []finding.Finding) Result {
 	c := Check{ID: CheckReach, State: Passed, Message: strings.Join(ReachLines(a, false), "; ")}
 	if a.Stops {
 		c.State = Failed
@@ -187,7 +195,7 @@ func ReachResult(verb, project string, a *features.Reach, asked []string, found 
 			c.Message = found[i].Message
 		}
 	}
-	return Result{Verb: verb, Project: project, Features: FeaturesOf(a, asked), Findings: found, Checks: []Check{c}}
+	return Result{Verb: verb, Project: project, Name: name, Features: FeaturesOf(a, asked), Findings: found, Checks: []Check{c}}
 }
 
 // WhyText words how crates were linked, and features turned on.

@@ -84,7 +84,7 @@ func (e envelope) result() (r Result, err error) {
 	case m[2] != "1":
 		return r, fmt.Errorf("its schema is %.60q; this gpubuild reads gpubuild/%s/1", e.Schema, m[1])
 	case e.Result == nil:
-		return r, fmt.Errorf("an answer of %q holds no result of a build or proof", m[1])
+		return r, fmt.Errorf("an answer of %.200q holds no result of a build or proof", m[1])
 	}
 	if err := json.Unmarshal(*e.Result, &r); err != nil {
 		return r, fmt.Errorf("its result cannot be read: %w", err)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
@@ -87,6 +88,17 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 				}
 				if got := result.Programs[0].Proof.Verdict; got != want {
 					t.Errorf("in a report it is %s, want %s", got, want)
+				}
+				late := r
+				late.More = []receipt.Receipt{{Time: time.Now().Add(time.Hour)}}
+				data, err = late.Encode()
+				noError(t, err)
+				late, err = receipt.Decode(data)
+				noError(t, err)
+				result, err = report.OfReceipt(late, real)
+				noError(t, err)
+				if p := result.Programs[0].Proof; p.Verdict != verify.Unproved.String() || tt.want == "" && !strings.Contains(p.Why, "dated in the future") {
+					t.Errorf("next to a receipt of the future it is %s: %s", p.Verdict, p.Why)
 				}
 			})
 		}

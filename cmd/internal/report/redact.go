@@ -7,79 +7,86 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/receipt"
+	"gpubuild/toolchain/cargo"
 )
 
 // withArgs is the flag by which the user has arguments of programs stored, on our own verbs and on cargo's.
 var withArgs = []string{"--with-args", "--gpu-with-args"}
 
 // Redact leaves of a command line what may be stored: of --config NAME=VALUE, which may be a registry's token, the name, and of a program's
-// arguments their hash, unless the user wants them to be stored.
-func Redact(words []string) []string {
-	own, program := programArgs(words)
-	out := make([]string, 0, len(words))
-	value, store := false, slices.ContainsFunc(own, func(w string) bool { return slices.Contains(withArgs, w) })
-	for _, w := range own {
-		name, args, _ := strings.Cut(w, "=")
-		switch {
-		case value:
-			w, value = redacted(w), false
-		case w == "--config":
-			value = true
-		case name == "--config":
-			w = "--config=" + redacted(args)
-		case !store && args != "" && (name == "--gpu-prove" || name == "--gpu-audit"):
-			w = name + "=" + receipt.Hidden([]string{args})[0]
+// arguments their hash, unless the user wants them to be stored. Of a line that could not be parsed (no parts) only the subcommand is left.
+func Redact(words []string, parts []cargo.Part) []string {
+	out := []string{"gpubuild"}
+	if parts == nil {
+		if len(words) > 0 && !strings.HasPrefix(words[0], "-") && !strings.HasPrefix(words[0], "+") {
+			out, words = append(out, words[0]), words[1:]
 		}
-		out = append(out, w)
+		return append(out, receipt.Hidden(words)...)
 	}
-	if store {
-		return append(out, program...)
+	var program []string
+	store := storesArgs(parts)
+	for _, p := range parts {
+		if p.Kind == cargo.ProgramPart && !store {
+			program = append(program, p.Words...)
+			continue
+		}
+		out, program = append(out, receipt.Hidden(program)...), nil
+		out = append(out, redacted(p, store)...)
 	}
 	return append(out, receipt.Hidden(program)...)
 }
 
-// valued are flags that stand before the arguments of `run` and whose value is the next word. One that is missing here hides more.
-var valued = strings.Fields("-p --package --bin --example -F --features -j --jobs --profile --target --target-dir --manifest-path " +
-	"--message-format --color --config -Z -C --lockfile-path --gpu-toolkit --gpu-arch --gpu-ccbin --gpu-backend --gpu-kernel " +
-	"--gpu-expect-exit --gpu-device --gpu-child --gpu-expect --gpu-timeout --gpu-probe --gpu-cupti --gpu-receipt --gpu-sarif " +
-	"--gpu-junit --gpu-fail-on")
+func storesArgs(parts []cargo.Part) bool {
+	return slices.ContainsFunc(parts, func(p cargo.Part) bool { return p.Kind == cargo.OwnPart && slices.Contains(withArgs, p.Words[0]) })
+}
 
-// programArgs separates gpubuild's and cargo's words from those of the program: behind --, and with run from the first that is no flag.
-func programArgs(words []string) (own, program []string) {
-	verb, value := "", false
-	for i, w := range words {
-		switch {
-		case w == "--":
-			return words[:i+1], words[i+1:]
-		case i == 0 || value: // our own name
-			value = false
-		case strings.HasPrefix(w, "-"):
-			value = slices.Contains(valued, w)
-		case strings.HasPrefix(w, "+") && i == 1:
-		case verb == "":
-			verb = w
-		case verb == "run" || verb == "r":
-			return words[:i], words[i:]
+// redacted is a part that is no argument of a program.
+func redacted(p cargo.Part, store bool) []string {
+	words, last := slices.Clone(p.Words), len(p.Words)-1
+	name, value, _ := strings.Cut(words[0], "=")
+	switch {
+	case p.Kind == cargo.SettingPart && name == words[last]: // --config alone
+	case p.Kind == cargo.SettingPart:
+		flag, setting := "", words[last]
+		if last == 0 {
+			flag, setting = name+"=", value
 		}
+		if key, _, is := strings.Cut(setting, "="); is {
+			words[last] = flag + key + "=…"
+		}
+	case p.Kind == cargo.OwnPart && !store && value != "" && (name == "--gpu-prove" || name == "--gpu-audit"): // arguments of the program
+		words[0] = name + "=" + receipt.Hidden([]string{value})[0]
 	}
-	return words, nil
+	return words
 }
 
 // redactor does the same for texts that repeat the command line or a variable: the commands in findings, what is stale and why.
-func redactor(words []string, env buildenv.Env) *strings.Replacer {
-	var pairs []string
-	own, program := programArgs(words)
-	for i, w := range Redact(own) {
-		if was, is := strings.TrimPrefix(own[i], "--config="), strings.TrimPrefix(w, "--config="); was != is {
-			pairs = append(pairs, was, is)
+func redactor(parts []cargo.Part, env buildenv.Env) *strings.Replacer {
+	var pairs, program []string
+	before := "" // the argument before the program's
+	for _, p := range parts {
+		if p.Kind == cargo.ProgramPart {
+			program = append(program, p.Words...)
+			continue
+		}
+		if len(program) == 0 {
+			before = p.Words[len(p.Words)-1]
+		}
+		for i, is := range redacted(p, false) {
+			if was := p.Words[i]; was != is {
+				pairs = append(pairs, strings.TrimPrefix(was, "--config="), strings.TrimPrefix(is, "--config="))
+			}
 		}
 	}
-	if slices.ContainsFunc(own, func(w string) bool { return slices.Contains(withArgs, w) }) {
+	if storesArgs(parts) {
 		return strings.NewReplacer(pairs...)
 	}
 	if len(program) > 0 {
-		pairs = append(pairs, "-- "+buildenv.PosixWords(program...), "-- …", "-- "+strings.Join(program, " "), "-- …",
-			"-- "+buildenv.Words(buildenv.Windows, program...), "-- …")
+		for _, front := range []string{"--", before} {
+			for _, typed := range []string{buildenv.PosixWords(program...), strings.Join(program, " "), buildenv.Words(buildenv.Windows, program...)} {
+				pairs = append(pairs, front+" "+typed, front+" …")
+			}
+		}
 	}
 	for _, name := range stale.Hidden {
 		if value := env.Get(name); len(value) > 3 { // a shorter one is a part of other words
@@ -89,23 +96,33 @@ func redactor(words []string, env buildenv.Env) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
+// unparsed hides all arguments that are not flags.
+func unparsed(words []string) *strings.Replacer {
+	var pairs []string
+	for _, w := range words[min(1, len(words)):] {
+		if _, value, is := strings.Cut(w, "="); is {
+			w = value
+		}
+		if len(w) > 3 && w[0] != '-' { // a shorter one is a part of other words
+			pairs = append(pairs, w, "…")
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
 // redact leaves of a result what may be stored.
-func (r Result) redact(words []string, env buildenv.Env) Result {
-	texts := redactor(words, env)
+func (r Result) redact(words []string, parts []cargo.Part, env buildenv.Env) Result {
+	texts, fixes := redactor(parts, env), strings.NewReplacer()
+	if parts == nil { // a hint may repeat arguments that nobody has parsed
+		fixes = unparsed(words)
+	}
 	r.Findings, r.Stale = slices.Clone(r.Findings), slices.Clone(r.Stale)
 	for i, f := range r.Findings {
 		g := &r.Findings[i]
-		g.Message, g.Fix, g.Evidence = texts.Replace(f.Message), texts.Replace(f.Fix), texts.Replace(f.Evidence)
+		g.Message, g.Fix, g.Evidence = texts.Replace(f.Message), fixes.Replace(texts.Replace(f.Fix)), texts.Replace(f.Evidence)
 	}
 	for i, line := range r.Stale {
 		r.Stale[i] = texts.Replace(line)
 	}
 	return r
-}
-
-func redacted(setting string) string {
-	if key, _, ok := strings.Cut(setting, "="); ok {
-		return key + "=…"
-	}
-	return setting
 }

@@ -26,6 +26,7 @@ type Result struct {
 	Seconds  float64        `json:"seconds"`
 	Command  []string       `json:"command"` // as Redact left it
 	Project  string         `json:"project,omitempty"`
+	Name     string         `json:"project_name,omitempty"` // of the workspace's root package, or its directory
 	Code     int            `json:"exit_code"`
 	Features *Features      `json:"features,omitempty"`
 	Set      *Set           `json:"set,omitempty"`
@@ -74,16 +75,16 @@ type Set struct {
 
 // Program is one that was built or proven.
 type Program struct {
-	Name    string          `json:"name"`
-	Path    string          `json:"path"`
-	Source  string          `json:"-"` // its first source file
-	Kind    string          `json:"kind,omitempty"`
-	Package string          `json:"package,omitempty"`
-	Test    string          `json:"test,omitempty"`   // the one that its arguments choose
-	Code    string          `json:"code,omitempty"`   // the device code that it holds, in a line
-	Marked  bool            `json:"marked,omitempty"` // the configuration says that it must use the GPU
-	Proof   *Proof          `json:"proof,omitempty"`  // nil: it was not run
-	Audit   []audit.Outcome `json:"audit,omitempty"`
+	Name    string             `json:"name"`
+	Path    string             `json:"path"`
+	Source  string             `json:"-"` // its first source file
+	Kind    string             `json:"kind,omitempty"`
+	Package string             `json:"package,omitempty"`
+	Test    string             `json:"test,omitempty"`   // the one that its arguments choose
+	Code    string             `json:"code,omitempty"`   // the device code that it holds, in a line
+	Marked  bool               `json:"marked,omitempty"` // the configuration says that it must use the GPU
+	Proof   *Proof             `json:"proof,omitempty"`  // nil: it was not run
+	Audit   []audit.ModeResult `json:"audit,omitempty"`
 }
 
 // Title is the program's name, with the test that its process ran.
@@ -116,7 +117,7 @@ const (
 	Skipped = "skipped"
 )
 
-// Ids of the checks that the road makes. A proof's is CheckProof and the program's name.
+// Ids of the checks that a run makes. A proof's is CheckProof and the program's name.
 const (
 	CheckReach     = "reach"
 	CheckToolchain = "toolchain"

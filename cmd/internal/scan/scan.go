@@ -11,9 +11,12 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
+	"gpubuild/gpu/runs"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/install/tree"
 	"gpubuild/toolchain/loader"
@@ -22,13 +25,19 @@ import (
 // Options are the flags of scan.
 type Options struct {
 	Libraries bool
+	RunsOn    string           // this, a GPU and a driver, or a name for Receipt
+	Receipt   *receipt.Receipt // whose GPU and driver are meant
 	JSON      *string
 }
 
 // Run lists the device code of the files that the command line names.
 func Run(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error {
 	var all []File
-	code := exit.Done
+	code, answer := exit.Done, gpu.Yes
+	gpus, err := targets(ctx, m, o)
+	if err != nil {
+		return err
+	}
 	for _, path := range l.Positional {
 		r, err := fatbin.ScanFile(m.Host, m.Host.Abs(path))
 		if err == nil {
@@ -37,7 +46,13 @@ func Run(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error
 		if err != nil {
 			return err
 		}
-		f := File{File: path, Report: r}
+		f := File{File: path, Report: r, Glibc: loader.NeedsGlibc(m.Host.Abs(path))}
+		if err := f.judge(m, gpus, o.RunsOn == this); err != nil {
+			return err
+		}
+		for _, v := range f.Runs {
+			answer = answer.Worse(v.Answer)
+		}
 		if o.JSON != nil { // it takes ten times as long as the rest, and only a machine reads it
 			if f.SHA256, err = cache.Hash(m.Host.Abs(path)); err != nil {
 				return err
@@ -52,6 +67,9 @@ func Run(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error
 			code = max(code, librariesCode(f.Libraries))
 		}
 		all = append(all, f)
+	}
+	if runs := map[gpu.Answer]int{gpu.No: exit.Misfit, gpu.Unknown: exit.Unproved}; code == exit.Done {
+		code = runs[answer]
 	}
 	if o.JSON != nil {
 		if err := report.Answer(m, o.JSON, "scan", code == exit.Done, nil, Listing{all}); err != nil {
@@ -103,10 +121,17 @@ func (f File) text(every bool) string {
 	for _, im := range slices.DeleteFunc(slices.Clone(f.Delayed), notCUDA) {
 		fmt.Fprintf(&b, "  loads %s at its first call\n", im)
 	}
+	if f.Glibc != "" {
+		fmt.Fprintf(&b, "  needs glibc %s or newer\n", f.Glibc)
+	}
 	for _, n := range f.Notes {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
-	return b.String() + libraryLines(f.Libraries)
+	b.WriteString(libraryLines(f.Libraries))
+	for _, v := range f.Runs {
+		b.WriteString(verdictLines(v, every))
+	}
+	return b.String()
 }
 
 func notCUDA(library string) bool { return !proof.IsCUDALibrary(library) }
@@ -170,5 +195,7 @@ type File struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256,omitempty"`
 	*fatbin.Report
+	Glibc     string           `json:"glibc,omitempty"` // the oldest one that it takes
 	Libraries []loader.Library `json:"libraries,omitempty"`
+	Runs      []runs.Verdict   `json:"runs,omitempty"` // of --runs-on, for each GPU
 }

@@ -21,7 +21,7 @@ import (
 // place is a machine with some files, of which w is the current directory.
 func newPlace(t *testing.T, files map[string]string) (*Machine, string) {
 	t.Helper()
-	host := hosttest.Must(local.Host())
+	host := hosttest.Must(local.Host())(t)
 	top := t.TempDir()
 	for name, text := range files {
 		path := filepath.Join(top, filepath.FromSlash(name))
@@ -31,8 +31,8 @@ func newPlace(t *testing.T, files map[string]string) (*Machine, string) {
 	return &Machine{Host: host, CacheDir: filepath.Join(top, "cache"), Began: time.Now(), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}, top
 }
 
-// TestSpeakLike: cargo's flags and its variable say how loud and in what colour gpubuild speaks.
-func TestSpeakLike(t *testing.T) {
+// TestSpeaking: cargo's flags and its variable say how loud and in what colour gpubuild speaks. The shell that was there stays as it was.
+func TestSpeaking(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		words, env             string
@@ -43,13 +43,13 @@ func TestSpeakLike(t *testing.T) {
 		{words: "build", env: "true", quiet: true}, {words: "build", env: "false"}, {words: "build --color always", colour: true},
 		{words: "build --color never", before: true}, {words: "build --color auto", before: true, colour: true},
 	} {
-		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))(t)
 		m := &Machine{Shell: &console.Shell{Colour: tt.before, OutColour: tt.before}}
 		if tt.env != "" {
 			m.Host.Env = m.Host.Env.Set("CARGO_TERM_QUIET", tt.env)
 		}
-		m.SpeakLike(line)
-		if s := m.Shell; s.Quiet != tt.quiet || s.Verbose != tt.verbose || s.Colour != tt.colour || s.OutColour != tt.colour {
+		was := *m.Shell
+		if s := m.Speaking(line, "gpubuild --fetch").Shell; s.FetchHint != "gpubuild --fetch" || m.Shell.Colour != was.Colour || m.Shell.Quiet || m.Shell.Verbose || s.Quiet != tt.quiet || s.Verbose != tt.verbose || s.Colour != tt.colour || s.OutColour != tt.colour {
 			t.Errorf("%+v: %+v", tt, s)
 		}
 	}
@@ -154,7 +154,7 @@ func TestTablesOfSelectedPackages(t *testing.T) {
 	} {
 		m, top := newPlace(t, files)
 		m.Host.Cwd = filepath.Join(top, "w", tt.dir)
-		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(tt.words), nil))(t)
 		s, err := Open(m, line)
 		if tt.bad {
 			if err == nil {
@@ -191,7 +191,7 @@ func TestGPUWorkByConfiguration(t *testing.T) {
 			files["w/gpubuild.toml"] = tt.config
 		}
 		m, _ := newPlace(t, files)
-		s := hosttest.Must(Open(m, cargo.Line{}))
+		s := hosttest.Must(Open(m, cargo.Line{}))(t)
 		if work, why := s.GPUWork(); work != (tt.why != "") || work && !strings.Contains(why, tt.why) {
 			t.Errorf("%s: %v %q", tt.story, work, why)
 		}
@@ -216,7 +216,7 @@ func TestUnmatchedNames(t *testing.T) {
 		m, _ := newPlace(t, files)
 		var said strings.Builder
 		m.Shell.Err = &said
-		s := hosttest.Must(Open(m, cargo.Line{Verb: "build"}))
+		s := hosttest.Must(Open(m, cargo.Line{Verb: "build"}))(t)
 		if s.WarnUnmatched(); said.String() != tt.want {
 			t.Errorf("%s: %q, want %q", tt.story, said.String(), tt.want)
 		}

@@ -32,6 +32,7 @@ type Graph struct {
 type Question struct {
 	Places bool // where cargo builds is to be known, too: a question of its own
 	Own    bool // for a verb of ours, which never writes a Cargo.lock; the build itself would, and so may its question
+	Known  bool // the project is known from cargo's metadata, and cargo is not asked for that again
 }
 
 // graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
@@ -60,7 +61,7 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		if err != nil {
 			return Graph{}, false, err
 		}
-		if work, _ := s.GPUWork(); work { // nobody else pays a second question
+		if work, _ := s.GPUWork(); work && !q.Known { // nobody else pays a second question
 			g.Metadata, _ = s.metadata(ctx, tool, private, false)
 		}
 		return g, true, nil

@@ -30,8 +30,8 @@ func Here(stdin io.Reader, shell *console.Shell, real RealDriver, nodes func(bui
 	shell.Home = host.Home
 	shell.Guarded = host.Env.Get("GITHUB_ACTIONS") == "true"
 	self, err := proc.Self()
-	if err != nil {
-		return nil, err
+	if err != nil { // Linux without /proc: only what starts itself, or copies itself, misses it
+		self = ""
 	}
 	dir, refused := cache.Dir(host)
 	if refused == nil {
@@ -42,18 +42,19 @@ func Here(stdin io.Reader, shell *console.Shell, real RealDriver, nodes func(bui
 	}
 	children := &proc.Children{}
 	return &Machine{
-		Host:     host,
-		Runner:   proc.Runner{Children: children},
-		Children: children,
-		Shell:    shell,
-		Stdin:    stdin,
-		Self:     self,
-		CacheDir: dir,
-		NoCache:  refused,
-		Real:     real,
-		Nodes:    nodes,
-		Waited:   &atomic.Bool{},
-		Began:    time.Now(),
-		Temp:     &Temporary{},
+		Host:        host,
+		Runner:      proc.Runner{Children: children},
+		Children:    children,
+		Shell:       shell,
+		Stdin:       stdin,
+		Self:        self,
+		CacheDir:    dir,
+		NoCache:     refused,
+		Real:        real,
+		Nodes:       nodes,
+		Waited:      &atomic.Bool{},
+		JSONWritten: &atomic.Bool{},
+		Began:       time.Now(),
+		Temp:        &Temporary{},
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 )
 
@@ -13,7 +14,7 @@ import (
 func (s *Session) KeepLock(do func() error) error {
 	h := s.Machine.Host
 	path := h.Real(s.Project.LockPath)
-	old, missing := h.ReadFile(path, sourceLimit)
+	old, missing := h.ReadFile(path, buildenv.Lock)
 	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
 		return missing
 	}
@@ -22,7 +23,7 @@ func (s *Session) KeepLock(do func() error) error {
 		mode = fi.Mode().Perm()
 	}
 	err := do()
-	switch now, gone := h.ReadFile(path, sourceLimit); {
+	switch now, gone := h.ReadFile(path, buildenv.Lock); {
 	case missing != nil && gone == nil:
 		err = errors.Join(err, os.Remove(path))
 	case missing == nil && !bytes.Equal(old, now):

@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
@@ -30,8 +31,10 @@ type Machine struct {
 	Puts     *atomic.Int64 // of Memo; nil: they are not counted
 	Temp     *Temporary
 	Real     RealDriver
-	Waited   *atomic.Bool                 // the user knows that cargo waits for a lock; nil: each wait is printed
-	Nodes    func(buildenv.Host) []string // the GPUs' device nodes; nil: verify.DeviceNodes. Only a test binary passes others
+	Waited   *atomic.Bool // the user knows that cargo waits for a lock; nil: each wait is printed
+	// JSONWritten: the machine-readable answer was written, or has no place; nil: nobody asks.
+	JSONWritten *atomic.Bool
+	Nodes       func(buildenv.Host) []string // the GPUs' device nodes; nil: verify.DeviceNodes. Only a test binary passes others
 }
 
 // RealDriver makes the predicate that says whether a loaded driver is that of a
@@ -44,6 +47,16 @@ type Runner = buildenv.Runner
 // Memo is the persistent cache.
 func (m *Machine) Memo() memo.Store { return memo.Open(m.Host, m.CacheDir, m.Began).Counting(m.Puts) }
 
+// Driver is how the GPU driver of this machine is asked.
+func (m *Machine) Driver() driver.Machine {
+	d := driver.Machine{Host: m.Host, Runner: m.Runner, Self: m.Self}
+	if m.CacheDir != "" {
+		kept := m.Memo()
+		d.Memo = &kept
+	}
+	return d
+}
+
 // Shown is a path as a person reads it: relative to the current directory when it lies below.
 func (m *Machine) Shown(path string) string {
 	if m.Host.Below(path, m.Host.Cwd) && !m.Host.SamePath(path, m.Host.Cwd) {
@@ -52,17 +65,31 @@ func (m *Machine) Shown(path string) string {
 	return path
 }
 
-// SpeakLike takes over cargo's own flags for how loud and in what colour to speak.
-func (m *Machine) SpeakLike(l cargo.Line) {
-	m.Shell.Quiet = l.Has("--quiet")
-	if v, ok := m.Host.Env.Lookup("CARGO_TERM_QUIET"); ok && v == "true" {
-		m.Shell.Quiet = true
-	}
-	m.Shell.Verbose = l.Verbose > 0
+// Speaking is the machine with a shell that takes over cargo's own flags for how loud and in what colour to speak; fetch is its FetchHint.
+func (m *Machine) Speaking(l cargo.Line, fetch string) *Machine {
+	other, shell := *m, *m.Shell
+	other.Shell, shell.FetchHint = &shell, fetch
+	shell.Quiet = l.Has("--quiet") || m.Host.Env.Get("CARGO_TERM_QUIET") == "true"
+	shell.Verbose = l.Verbose > 0
 	switch l.Color {
 	case "always":
-		m.Shell.Colour, m.Shell.OutColour = true, true
+		shell.Colour, shell.OutColour = true, true
 	case "never":
-		m.Shell.Colour, m.Shell.OutColour = false, false
+		shell.Colour, shell.OutColour = false, false
+	}
+	return &other
+}
+
+// Quiet is the machine with a shell that prints warnings and errors only.
+func (m *Machine) Quiet() *Machine {
+	other, shell := *m, *m.Shell
+	other.Shell, shell.Quiet = &shell, true
+	return &other
+}
+
+// NoteJSON notes that the machine-readable answer is written, or has no place.
+func (m *Machine) NoteJSON() {
+	if m.JSONWritten != nil {
+		m.JSONWritten.Store(true)
 	}
 }

@@ -18,11 +18,6 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-const (
-	manifestLimit = 4 << 20  // of a configuration file, in bytes
-	sourceLimit   = 64 << 20 // of a Cargo.lock, the root of a library or a program
-)
-
 // Session is the project that a command line is about.
 type Session struct {
 	Machine *Machine
@@ -59,10 +54,10 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 // bounded returns an error for a file that cargo and rustc read whole and that has no end, or is larger than such a file ever is. What we
 // would not read of a build script must not count as "no nvcc in it".
 func bounded(h buildenv.Host, project *manifest.Project) error {
-	err := h.Unbounded(project.LockPath, sourceLimit)
+	err := h.Check(project.LockPath, buildenv.Lock)
 	for _, p := range slices.Concat(project.Members, project.Locals) {
-		err = cmp.Or(err, h.Unbounded(p.BuildScript, source.Limit),
-			h.Unbounded(h.Join(p.Dir, "src", "lib.rs"), sourceLimit), h.Unbounded(h.Join(p.Dir, "src", "main.rs"), sourceLimit))
+		err = cmp.Or(err, h.Check(p.BuildScript, buildenv.Source),
+			h.Check(h.Join(p.Dir, "src", "lib.rs"), buildenv.Root), h.Check(h.Join(p.Dir, "src", "main.rs"), buildenv.Root))
 	}
 	return err
 }
@@ -83,10 +78,14 @@ func findManifest(m *Machine, line cargo.Line) (string, error) {
 // of the selected ones, wherever the user is.
 func (s *Session) readConfig() (config.Config, error) {
 	p, h := s.Project, s.Machine.Host
-	places := []config.Source{{Path: h.Join(p.Root, "gpubuild.toml")}, {Path: p.RootManifest, Table: "workspace.metadata.gpubuild"}}
+	places := []config.Source{{Path: h.Join(p.Root, "gpubuild.toml")}}
+	names := func(manifest string) bool { return bytes.Contains(p.Text(manifest), []byte("gpubuild")) } // of many, most have none
+	if p.Text(p.RootManifest) == nil || names(p.RootManifest) {
+		places = append(places, config.Source{Path: p.RootManifest, Table: "workspace.metadata.gpubuild"})
+	}
 	selected, _ := p.Selection(s.Request())
 	for _, one := range selected {
-		if bytes.Contains(p.Text(one.Manifest), []byte("gpubuild")) { // of many, most have none
+		if names(one.Manifest) {
 			places = append(places, config.Source{Path: one.Manifest, Table: "package.metadata.gpubuild", Owner: one.Name})
 		}
 	}
@@ -110,7 +109,7 @@ func Anywhere(m *Machine, line cargo.Line) (*Session, error) {
 func readPlaces(m *Machine, places []config.Source) (config.Config, error) {
 	var sources []config.Source
 	for _, p := range places {
-		data, err := m.Host.ReadFile(p.Path, manifestLimit)
+		data, err := m.Host.ReadFile(p.Path, buildenv.Manifest)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 		case err != nil:
@@ -137,11 +136,18 @@ func (s *Session) Knowing(p *manifest.Project) *Session {
 	return &other
 }
 
+// Alone is the session of a command line about one member of a project that is known from cargo's metadata.
+func (s *Session) Alone(member *manifest.Package, line cargo.Line) (*Session, error) {
+	other := s.With(line).Knowing(s.Project.Alone(member))
+	var err error
+	other.Config, err = other.readConfig()
+	return other, err
+}
+
 // Quiet is the session on a machine of which only warnings and errors are printed.
 func (s *Session) Quiet() *Session {
-	other, machine, shell := *s, *s.Machine, *s.Machine.Shell
-	shell.Quiet = true
-	machine.Shell, other.Machine = &shell, &machine
+	other := *s
+	other.Machine = s.Machine.Quiet()
 	return &other
 }
 
@@ -189,7 +195,7 @@ func (s *Session) WarnUnmatched() {
 // MacroWithNvcc is a procedural macro of the user's own whose text names nvcc: rustc then starts it. Empty: none.
 func (s *Session) MacroWithNvcc() string {
 	for _, p := range slices.Concat(s.Project.Members, s.Project.Locals) {
-		text, err := s.Machine.Host.ReadFile(p.Manifest, manifestLimit)
+		text, err := s.Machine.Host.ReadFile(p.Manifest, buildenv.Manifest)
 		if err == nil && strings.Contains(string(text), "proc-macro") &&
 			source.NamesNvcc(source.NewReader(s.Machine.Host, "").Modules(s.Machine.Host.Join(p.Dir, "src", "lib.rs"))) {
 			return p.Name

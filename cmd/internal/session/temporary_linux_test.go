@@ -24,7 +24,7 @@ func TestTemporaryDirectoriesAreRemoved(t *testing.T) {
 	temp, parent := &Temporary{}, t.TempDir()
 	var dirs []string
 	for range 2 {
-		dir, remove := hosttest.Must2(temp.MkdirTemp(parent, "x-"))
+		dir, remove := hosttest.Must2(temp.MkdirTemp(parent, "x-"))(t)
 		if dirs = append(dirs, dir); len(dirs) == 1 {
 			remove()
 			gone(dir)
@@ -35,11 +35,11 @@ func TestTemporaryDirectoriesAreRemoved(t *testing.T) {
 
 	child := exec.Command(os.Args[0], "-test.run=^TestWritesToAClosedPipe$")
 	child.Env = append(os.Environ(), "TEMPORARY_PARENT="+parent)
-	out := hosttest.Must(child.StdoutPipe())
-	said := hosttest.Must(child.StderrPipe())
+	out := hosttest.Must(child.StdoutPipe())(t)
+	said := hosttest.Must(child.StderrPipe())(t)
 	hosttest.OK(t, child.Start())
 	_ = out.Close()
-	dir := hosttest.Must(io.ReadAll(said))
+	dir := hosttest.Must(io.ReadAll(said))(t)
 	_ = child.Wait()
 	if s, ok := child.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != syscall.SIGPIPE {
 		t.Errorf("the child ended with %v", child.ProcessState)
@@ -56,7 +56,7 @@ func TestWritesToAClosedPipe(t *testing.T) {
 	if parent == "" {
 		return
 	}
-	dir, _ := hosttest.Must2(new(Temporary).MkdirTemp(parent, "child-"))
+	dir, _ := hosttest.Must2(new(Temporary).MkdirTemp(parent, "child-"))(t)
 	_, _ = os.Stderr.WriteString(dir)
 	for {
 		_, _ = os.Stdout.WriteString("x")

@@ -15,7 +15,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
-	"gpubuild/gpu/driver"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
 	"gpubuild/toolchain/install/tree"
@@ -148,8 +148,6 @@ func listAvailable(ctx context.Context, m *session.Machine, o Options) error {
 // Install downloads a toolkit, and prints its root.
 func Install(ctx context.Context, m *session.Machine, o Options, rest []string) error {
 	var want install.Want
-	var project doctor.Facts
-	d := driver.Version(m.Host)
 	if len(rest) > 0 {
 		v, err := gpu.ParseVersion(rest[0])
 		if err != nil {
@@ -159,16 +157,17 @@ func Install(ctx context.Context, m *session.Machine, o Options, rest []string) 
 			want.Release = rest[0]
 		}
 	} else {
-		var err error
-		if project, err = doctor.OfProject(ctx, m); err != nil {
+		project, err := doctor.OfProject(ctx, m)
+		if err != nil {
 			return err
 		}
-	}
-	if project.Needs.Toolkit() { // as a build of it would fetch it
-		want = tools.ToFetch(project.Needs, d, m.Host.OS)
-		m.Shell.Note("without a VERSION this installs what builds of %s fetch", project.Project)
-	} else if d.Version != "" {
-		want.MaxVersion, want.MaxBecause = d.CUDA, "the newest that driver "+d.Version+" supports"
+		needs := toolchain.Needs{NVCC: true, HostCompiler: true, EmbedsPTX: true} // what most projects need
+		if project.Needs.Toolkit() {                                              // as a build of it would fetch it
+			needs = project.Needs
+			m.Shell.Note("without a VERSION this installs what builds of %s fetch", project.Project)
+		}
+		f, w := tools.Before(ctx, m, needs)
+		want = tools.ToFetch(f, needs, w, m.Host.OS)
 	}
 	if len(o.Parts) > 0 {
 		want.Parts = slices.Concat(install.Default(), want.Parts, o.Parts)

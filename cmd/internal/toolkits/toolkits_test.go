@@ -165,7 +165,11 @@ func TestRemove(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, "half"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		err = Remove(t.Context(), m, Options{}, strings.Fields(strings.ReplaceAll(tt.words, "DIR", dir)))
+		words := strings.Fields(tt.words)
+		for i := range words {
+			words[i] = strings.ReplaceAll(words[i], "DIR", dir)
+		}
+		err = Remove(t.Context(), m, Options{}, words)
 		var left []string
 		for _, name := range h.Names(dir) {
 			if !strings.HasPrefix(name, ".") {

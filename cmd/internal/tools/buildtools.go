@@ -114,13 +114,13 @@ var submodulePath = lazyregexp.New(`(?m)^\s*path\s*=\s*(.+?)\s*$`)
 // emptySubmodule is a submodule below a package of a clone that its build script names and that was not checked out; empty: there is none,
 // or the script checks it out itself.
 func emptySubmodule(h buildenv.Host, dir string) string {
-	script, err := h.ReadFile(h.Join(dir, "build.rs"), 1<<20)
+	script, err := h.ReadFile(h.Join(dir, "build.rs"), buildenv.Source)
 	if err != nil || strings.Contains(string(script), "submodule") {
 		return ""
 	}
 	for root := dir; ; root = h.Dir(root) {
 		if _, err := h.Files.Stat(h.Join(root, ".git")); err == nil {
-			text, _ := h.ReadFile(h.Join(root, ".gitmodules"), 1<<20)
+			text, _ := h.ReadFile(h.Join(root, ".gitmodules"), buildenv.Source)
 			for _, m := range submodulePath.FindAllStringSubmatch(string(text), -1) {
 				at := h.Join(root, m[1])
 				if h.Below(at, dir) && len(h.Names(at)) == 0 && strings.Contains(string(script), path.Base(m[1])) {

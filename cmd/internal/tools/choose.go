@@ -3,10 +3,12 @@ package tools
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -48,16 +50,20 @@ func (o Options) Commands(os string, l cargo.Line) string {
 }
 
 // Fetching is the command line that was typed with the flag that downloads a toolkit, put at a place among the words: instead of another
-// toolkit, in either spelling, and of what forbids a download.
+// toolkit, in either spelling, and of what forbids a download. Empty: the flag was typed, and to do the same again is no help.
 func Fetching(os string, words []string, at int, verb, flag string) string {
 	line := slices.DeleteFunc([]string{"gpubuild", verb}, func(w string) bool { return w == "" })
 	line = append(append(line, words[:at]...), flag+"=fetch")
 	for i := at; i < len(words); i++ {
-		switch name, _, _ := strings.Cut(words[i], "="); {
+		switch name, value, _ := strings.Cut(words[i], "="); {
 		case name == "--":
 			return buildenv.Words(os, append(line, words[i:]...)...)
 		case words[i] == flag || words[i] == "--gpu-toolkit":
-			i++
+			if i++; i < len(words) && words[i] == "fetch" {
+				return ""
+			}
+		case value == "fetch" && (name == flag || name == "--gpu-toolkit"):
+			return ""
 		case name != flag && name != "--gpu-toolkit" && name != "--offline" && name != "--frozen":
 			line = append(line, words[i])
 		}
@@ -84,7 +90,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	m := s.Machine
 	t := Tools{Env: m.Host.Env, RunEnv: m.Host.Env, Cargo: o.Cargo, Line: s.Line}
 	declared := NeedsOf(reach)
-	declared.Reads = readers(graph, reach)
+	declared.Reads = Readers(graph, reach)
 	var err error
 	if t.Needs, t.Undeclared, err = undeclared(s, reach, declared, o); err != nil {
 		return t, err
@@ -107,18 +113,25 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	}
 	wish.previous(o.BuiltFor, archUnset(m, graph.Places.BuildDirectory))
 	wish.previous(t.Undeclared.Arch, true) // not in our record
+	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
+	t.Facts, _ = d.run(ctx)
 	if wish.CUDA == "fetch" {
+		if t.Needs.NVCC || t.Needs.HostCompiler { // before anything is downloaded
+			if err := toolchain.NoToolkitHelps(t.Facts, wish.Wish); err != nil {
+				return t, err
+			}
+		}
 		loud := *m
 		loud.Shell = cmp.Or(o.Fetching, m.Shell)
-		root, err := fetch(ctx, &loud, s.Line, t.Needs)
+		root, err := fetch(ctx, &loud, s.Line, t.Needs, t.Facts, wish.Wish)
 		if err != nil {
 			return t, err
 		}
 		wish.fetched(root)
+		d.wish = wish
+		t.Facts.Toolkits, t.Facts.CUDNN = d.installed(ctx)
 	}
-	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
-	t.Facts, _ = d.run(ctx)
-	if t, err = t.withSet(ctx, m, declared, wish.Wish); err != nil {
+	if t, err = t.withSet(ctx, s, declared, wish.Wish); err != nil {
 		return t, err
 	}
 	if err := toolchain.Planted(host, t.Set, compilesIn(host.Cwd, reach)); err != nil {
@@ -131,22 +144,51 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		return t, err
 	}
 	t.announce(m.Shell, host)
-	for _, w := range newerThanDriver(t.Facts.Driver.CUDA, reach.Cudarc) {
+	for _, w := range NewerThanDriver(t.Facts.Driver.CUDA, reach.Cudarc) {
 		m.Shell.Warning("%s", w)
+	}
+	if len(reach.Downloads)+len(s.Line.Target) > 0 || host.OS == buildenv.Windows && (t.Needs.NVCC || t.Needs.Libraries) {
+		target := BuiltFor(ctx, m, o.Cargo, s.Line)
+		for _, w := range WithoutArchive(host.Env, reach.Downloads, target) {
+			m.Shell.Warning("%s", w)
+		}
+		if fix := toolchain.GNU(host, target); fix != "" && (t.Needs.NVCC || t.Needs.Libraries) {
+			m.Shell.Warning("rustc builds for %s%s: nvcc's objects will not link", target, toolchain.MicrosoftOnly)
+			m.Shell.Hint(fix)
+		}
 	}
 	return t, nil
 }
 
-// withSet has the tools that work together. Where none do, and only an undeclared package would need them, those of the declared needs.
-func (t Tools) withSet(ctx context.Context, m *session.Machine, declared toolchain.Needs, wish toolchain.Wish) (Tools, error) {
+// withSet has the tools that work together. Where none do, and only an undeclared package would need them, those of the declared needs:
+// unless the user names an architecture that those here do not compile for, or it likely needs them and the user names a toolkit, or a type
+// check can do with a stand-in.
+func (t Tools) withSet(ctx context.Context, s *session.Session, declared toolchain.Needs, wish toolchain.Wish) (Tools, error) {
+	m, purpose := s.Machine, s.Line.Purpose()
 	var err error
 	t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish)
+	likely, anyArch := t.Undeclared.Likely, wish
+	stops := likely && (wish.CUDA != "" || purpose == cargo.Checks || purpose == cargo.Documents ||
+		slices.Contains(t.Needs.Reads, toolchain.PassesCXX))
 	if refused := t.Guard.Check(t.Set); refused != nil {
 		return t, refused
 	}
-	if err != nil && t.Undeclared.Package != "" {
-		m.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v",
+	if anyArch.Arch = ""; err != nil && wish.Arch != "" && (likely || !t.Undeclared.Open) {
+		_, other := Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, anyArch)
+		stops = stops || other == nil
+	}
+	if err != nil && t.Undeclared.Package != "" && !stops {
+		say := m.Shell.Warning
+		_, missing := errors.AsType[*toolchain.MissingError](err)
+		quiet := missing && t.Undeclared.Open && (!likely || t.Undeclared.Quiet) // most such builds need none
+		if quiet {
+			say = m.Shell.Detail
+		}
+		say("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v",
 			t.Undeclared.Package, t.Undeclared.Why, err)
+		if missing && !quiet && likely {
+			m.Shell.Hint(exit.Hint(err))
+		}
 		t.Needs, t.Undeclared = declared, Undeclared{}
 		t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish)
 	}

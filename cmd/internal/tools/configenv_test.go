@@ -129,7 +129,7 @@ func TestConfigEnvOnWindows(t *testing.T) {
 	t.Parallel()
 	for os, names := range map[string][2]string{"windows": {`C:\a`, `C:\b`}, "linux": {"/a", "/b"}} {
 		file := map[string]string{"windows": `\cl.exe`, "linux": "/cl"}[os] + " +x\n"
-		h := hosttest.Must(hosttest.Parse([]byte("os: " + os + "\n-- @empty --\n" + names[0] + file + names[1] + file)))
+		h := hosttest.Must(hosttest.Parse([]byte("os: " + os + "\n-- @empty --\n" + names[0] + file + names[1] + file)))(t)
 		h.Env = buildenv.NewEnv(h.OS, []string{"PATH=" + names[0]})
 		for _, name := range []string{"PATH", "Path"} {
 			got := overrideConfigEnv(h, h.Env, toolchain.Set{}, []cargo.Given{{Name: name, Value: names[1], Force: true}}, cargo.Line{Verb: "build"})

@@ -19,7 +19,7 @@ import (
 )
 
 func hostOf(t *testing.T, text string) buildenv.Host {
-	return hosttest.Must(hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /r/app\n" + text)))
+	return hosttest.Must(hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /r/app\n" + text)))(t)
 }
 
 // TestGuardChecksWhatIsRun: a path below the repository, by its name or behind a link, needs consent; what the user's own environment leads
@@ -95,7 +95,7 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 	s := &session.Session{Machine: &session.Machine{Host: h}, Project: &manifest.Project{Root: "/r/app"}, Config: config.Config{}}
 	tables := []cargo.Given{{Name: "NVCC", Value: "/r/app/../tools/nvcc", Written: "../tools/nvcc", Origin: "/r/app/.cargo/config.toml"}}
 	refuses := func(tables []cargo.Given, o Options, path string) bool {
-		g := hosttest.Must(guard(context.Background(), s, o, tables, wish{}))
+		g := hosttest.Must(guard(context.Background(), s, o, tables, wish{}))(t)
 		g.own = func() []string { return nil }
 		return g.check(path) != nil
 	}
@@ -129,7 +129,7 @@ func TestTrustCoversWhatIsBelow(t *testing.T) {
 		h := hostOf(t, "-- @env --\nGPUBUILD_CONFIG=/c.toml\n-- /c.toml --\ntrust = [\""+trusted+"\"]\n"+
 			"-- /r/app/.cargo/config.toml --\n[env]\n-- @links --\n/link -> /r\n-- @empty --\n/r/app/nvcc +x\n")
 		s := &session.Session{Machine: &session.Machine{Host: h}, Project: &manifest.Project{Root: "/r/app"}}
-		g := hosttest.Must(guard(context.Background(), s, Options{}, tables, wish{}))
+		g := hosttest.Must(guard(context.Background(), s, Options{}, tables, wish{}))(t)
 		g.own = func() []string { return nil }
 		hosttest.Equal(t, g.check("/r/app/nvcc") != nil, refused, "trust = [", trusted, "]: refused is")
 	}
@@ -195,10 +195,23 @@ func TestGuardByAnAlias(t *testing.T) {
 	} {
 		s := &session.Session{Machine: &session.Machine{Host: h}, Project: tt.project}
 		s.Line.AliasConfig = tt.alias
-		g := hosttest.Must(guard(t.Context(), s, Options{}, tables, wish{}))
+		g := hosttest.Must(guard(t.Context(), s, Options{}, tables, wish{}))(t)
 		g.own = func() []string { return nil }
 		if err := g.check(tt.path); (err != nil) != (tt.want != "") || err != nil && !strings.Contains(exit.Hint(err), "trust = ["+tt.want) {
 			t.Errorf("%+v: %v, %s", tt, err, exit.Hint(err))
 		}
+	}
+}
+
+// TestGuardLooksAtEveryTable: what the user gives on the command line hides nothing that the repository's files say after it.
+func TestGuardLooksAtEveryTable(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @empty --\n/r/.git/HEAD\n/r/.cargo/config.toml\n/r/evil +x\n")
+	s := &session.Session{Machine: &session.Machine{Host: h}}
+	tables := []cargo.Given{{Name: "AA", Value: "x", Origin: "--config"}, {Name: "NVCC", Value: "/r/evil", Written: "evil", Origin: "/r/.cargo/config.toml"}}
+	g := hosttest.Must(guard(t.Context(), s, Options{}, tables, wish{}))(t)
+	g.own = func() []string { return nil }
+	if g.check("/r/evil") == nil {
+		t.Error("the repository's compiler may run")
 	}
 }

@@ -68,37 +68,13 @@ func TestReaders(t *testing.T) {
 		{"another name of one", of("find_cuda_helper"), features.Reach{}, "cust_raw"},
 		{"cudarc, of which nothing is known", of("cudarc"), features.Reach{}, "cudarc"},
 		{"one that takes nothing of a root", of("cudarc"), features.Reach{Cudarc: []catalog.Cudarc{{Rootless: true}}}, ""},
+		{"one that passes CXX to nvcc", of("cc"), features.Reach{Units: []features.ScriptUnit{{Inputs: features.Inputs{PassesCXX: true}}}}, "cc"},
 		{"two, of which one takes something", of("cudarc"), features.Reach{Cudarc: []catalog.Cudarc{{Rootless: true}, {}}}, "cudarc"},
 	} {
-		got := readers(tt.g, &tt.reach)
+		got := Readers(tt.g, &tt.reach)
 		if text := strings.Join(got, " "); (got == nil) != (tt.want == "nil") || got != nil && text != tt.want {
 			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
 		}
-	}
-}
-
-// TestRunNeeds: what a build script of an unknown crate links by name is needed to run, unless it is linked statically or is known already.
-func TestRunNeeds(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ name, script, want string }{
-		{"own", `println!("cargo:rustc-link-lib=cudart")`, "libcudart"},
-		{"own", `println!("cargo:rustc-link-lib=dylib=cublasLt"); println!("cargo:rustc-link-lib=dylib:+verbatim=cufft")`, "libcublasLt libcufft"},
-		{"own", `println!("cargo:rustc-link-lib=static=cudart_static")`, ""},
-		{"own", `println!("cargo:rustc-link-lib=cudart_static")`, ""},
-		{"own", `println!("cargo:rustc-link-lib=cublas"); println!("cargo:rustc-link-lib=cublas")`, "libcublas"},
-		{"own", `println!("cargo:rustc-link-lib=curand")`, ""}, // known already
-		{"cudarc", `println!("cargo:rustc-link-lib=cudart")`, ""},
-	} {
-		h := hosttest.Memory(map[string]string{"/k/build.rs": tt.script})
-		reach := &features.Reach{Units: []features.ScriptUnit{{Name: tt.name, Version: "1.0.0", Dir: "/k"}, {Name: "gone", Dir: "/gone"}}}
-		reach.Needs.Run = []features.NeedReason{{Need: "libcurand", Crate: "x"}}
-		var got []string
-		for _, n := range RunNeeds(h, reach)[1:] {
-			if got = append(got, n.Need); n.Crate != "own 1.0.0" || n.Why != "to start" {
-				t.Errorf("%s: %+v", tt.script, n)
-			}
-		}
-		hosttest.Equal(t, strings.Join(got, " "), tt.want, tt.script, tt.name, got)
 	}
 }
 
@@ -106,7 +82,7 @@ func TestRunNeeds(t *testing.T) {
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	line := func(words string) cargo.Line {
-		l, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
+		l, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))(t)
 		return l
 	}
 	hosttest.Equal(t, (Options{}).Commands("", line("build")), "", "without flags")

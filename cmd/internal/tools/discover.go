@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
-	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
@@ -33,13 +32,16 @@ type discovery struct {
 // costs a tenth of a second and more.
 func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []string) {
 	m, h := d.machine, d.host
-	f.Driver = driver.Version(h)
 	f.LibCUDA = toolchain.DriverLibrary(h)
+	from := m.Driver()
+	from.Host = h
 	if d.everything || d.wish.Arch == "" && d.wish.Previous.IsZero() && (d.needs.NVCC || d.needs.Libraries) {
-		f.Driver, f.Devices, driverNotes = driver.Inventory(ctx, h, m.Runner)
+		f.Driver, f.Devices, driverNotes = from.Inventory(ctx)
 		for _, n := range driverNotes {
 			m.Shell.Detail("%s", n)
 		}
+	} else {
+		f.Driver = from.Version(ctx)
 	}
 	if d.everything || d.needs.ROCm {
 		f.ROCm = rocm.Find(h)
@@ -50,19 +52,33 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	run := d.guard.Over(m.Runner)
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
 	compilersFound.Go(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, d.wish.CCBin) })
-	f.Toolkits = findToolkits(ctx, h, run, d.wish.extra)
+	f.Toolkits, f.CUDNN = d.installed(ctx)
 	f.Places, f.GXX = cuda.UsualPlaces(h), h.InstallCommand(buildenv.GXX)
 	compilersFound.Wait()
+	return f, driverNotes
+}
+
+// installed finds the toolkits, and the cuDNNs where they are needed.
+func (d discovery) installed(ctx context.Context) (toolkits []cuda.Toolkit, cudnns []cudnn.Install) {
+	toolkits = findToolkits(ctx, d.host, d.guard.Over(d.machine.Runner), d.wish.extra)
 	if d.needs.CUDNN || d.needs.RunCUDNN {
 		var roots []string
-		for _, t := range f.Toolkits {
+		for _, t := range toolkits {
 			if t.Problem == "" {
 				roots = append(roots, t.Root)
 			}
 		}
-		f.CUDNN = cudnn.Find(h, roots)
+		cudnns = cudnn.Find(d.host, roots)
 	}
-	return f, driverNotes
+	return toolkits, cudnns
+}
+
+// Before is what decides which release is fetched for some needs where nothing is asked for: GPUs, driver and host compilers.
+func Before(ctx context.Context, m *session.Machine, n toolchain.Needs) (toolchain.Facts, toolchain.Wish) {
+	w := toolchain.Wish{Unchecked: toolchain.Unchecked(m.Host.Env)}
+	w.Arch, w.ArchOrigin = toolchain.ArchWish("", "", m.Host.Env, "", "")
+	f, _ := discovery{machine: m, host: m.Host, needs: n, wish: wish{Wish: w}}.run(ctx)
+	return f, w
 }
 
 // topLine is nvcc's own word for where it is, two levels above its program.

@@ -16,14 +16,13 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
 )
 
 // machine is this one with a PATH that begins with dir, and a cache of its own.
 func machine(tb testing.TB, dir, cacheDir string) *session.Machine {
 	tb.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(tb)
 	h.Env = h.Env.Set("PATH", dir+string(filepath.ListSeparator)+h.Env.Get("PATH"))
 	shell := &console.Shell{Out: io.Discard, Err: io.Discard}
 	return &session.Machine{Host: h, Runner: proc.Runner{}, Shell: shell, CacheDir: cacheDir, Began: time.Now()}
@@ -35,7 +34,7 @@ func TestScriptOnPath(t *testing.T) {
 	root, bin := filepath.Join(t.TempDir(), "cuda"), filepath.Join(t.TempDir(), "bin") // a parent that looks like a toolkit's
 	nvcc := "#!/bin/sh\necho '#$ TOP=" + root + "/bin/..' >&2\n"
 	for path, text := range map[string]string{
-		root + "/bin/nvcc": nvcc, root + "/include/cuda.h": "#define CUDA_VERSION 12040\n", bin + "/nvcc": "#!/bin/sh\nexec " + root + "/bin/nvcc \"$@\"\n",
+		root + "/bin/nvcc": nvcc, root + "/include/cuda.h": "#define CUDA_VERSION 12040\n", bin + "/nvcc": "#!/bin/sh\nexec '" + root + "/bin/nvcc' \"$@\"\n",
 	} {
 		hosttest.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		hosttest.OK(t, os.WriteFile(path, []byte(text), 0o755))
@@ -54,7 +53,7 @@ func TestScriptOnPath(t *testing.T) {
 // TestSameDirectoryByAnotherName: a directory that is the repository's under another name counts as it.
 func TestSameDirectoryByAnotherName(t *testing.T) {
 	t.Parallel()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	top := t.TempDir()
 	repository, other := filepath.Join(top, "r"), filepath.Join(top, "other")
 	hosttest.OK(t, errors.Join(os.Mkdir(repository, 0o755), os.Mkdir(filepath.Join(top, "else"), 0o755)))
@@ -85,7 +84,7 @@ func BenchmarkDiscovery(b *testing.B) {
 	b.Run("driver", func(b *testing.B) {
 		m := machine(b, dir, b.TempDir())
 		for range b.N {
-			driver.Inventory(context.Background(), m.Host, m.Runner)
+			m.Driver().Inventory(context.Background())
 		}
 	})
 }

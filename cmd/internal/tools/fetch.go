@@ -12,9 +12,9 @@ import (
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
-	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
 	"gpubuild/toolchain/install/redist"
 	"gpubuild/toolchain/install/tree"
@@ -108,8 +108,9 @@ func Available(ctx context.Context, m *session.Machine) (list []string, err erro
 }
 
 // ToFetch is what toolchain.Choose would take of all that can be fetched.
-func ToFetch(n toolchain.Needs, d gpu.Driver, os string) install.Want {
-	var want install.Want
+func ToFetch(f toolchain.Facts, n toolchain.Needs, w toolchain.Wish, os string) install.Want {
+	want := install.Want{Refuses: func(v gpu.Version) string { return toolchain.Refuses(f, n, w, v) }}
+	d := f.Driver
 	if parts := partsFor(n, os); len(parts) > 0 {
 		want.Parts = append(install.Default(), parts...)
 	}
@@ -144,9 +145,9 @@ func partsFor(n toolchain.Needs, os string) (parts []string) {
 	return parts
 }
 
-// InstallCommand installs a toolkit that the crates and the driver accept, with the parts that they need; empty: no command does.
-func InstallCommand(m *session.Machine, n toolchain.Needs, d gpu.Driver) string {
-	want := ToFetch(n, d, m.Host.OS)
+// InstallCommand installs a toolkit that the crates and the machine accept, with the parts that they need; empty: no command does.
+func InstallCommand(m *session.Machine, f toolchain.Facts, n toolchain.Needs, w toolchain.Wish) string {
+	want := ToFetch(f, n, w, m.Host.OS)
 	catalog, err := install.DefaultCatalog()
 	if err != nil {
 		return ""
@@ -157,14 +158,18 @@ func InstallCommand(m *session.Machine, n toolchain.Needs, d gpu.Driver) string 
 	switch {
 	case err == nil:
 		return command(plan.CUDA)
-	case errors.As(err, &none) && !want.MaxVersion.IsZero() && redist.Platform(install.Platform(m.Host)) != "":
-		return command(want.MaxVersion) // from NVIDIA's redistributable archives
+	case errors.As(err, &none) && redist.Platform(install.Platform(m.Host)) != "":
+		for _, r := range slices.Backward(cuda.Releases()) {
+			if want.Takes(r.Version) && r.Version.Major > 11 { // from NVIDIA's redistributable archives
+				return command(r.Version)
+			}
+		}
 	}
 	return ""
 }
 
 // fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent, unless another forbids it.
-func fetch(ctx context.Context, m *session.Machine, l cargo.Line, n toolchain.Needs) (string, error) {
+func fetch(ctx context.Context, m *session.Machine, l cargo.Line, n toolchain.Needs, f toolchain.Facts, w toolchain.Wish) (string, error) {
 	if l.Has("--offline", "--frozen") {
 		m.Shell.Note("nothing is fetched (--offline): a toolkit must be installed")
 		return "", nil
@@ -173,7 +178,7 @@ func fetch(ctx context.Context, m *session.Machine, l cargo.Line, n toolchain.Ne
 		m.Shell.Note("nothing is fetched: these crates need a driver only")
 		return "", nil
 	}
-	plan, err := Plan(ctx, m, ToFetch(n, driver.Version(m.Host), m.Host.OS), "")
+	plan, err := Plan(ctx, m, ToFetch(f, n, w, m.Host.OS), "")
 	if err != nil {
 		return "", err
 	}

@@ -14,10 +14,12 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/install"
 	"gpubuild/toolchain/install/tree"
 )
@@ -80,7 +82,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 			"no directory cuda/redist is there"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := hosttest.Must(local.Host())
+			h := hosttest.Must(local.Host())(t)
 			h.OS, h.Arch = buildenv.Linux, "amd64"
 			bin := t.TempDir()
 			hosttest.OK(t, os.WriteFile(filepath.Join(bin, "python3"), nil, 0o755))
@@ -108,10 +110,10 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 func TestNothingIsFetched(t *testing.T) {
 	t.Parallel()
 	for words, says := range map[string]string{"build --offline": "--offline", "build --frozen": "--offline", "build": "need a driver only"} {
-		line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))
+		line, _ := hosttest.Must2(cargo.Split(strings.Fields(words), nil))(t)
 		var said strings.Builder
 		s := &session.Session{Machine: &session.Machine{Shell: &console.Shell{Err: &said}}, Line: line}
-		if root, err := fetch(context.Background(), s.Machine, s.Line, toolchain.Needs{}); root != "" || err != nil || !strings.Contains(said.String(), says) {
+		if root, err := fetch(context.Background(), s.Machine, s.Line, toolchain.Needs{}, toolchain.Facts{}, toolchain.Wish{}); root != "" || err != nil || !strings.Contains(said.String(), says) {
 			t.Errorf("%s: %q, %v: %s", words, root, err, said.String())
 		}
 	}
@@ -151,13 +153,13 @@ func TestToFetch(t *testing.T) {
 			gpu.Version{}},
 		"a pin, libraries, PTX, an old driver": {toolchain.Needs{Pin: v(12, 3), Libraries: true, EmbedsPTX: true}, old, v(12, 4), v(12, 3)},
 	} {
-		if w := ToFetch(tt.needs, tt.driver, "linux"); w.MaxVersion != tt.max || w.Pin != tt.pin {
+		if w := ToFetch(toolchain.Facts{Driver: tt.driver}, tt.needs, toolchain.Wish{}, "linux"); w.MaxVersion != tt.max || w.Pin != tt.pin {
 			t.Errorf("%s: %+v", name, w)
 		}
 	}
 	whisper := toolchain.Needs{Libraries: true, Parts: toolchain.Parts([]string{"cublas_v2.h", "libcublas", "libcudart", "libculibos.a"})}
 	for os, want := range map[string]string{"linux": "build cupti cublas culibos", "windows": "build cupti run"} {
-		if got := strings.Join(ToFetch(whisper, gpu.Driver{}, os).Parts, " "); got != want {
+		if got := strings.Join(ToFetch(toolchain.Facts{}, whisper, toolchain.Wish{}, os).Parts, " "); got != want {
 			t.Errorf("for a crate that compiles with cuBLAS's header, %s: %s, want %s", os, got, want)
 		}
 	}
@@ -174,6 +176,8 @@ func TestInstallCommand(t *testing.T) {
 		want     string
 	}{
 		{"linux", "amd64", toolchain.Needs{NVCC: true}, gpu.Driver{}, "gpubuild toolchain install 13.5"},
+		{"windows", "amd64", toolchain.Needs{NVCC: true, EmbedsPTX: true}, gpu.Driver{Version: "580.65", CUDA: v(13, 0)}, "gpubuild toolchain install 13.0"},
+		{"linux", "amd64", toolchain.Needs{NVCC: true}, gpu.Driver{Version: "550.54", CUDA: v(12, 4)}, "gpubuild toolchain install 12.9"},
 		{"linux", "amd64", toolchain.Needs{CUDNN: true}, gpu.Driver{}, "gpubuild toolchain install 13.5 --parts cudnn"},
 		{"windows", "amd64", toolchain.Needs{Libraries: true}, gpu.Driver{}, "gpubuild toolchain install 13.5 --parts run"},
 		{"windows", "amd64", toolchain.Needs{NVCC: true, Parts: []string{"cublas"}}, gpu.Driver{}, "gpubuild toolchain install 13.5"},
@@ -184,8 +188,48 @@ func TestInstallCommand(t *testing.T) {
 		{"linux", "riscv64", toolchain.Needs{CudarcMax: v(12, 4)}, gpu.Driver{}, ""},
 	} {
 		h := buildenv.Host{OS: tt.os, Arch: tt.arch, Files: hosttest.Memory(nil).Files}
-		if got := InstallCommand(&session.Machine{Host: h, CacheDir: "/cache"}, tt.needs, tt.driver); got != tt.want {
+		if got := InstallCommand(&session.Machine{Host: h, CacheDir: "/cache"}, toolchain.Facts{Driver: tt.driver}, tt.needs, toolchain.Wish{}); got != tt.want {
 			t.Errorf("%s %s %+v: %q, want %q", tt.os, tt.arch, tt.needs, got, tt.want)
+		}
+	}
+}
+
+// TestFetchFitsTheMachine: of what can be fetched the newest is planned that GPU, driver and host compiler take, and why newer ones are not
+// is said; where none is, nothing is fetched.
+func TestFetchFitsTheMachine(t *testing.T) {
+	t.Parallel()
+	v := func(major, minor int) gpu.Version { return gpu.Version{Major: major, Minor: minor} }
+	catalog := hosttest.Must(install.DefaultCatalog())(t)
+	for _, tt := range []struct {
+		kind         string
+		major        int
+		arch         string
+		driver       gpu.Version
+		want, reason string
+	}{
+		{"gcc", 16, "", gpu.Version{}, "13.5", ""},
+		{"gcc", 15, "", v(13, 3), "13.3", "CUDA 13.5: the binary contains PTX, which driver 1 accepts only up to CUDA 13.3"},
+		{"gcc", 16, "", v(13, 3), "", "CUDA 13.3: /usr/bin/cc: it is gcc 16, and CUDA 13.3 takes gcc up to 15 only"},
+		{"gcc", 17, "", gpu.Version{}, "", "CUDA 13.4: /usr/bin/cc: it is gcc 17, and CUDA 13.4 takes gcc up to 16 only"},
+		{"msvc", 1950, "", v(13, 2), "13.2", ""},
+		{"msvc", 1950, "", v(13, 1), "", "CUDA 13.1: /usr/bin/cc: its _MSC_VER is 1950, and CUDA 13.1 takes _MSC_VER up to 1949 only"},
+		{"msvc", 1936, "", v(13, 0), "13.0", ""},
+		{"gcc", 12, "61", gpu.Version{}, "", "CUDA 13.0 compiles for sm_75 and newer, not for sm_61"},
+	} {
+		f := toolchain.Facts{Driver: gpu.Driver{Version: "1", CUDA: tt.driver},
+			Compilers: []hostcc.Compiler{{Path: "/usr/bin/cc", CXX: "/usr/bin/cc", Kind: tt.kind, Major: tt.major}}}
+		want := ToFetch(f, toolchain.Needs{NVCC: true, HostCompiler: true, EmbedsPTX: true}, toolchain.Wish{Arch: tt.arch}, "linux")
+		want.MaxVersion = gpu.Version{} // the driver's limit, in the words of a build
+		h := buildenv.Host{OS: "linux", Arch: "amd64", Files: hosttest.Memory(nil).Files}
+		p, err := install.MakePlan(catalog, h, "/cache", want)
+		said, got := strings.Join(p.Notes, "\n"), ""
+		if err == nil {
+			got = p.CUDA.String()
+		} else {
+			said = err.Error()
+		}
+		if got != tt.want || !strings.Contains(said, tt.reason) {
+			t.Errorf("%s %d, sm_%s, driver for %s: %q, want %q: %s", tt.kind, tt.major, tt.arch, tt.driver, got, tt.want, said)
 		}
 	}
 }
@@ -201,7 +245,7 @@ func TestAvailable(t *testing.T) {
 		archives bool
 		bad      bool
 	}{{shop, true, false}, {"never", false, false}, {filepath.Join(shop, "gone"), false, true}} {
-		h := hosttest.Must(local.Host())
+		h := hosttest.Must(local.Host())(t)
 		h.OS, h.Arch = buildenv.Linux, "amd64"
 		h.Env = buildenv.NewEnv(h.OS, []string{"GPUBUILD_REDIST=" + tt.redist})
 		list, err := Available(t.Context(), &session.Machine{Host: h, CacheDir: "/cache"})
@@ -259,9 +303,27 @@ func TestPinnedCudarcAndDriver(t *testing.T) {
 		{"no version", driver, "cuda-version-from-build-system", ""},
 		{"no driver", gpu.Version{}, "cuda-13000", ""},
 	} {
-		got := strings.Join(newerThanDriver(tt.driver, []catalog.Cudarc{pinned(tt.feature)}), "; ")
+		got := strings.Join(NewerThanDriver(tt.driver, []catalog.Cudarc{pinned(tt.feature)}), "; ")
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
+		}
+	}
+}
+
+// TestWithoutArchive: a target for which a crate downloads nothing with CUDA is said, unless the user names a library.
+func TestWithoutArchive(t *testing.T) {
+	t.Parallel()
+	ort := catalog.Default().Crate("ort-sys").Archive("2.0.0-rc.10", []string{"cuda", "download-binaries"})
+	for _, tt := range []struct{ platform, host, env, want string }{
+		{"", "x86_64-unknown-linux-gnu", "", ""}, {"", "", "", ""}, {"x86_64-pc-windows-msvc", "x86_64-unknown-linux-gnu", "", ""},
+		{"", "x86_64-pc-windows-gnu", "", "nothing to download with CUDA for x86_64-pc-windows-gnu"}, {"", "aarch64-apple-darwin", "", "for aarch64-apple-darwin"},
+		{"aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu", "", "takes the ONNX Runtime for the CPU, if there is one; ORT_LIB_LOCATION names"},
+		{"", "aarch64-unknown-linux-gnu", "ORT_LIB_LOCATION=/opt/ort", ""},
+	} {
+		list := []features.Download{{Crate: "ort-sys 2.0.0-rc.10", Platform: tt.platform, Archive: ort}}
+		got := strings.Join(WithoutArchive(buildenv.NewEnv("linux", []string{tt.env}), list, tt.host), "; ")
+		if (got != "") != (tt.want != "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%+v: %q", tt, got)
 		}
 	}
 }

@@ -33,13 +33,24 @@ func NeedsOf(reach *features.Reach) toolchain.Needs {
 	return n
 }
 
-// readers lists who reads the variables that we may set: the build crates of the graph, and what the user's own build scripts name.
-func readers(graph session.Graph, reach *features.Reach) []string {
+// LikelyNeeds are those of the crates, and what a package outside of the catalog needs that perhaps compiles kernels.
+func LikelyNeeds(reach *features.Reach) toolchain.Needs {
+	n := NeedsOf(reach)
+	if reach.Needs.Perhaps != "" {
+		n.CUDA, n.NVCC, n.Libraries = true, true, true
+		n.Because = append(n.Because, "nvcc: "+reach.Needs.Perhaps+" (perhaps: known after the build)")
+	}
+	return n
+}
+
+// Readers lists who reads the variables that we may set: the build crates of the graph, and what the user's own build scripts name.
+func Readers(graph session.Graph, reach *features.Reach) []string {
 	seen := map[string]bool{}
 	for _, u := range reach.Units {
 		for _, name := range u.Inputs.Env {
 			seen[name] = true
 		}
+		seen[toolchain.PassesCXX] = seen[toolchain.PassesCXX] || u.Inputs.PassesCXX
 	}
 	if graph.Units == nil {
 		return nil // not known: every known reader

@@ -257,6 +257,10 @@ func TestChoose(t *testing.T) {
 		{story: "a driver alone", text: smi, reach: driver, want: "none unknown", says: "no toolkit and no nvcc is needed"},
 		{story: "no toolkit", text: gcc, reach: kernels, want: "there is no CUDA toolkit"},
 		{story: "no compiler", text: kit(toolkit, "12.4"), reach: kernels, want: "there is no host compiler for nvcc"},
+		{story: "no compiler, which is said before a toolkit is fetched", text: smi, reach: kernels, o: Options{Toolkit: "fetch"}, want: "there is no host compiler"},
+		{story: "a launcher as a word before nvcc is refused with a sentence", text: gcc + smi + kit(toolkit, "12.4") + "-- @empty --\n/usr/bin/sccache +x\n-- @env --\nPATH=/usr/bin\nNVCC=sccache nvcc\n", reach: kernels, want: toolkit + " 8.9", says: "NVCC is sccache nvcc: it is taken for the name of one program; name nvcc alone"},
+		{story: "the same, with nvcc on PATH", text: gcc + smi + kit(toolkit, "12.4") + "-- @env --\nPATH=/usr/local/cuda-12.4/bin:/usr/bin\nNVCC=sccache nvcc\n", reach: kernels, want: toolkit + " 8.9",
+			says: "NVCC is sccache nvcc: it is taken for the name of one program"},
 		{story: "an nvcc that does not start", text: gcc + kit(toolkit, "12.4"), broken: true, reach: kernels, want: "there is no CUDA toolkit"},
 		{story: "a build tool is absent", text: gcc + kit(toolkit, "12.4"), want: "there is no CMake",
 			reach: features.Reach{Needs: features.Needs{NVCC: true, Because: []features.NeedReason{{Need: "CMake", Crate: "w 1.0.0"}}}}},
@@ -327,7 +331,7 @@ func TestLauncherStays(t *testing.T) {
 
 // TestPlantedOnWindows: a program in the directory of the build that Windows would run in place of the chosen one ends the build.
 func TestPlantedOnWindows(t *testing.T) {
-	text := hosttest.Must(os.ReadFile("../../../testdata/hosts/windows-prompt.txtar"))
+	text := hosttest.Must(os.ReadFile("../../../testdata/hosts/windows-prompt.txtar"))(t)
 	t.Chdir(t.TempDir()) // to Linux the name of the cache, which has backslashes, is one of a file here
 	for file, want := range map[string]string{"x.bat": "", "nvcc.bat": "lies where the build runs"} {
 		h, err := hosttest.Parse([]byte(string(text) + "-- C:\\planted\\" + file + " --\n@echo off\n"))
@@ -343,6 +347,29 @@ func TestPlantedOnWindows(t *testing.T) {
 		_, err = Choose(t.Context(), s, session.Graph{}, reach, Options{})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestTheDriverDecides: on Windows a driver that is too old for the toolkit is refused, whether an architecture is asked for, remembered or
+// neither; nvidia-smi is started once.
+func TestTheDriverDecides(t *testing.T) {
+	text := string(hosttest.Must(os.ReadFile("../../../testdata/hosts/windows-usual.txtar"))(t)) +
+		"-- @empty --\nC:\\Windows\\system32\\nvidia-smi.exe\nC:\\Windows\\System32\\nvcuda.dll\n"
+	t.Chdir(t.TempDir()) // to Linux the name of the cache, which has backslashes, is one of a file here
+	reach := &features.Reach{Needs: features.Needs{NVCC: true, EmbedsPTX: true}}
+	for driver, want := range map[string]string{"522.06": "driver 522.06 accepts only up to CUDA 11.8", "561.09": "", "700.1": ""} {
+		for _, o := range []Options{{}, {Arch: "86"}, {BuiltFor: gpu.Arch{Capability: gpu.Capability{Major: 8, Minor: 6}}}} {
+			h := hosttest.Must(hosttest.Parse([]byte(text)))(t)
+			run := &answers{of: map[string]string{`C:\Windows\system32\nvidia-smi.exe`: "0, GPU-1, RTX 3080, 8.6, 10240, " + driver + "\r\n"}}
+			for _, f := range cuda.Find(h, nil) {
+				run.of[f.NVCC] = fmt.Sprintf(release, f.Version)
+			}
+			s := &session.Session{Machine: &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: t.TempDir()}, Project: &manifest.Project{Root: h.Cwd}}
+			_, err := Choose(t.Context(), s, session.Graph{}, reach, o)
+			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s with %+v: %v", driver, o, err)
+			}
 		}
 	}
 }

@@ -3,10 +3,15 @@
 package tools
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -85,9 +90,42 @@ func changeLine(c buildenv.Change) string {
 	return fmt.Sprintf("%s=%s: %s", c.Name, c.Value, c.Reason)
 }
 
-// newerThanDriver warns of each cudarc whose bindings are for a newer CUDA than the driver's: it looks up functions that the driver may
+// BuiltFor is the triple that rustc builds for: the command line's first target, or that of cargo itself; empty: not known.
+func BuiltFor(ctx context.Context, m *session.Machine, tool cargo.Tool, l cargo.Line) string {
+	if len(l.Target) > 0 && l.Target[0] != "host-tuple" {
+		return cargo.Triple(l.Target[0], "")
+	}
+	if tool.Path == "" {
+		return ""
+	}
+	res, err := m.Runner.Run(ctx, cargo.Version(tool, l))
+	if err != nil {
+		m.Shell.Detail("what rustc builds for is not known: %v", err)
+	}
+	v, _ := cargo.ParseVersion(res.Stdout)
+	return v.Host
+}
+
+// WithoutArchive warns of each crate that downloads a library for CUDA and has none for the target: it takes one without CUDA, or fails.
+func WithoutArchive(env buildenv.Env, list []features.Download, target string) (out []string) {
+	for _, d := range list {
+		at := cmp.Or(d.Platform, target)
+		set := slices.ContainsFunc(d.Unless, func(name string) bool { return env.Get(name) != "" })
+		if at == "" || set || slices.Contains(d.Targets, at) {
+			continue
+		}
+		instead := d.Instead
+		if instead == "" {
+			instead = d.Unless[len(d.Unless)-1] + " names a library of your own"
+		}
+		out = append(out, fmt.Sprintf("%s has nothing to download with CUDA for %s, and takes %s; %s", d.Crate, at, d.Else, instead))
+	}
+	return out
+}
+
+// NewerThanDriver warns of each cudarc whose bindings are for a newer CUDA than the driver's: it looks up functions that the driver may
 // lack, and panics at the first one. Source: cudarc 0.19 src/driver/sys, loaded functions by version feature.
-func newerThanDriver(driver gpu.Version, list []catalog.Cudarc) []string {
+func NewerThanDriver(driver gpu.Version, list []catalog.Cudarc) []string {
 	var out []string
 	for _, c := range list {
 		if !driver.IsZero() && c.Pin.Compare(driver) > 0 {

@@ -1,13 +1,16 @@
 package tools
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
 )
 
 // Undeclared is a package of the user's own that compiles kernels although nothing in the sources shows it, in a build of which no other
@@ -17,6 +20,9 @@ type Undeclared struct {
 	Why     string   // how it is known
 	Arch    gpu.Arch // for which its kernels were built; zero: it is not known
 	Named   bool     // gpubuild.toml names it
+	Open    bool     // nothing is known of it but that CUDA was asked for: the build goes on without a toolkit
+	Likely  bool     // … and its manifest or its files are those of a package that compiles kernels
+	Quiet   bool     // … and nobody asked for CUDA: that there is no toolkit is no news
 }
 
 // asked is the flag or the variable with which the user asked for a toolkit or an architecture for this build; empty when there was none.
@@ -42,19 +48,33 @@ func (o Options) Requested() string {
 // undeclared looks for such a package, and adds what it needs to what is known of the others.
 func undeclared(s *session.Session, reach *features.Reach, n toolchain.Needs, o Options) (toolchain.Needs, Undeclared, error) {
 	named := len(s.Config.GPUPackages.Value) > 0 && !n.NVCC
-	if n.Toolkit() && !named || o.Undeclared == nil { // a toolkit is chosen anyway, or there is no project
+	open := cmp.Or(reach.Needs.Perhaps, reach.Undecided())
+	if n.NVCC && (n.Libraries || reach.Needs.Perhaps == "") || o.Toolkit == None || o.Toolkit == "fetch" && reach.Needs.Perhaps == "" {
+		open = ""
+	}
+	if n.Toolkit() && !named && open == "" || o.Undeclared == nil { // a toolkit is chosen anyway, or there is no project
 		return n, Undeclared{}, nil
 	}
 	asked := o.asked(s.Machine.Host)
 	u, err := o.Undeclared(asked)
-	if err != nil || u.Package == "" || n.Toolkit() && !u.Named {
+	if err == nil && open != "" && !u.Named { // whatever its build scripts do, they find everything
+		u.Package, u.Why = cmp.Or(u.Package, open), cmp.Or(u.Why, "what it compiles is known after the build")
+		u.Open, u.Likely, u.Quiet = true, reach.Needs.Perhaps != "", !reach.AsksCUDA()
+	}
+	if err != nil || u.Package == "" || n.Toolkit() && !u.Named && !u.Open {
 		return n, Undeclared{}, err
 	}
-	n.NVCC = true
+	n.NVCC, n.Libraries = true, n.Libraries || u.Open
+	n.EmbedsPTX = n.EmbedsPTX || u.Open && o.Toolkit == "fetch" // a toolkit that is as new as the driver does for everything
 	n.Because = append(n.Because, fmt.Sprintf("nvcc: %s (%s)", u.Package, u.Why))
-	// Which variables its script reads is not known. If the user asked for a toolkit, all are set, unless a cudarc declares the roots'
-	// to cargo without reading them; otherwise only PATH is, because setting the others would rebuild what was built without them.
-	if (asked != "" || u.Named) && len(n.Reads) == 0 && len(reach.Cudarc) == 0 {
+	// Which variables its script reads is not known. One that likely compiles kernels is given all. So is another one if the user asked
+	// for a toolkit, unless a cudarc declares the roots' to cargo without reading them; otherwise only PATH is set, because setting the
+	// others would rebuild what was built without them.
+	if u.Likely && n.Reads != nil { // else the readers are not known, and all are set
+		n.Reads = slices.Concat(n.Reads, cuda.RootVariables(), []string{"PATH", "NVCC", "CUDACXX", "CUDAHOSTCXX", "CUDA_COMPUTE_CAP"})
+		return n, u, nil
+	}
+	if (asked != "" || u.Named || u.Open) && len(n.Reads) == 0 && len(reach.Cudarc) == 0 {
 		return n, u, nil
 	}
 	n.Reads = append(n.Reads, "PATH")

@@ -43,7 +43,7 @@ func readUser(h buildenv.Host, path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := h.ReadFile(path, 1<<20)
+	data, err := h.ReadFile(path, buildenv.Note)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

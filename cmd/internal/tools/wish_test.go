@@ -173,7 +173,7 @@ func TestStarted(t *testing.T) {
 // here is the machine of the test with a cache and a configuration of its own, in the directory of the test.
 func here(t *testing.T, env ...string) *session.Machine {
 	t.Helper()
-	h := hosttest.Must(local.Host())
+	h := hosttest.Must(local.Host())(t)
 	top := t.TempDir()
 	h.Cwd, h.Home = top, top
 	for _, name := range []string{"GPUBUILD_CUDA", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC", "CUDACXX"} {

@@ -16,6 +16,13 @@ var docs string
 // Docs is the address of the documentation, which ends in a slash; empty: not known.
 func Docs() string { return docs }
 
+// address is that of the repository whose releases have this binary, such as https://HOST/OWNER/REPOSITORY. The build of a release sets
+// it (.ci/release -address); empty in every other one.
+var address string
+
+// Address is where this release was published, without a slash at the end; empty: not known, and no text names a place to get gpubuild.
+func Address() string { return address }
+
 // Number is the version: the release's, the tag's, or "devel-" and the commit.
 func Number() string {
 	if v, _, ok := strings.Cut(release, " "); ok {

@@ -29,7 +29,7 @@ type Options struct {
 func AddFailOn(kinds *[]string, text string) error {
 	for k := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(gpu.AlertKinds, k) {
-			return fmt.Errorf("%q is none of %s", k, strings.Join(gpu.AlertKinds, ", "))
+			return fmt.Errorf("%.200q is none of %s", k, strings.Join(gpu.AlertKinds, ", "))
 		}
 		*kinds = append(*kinds, k)
 	}
@@ -69,7 +69,7 @@ func Start(ctx context.Context, m *session.Machine, o Options) *Watcher {
 		first: first, newest: make(chan time.Time), ended: ctx.Err}
 	ctx, w.cancel = context.WithCancel(ctx)
 	go func() {
-		w.notes, w.err = driver.Watch(ctx, m.Host, m.Runner, w.take)
+		w.notes, w.err = m.Driver().Watch(ctx, w.take)
 		close(w.done)
 	}()
 	select {
@@ -227,14 +227,17 @@ func unseen(s gpu.Summary) []string {
 	var lines []string
 	of := map[string][]string{}
 	for _, u := range s.GPUs {
-		if len(u.Unseen) == 0 || !answers(u) {
+		kinds := slices.DeleteFunc(slices.Clone(u.Unseen), func(k string) bool { // nvidia-smi never has it: that is said to who asks for it
+			return k == gpu.AlertXid && !slices.Contains(s.FailOn, k)
+		})
+		if len(kinds) == 0 || !answers(u) {
 			continue
 		}
 		why := "the driver does not report it"
 		if u.Denied {
 			why = "the driver does not let this user read it (Insufficient Permissions)"
 		}
-		line := fmt.Sprintf("not watched for all the time, because %s: %s", why, strings.Join(u.Unseen, ", "))
+		line := fmt.Sprintf("not watched for all the time, because %s: %s", why, strings.Join(kinds, ", "))
 		if of[line] == nil {
 			lines = append(lines, line)
 		}

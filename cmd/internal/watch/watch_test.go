@@ -156,7 +156,7 @@ func TestWhyNotWatched(t *testing.T) {
 // TestFailOn: the kinds of alerts that a flag names, in one list or in several.
 func TestFailOn(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"ecc": "lost ecc", "ecc,temperature": "lost ecc temperature", "xid": "", "ecc,": "", "": ""} {
+	for text, want := range map[string]string{"ecc": "lost ecc", "ecc,temperature": "lost ecc temperature", "xids": "", "xid": "lost xid", "ecc,": "", "": ""} {
 		kinds := []string{"lost"}
 		err := AddFailOn(&kinds, text)
 		if (err != nil) != (want == "") || err == nil && strings.Join(kinds, " ") != want {
@@ -192,7 +192,7 @@ func TestCommand(t *testing.T) {
 		{"./app -x", false, 0, "/w/app -x", "", ""}, {"/w/app", false, 0, "/w/app ", "", ""}, {"app 1", false, 0, "/bin/app 1", "", ""}, {"app", false, time.Hour, "/bin/app ", "", "limited"},
 		{"app", true, 0, "", "", ""}, {"./gone", false, 0, "", "./gone does not exist", ""}, {"gone", false, 0, "", "gone", ""},
 	} {
-		h := hosttest.Must(hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @env --\nPATH=/bin\n-- @empty --\n/w/app +x\n/bin/app +x\n")))
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @env --\nPATH=/bin\n-- @empty --\n/w/app +x\n/bin/app +x\n")))(t)
 		var out, said bytes.Buffer
 		m := &session.Machine{Host: h, Runner: echo{}, Shell: &console.Shell{Out: &out, Err: &said}}
 		_, watched, err := Command(t.Context(), m, Options{Thresholds: gpu.DefaultThresholds()}, tt.limit, strings.Fields(tt.words), tt.toStderr)

@@ -21,14 +21,14 @@ typedef struct Instance {
 typedef struct { uint32_t *code; size_t words; } Module;
 
 /* what completed since it was last written down */
-typedef struct { int32_t grid[3]; uint64_t count, timed, total, start, end; uint32_t last; } Tally;
+typedef struct { int32_t grid[3]; uint64_t count, timed, total, start, end, last; } Tally;
 /* unsure: of dispatches whose size only the device knows, or that depend on a condition: perhaps nothing ran */
 typedef struct Pipeline {
     struct Pipeline *next; struct Device *device; char name[MOST_NAMED + 1], shape[160]; int32_t block[3]; Tally sure, unsure;
 } Pipeline;
 typedef struct { Pipeline *pipeline; uint64_t count; int slot, unsure; int32_t grid[3]; } Work;
 typedef struct { struct Device *device; Pipeline *bound; Work *work; size_t n, cap; int slots, conditional; } Commands;
-typedef struct Submission { struct Submission *next; Object fence; uint64_t start; Work *work; size_t n; uint32_t order; } Submission;
+typedef struct Submission { struct Submission *next; Object fence; uint64_t start; Work *work; size_t n; uint64_t order; } Submission;
 
 typedef int (*Wait)(Handle, uint32_t, const Object *, uint32_t, uint64_t);
 
@@ -97,7 +97,7 @@ static Instance *instances;
 static Device *devices;
 static uint64_t owner, ended, written_at;
 static counter kernels, accepted, forks, faults, refusals;
-static uint32_t order;                  /* of submissions and of what the driver refused */
+static uint64_t order;                  /* of submissions and of what the driver refused */
 static uint64_t ordinals_written;
 static int recording;
 
@@ -215,7 +215,8 @@ static void refused(int rc, const char *function) {
     uint64_t n = ADD(refusals, 1);
     if (!recording || n >= MOST_REFUSALS) return;
     begin("refused"); field("rc"); integer(rc); field_s("function", function);
-    field_n("correlation", n + 1 < MOST_REFUSALS ? ++order : UINT32_MAX);      /* what comes after is not listed */
+    field_n("correlation", ++order);
+    if (n + 1 >= MOST_REFUSALS) text(",\"last\":true");      /* what comes after is not listed */
     finish(1);
 }
 static int refused_later(int rc, const char *function) {

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
@@ -287,7 +288,7 @@ static void each_mapped(void (*report)(const char *), int (*is)(const char *base
 static int is_driver(const char *base) { return starts(base, "libcuda.so"); }
 static void each_driver(void (*report)(const char *)) { each_mapped(report, is_driver); }
 
-/* Libraries through which a program uses the same devices, and whose work CUPTI does not record; records.go has the same list. */
+/* Libraries through which a program uses the same devices, and whose work CUPTI does not record. */
 static int is_api(const char *base) {
     static const char *const names[] = { "libOpenCL.so", "libvulkan.so", "libnvidia-opencl.so", "libnvidia-glcore.so", "libnvidia-eglcore.so", "libGLX_nvidia.so", "libEGL_nvidia.so",
         "libnvoptix.so", "libnvidia-encode.so", "libnvcuvid.so", "libze_loader.so", "libva.so" };
@@ -534,6 +535,8 @@ static void ask_thread(void) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+static int has_thread(void) { return flushed >= 0; }
+
 /* -1: there is no thread; 0: it is not done; 1: it is */
 static int end_thread(int ms) {
     struct timespec until = in_ms(ms); int is;
@@ -588,6 +591,14 @@ static void ends(void) { end_function(-1); }
 static int at_end(void (*f)(int64_t)) {
     end_function = f;
     return on_exit ? on_exit(ends_with, NULL) : atexit(ends);
+}
+/* Where the first thread calls exit(), what that thread has to take down comes before every exit handler (glibc's __run_exit_handlers). A thread that ends by
+ * pthread_exit() as the first one takes nothing down. Other C libraries have no such function. */
+extern int __cxa_thread_atexit_impl(void (*)(void *), void *, void *) __attribute__((weak));
+static void before_end(void (*f)(void *)) {
+    static flag asked;
+    if (__cxa_thread_atexit_impl && !asked && !sandboxed() && syscall(SYS_gettid) == getpid() && !atomic_exchange(&asked, 1))
+        __cxa_thread_atexit_impl(f, NULL, *(void **)&f);        /* the last: an address in this library */
 }
 static int64_t alone_status(void) { return 0; }
 static void in_forks(void (*parent)(void), void (*child)(void)) { pthread_atfork(NULL, parent, child); }

@@ -171,6 +171,18 @@ static int append(WCHAR *to, const WCHAR *more) {
     return !more[i];
 }
 
+/* 13.5's is called by CUDA's major version, cupti64_13.dll (cuda-pathfinder 1.8.6 release notes), those before by the year, those of CUDA 8
+   to 10 by the version without its dot */
+static int by_major(const WCHAR *name) {
+    int n = 0;
+    while (*name && *name != '_') name++;
+    if (*name) name++;
+    while (*name >= '0' && *name <= '9' && n < 1000) n = n * 10 + (*name++ - '0');
+    return n >= 13 && n < 80;
+}
+
+static int newer(const WCHAR *a, const WCHAR *b) { return by_major(a) != by_major(b) ? by_major(a) : later(a, b); }
+
 /* Nobody named one: the newest of the toolkit that CUDA_PATH names. Its name changes with every release (cupti64_2026.3.1.dll is 13.4's). */
 static int usual_cupti(WCHAR *found) {
     static const WCHAR *const dirs[] = { L"\\extras\\CUPTI\\lib64\\", L"\\bin\\x64\\", L"\\bin\\" };
@@ -184,7 +196,7 @@ static int usual_cupti(WCHAR *found) {
         if (!append(at, L"cupti64_*.dll")) continue;
         h = FindFirstFileW(at, &f);
         if (h == INVALID_HANDLE_VALUE) continue;
-        do if (!best[0] || later(f.cFileName, best)) memcpy(best, f.cFileName, sizeof best); while (FindNextFileW(h, &f));
+        do if (!best[0] || newer(f.cFileName, best)) memcpy(best, f.cFileName, sizeof best); while (FindNextFileW(h, &f));
         FindClose(h);
         return append(found, best);
     }
@@ -284,8 +296,10 @@ static int begin_records(const char *dir) {
     for (i = 0; name[i]; i++) tail[i + 1] = (WCHAR)name[i];
     tail[i + 1] = 0;
     path[0] = 0;
+    i = 0;
     if (n > 180 && w[1] == ':') append(path, L"\\\\?\\");   /* beyond MAX_PATH only so */
-    if (!append(path, w) || !append(path, tail)) return -1;
+    else if (n > 180 && w[0] == '\\' && w[1] == '\\' && w[2] != '?') { append(path, L"\\\\?\\UNC\\"); i = 2; }
+    if (!append(path, w + i) || !append(path, tail)) return -1;
     return open_records();
 }
 
@@ -360,6 +374,7 @@ static int end_thread(int ms) {
     SetEvent(last_event);
     return WaitForMultipleObjects(2, either, FALSE, (DWORD)ms) == WAIT_OBJECT_0;
 }
+static int has_thread(void) { return thread != NULL; }
 static void thread_done(void) { SetEvent(done_event); }
 
 static DWORD WINAPI run_thread(LPVOID body) { (*(void (**)(void))body)(); return 0; }
@@ -408,6 +423,7 @@ static void NTAPI on_exit_process(LONG code) {
     TerminateProcess(GetCurrentProcess(), (UINT)code);
 }
 
+static void before_end(void (*f)(void *)) { (void)f; }
 static int ignores_children(void) { return 0; }     /* the watcher's job knows of each */
 
 static int64_t alone_status(void) { return -1; }       /* that of the last thread, which is not known yet */

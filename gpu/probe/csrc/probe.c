@@ -87,7 +87,7 @@ struct subscription {               /* CUpti_SubscriberParams */
 };
 
 /* launches of one name on one device, summed up */
-struct tally { struct kernel_record first; uint64_t start, end, count, total; uint32_t last; };
+struct tally { struct kernel_record first; uint64_t start, end, count, total, last; };
 struct chunk { uint8_t records[BUFFER]; struct tally names[NAMES]; };
 
 static int (*p_version)(uint32_t *), (*p_flush)(uint32_t), (*p_enable)(uint32_t);
@@ -123,11 +123,22 @@ static int flush_rc = -1;           /* of the last flush */
 /* A context in which kernels were launched. CUPTI's number of it is in a kernel's record, too, and is never given twice. */
 struct context { volatile uint32_t id; void *volatile handle; };
 /* What was waited for with success: the kernels of one stream, or of all (WHOLE), that were launched before. */
-struct wait { uint32_t context, stream, waited, told; const char *function; };
+struct wait { uint32_t context, stream; uint64_t waited, told; const char *function; };
 enum { WAITS = 256, WHOLE = -1, NOWHERE = -2 };
 static struct wait waits[WAITS];
 enum { CONTEXTS = 64 };             /* kernels of further ones are not waited for, and so prove nothing */
 static struct context contexts[CONTEXTS];
+
+/* CUPTI's correlation numbers have 32 bits and begin again at 0; what is written down has 64. A number is taken for the one that is nearest to the newest that
+ * was seen. 0 is none. */
+static counter newest;
+static uint64_t widened(uint32_t correlation) {
+    uint64_t at = GET(newest), wide;
+    if (!at) at = (uint64_t)1 << 32 | correlation;
+    wide = at + (uint64_t)(int64_t)(int32_t)(correlation - (uint32_t)at);
+    if (wide > GET(newest)) newest = wide;  /* that another thread may have seen a newer one meanwhile makes no difference */
+    return wide;
+}
 
 /* ---- forks --------------------------------------------------------------------------------------------------------------------------- */
 #ifndef _WIN32
@@ -238,8 +249,21 @@ static int flush(uint32_t how) {
     return rc;
 }
 
+/* Our thread's calls also call the functions of a profiler of the program's, which may be gone once the program's exit handlers run, as those of a C++ library's
+ * statics are. So it makes none from then on until on_end(), which sees to it that ours are called. */
+static once_lock calling = ONCE_LOCK;
+static flag leaving;
+static void on_leave(void *unused) {
+    (void)unused;
+    if (!owner || copied(owner_in, owner)) return;
+    leaving = 1;
+    for (int i = 0; i < LAST_MS && !try_once(&calling); i++) nap(1);
+}
+static int begin_calls(void) { return !leaving && try_once(&calling); }    /* leave_once() when they are made */
+
 static void on_request(uint8_t **buf, size_t *size, size_t *max) {
     error_state e = keep_error(); struct chunk *c = take(sizeof *c);
+    before_end(on_leave);
     if (c && !lend(c)) { give(c); c = NULL; }
     *buf = c ? c->records : NULL; *size = c ? BUFFER : 0; *max = 0;
     if (!devices_written && recording) ask_thread();   /* the first launch: the thread may ask for the devices now */
@@ -280,7 +304,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
         if (!k->start && !k->end) { ADD(untimed, 1); continue; }                 /* CUPTI's header: the times could not be collected */
         if (!k->start || k->end < k->start) { ADD(unfinished, 1); continue; }   /* a forced flush hands over running kernels with end 0 */
         ADD(seen, 1);
-        one.first = *k; one.last = k->correlation; one.count = 1;
+        one.first = *k; one.last = widened(k->correlation); one.count = 1;
         one.start = k->start; one.end = k->end > k->start ? k->end : k->start + 1;  /* a clock that is too coarse, as on Windows: the shortest time */
         one.total = one.end - one.start;
         if (GET(detailed) < DETAIL && ADD(detailed, 1) < DETAIL) {
@@ -291,7 +315,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
             if (c->names[i].first.name == k->name && c->names[i].first.device == k->device && c->names[i].first.context == k->context && c->names[i].first.stream == k->stream) t = &c->names[i];
         if (t) {
             t->count++; t->total += one.total;
-            if (k->correlation > t->last) t->last = k->correlation;
+            if (one.last > t->last) t->last = one.last;
             if (k->start < t->start) t->start = k->start;
             if (one.end > t->end) t->end = one.end;
             continue;
@@ -318,12 +342,12 @@ static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) {
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
  * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. */
-enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, COUNT, KINDS };
-static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other", "" };
+enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, COUNT, CREATE, LOOKUP, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other", "", "context", "lookup" };
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
-enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, NOT_INITIALIZED = 3, DRIVER_ENDED = 4, MARK = 6 };
+enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600, NOT_INITIALIZED = 3, DRIVER_ENDED = 4, MARK = 6, NOT_FOUND = 500 };
 static int reports_count;           /* CUPTI tells of calls of cuDeviceGetCount */
 static uint8_t kind_of[CALL_IDS];
 static volatile uint32_t failed[CALL_IDS];  /* by call, and below KINDS by kind: where it was refused last, until it succeeds there; 1: anywhere */
@@ -342,9 +366,23 @@ static struct context *context_of(uint32_t id) {
     return c;
 }
 
-static void answer(const char *event, const struct call_data *d, int rc, enum kind kind, uint32_t correlation) {
+/* The device that a context is to be made on; where the parameters have its number (generated_cuda_meta.h). -1: not known, or another call. */
+static int device_of(const struct call_data *d) {
+    static const struct { const char *function; size_t at; } calls[] = { { "cuDevicePrimaryCtxRetain", 8 }, { "cuCtxCreate_v2", 12 }, { "cuCtxCreate_v3", 24 },
+        { "cuCtxCreate_v4", 20 }, { "cuGreenCtxCreate", 16 } };
+    int device = -1;
+    for (size_t i = 0; d->params && d->function && i < sizeof calls / sizeof *calls; i++)
+        if (!strcmp(calls[i].function, d->function)) memcpy(&device, (const uint8_t *)d->params + calls[i].at, sizeof device);
+    return device;
+}
+
+/* more: a field of its own, or "" */
+static void answer(const char *event, const struct call_data *d, int rc, enum kind kind, const char *more) {
+    int device = kind == CREATE ? device_of(d) : -1;
     begin(event); field_n("context", d->context_id); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : "");
-    field_s("kind", kind_names[kind]); field_n("correlation", correlation); finish(1);
+    field_s("kind", kind_names[kind]); field_n("correlation", widened(d->correlation));
+    if (device >= 0) field_n("on", (uint64_t)device);
+    text(more); finish(1);
 }
 
 /* under the lock */
@@ -365,25 +403,39 @@ static void tell_waits(void) {
  * "not yet", and the refusals of a stream that is being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with
  * no other call in between, one line is enough. What was waited for before is written down first: the judge asks for the order. */
 static volatile uint64_t last_refusal[3];
+/* Is it a context that is made, and not a stream, which is its context's? */
+static int makes_context(const struct call_data *d, enum kind kind) { return kind == CREATE && d->function && strncmp(d->function, "cuStream", 8) != 0; }
+/* The devices on which a context was refused since one was made there. Nothing makes up for one on a device that is not known. */
+static volatile uint8_t lacks_context[64];
+static int known(int device) { return device >= 0 && device < (int)sizeof lacks_context; }
 static void refused(const struct call_data *d, int rc, uint32_t id, enum kind kind) {
-    volatile uint64_t *last = last_refusal; uint64_t n, before = last[0], what = (uint64_t)id << 32 | (uint32_t)rc; int early = !worked();
-    int waits = kind == WAIT || kind == STREAM || kind == EVENT;
+    volatile uint64_t *last = last_refusal; uint64_t n, before = last[0], at = widened(d->correlation), what = (uint64_t)id << 32 | (uint32_t)rc; int early = !worked();
+    static counter lookups; int waits = kind == WAIT || kind == STREAM || kind == EVENT;
+    if (kind == LOOKUP && rc != NOT_FOUND) kind = CODE;     /* code that is loaded when it is first used is refused only here */
+    /* libraries look for kernels that they can do without, and no context is made while the driver ends, not even by us */
+    if ((kind == LOOKUP && ADD(lookups, 1)) || (kind == CREATE && (settling || rc == DRIVER_ENDED))) return;
     if (waits && ((rc == NOT_READY && d->function && strstr(d->function, "Query")) || (rc >= 900 && rc <= 907))) return;
-    if (kind == MEMORY || kind == CODE) failed[kind] = 1; else failed[id] = d->context_id + 1;
-    last[0] = d->correlation;
-    if (before + 1 == d->correlation && last[1] == what && last[2] == d->context_id) return;
+    if (makes_context(d, kind)) { if (known(device_of(d))) lacks_context[device_of(d)] = 1; }
+    else if (kind == MEMORY || kind == CODE) failed[kind] = 1;
+    else failed[id] = d->context_id + 1;
+    last[0] = at;
+    if (before + 1 == at && last[1] == what && last[2] == d->context_id) return;
     last[1] = what; last[2] = d->context_id;
     if ((early && GET(refusals) >= MOST_REFUSALS / 2) || (n = ADD(refusals, 1)) >= MOST_REFUSALS) return;
     tell_waits();
-    answer(early ? "early" : "refused", d, rc, kind, n + 1 < MOST_REFUSALS ? d->correlation : UINT32_MAX);      /* what comes after is not listed */
+    answer(early ? "early" : "refused", d, rc, kind, n + 1 < MOST_REFUSALS ? "" : ",\"last\":true");    /* what comes after is not listed */
 }
 
 static void recovered(const struct call_data *d, uint32_t id, enum kind kind) {
     uint32_t at = kind == MEMORY || kind == CODE ? kind : id;
-    if (!failed[at] || (failed[at] != 1 && failed[at] != d->context_id + 1)) return;
-    failed[at] = 0;
+    if (makes_context(d, kind)) {
+        int device = device_of(d);
+        if (!known(device) || !lacks_context[device]) return;
+        lacks_context[device] = 0;
+    } else if (!failed[at] || (failed[at] != 1 && failed[at] != d->context_id + 1)) return;
+    else failed[at] = 0;
     last_refusal[0] = UINT64_MAX;   /* the same again is another */
-    answer("recovered", d, OK, kind, d->correlation);
+    answer("recovered", d, OK, kind, "");
 }
 
 /* under the lock: its place, or that of the stream that was waited for the longest time ago, which is written down first; NULL: there is none */
@@ -410,14 +462,34 @@ static uint32_t stream_of(const struct call_data *d, void *stream) {
 
 /* All in a stream that was launched before this call is done. What that stream itself waited for is not followed, and neither is an event. */
 static void confirm(const struct call_data *d, uint32_t context, uint32_t stream) {
-    struct wait *w;
+    struct wait *w; uint64_t at = widened(d->correlation);
     if (stream == (uint32_t)NOWHERE) return;
     hold();
-    if ((w = wait_of(context, stream)) && d->correlation > w->waited) { w->function = d->function; w->waited = d->correlation; }
+    if ((w = wait_of(context, stream)) && at > w->waited) { w->function = d->function; w->waited = at; }
     release();
 }
 
-/* What a call that succeeded has waited for. A copy (READ) waits for the default stream. */
+/* Does a copy to the host (READ) have anything to wait for? Its last parameter is how much (generated_cuda_meta.h). No CUDA of today calls the versions before _v2. */
+static int reads(const struct call_data *d) {
+    const size_t *params = d->params;
+    if (!params || !d->function) return 0;
+    return (!strncmp(d->function, "cuMemcpyDtoH_v2", 15) && params[2]) || (!strncmp(d->function, "cuMemcpyAtoH_v2", 15) && params[3]);
+}
+
+/* Does a copy of rows or of a box go from the device (2; an array: 3) to the host (1)? Then it returns when the host has the data. CUDA_MEMCPY2D_v2 and
+ * CUDA_MEMCPY3D_v2 (cuda.h) have the kinds of memory at these places; the calls that do not wait (Async) and the versions before _v2 have other names. */
+static int lands_on_host(const struct call_data *d) {
+    const uint8_t *copy = d->params ? *(const uint8_t *const *)d->params : NULL; uint32_t from, to; int box = d->function && !strncmp(d->function, "cuMemcpy3D_v2", 13);
+    if (!copy || !d->function || (!box && strncmp(d->function, "cuMemcpy2D_v2", 13) && strncmp(d->function, "cuMemcpy2DUnaligned_v2", 22))) return 0;
+    memcpy(&from, copy + (box ? 32 : 16), sizeof from); memcpy(&to, copy + (box ? 120 : 72), sizeof to);
+    for (int i = 0; i < (box ? 3 : 2); i++) {       /* width, height, depth: nobody need wait for a copy of nothing */
+        size_t extent; memcpy(&extent, copy + (box ? 176 : 112) + 8 * i, sizeof extent);
+        if (!extent) return 0;
+    }
+    return to == 1 && (from == 2 || from == 3);
+}
+
+/* What a call that succeeded has waited for. A copy to the host (READ) waits for the default stream. */
 static void waited_for(const struct call_data *d, enum kind kind) {
     void *const *params = d->params; uint32_t context = d->context_id;
     if (!context) return;
@@ -425,7 +497,7 @@ static void waited_for(const struct call_data *d, enum kind kind) {
     if (kind == WAIT && params && d->function && !strcmp(d->function, "cuCtxSynchronize_v2") && params[0] && params[0] != d->context &&
         (!p_context || p_context(params[0], &context) != OK)) return;
     if (kind == WAIT) confirm(d, context, (uint32_t)WHOLE);
-    else if (kind == READ) confirm(d, context, stream_of(d, NULL));
+    else if ((kind == READ && reads(d)) || (kind == COPY && lands_on_host(d))) confirm(d, context, stream_of(d, NULL));
     else if (kind == STREAM && params) confirm(d, context, stream_of(d, params[0]));
 }
 
@@ -439,7 +511,7 @@ static void hand_over(void) {
     flush(0);
     tell_waits();
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
-    if (GET(seen) && !ADD(asked, 1)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
+    if (GET(seen) && !ADD(asked, 1)) for (int i = 0; has_thread() && i < WAIT_MS && !devices_written && !leaving; i++) { ask_thread(); nap(1); }
 }
 
 /* Launches that the driver accepted are counted on their own: CUPTI has lost records (12.4 update 1), and then silence is no evidence. */
@@ -458,10 +530,10 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
         ADD(accepted, 1);
         if (GET(ended)) { begin("late"); finish(1); }
     } else if (kind == COUNT) ADD(heard, 1);
-    else if (settling && kind == WAIT) answer("settled", d, rc, kind, d->correlation);
+    else if (settling && kind == WAIT) answer("settled", d, rc, kind, "");
     else if (rc != OK) refused(d, rc, id, kind);
     else {
-        recovered(d, id, kind);
+        if (kind != CREATE || !settling) recovered(d, id, kind);    /* a context that settle() retained makes up for none of the program's */
         if (recording && kind >= WAIT && kind <= COPY) { waited_for(d, kind); hand_over(); }
     }
     restore_error(e);
@@ -477,7 +549,7 @@ static void on_record(const struct api_record *r) {
     memset(&d, 0, sizeof d);
     d.correlation = r->correlation;
     if (p_name && p_name(1, r->id, &name) == OK) d.function = name;
-    if (r->answer != OK) refused(&d, (int)r->answer, r->id, kind); else recovered(&d, r->id, kind);
+    if (r->answer != OK) refused(&d, (int)r->answer, r->id, kind); else if (kind != CREATE) recovered(&d, r->id, kind);  /* settle() retains one, too */
 }
 
 /* A wait that came as a record: that went well (see successes_only). The run-time library's waits do, too, by whatever tables it calls the driver. */
@@ -534,8 +606,8 @@ static void bound_device_memory(void) {
 static void wait_for(void *context, int (*synchronize)(void)) {
     struct call_data d; int rc = synchronize();
     memset(&d, 0, sizeof d);
-    d.function = "cuCtxSynchronize";
-    if (by_records && context && p_context && p_context(context, &d.context_id) == OK) answer("settled", &d, rc, WAIT, UINT32_MAX - 1);
+    d.function = "cuCtxSynchronize"; d.correlation = (uint32_t)GET(newest);
+    if (by_records && context && p_context && p_context(context, &d.context_id) == OK) answer("settled", &d, rc, WAIT, ",\"all\":true");
 }
 
 /* A call of ours whose record must come to us; programs hardly make it. */
@@ -628,7 +700,7 @@ static void write_end(int rc, int64_t status) {
 static void flusher(void) {
     enum { MOST_SILENT = 100, SHORT_MS = 20 };
     int silent = 0;
-    for (int i = 0; by_records && i < WAIT_MS && mark() == NOT_INITIALIZED; i++) nap(1);
+    for (int i = 0, rc = NOT_INITIALIZED; by_records && i < WAIT_MS && rc == NOT_INITIALIZED && begin_calls(); i++, nap(1)) { rc = mark(); leave_once(&calling); }
     for (;;) {
         int asked = wait_for_work(by_records ? SHORT_MS : PERIOD_MS);   /* a profiler of the program's lacks what is in our buffer when it begins */
         if (asked & (LAST | ALONE)) {
@@ -639,7 +711,8 @@ static void flusher(void) {
             owner = 0;
             write_end(flush_rc, alone_status());
             leave_alone();
-        } else if (asked & ASKED) write_devices();
+        } else if (!begin_calls()) continue;
+        else if (asked & ASKED) write_devices();
         else if (!by_records || until_proved || silent < MOST_SILENT) {
             uint64_t until = lent_so_far; int any = still_lent(until);
             flush(0);
@@ -647,6 +720,7 @@ static void flusher(void) {
             silent = any && still_lent(until) == any ? silent + 1 : 0;
             if (by_records) mark();
         }
+        leave_once(&calling);
     }
     thread_done();
 }
@@ -681,7 +755,7 @@ static int load(void) {
     if (!(cuda = loaded_driver())) return unavailable("driver", 0, "no " DRIVER " in this process");
     look_for_interposers();
     until_proved = setting("GPUBUILD_PROBE_UNTIL_PROVED", given, sizeof given) != 0;
-    setting("GPUBUILD_PROBE_CUPTI", given, sizeof given);
+    if (!setting("GPUBUILD_PROBE_CUPTI", given, sizeof given)) given[0] = 0;
     /* A subscriber of another CUPTI's keeps out the program's own, too (39, seen with 580.159 and PyTorch 2.11): it is recorded by the one that it has brought. */
     brought = cupti_brought(file);
     if (!(h = load_cupti(brought == OLD_WAY ? file : given, why, sizeof why))) return unavailable("load", 0, why);
@@ -724,6 +798,7 @@ static int load(void) {
     in_forks(in_parent, in_child);
 #endif
     recording = 1;
+    before_end(on_leave);
     if (begin_thread(flusher) != 0) { begin("note"); field_s("why", "no thread: records come at exit only"); finish(1); }
     if (at_end(on_end) != 0) { begin("note"); field_s("why", "the end of the process cannot be met"); finish(1); }
     return 1;

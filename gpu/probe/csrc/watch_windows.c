@@ -23,7 +23,7 @@ struct process {
     DWORD pid;
     uint64_t started;
     int closed, lost, bare;         /* may not be looked into; has not our variables; had no environment at the last look */
-    WCHAR exe[MAX_PATH], driver[MAX_PATH];
+    WCHAR exe[1024], driver[MAX_PATH];  /* a program's path may be longer than MAX_PATH */
 };
 static struct process all[MOST];
 static size_t known;
@@ -98,7 +98,7 @@ static int environment(HANDLE p, WCHAR **to, size_t *length) {
 }
 
 static void look_closely(HANDLE p, struct process *to) {
-    WCHAR *block = NULL; size_t n = 0, i; int ours = 0, injected = 0; DWORD size = MAX_PATH, code;
+    WCHAR *block = NULL; size_t n = 0, i; int ours = 0, injected = 0; DWORD size = sizeof to->exe / sizeof *to->exe, code;
     if (!QueryFullProcessImageNameW(p, 0, to->exe, &size)) to->exe[0] = 0;
     find_driver(p, to);
     if (!environment(p, &block, &n)) return;        /* it is about to begin or to end */

@@ -79,7 +79,7 @@ func run(args []string) error {
 	switch {
 	case strings.HasPrefix(filepath.Base(os.Args[0]), "rustc") && l.has("-vV"):
 		return show("rustc.txt")
-	case l.has("-vV"), l.has("-V"):
+	case l.has("-vV"), l.has("-Vv"), l.has("-V"):
 		return show("version.txt")
 	case l.verb == "metadata":
 		return show("metadata.json")

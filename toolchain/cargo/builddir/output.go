@@ -14,13 +14,10 @@ type Words struct {
 	Declares bool     // it named something to watch; otherwise cargo watches every file of the package
 }
 
-// outputLimit is far above what scripts print; bindgen's warnings can take megabytes.
-const outputLimit = 64 << 20
-
 // Output reads what the script of an OUT_DIR printed; a script that failed leaves nothing, or what its last success printed. Nothing to
 // read is an error that is fs.ErrNotExist.
 func Output(h buildenv.Host, outDir string) (Words, error) {
-	data, err := h.ReadFile(Printed(h, outDir), outputLimit)
+	data, err := h.ReadFile(Printed(h, outDir), buildenv.Printed)
 	if err != nil {
 		return Words{}, err
 	}

@@ -7,23 +7,11 @@
 package builddir
 
 import (
+	"cmp"
 	"strings"
 
 	"gpubuild/buildenv"
 )
-
-// Ended returns when the last run of a build script ended, in ns: cargo then writes stderr and root-output next to invoked.timestamp; the
-// file output is no use, because cargo gives it the time at which the script began (measured, cargo 1.95). 0 where either is not there, or
-// is older than the run: the script failed, which leaves those of its last good run.
-func Ended(h buildenv.Host, outDir string) int64 {
-	dir, ran := h.Dir(stamp(h, outDir)), Ran(h, outDir)
-	for _, name := range []string{"root-output", "stderr"} {
-		if ended := at(h, h.Join(dir, name)); ran != 0 && ended >= ran {
-			return ended
-		}
-	}
-	return 0
-}
 
 // Ran returns when a build script last ran, in ns, from the file that cargo touches as it starts the script; 0 when there is none. The
 // messages do not say it: build-script-executed has no fresh flag.
@@ -31,7 +19,7 @@ func Ran(h buildenv.Host, outDir string) int64 { return at(h, stamp(h, outDir)) 
 
 func at(h buildenv.Host, path string) int64 {
 	if fi, err := h.Files.Stat(path); err == nil && !fi.IsDir() {
-		return fi.ModTime().UnixNano()
+		return cmp.Or(fi.ModTime().UnixNano(), 1) // archives and images give every file the first second of 1970, which is a time, too
 	}
 	return 0
 }

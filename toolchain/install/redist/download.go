@@ -105,7 +105,7 @@ func (d *download) receive(ctx context.Context, f *os.File, sum hash.Hash, recei
 		var from, to, total int64
 		n, _ := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &total)
 		if n != 3 || from != received || total != size {
-			err := fmt.Errorf("%s: the server sends %q of %d bytes", d.archive.File, resp.Header.Get("Content-Range"), size)
+			err := fmt.Errorf("%s: the server sends %.200q of %d bytes", d.archive.File, resp.Header.Get("Content-Range"), size)
 			return 0, errors.Join(err, restart(f, sum))
 		}
 	case resp.StatusCode == http.StatusOK:

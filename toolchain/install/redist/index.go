@@ -3,7 +3,6 @@ package redist
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -153,7 +152,7 @@ type archive struct {
 
 func (s *Source) index(ctx context.Context, dir string, r Release) (index, error) {
 	rel := dir + "redistrib_" + r.String() + ".json"
-	data, err := s.read(ctx, rel)
+	data, err := s.Read(ctx, rel)
 	if err != nil {
 		return index{}, err
 	}
@@ -228,15 +227,15 @@ func (a archive) checked(name, version string) (tree.Archive, error) {
 	file, sum := path.Base(a.Path), strings.ToLower(a.SHA256)
 	switch {
 	case slices.ContainsFunc(strings.Split(a.Path, "/"), func(step string) bool { return !plainName.MatchString(step) }):
-		err = fmt.Errorf("relative_path %q is not one below the index", a.Path)
+		err = fmt.Errorf("relative_path %.200q is not one below the index", a.Path)
 	case !strings.HasSuffix(file, ".tar.xz") && !strings.HasSuffix(file, ".zip"):
-		err = fmt.Errorf("%q is neither a .tar.xz nor a .zip", file)
+		err = fmt.Errorf("%.200q is neither a .tar.xz nor a .zip", file)
 	case !hexHash.MatchString(sum):
-		err = fmt.Errorf("%q is no sha256", a.SHA256)
+		err = fmt.Errorf("%.200q is no sha256", a.SHA256)
 	case !plainName.MatchString(version):
-		err = fmt.Errorf("%q is no version", version)
+		err = fmt.Errorf("%.200q is no version", version)
 	case err != nil || size <= 0 || size > 1<<36:
-		err = errors.New(strconv.Quote(a.Size) + " is no size")
+		err = fmt.Errorf("%.200q is no size", a.Size)
 	}
 	// The index does not say what an archive unpacks to. NVIDIA's own grow three- to fivefold: this is an estimate to show, not a limit.
 	return tree.Archive{Package: name, Version: version, SHA256: sum, File: file, Size: size, Unpacked: 4 * size}, err

@@ -51,7 +51,7 @@ func serve(t testing.TB, handler http.HandlerFunc) *Source {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	s := hosttest.Must(Open(host(), server.URL))
+	s := hosttest.Must(Open(host(), server.URL))(t)
 	s.pause, s.stall = time.Millisecond, 500*time.Millisecond
 	return s
 }
@@ -243,12 +243,12 @@ func TestProxy(t *testing.T) {
 		_, _ = w.Write([]byte("redistrib_12.4.1.json redistrib_11.8.0.json redistrib_12.10.0.json redistrib_12.4.1.json"))
 	}))
 	defer proxy.Close()
-	s := hosttest.Must(Open(host("http_proxy="+proxy.URL), "http://mirror.example/"))
+	s := hosttest.Must(Open(host("http_proxy="+proxy.URL), "http://mirror.example/"))(t)
 	releases, err := s.Releases(context.Background())
 	if err != nil || fmt.Sprint(releases) != "[12.10.0 12.4.1]" || seen.Load() != 1 {
 		t.Errorf("%v, %v, %d requests", releases, err, seen.Load())
 	}
-	s = hosttest.Must(Open(host("http_proxy="+proxy.URL, "no_proxy=mirror.example"), "http://mirror.example/"))
+	s = hosttest.Must(Open(host("http_proxy="+proxy.URL, "no_proxy=mirror.example"), "http://mirror.example/"))(t)
 	s.pause = time.Millisecond
 	if _, err := s.Releases(context.Background()); err == nil || seen.Load() != 1 {
 		t.Error("no_proxy was ignored")
@@ -258,7 +258,7 @@ func TestProxy(t *testing.T) {
 func TestNoFallBackToPlainHTTP(t *testing.T) {
 	secure := httptest.NewTLSServer(http.RedirectHandler("http://plain.example/cuda/redist/", http.StatusFound))
 	defer secure.Close()
-	s := hosttest.Must(Open(host(), secure.URL))
+	s := hosttest.Must(Open(host(), secure.URL))(t)
 	s.client.Transport = secure.Client().Transport
 	s.pause = time.Millisecond
 	if _, err := s.Releases(context.Background()); err == nil || !strings.Contains(err.Error(), "not encrypted") {

@@ -61,7 +61,7 @@ func Open(h buildenv.Host, base string) (*Source, error) {
 // badPlace says that the place which a user named is not one to read from.
 func badPlace(base, problem string) error {
 	return exit.Errorf(exit.Usage, "name a URL or a directory that holds cuda/redist/redistrib_*.json, such as "+Home,
-		"%q: %s", base, problem)
+		"%.200q: %s", base, problem)
 }
 
 func newClient(env buildenv.Env) *http.Client {
@@ -113,7 +113,7 @@ func (s *Source) Show(rel string) string {
 // list returns a directory's listing: a text with the names in it, in whatever form the server writes it.
 func (s *Source) list(ctx context.Context, dir string) (string, error) {
 	if s.dir == "" {
-		data, err := s.read(ctx, dir)
+		data, err := s.Read(ctx, dir)
 		return string(data), err
 	}
 	entries, err := os.ReadDir(s.File(dir))
@@ -127,8 +127,8 @@ func (s *Source) list(ctx context.Context, dir string) (string, error) {
 	return strings.Join(names, "\n"), nil
 }
 
-// read returns a small file.
-func (s *Source) read(ctx context.Context, rel string) (data []byte, err error) {
+// Read returns a small file.
+func (s *Source) Read(ctx context.Context, rel string) (data []byte, err error) {
 	if s.dir != "" {
 		if data, err = os.ReadFile(s.File(rel)); err != nil {
 			err = &FetchError{Address: s.Show(rel), Err: err}

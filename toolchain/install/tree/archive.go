@@ -88,7 +88,7 @@ func (e *HashError) Hint() string {
 // archiveError says that an archive, or one entry of it, may not or cannot be unpacked.
 func archiveError(archive, entry, why string, err error) error {
 	if entry != "" {
-		archive += fmt.Sprintf(": entry %q", entry)
+		archive += fmt.Sprintf(": entry %.200q", entry)
 	}
 	const fix = "nothing was installed; remove the file and run the same command again"
 	if err != nil {

@@ -12,12 +12,8 @@ import (
 	"gpubuild/gpu"
 )
 
-const (
-	// MarkerFile says that a toolkit is complete, and what is in it.
-	MarkerFile = "gpubuild-toolkit.json"
-
-	maxMarker = 1 << 20
-)
+// MarkerFile says that a toolkit is complete, and what is in it.
+const MarkerFile = "gpubuild-toolkit.json"
 
 // Installation is a complete toolkit, as its marker says.
 type Installation struct {
@@ -49,7 +45,7 @@ type InstalledPart struct {
 // Read returns the toolkit in a directory, with its Problem where it is incomplete, damaged or of a later gpubuild.
 func Read(h buildenv.Host, root string) Installation {
 	var in Installation
-	data, err := h.ReadFile(h.Join(root, MarkerFile), maxMarker)
+	data, err := h.ReadFile(h.Join(root, MarkerFile), buildenv.Record)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		in.Problem = "it is incomplete: it has no " + MarkerFile

@@ -181,7 +181,7 @@ func (t *Tree) addEntry(a Archive, h *tar.Header, content io.Reader, bad func(st
 		}
 		return t.linkWithin(File{Path: rel, Link: h.Linkname, Part: a.Part}, bad)
 	}
-	return bad(fmt.Sprintf("it is neither a file nor a directory nor a symbolic link (type %q)", h.Typeflag), nil)
+	return bad(fmt.Sprintf("it is neither a file nor a directory nor a symbolic link (type %.200q)", h.Typeflag), nil)
 }
 
 // belowFile reports whether one of a path's directories is a link or a file: through a link, the entry would be written elsewhere.
@@ -203,10 +203,10 @@ func (t *Tree) linkWithin(f File, bad func(string, error) error) error {
 		steps = steps[len("../"):]
 	}
 	if steps != ".." && !plainPath(strings.TrimSuffix(steps, "/")) {
-		return bad(fmt.Sprintf("a link to %q, which is not a plain relative path", target), nil)
+		return bad(fmt.Sprintf("a link to %.200q, which is not a plain relative path", target), nil)
 	}
 	if to := path.Join(path.Dir(rel), target); !fs.ValidPath(to) {
-		return bad(fmt.Sprintf("a link to %q, which leaves the archive's root", target), nil)
+		return bad(fmt.Sprintf("a link to %.200q, which leaves the archive's root", target), nil)
 	}
 	if err := t.root.MkdirAll(path.Dir(rel), 0o755); err != nil {
 		return err
@@ -231,6 +231,9 @@ func place(a Archive, entry string) (rel string, err error) {
 	}
 	if strings.HasSuffix(entry, "/") {
 		return "", nil
+	}
+	if strings.EqualFold(path.Base(entry), MarkerFile) { // else a toolkit would count as complete before it is
+		return "", errors.New("only gpubuild writes a file of that name")
 	}
 	licences := "licenses/" + a.Package + "-" + a.Version + "/"
 	first, rest, below := strings.Cut(entry, "/")

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func zipped(entries ...entry) []byte {
 func tarred(t testing.TB, entries ...entry) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	z := hosttest.Must(xz.NewWriter(&b))
+	z := hosttest.Must(xz.NewWriter(&b))(t)
 	w := tar.NewWriter(z)
 	for _, e := range entries {
 		h := &tar.Header{Name: e.name, Typeflag: tar.TypeReg, Mode: int64(e.mode.Perm()), Size: int64(len(e.text))}
@@ -72,7 +73,7 @@ func tarred(t testing.TB, entries ...entry) []byte {
 		}
 		hosttest.OK(t, w.WriteHeader(h))
 		if h.Size > 0 {
-			hosttest.Must(w.Write([]byte(e.text)))
+			hosttest.Must(w.Write([]byte(e.text)))(t)
 		}
 	}
 	hosttest.OK(t, errors.Join(w.Close(), z.Close()))
@@ -82,7 +83,7 @@ func tarred(t testing.TB, entries ...entry) []byte {
 // create makes a tree that is closed at the end of the test.
 func create(t testing.TB, root string) *Tree {
 	t.Helper()
-	tr := hosttest.Must(Open(root))
+	tr := hosttest.Must(Open(root))(t)
 	t.Cleanup(func() { _ = tr.Close() })
 	return tr
 }
@@ -112,6 +113,9 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"is a link":                 {[]entry{{name: "nvidia/cu13/bin/nvcc", text: "/bin/sh", mode: fs.ModeSymlink | 0o777}}, "neither a file nor a directory"},
 		"is a device":               {[]entry{{name: "nvidia/cu13/bin/nvcc", mode: fs.ModeDevice | 0o666}}, "neither a file nor a directory"},
 		"is a bomb":                 {[]entry{{name: "nvidia/cu13/x", text: strings.Repeat("0", 3<<20)}}, "the most that it may hold"},
+		"is the marker":             {[]entry{{name: "nvidia/cu13/Gpubuild-Toolkit.json", text: "{}"}}, "only gpubuild writes"},
+		"has too many entries":      {slices.Repeat([]entry{{name: "nvidia/cu13/x"}}, maxEntries+1), "holds 200001 entries"},
+		"is twice there":            {[]entry{{name: "nvidia/cu13/x", text: "a"}, {name: "nvidia/cu13/x", text: "b"}}, "another file of that name"},
 		"two of one name":           {[]entry{{name: "nvidia/cu13/x", text: "a"}, {name: "nvidia/cu13/X", text: "b"}}, "another file of that name"},
 		"a file as a directory":     {[]entry{{name: "nvidia/cu13/x", text: "aa"}, {name: "nvidia/cu13/x/y", text: "b"}}, ""},
 	} {

@@ -27,19 +27,23 @@ func TestTarsThatAreRefused(t *testing.T) {
 		entries []entry
 		why     string
 	}{
-		"dotdot":                 {[]entry{{"a/../../x", "x", 0o644}}, "not a plain path"},
-		"absolute":               {[]entry{{"/etc/x", "x", 0o644}}, "not a plain path"},
-		"backslash":              {[]entry{{`a\..\x`, "x", 0o644}}, "not a plain path"},
-		"link out":               {[]entry{{"a/lib/x", "../../../etc", fs.ModeSymlink}}, "leaves the archive's root"},
-		"link to an absolute":    {[]entry{{"a/lib/x", "/etc", fs.ModeSymlink}}, "not a plain relative path"},
-		"link with a later ..":   {[]entry{{"a/lib/x", "y/../../..", fs.ModeSymlink}}, "not a plain relative path"},
-		"file below a link":      {[]entry{{"a/lib/x", "../include", fs.ModeSymlink}, {"a/lib/x/y", "z", 0o644}}, "below a link"},
-		"file in a link's place": {[]entry{{"a/lib/x", "../include", fs.ModeSymlink}, {"a/lib/x", "z", 0o644}}, "another file of that name"},
-		"link in a file's place": {[]entry{{"a/lib/x", "z", 0o644}, {"a/lib/x", "../include", fs.ModeSymlink}}, "another file of that name"},
-		"device":                 {[]entry{{"a/dev/sda", "", fs.ModeDevice}}, "neither a file"},
-		"hard link":              {[]entry{{"a/lib/x", "/etc/passwd", fs.ModeIrregular}}, "neither a file"},
-		"bare file":              {[]entry{{"x", "x", 0o644}}, "not below <component>-archive/"},
-		"bomb":                   {[]entry{{"a/include/zeros", strings.Repeat("\x00", 70<<20), 0o644}}, "which no honest archive"},
+		"dotdot":                    {[]entry{{"a/../../x", "x", 0o644}}, "not a plain path"},
+		"absolute":                  {[]entry{{"/etc/x", "x", 0o644}}, "not a plain path"},
+		"backslash":                 {[]entry{{`a\..\x`, "x", 0o644}}, "not a plain path"},
+		"link out":                  {[]entry{{"a/lib/x", "../../../etc", fs.ModeSymlink}}, "leaves the archive's root"},
+		"link to an absolute":       {[]entry{{"a/lib/x", "/etc", fs.ModeSymlink}}, "not a plain relative path"},
+		"link with a later ..":      {[]entry{{"a/lib/x", "y/../../..", fs.ModeSymlink}}, "not a plain relative path"},
+		"file below a link":         {[]entry{{"a/lib/x", "../include", fs.ModeSymlink}, {"a/lib/x/y", "z", 0o644}}, "below a link"},
+		"file in a link's place":    {[]entry{{"a/lib/x", "../include", fs.ModeSymlink}, {"a/lib/x", "z", 0o644}}, "another file of that name"},
+		"link in a file's place":    {[]entry{{"a/lib/x", "z", 0o644}, {"a/lib/x", "../include", fs.ModeSymlink}}, "another file of that name"},
+		"device":                    {[]entry{{"a/dev/sda", "", fs.ModeDevice}}, "neither a file"},
+		"hard link":                 {[]entry{{"a/lib/x", "/etc/passwd", fs.ModeIrregular}}, "neither a file"},
+		"the marker":                {[]entry{{"a/gpubuild-toolkit.json", "{}", 0o644}}, "only gpubuild writes"},
+		"link as the marker":        {[]entry{{"a/gpubuild-toolkit.json", "lib/x", fs.ModeSymlink}}, "only gpubuild writes"},
+		"twice there":               {[]entry{{"a/lib/x", "y", 0o644}, {"a/lib/x", "z", 0o644}}, "another file of that name"},
+		"names that differ in case": {[]entry{{"a/lib/x", "y", 0o644}, {"a/lib/X", "y", 0o644}}, "another file of that name"},
+		"bare file":                 {[]entry{{"x", "x", 0o644}}, "not below <component>-archive/"},
+		"bomb":                      {[]entry{{"a/include/zeros", strings.Repeat("\x00", 70<<20), 0o644}}, "which no honest archive"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := filepath.Join(t.TempDir(), "a", "b", "c")

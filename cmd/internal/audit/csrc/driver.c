@@ -1,7 +1,7 @@
 /* gpubuild's failing driver: a libcuda.so.1 or nvcuda.dll that answers every call with ANSWER, or looks like a device that works up to STAGE: MEMORY (there is
  * none left), MODULE (it has no code for this GPU), LAUNCH (the kernel fails, as kernels do, behind the caller's back: the launch is accepted, and
  * whatever waits for it, and everything after that, answers ANSWER), REFUSED (the launch is), COPY (that of the result back is refused), WRONG (it succeeds
- * with other data). It writes the name of each function, once, into LOG. Behind this text gpubuild
+ * with other data), NO_CONTEXT, KERNEL, UPLOAD and HOST (a context, a kernel by its name, a copy to the device, and memory of the host that it reaches are refused). It writes the name of each function, once, into LOG. Behind this text gpubuild
  * puts one line NAME(cu…) for every function without a body here, and the table of them all. It computes nothing and can prove nothing. */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -26,10 +26,10 @@ API cuDeviceGetUuid_v2(void *u, int d) { (void)d; WITH(memset(u, 0, 16)); }
 API cuDeviceGetAttribute(int *v, int a, int d) { (void)d; WITH(*v = a == 75 ? 8 : a == 76 ? 6 : a == 10 ? 32 : a == 115 ? 1 : a < 14 ? 1024 : 0); }
 API cuDeviceComputeCapability(int *a, int *b, int d) { (void)d; WITH(*a = 8; *b = 6); }
 API cuDeviceGetDefaultMemPool(void **p, int d) { (void)d; WITH(*p = handle); }
-API cuDevicePrimaryCtxRetain(void **c, int d) { (void)d; WITH(*c = handle); }
+API cuDevicePrimaryCtxRetain(void **c, int d) { (void)d; AT(NO_CONTEXT, *c = handle); }
 API cuDevicePrimaryCtxRelease_v2(int d) { (void)d; SAY; return STAGE ? OK : ANSWER; }
 API cuDevicePrimaryCtxGetState(int d, unsigned *f, int *a) { (void)d; WITH(*f = 0; *a = 1); }
-API cuCtxCreate_v2(void **c, unsigned f, int d) { (void)f; (void)d; WITH(*c = handle); }
+API cuCtxCreate_v2(void **c, unsigned f, int d) { (void)f; (void)d; AT(NO_CONTEXT, *c = handle); }
 API cuCtxDestroy_v2(void *c) { (void)c; SAY; return STAGE ? OK : ANSWER; }
 API cuCtxSetCurrent(void *c) { (void)c; WITH((void)0); }
 API cuCtxPushCurrent_v2(void *c) { (void)c; WITH((void)0); }
@@ -57,7 +57,7 @@ API cuModuleLoadData(void **m, const void *i) { (void)i; CODE(*m = handle); }
 API cuModuleLoadDataEx(void **m, const void *i, unsigned n, void *o, void *v) { (void)i; (void)n; (void)o; (void)v; CODE(*m = handle); }
 API cuModuleLoadFatBinary(void **m, const void *i) { (void)i; CODE(*m = handle); }
 API cuModuleUnload(void *m) { (void)m; WITH((void)0); }
-API cuModuleGetFunction(void **f, void *m, const char *n) { (void)m; (void)n; WITH(*f = handle); }
+API cuModuleGetFunction(void **f, void *m, const char *n) { (void)m; (void)n; AT(KERNEL, *f = handle); }
 API cuLibraryLoadData(void **l, const void *c, void *a, void *b, unsigned n, void *d, void *e, unsigned m) {
     (void)c; (void)a; (void)b; (void)n; (void)d; (void)e; (void)m;
     CODE(*l = handle);
@@ -67,7 +67,7 @@ API cuLibraryLoadFromFile(void **l, const char *c, void *a, void *b, unsigned n,
     CODE(*l = handle);
 }
 API cuLibraryUnload(void *l) { (void)l; WITH((void)0); }
-API cuLibraryGetKernel(void **k, void *l, const char *n) { (void)l; (void)n; WITH(*k = handle); }
+API cuLibraryGetKernel(void **k, void *l, const char *n) { (void)l; (void)n; AT(KERNEL, *k = handle); }
 API cuLibraryGetModule(void **m, void *l) { (void)l; WITH(*m = handle); }
 API cuKernelGetFunction(void **f, void *k) { (void)k; WITH(*f = handle); }
 API cuFuncGetAttribute(int *v, int a, void *f) { (void)f; WITH(*v = a == 0 ? 1024 : 0); }
@@ -91,13 +91,13 @@ API cuMemAllocPitch_v2(uint64_t *p, size_t *q, size_t w, size_t h, unsigned e) {
 API cuMemCreate(void *h, size_t n, const void *q, uint64_t f) { (void)h; (void)n; (void)q; (void)f; SAY; return STAGE > MEMORY ? NOT_SUPPORTED : ANSWER; }
 API cuMemFree_v2(uint64_t p) { WITH(free((void *)(uintptr_t)p)); }
 API cuMemFreeAsync(uint64_t p, void *s) { (void)s; WITH(free((void *)(uintptr_t)p)); }
-API cuMemAllocHost_v2(void **p, size_t n) { WITH(if (!(*p = calloc(1, n ? n : 1))) return NO_MEMORY); }
-API cuMemHostAlloc(void **p, size_t n, unsigned f) { (void)f; WITH(if (!(*p = calloc(1, n ? n : 1))) return NO_MEMORY); }
+API cuMemAllocHost_v2(void **p, size_t n) { AT(HOST, if (!(*p = calloc(1, n ? n : 1))) return NO_MEMORY); }
+API cuMemHostAlloc(void **p, size_t n, unsigned f) { (void)f; AT(HOST, if (!(*p = calloc(1, n ? n : 1))) return NO_MEMORY); }
 API cuMemFreeHost(void *p) { WITH(free(p)); }
-API cuMemcpyHtoD_v2(uint64_t d, const void *s, size_t n) { WAITS(memcpy((void *)(uintptr_t)d, s, n)); }
+API cuMemcpyHtoD_v2(uint64_t d, const void *s, size_t n) { UP; WAITS(memcpy((void *)(uintptr_t)d, s, n)); }
 API cuMemcpyDtoH_v2(void *d, uint64_t s, size_t n) { BACK(d, n); WAITS(memcpy(d, (void *)(uintptr_t)s, n)); }
 API cuMemcpyDtoD_v2(uint64_t d, uint64_t s, size_t n) { WITH(memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n)); }
-API cuMemcpyHtoDAsync_v2(uint64_t d, const void *s, size_t n, void *q) { (void)q; WITH(memcpy((void *)(uintptr_t)d, s, n)); }
+API cuMemcpyHtoDAsync_v2(uint64_t d, const void *s, size_t n, void *q) { (void)q; UP; WITH(memcpy((void *)(uintptr_t)d, s, n)); }
 API cuMemcpyDtoHAsync_v2(void *d, uint64_t s, size_t n, void *q) { (void)q; BACK(d, n); WITH(memcpy(d, (void *)(uintptr_t)s, n)); }
 API cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t s, size_t n, void *q) { (void)q; WITH(memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n)); }
 API cuMemsetD8_v2(uint64_t d, unsigned char v, size_t n) { WITH(memset((void *)(uintptr_t)d, v, n)); }
@@ -109,6 +109,7 @@ static const char *word(int e) {
     case 0: return "CUDA_SUCCESS";
     case 2: return "CUDA_ERROR_OUT_OF_MEMORY";
     case 34: return "CUDA_ERROR_STUB_LIBRARY";
+    case 46: return "CUDA_ERROR_DEVICE_UNAVAILABLE";
     case 100: return "CUDA_ERROR_NO_DEVICE";
     case 101: return "CUDA_ERROR_INVALID_DEVICE";
     case 209: return "CUDA_ERROR_NO_BINARY_FOR_GPU";

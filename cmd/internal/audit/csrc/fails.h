@@ -6,7 +6,7 @@
 #ifndef SEEN
 #define SEEN(e) (e)     /* what is done with an error before it is answered */
 #endif
-enum { NOTHING, MEMORY, MODULE, LAUNCH, REFUSED, COPY, WRONG, NO_MEMORY = 2 };
+enum { NOTHING, MEMORY, MODULE, LAUNCH, REFUSED, COPY, WRONG, NO_CONTEXT, KERNEL, UPLOAD, HOST, NO_MEMORY = 2 };
 
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
@@ -101,8 +101,10 @@ static int memory(uint64_t *p, size_t n) {
 #define WITH(...) do { SAY; if (ALL_FAILS) return SEEN(ANSWER); __VA_ARGS__; return 0; } while (0)
 #define WAITS(...) do { SAY; if (failed) failed = 2; if (ALL_FAILS) return SEEN(ANSWER); __VA_ARGS__; return 0; } while (0)
 #define GIVES(p, n) do { SAY; if (ALL_FAILS || STAGE == MEMORY) return SEEN(ANSWER); return SEEN(memory(p, n)); } while (0)
-#define CODE(...) do { SAY; if (ALL_FAILS || STAGE == MODULE) return SEEN(ANSWER); __VA_ARGS__; return 0; } while (0)
+#define AT(stage, ...) do { if (STAGE == stage) { SAY; return SEEN(ANSWER); } WITH(__VA_ARGS__); } while (0)
+#define CODE(...) AT(MODULE, __VA_ARGS__)
+#define UP do { static once said; say("copy-to", &said); if (STAGE == UPLOAD) return SEEN(ANSWER); } while (0)
 #define LAUNCHES do { SAY; if (ALL_FAILS || STAGE == REFUSED) return SEEN(ANSWER); launched = 1; failed = STAGE < REFUSED; return 0; } while (0)
 /* A copy back of what a kernel computed: refused, or with data that no kernel made (as a float 1.3e7, as an int 1.3e9). */
-#define BACK(to, n) do { static once said; if (!launched || STAGE < COPY) break; say("copy-back", &said); if (STAGE == COPY) return SEEN(ANSWER); \
+#define BACK(to, n) do { static once said; if (!launched || (STAGE != COPY && STAGE != WRONG)) break; say("copy-back", &said); if (STAGE == COPY) return SEEN(ANSWER); \
     memset(to, 0x4B, n); return 0; } while (0)

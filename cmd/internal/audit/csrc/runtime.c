@@ -9,7 +9,7 @@ static int last;        /* what cudaGetLastError answers */
 #define SEEN(e) (last = (e))
 #include "fails.h"
 
-enum { NOT_SUPPORTED = 801, BACKWARDS = 2 };      /* cudaMemcpyDeviceToHost */
+enum { NOT_SUPPORTED = 801, FORWARDS = 1, BACKWARDS = 2 };        /* cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost */
 struct dim { unsigned x, y, z; };
 static void *handle[8];
 #define NAME(f) API f(void) { SAY; return last = ALL_FAILS ? ANSWER : NOT_SUPPORTED; }
@@ -80,14 +80,14 @@ API cudaEventElapsedTime(float *ms, void *a, void *b) { (void)a; (void)b; WITH(*
 API cudaMalloc(uint64_t *p, size_t n) { GIVES(p, n); }
 API cudaMallocAsync(uint64_t *p, size_t n, void *s) { (void)s; GIVES(p, n); }
 API cudaMallocManaged(uint64_t *p, size_t n, unsigned f) { (void)f; GIVES(p, n); }
-API cudaMallocHost(void **p, size_t n) { WITH(if (!(*p = calloc(1, n ? n : 1))) return last = NO_MEMORY); }
-API cudaHostAlloc(void **p, size_t n, unsigned f) { (void)f; WITH(if (!(*p = calloc(1, n ? n : 1))) return last = NO_MEMORY); }
+API cudaMallocHost(void **p, size_t n) { AT(HOST, if (!(*p = calloc(1, n ? n : 1))) return last = NO_MEMORY); }
+API cudaHostAlloc(void **p, size_t n, unsigned f) { (void)f; AT(HOST, if (!(*p = calloc(1, n ? n : 1))) return last = NO_MEMORY); }
 API cudaFreeHost(void *p) { WITH(free(p)); }
 API cudaFree(void *p) { WITH(free(p)); }
 API cudaFreeAsync(void *p, void *s) { (void)s; WITH(free(p)); }
 API cudaMemGetInfo(size_t *f, size_t *t) { WITH(*f = STAGE > MEMORY ? TOTAL : 0; *t = TOTAL); }
-API cudaMemcpy(void *d, const void *s, size_t n, int k) { if (k == BACKWARDS) BACK(d, n); WAITS(memmove(d, s, n)); }
-API cudaMemcpyAsync(void *d, const void *s, size_t n, int k, void *q) { (void)q; if (k == BACKWARDS) BACK(d, n); WITH(memmove(d, s, n)); }
+API cudaMemcpy(void *d, const void *s, size_t n, int k) { if (k == FORWARDS) UP; if (k == BACKWARDS) BACK(d, n); WAITS(memmove(d, s, n)); }
+API cudaMemcpyAsync(void *d, const void *s, size_t n, int k, void *q) { (void)q; if (k == FORWARDS) UP; if (k == BACKWARDS) BACK(d, n); WITH(memmove(d, s, n)); }
 API cudaMemset(void *d, int v, size_t n) { WITH(memset(d, v, n)); }
 API cudaMemsetAsync(void *d, int v, size_t n, void *q) { (void)q; WITH(memset(d, v, n)); }
 API cudaGetLastError(void) { int e = failed == 2 ? ANSWER : last; last = 0; return e; }

@@ -39,15 +39,12 @@ func Compiled(h buildenv.Host, path string) bool {
 // mostNamed bounds the files that are looked at in a directory that a variable or a script names, or where every file counts.
 const mostNamed = 5000
 
-// text are the endings of what is no input where every file of a package counts: cargo watches its own, and nobody compiles the others.
-var text = []string{".rs", ".md", ".log", ".lock", ".orig", ".rej", ".swp", ".pyc"}
-
 // SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, what
 // its script names, and if all files count, those. Those in cargo's own home are left out: cargo never changes a package there, and its
 // version names it; so is what cargo builds in.
 func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 	h := n.m.Host
-	if u.Dir == "" || !u.Inputs.Arch && !slices.Contains(u.Inputs.Sources, u.Dir) {
+	if u.Dir == "" || !u.Inputs.Arch {
 		return nil, nil
 	}
 	built := slices.DeleteFunc(slices.Clone(n.built), func(b string) bool { return h.Below(u.Dir, b) })
@@ -68,13 +65,20 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 	}
 	compiled := func(path string) bool { return Compiled(h, path) }
 	every := func(path string) bool {
-		return !slices.Contains(text, strings.ToLower(h.Ext(path))) && !strings.HasPrefix(h.Base(path), ".#")
+		return !source.Ignored(path) && !strings.HasPrefix(h.Base(path), ".#")
+	}
+	var crates map[string]bool // what rustc compiles of the package, which cargo knows
+	listed := func(path string) bool {
+		if crates == nil && h.Ext(path) == ".rs" {
+			crates = n.reader.Files(u.Script.Crates)
+		}
+		return every(path) && !crates[path]
 	}
 	walk(u.Dir, compiled, func(dir string) bool {
 		return !slices.Contains([]string{"docs", "doc", "tests", "target", "node_modules"}, h.Base(dir))
 	}, buildenv.MostEntries)
 	if u.All {
-		walk(u.Dir, every, anywhere, mostNamed)
+		walk(u.Dir, func(path string) bool { return every(path) && h.Ext(path) != ".rs" }, anywhere, mostNamed)
 		if u.Script.Source != "" {
 			add(u.Script.Source)
 		}
@@ -85,11 +89,14 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 			add(path)
 		}
 	}
-	for _, dir := range append(dirs, u.Inputs.Sources...) {
+	for _, root := range u.Script.Locals { // HELPER/src/lib.rs
+		dirs = append(dirs, h.Dir(h.Dir(root)))
+	}
+	for _, dir := range dirs {
 		switch {
 		case h.Below(u.Dir, dir): // the package's own, or above it
 		case h.Below(dir, u.Dir): // all that is in a directory of the package that is named may be read
-			walk(dir, every, anywhere, mostNamed)
+			walk(dir, listed, anywhere, mostNamed)
 		default:
 			walk(dir, compiled, anywhere, mostNamed)
 		}

@@ -17,19 +17,19 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/cmd/internal/tools"
 	"gpubuild/cmd/internal/version"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
 	"gpubuild/toolchain/nvcc"
 )
 
-// repeatKind names the cache entries of repeat; the number changes whenever what is kept does.
-const repeatKind = "repeat-1"
+// noopKind names the cache entries of noopBuild; the number changes whenever what is kept does.
+const noopKind = "repeat-2"
 
-// repeat is a build that had nothing to do. It is kept with every path that was looked at for it, by its command line and environment: as
-// long as all of these are the same, a build prints the same lines, and runs the same cargo between them.
-type repeat struct {
+// noopBuild is a build that had nothing to do. It is kept with every path that was looked at for it, by its command line and environment:
+// as long as all of these are the same, a build prints the same lines, and runs the same cargo between them.
+type noopBuild struct {
 	Plain    bool                    `json:"plain,omitempty"` // there is no GPU work: cargo runs as the user called it
 	Before   string                  `json:"before"`          // what is printed before cargo runs
 	After    string                  `json:"after"`
@@ -43,14 +43,13 @@ type repeat struct {
 	Programs map[string]string       `json:"programs"` // with what each was
 }
 
-// recording is what a build that may become a repeat is made of.
+// recording is what a build that may become a noopBuild is made of.
 type recording struct {
-	key     string
-	files   *memo.Recorder
-	text    [2]strings.Builder // before cargo runs, and after
-	ran     atomic.Int64       // processes
-	puts    atomic.Int64
-	kernels kernels
+	key   string
+	files *memo.Recorder
+	text  [2]strings.Builder // before cargo runs, and after
+	ran   atomic.Int64       // processes
+	puts  atomic.Int64
 }
 
 // counted counts the processes that are run.
@@ -64,8 +63,8 @@ func (r counted) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, erro
 	return r.Runner.Run(ctx, c)
 }
 
-// repeatable reports whether a command line may be a repeat: a plain build, of which nothing is read by a program.
-func (c Command) repeatable() bool {
+// mayBeNoop reports whether a command line may be one with nothing to do: a plain build, of which nothing is read by a program.
+func (c Command) mayBeNoop() bool {
 	o, line := c.Options, c.Line
 	plain := !o.Audit && !o.Watch && !o.Proof.Wanted && !o.Proof.Required && o.Proof.On.Name == "" && !o.Files.Wanted() &&
 		!o.Fresh.ForceClean
@@ -76,7 +75,7 @@ func (c Command) repeatable() bool {
 // unread are the variables that differ from shell to shell and decide nothing.
 var unread = []string{"PWD", "OLDPWD", "SHLVL", "_", nvcc.LogVariable}
 
-func (c Command) repeatKey() (string, error) {
+func (c Command) noopKey() (string, error) {
 	m := c.Machine
 	self, err := cache.Identify(m.Self)
 	if err != nil {
@@ -98,8 +97,8 @@ func (c Command) recorded(key string) Command {
 	m, shell := *c.Machine, *c.Machine.Shell
 	m.Host, r.files = c.Machine.Memo().Record()
 	m.Puts, m.Runner = &r.puts, counted{m.Runner, &r.ran}
-	shell.Heard = func(line string) { r.text[min(1, r.ran.Load())].WriteString(line) }
-	m.Shell, c.Machine, c.record = &shell, &m, r
+	shell.OnLine = func(line string) { r.text[min(1, r.ran.Load())].WriteString(line) }
+	m.Shell, c.Machine, c.watching = &shell, &m, r
 	return c
 }
 
@@ -113,9 +112,9 @@ func (r *recording) keep(c Command, done Result) error {
 		return nil
 	}
 	places := done.Features.Graph.Places
-	e := repeat{Before: r.text[0].String(), After: r.text[1].String(), Places: places, Mode: r.kernels.mode, Cargo: done.Tools.Cargo.Path,
+	e := noopBuild{Before: r.text[0].String(), After: r.text[1].String(), Places: places, Mode: done.kernels.mode, Cargo: done.Tools.Cargo.Path,
 		Dir: done.Tools.Cargo.Dir, Set: map[string]string{}, Scripts: done.Stale.Before(), Programs: programs(b)}
-	was, is := m.Host.Env, done.Tools.Cargo.With(r.kernels.env).Env
+	was, is := m.Host.Env, done.Tools.Cargo.With(done.kernels.env).Env
 	for _, name := range is.Names() {
 		if old, set := was.Lookup(name); name != nvcc.LogVariable && (!set || old != is.Get(name)) {
 			e.Set[name] = is.Get(name)
@@ -126,13 +125,21 @@ func (r *recording) keep(c Command, done Result) error {
 			e.Unset = append(e.Unset, name)
 		}
 	}
+	for _, msg := range b.Messages {
+		if !manifest.ParsePkgID(msg.PackageID).Local() { // never changes
+			continue
+		}
+		for _, file := range compiledFrom(m, done.Session.Project.Root, msg) {
+			_, _ = m.Host.Files.Stat(file)
+		}
+	}
 	for _, dir := range m.Host.SplitList(is.Get("PATH")) { // our nvcc is still there
 		m.Host.IsFile(m.Host.Join(dir, "nvcc"))
 	}
 	return r.put(m, e)
 }
 
-func (r *recording) put(m *session.Machine, e repeat) error {
+func (r *recording) put(m *session.Machine, e noopBuild) error {
 	own := []string{"memo", "locks", "cargo"}
 	for i, name := range own {
 		own[i] = m.Host.Join(m.CacheDir, name)
@@ -145,117 +152,55 @@ func (r *recording) put(m *session.Machine, e repeat) error {
 	if err != nil {
 		return err
 	}
-	return m.Memo().Put(repeatKind, r.key, inputs, data)
+	return m.Memo().Put(noopKind, r.key, inputs, data)
 }
 
-// keepPlain keeps that there is no GPU work, before cargo takes gpubuild's place.
-func (c Command) keepPlain() {
-	if r := c.record; r != nil && r.ran.Load() == 0 && r.puts.Load() == 0 {
-		if err := r.put(c.Machine, repeat{Plain: true, Before: r.text[0].String()}); err != nil { // costs time only
+// savePlainNoop keeps that there is no GPU work, before cargo takes gpubuild's place.
+func (c Command) savePlainNoop() {
+	if r := c.watching; r != nil && r.ran.Load() == 0 && r.puts.Load() == 0 {
+		if err := r.put(c.Machine, noopBuild{Plain: true, Before: r.text[0].String()}); err != nil { // costs time only
 			c.Machine.Shell.Detail("the next build checks everything again: %v", err)
 		}
 	}
 }
 
-// earlier is what cargo did before anything was checked, since nothing had changed.
-type earlier struct {
-	repeat  repeat
-	key     string
-	kernels kernels
-	unlock  func()
-	built   cargorun.Built
-	err     error
-	taken   bool
-}
-
-// keepRepeat keeps a build that ended well for the next one like it.
-func (c Command) keepRepeat(done Result, err error) {
-	switch {
-	case err != nil:
+// saveNoop keeps a build that ended well for the next one like it.
+func (c Command) saveNoop(done Result, err error) {
+	if err != nil || c.watching == nil {
 		return
-	case c.earlier != nil:
-		err = c.Machine.Memo().Remove(repeatKind, c.earlier.key) // the next build looks at everything again
-	case c.record != nil:
-		err = c.record.keep(c, done)
 	}
-	if err != nil { // costs time only
+	if err = c.watching.keep(c, done); err != nil { // costs time only
 		c.Machine.Shell.Detail("the next build checks everything again: %v", err)
 	}
 }
 
-// endEarlier ends what a command that ran cargo first began.
-func (c Command) endEarlier() {
-	if c.earlier != nil {
-		c.earlier.unlock()
-		c.Machine.Shell.Muted = false
-	}
-}
-
-// lock locks the target directory, unless that is done.
-func (c Command) lock(ctx context.Context, places cargo.Places) (func(), error) {
-	if c.earlier != nil {
-		return c.earlier.unlock, nil
-	}
-	return fresh.Lock(ctx, c.Machine, places)
-}
-
-// cleanStale cleans what is stale; nothing was, where cargo ran first.
-func (c Command) cleanStale(ctx context.Context, target fresh.Build) (*fresh.State, error) {
-	if c.earlier == nil {
-		return fresh.Inspect(target).Clean(ctx)
-	}
-	return fresh.Inspect(target).Begun(c.earlier.repeat.Scripts), nil
-}
-
-func (c Command) startKernels(t tools.Tools, state *fresh.State) (k kernels, err error) {
-	if c.earlier != nil {
-		return c.earlier.kernels, nil
-	}
-	if k, err = startKernels(c.Machine, c.Options.Cache, t); k.log != "" {
-		k.env = k.env.Set(nvcc.MacrosVariable, state.Macros())
-	}
-	if c.record != nil {
-		c.record.kernels = k
-	}
-	return k, err
-}
-
-// takeEarlier takes what cargo did, once; nil: it has to be run.
-func (c Command) takeEarlier() *earlier {
-	if c.earlier == nil || c.earlier.taken {
-		return nil
-	}
-	c.earlier.taken, c.Machine.Shell.Muted = true, false
-	return c.earlier
-}
-
-// tryRepeat runs cargo as the last time, if nothing has changed since. With nothing to do for cargo either that is the whole build;
-// otherwise the command goes on with what cargo did.
-func (c Command) tryRepeat(ctx context.Context, key string) (next Command, done bool, err error) {
+// tryNoop runs cargo as the last time, if nothing has changed since. With nothing to do for cargo either that is the whole build;
+// otherwise the command goes on as if nothing had been tried: cargo runs a second time, and repeats its errors. What cargo compiles is
+// among the inputs, so that this is rare: a file that is saved in between, a source that a package outside of this workspace includes.
+func (c Command) tryNoop(ctx context.Context, key string) (done bool, err error) {
 	m := c.Machine
 	store := m.Memo()
-	data, inputs, ok := store.Load(repeatKind, key)
-	var e repeat
+	data, inputs, ok := store.Load(noopKind, key)
+	var e noopBuild
 	if !ok || json.Unmarshal(data, &e) != nil {
-		return c, false, nil
+		return false, nil
 	}
-	if e.Plain {
-		if !store.Unchanged(inputs) {
-			return c, false, nil
+	if !e.Plain {
+		unlock, err := fresh.Lock(ctx, m, e.Places)
+		if err != nil {
+			return false, nil
 		}
-		m.Shell.Again(e.Before)
-		return c, true, c.cargo(ctx, m.Host.Env)
-	}
-	unlock, err := fresh.Lock(ctx, m, e.Places)
-	if err != nil {
-		return c, false, nil
+		defer unlock()
 	}
 	if !store.Unchanged(inputs) {
-		unlock()
-		return c, false, nil
+		return false, nil
+	}
+	if e.Plain {
+		m.Shell.Reprint(e.Before)
+		return true, c.cargo(ctx, m.Host.Env)
 	}
 	m.Shell.Detail("nothing has changed since the last build of this command line")
-	m.Shell.Again(e.Before)
+	m.Shell.Reprint(e.Before)
 	env := m.Host.Env
 	for name, value := range e.Set {
 		env = env.Set(name, value)
@@ -264,28 +209,47 @@ func (c Command) tryRepeat(ctx context.Context, key string) (next Command, done 
 		env = env.Unset(name)
 	}
 	k := kernels{mode: e.Mode, env: env}.logged(m)
+	defer k.end(m)
 	tool := cargo.Tool{Path: e.Cargo, Dir: e.Dir, Env: k.env}
 	built, err := cargorun.Build(ctx, &session.Session{Machine: m, Line: c.Line}, tool, cargorun.Output{Other: m.Shell.Out})
-	if err == nil && e.same(m, built) {
-		k.end(m)
-		unlock()
-		m.Shell.Again(e.After)
-		return c, true, nil
+	switch {
+	case err == nil && e.same(m, built):
+		m.Shell.Reprint(e.After)
+		return true, nil
+	case built.Interrupted:
+		return true, err
 	}
-	if built.Interrupted {
-		k.end(m)
-		unlock()
-		return c, true, err
+	if err := store.Remove(noopKind, key); err != nil { // costs time only
+		m.Shell.Detail("the next build tries this again: %v", err)
 	}
-	// A file of the machine that changed meanwhile may be in what was built, or not.
-	built.Waited = built.Waited || !store.Unchanged(memo.Outside(inputs, e.Places.BuildDirectory))
-	c.earlier = &earlier{repeat: e, key: key, kernels: k, unlock: unlock, built: built, err: err}
-	m.Shell.Muted = true
-	return c, false, nil
+	return false, nil
+}
+
+// compiledFrom lists the files that rustc read for a package, and those that its build script named, by the list that cargo leaves next to
+// what it made.
+func compiledFrom(m *session.Machine, root string, msg cargo.Message) (out []string) {
+	if msg.Reason != cargo.Artifact {
+		return nil
+	}
+	for _, made := range msg.Filenames {
+		dir, name := filepath.Split(made)
+		name = strings.TrimSuffix(name, filepath.Ext(name))
+		for _, list := range []string{name, strings.TrimPrefix(name, "lib")} {
+			data, err := os.ReadFile(filepath.Join(dir, list+".d")) // not an input itself: cargo writes it anew in each build
+			if err != nil {
+				continue
+			}
+			_, files, _ := strings.Cut(strings.SplitN(string(data), "\n", 2)[0], ": ")
+			for _, f := range strings.Fields(strings.ReplaceAll(files, `\ `, "\x00")) {
+				out = append(out, m.Host.From(root, strings.ReplaceAll(f, "\x00", " ")))
+			}
+		}
+	}
+	return out
 }
 
 // same reports whether cargo, too, had nothing to do.
-func (e repeat) same(m *session.Machine, built cargorun.Built) bool {
+func (e noopBuild) same(m *session.Machine, built cargorun.Built) bool {
 	compiled := func(msg cargo.Message) bool { return msg.Reason == cargo.Artifact && !msg.Fresh }
 	ran := func(msg cargo.Message) bool {
 		was, known := e.Scripts[m.Host.Clean(msg.OutDir)]

@@ -1,0 +1,5 @@
+package regular
+
+import "os"
+
+func open(path string) (*os.File, error) { return os.Open(path) }

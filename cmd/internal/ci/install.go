@@ -1,0 +1,89 @@
+package ci
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/version"
+	"gpubuild/toolchain/install/redist"
+)
+
+var (
+	packed = lazyregexp.New(`^(https://)?[A-Za-z0-9_.,:=/@+%-]+\.(tgz|tar\.gz|zip|whl)$`)
+	digest = lazyregexp.New(`^[0-9a-f]{64}$`)
+)
+
+// Install is the shell text with which a runner gets gpubuild. value, else [ci] install, is such text itself, or an archive or wheel: its
+// https address, or its path in the repository. Without either it is the archive of this gpubuild's own release. An archive's SHA-256 is
+// sum, else that of the file, or what SHA256SUMS says at the address.
+func Install(ctx context.Context, s *session.Session, value, sum string) (string, error) {
+	h := s.Machine.Host
+	if c := s.Config.CI.Value; c != nil {
+		value = cmp.Or(value, strings.TrimSpace(c.Install))
+	}
+	if value == "" && version.Address() != "" {
+		value = fmt.Sprintf("%s/releases/download/v%s/gpubuild-x86_64-unknown-linux-musl-v%[2]s.tgz", version.Address(), version.Number())
+	}
+	switch {
+	case !packed.MatchString(value) && sum != "":
+		return "", &exit.UsageError{What: "--sha256 is that of an archive or wheel, and --install names none", Fix: "--install URL|FILE --sha256 " + sum}
+	case !packed.MatchString(value):
+		return value, nil
+	case sum != "" && !digest.MatchString(sum):
+		return "", &exit.UsageError{What: fmt.Sprintf("--sha256 %.200q is no SHA-256", sum), Fix: "64 hexadecimal digits, as sha256sum prints them"}
+	}
+	name := path.Base(value)
+	get := "curl -fsSL --proto '=https' --retry 3 -o \"$d/" + name + "\" '" + value + "'"
+	if !strings.HasPrefix(value, "https://") {
+		file := h.Join(s.Project.Root, value)
+		real, err := cache.Hash(file)
+		if err != nil || !h.Below(file, s.Project.Root) {
+			return "", &exit.UsageError{What: fmt.Sprintf("%s is no file below %s", value, s.Machine.Shown(s.Project.Root)),
+				Fix: "commit the archive or wheel there, and name its path below the project"}
+		}
+		if sum = cmp.Or(sum, real); sum != real {
+			return "", &exit.UsageError{What: value + " has the SHA-256 " + real + ", not that of --sha256", Fix: "leave --sha256 out"}
+		}
+		get = "cp '" + value + "' \"$d/" + name + "\""
+	} else if sum == "" {
+		var err error
+		if sum, err = published(ctx, s, value); err != nil {
+			return "", &exit.UsageError{What: fmt.Sprintf("the SHA-256 of %s is not known: %v", value, err), Fix: "give it: --sha256 HEX"}
+		}
+	}
+	unpack := `tar -xzf "$d/` + name + `" -C "$d"`
+	if strings.HasSuffix(name, ".zip") || strings.HasSuffix(name, ".whl") {
+		unpack = `python3 -m zipfile -e "$d/` + name + `" "$d"`
+	}
+	return strings.Join([]string{
+		`d=$(mktemp -d)`, get, `echo "` + sum + `  $d/` + name + `" | sha256sum -c -`, unpack,
+		`bin="${CARGO_HOME:-$HOME/.cargo}/bin"; mkdir -p "$bin"`,
+		`cp "$(find "$d" -name gpubuild -type f | head -n 1)" "$bin/gpubuild"; chmod 755 "$bin/gpubuild"`,
+		`if [ -n "${GITHUB_PATH:-}" ]; then echo "$bin" >> "$GITHUB_PATH"; fi`}, "\n"), nil
+}
+
+// published is the SHA-256 that the SHA256SUMS of a release says of one of its files.
+func published(ctx context.Context, s *session.Session, address string) (string, error) {
+	dir, name := path.Split(strings.TrimPrefix(address, "https://"))
+	source, err := redist.Open(s.Machine.Host, "https://"+dir)
+	if err != nil {
+		return "", err
+	}
+	text, err := source.Read(ctx, "SHA256SUMS")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) == 2 && strings.TrimPrefix(words[1], "*") == name && digest.MatchString(words[0]) {
+			return words[0], nil
+		}
+	}
+	return "", fmt.Errorf("%sSHA256SUMS does not name it", dir)
+}

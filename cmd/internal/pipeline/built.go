@@ -1,0 +1,277 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
+	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
+	"gpubuild/gpu/fatbin"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/toolchain/nvcc"
+)
+
+// evidence is what a build left of a request that only the build decides.
+type evidence struct {
+	programs int      // that were looked at
+	shown    []string // how one of them shows that it uses the GPU; none: no one does
+	ignored  []string // what they show, and only bindings bring that are linked anyway
+	compiled []string // packages of which kernels were compiled, or a library of the backend is linked
+	complete bool     // every program of the package was built
+	unknown  bool     // one of them cannot be looked at
+}
+
+// decideBuilt is the finding about a request, by what its build left; none where the program shows that it uses the GPU, or nothing is
+// certain.
+func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, found bool) {
+	is := func(id, severity, format string, a ...any) (finding.Finding, bool) {
+		f := finding.Of(finding.Finding{ID: id, Path: o.Path, Line: o.Line, Message: fmt.Sprintf(format, a...)})
+		f.Severity = severity
+		return f, true
+	}
+	with := func(f finding.Finding, found bool) (finding.Finding, bool) {
+		f.Fix = o.Fix
+		if hint := fmt.Sprintf("if %s uses the GPU in a way that does not show: gpu-packages = [%q] in gpubuild.toml, or --gpu-allow-unreached",
+			root, root); f.Fix == "" {
+			f.Fix = hint
+		} else {
+			f.Fix += "\n# " + hint
+		}
+		return f, found
+	}
+	switch {
+	case len(e.shown) > 0 || e.unknown:
+		return f, false
+	case e.programs == 0 && len(o.Off) > 0 && len(e.compiled) == 0 && !o.Bound && !o.Warns:
+		return with(is(features.IDUnreached, features.Error, "%s does not enable %s, and nothing else was compiled for a GPU", o.Feature,
+			strings.Join(o.Off, ", ")))
+	case e.programs == 0:
+		return f, false
+	case len(e.compiled) > 0:
+		return is(features.IDNotInProgram, features.Warning, "%s: kernels of %s were compiled, and nothing of them is in %s", o.Feature,
+			strings.Join(e.compiled, ", "), root)
+	}
+	severity := features.Error
+	if o.Warns || !e.complete {
+		severity = features.Warning
+	}
+	what := "no device code, no GPU library, no driver function"
+	if len(e.ignored) > 0 {
+		what = fmt.Sprintf("no device code, and only what %s brings, which is linked anyway", strings.Join(o.Beside, ", "))
+	}
+	return with(is(features.IDNoDeviceCode, severity, "%s: built, but nothing in it uses a GPU: %s", o.Feature, what))
+}
+
+// checkBuilt decides what only the build shows of the requested features, before anything runs.
+func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding, err error) {
+	seen, shell := map[string]bool{}, c.Machine.Shell
+	stops := false
+	say := func(f finding.Finding) {
+		if f.Path = c.Machine.Shown(f.Path); f.Severity == features.Warning && strict(c, s) {
+			f.Severity = features.Error
+		}
+		if c.Options.AllowUnreached {
+			f.Severity = features.Warning
+		}
+		stops = stops || f.Severity == features.Error
+		shell.Finding(f)
+		list = append(list, f)
+	}
+	withoutGPU, err := droppedTorch(c, r)
+	if err != nil {
+		return list, err
+	}
+	for _, f := range withoutGPU {
+		say(f)
+	}
+	for _, root := range r.Features.Reach.Roots {
+		for _, open := range root.Open {
+			key := root.Package + " " + open.Feature
+			if seen[key] {
+				continue
+			}
+			seen[key] = true
+			e, err := gather(c, r, root.Package, open)
+			if err != nil {
+				return list, err
+			}
+			if len(e.shown) > 0 {
+				shell.Status("Resolved", "%s: enabled by record: %s", open.Feature, strings.Join(e.shown, ", "))
+			}
+			if f, found := decideBuilt(open, root.Package, e); found {
+				say(f)
+			}
+		}
+	}
+	if stops {
+		return list, exit.Code(exit.Unreached)
+	}
+	return list, nil
+}
+
+// droppedTorch is about programs with a libtorch for a GPU of which the linker left the GPU's library out (--as-needed, since nothing
+// refers to it): libtorch finds no GPU then, and says nothing. Source: torch-sys 0.26.0 build.rs,
+// https://github.com/LaurentMazare/tch-rs/issues/907.
+func droppedTorch(c Command, r Result) (list []finding.Finding, err error) {
+	var libs, names []string
+	for _, m := range r.Built.Messages {
+		if m.Reason != cargo.ScriptExecuted || manifest.ParsePkgID(m.PackageID).Name != "torch-sys" {
+			continue
+		}
+		for _, lib := range m.LinkedLibs {
+			if lib = lib[strings.LastIndexByte(lib, '=')+1:]; strings.HasPrefix(lib, "torch_cuda") || strings.HasPrefix(lib, "torch_hip") {
+				libs, names = append(libs, lib), append(names, "lib"+lib+".", lib+".dll")
+			}
+		}
+	}
+	if len(libs) == 0 {
+		return nil, nil
+	}
+	linked, view := map[string]bool{}, r.Features.Facts.View
+	for i, root := range r.Features.Reach.Roots {
+		linked[root.Package] = linked[root.Package] ||
+			slices.ContainsFunc(view.Roots[i].Linked, func(n int) bool { return view.Nodes[n].Name == "torch-sys" })
+	}
+	arg := "-Wl,--no-as-needed,-l" + libs[0]
+	if c.Machine.Host.OS == buildenv.Windows {
+		arg = "/INCLUDE:?warp_size@cuda@at@@YAHXZ"
+	}
+	for _, p := range r.Built.Programs {
+		if !linked[p.Package] {
+			continue
+		}
+		found, err := fatbin.Names(c.Machine.Host, p.Path, names)
+		switch {
+		case err != nil && !errors.Is(err, fatbin.ErrFormat):
+			return list, err
+		case err == nil && len(found) == 0:
+			f := finding.Of(finding.Finding{ID: features.IDNotInProgram, Path: p.Path, Message: fmt.Sprintf(
+				"the linker left %s out of %s: libtorch finds no GPU there, and the program runs on the CPU", libs[0], p.Name)})
+			f.Severity, f.Fix = features.Warning, fmt.Sprintf("println!(%.200q); in build.rs of %s", "cargo:rustc-link-arg="+arg, p.Package)
+			list = append(list, f)
+		}
+	}
+	return list, nil
+}
+
+// gather looks at what a build left of a package's request.
+func gather(c Command, r Result, pkg string, open features.Open) (e evidence, err error) {
+	linked, wanted, built := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i, root := range r.Features.Reach.Roots {
+		if root.Package != pkg {
+			continue
+		}
+		if root.Kind == "bin" && root.Mode == "build" {
+			built[root.Target] = true
+		}
+		view := r.Features.Facts.View
+		top := &view.Nodes[view.Roots[i].Node]
+		if top.Pkg != nil {
+			for _, t := range top.Pkg.Targets {
+				missing := slices.ContainsFunc(t.Needs, func(f string) bool { return !slices.Contains(top.Features, f) })
+				wanted[t.Name] = wanted[t.Name] || slices.Contains(t.Kind, "bin") && !missing
+			}
+		}
+		for _, n := range view.Roots[i].Linked {
+			linked[view.Nodes[n].Name+"@"+view.Nodes[n].Version] = true
+		}
+	}
+	e.complete = len(built) > 0
+	for name, counts := range wanted {
+		e.complete = e.complete && (!counts || built[name])
+	}
+	programs := map[string]bool{}
+	for _, p := range r.Built.Programs {
+		if p.Package == pkg {
+			programs[p.Path] = true
+		}
+	}
+	cuda := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU
+	for _, m := range r.Built.Messages {
+		id := manifest.ParsePkgID(m.PackageID)
+		crate := catalog.Default().Crate(id.Name)
+		switch {
+		case m.Reason == cargo.Artifact && id.Name == pkg && slices.Contains(m.Target.Kind, "cdylib"):
+			for _, path := range m.Filenames {
+				if slices.Contains([]string{".so", ".dylib", ".dll"}, c.Machine.Host.Ext(path)) {
+					programs[path], e.complete = true, true
+				}
+			}
+		case m.Reason != cargo.ScriptExecuted || !linked[id.Name+"@"+id.Version] || crate != nil && crate.Role == catalog.Binding:
+		case features.LinksFor(m.LinkedLibs, open.Backend),
+			cuda && (nvcc.Read(c.Machine.Host, m.OutDir).Newest > 0 || holdsKernels(c.Machine, m, r)):
+			e.compiled = manifest.Union(e.compiled, []string{id.Name})
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(programs)) {
+		e.programs++
+		scanned, err := proof.Scan(c.Machine, path)
+		if err != nil {
+			return e, err
+		}
+		if len(scanned.Images) > 0 && cuda {
+			e.shown = manifest.Union(e.shown, []string{"device code"})
+		}
+		names, err := fatbin.Names(c.Machine.Host, path, features.Traces(open.Backend))
+		switch {
+		case errors.Is(err, fatbin.ErrFormat): // of WebAssembly nothing is known
+			c.Machine.Shell.Detail("not looked at: %v", err)
+			e.unknown = true
+			continue
+		case err != nil:
+			return e, err
+		}
+		if open.Blind {
+			e.ignored = manifest.Union(e.ignored, names)
+		} else {
+			e.shown = manifest.Union(e.shown, names)
+		}
+	}
+	return e, nil
+}
+
+// holdsKernels reports whether the OUT_DIR of a build script holds device code of its newest run: written in it, or kept and still used.
+// What a script left that does not compile any more is there, too, and a build from scratch would not have it.
+func holdsKernels(m *session.Machine, script cargo.Message, r Result) (holds bool) {
+	text, ran := []string{".rs", ".d", ".h", ".txt", ".json", ".log"}, builddir.Ran(m.Host, script.OutDir)
+	used := func(path string) bool {
+		name := m.Host.Base(path)
+		return slices.ContainsFunc(script.LinkedLibs, func(lib string) bool {
+			lib = lib[strings.LastIndexByte(lib, '=')+1:]
+			return name == "lib"+lib+".a" || name == lib+".lib"
+		}) || slices.ContainsFunc(r.Built.Messages, func(other cargo.Message) bool {
+			return other.PackageID == script.PackageID && slices.Contains(compiledFrom(m, r.Session.Project.Root, other), path)
+		})
+	}
+	complete, err := m.Host.Walk(script.OutDir, func(path, _ string, e fs.DirEntry, isDir bool) bool {
+		if isDir || holds || slices.Contains(text, m.Host.Ext(path)) || !e.Type().IsRegular() {
+			return isDir && !holds
+		}
+		scanned, err := proof.Scan(m, path)
+		if err == nil && len(scanned.Images) > 0 {
+			var fi fs.FileInfo
+			fi, err = e.Info()
+			holds = err == nil && (max(cache.StateTimeOf(fi), fi.ModTime().UnixNano()) >= ran || used(path))
+		}
+		if err != nil {
+			m.Shell.Detail("not looked at: %v", err)
+		}
+		return false
+	})
+	if err != nil || !complete {
+		m.Shell.Detail("%s was not looked at as a whole: %v", m.Shown(script.OutDir), err)
+	}
+	return holds
+}

@@ -1,0 +1,48 @@
+package pipeline
+
+import (
+	"testing"
+
+	"gpubuild/buildenv/finding"
+	"gpubuild/features"
+)
+
+// TestDecideBuilt: what is said of a request by what its build left.
+func TestDecideBuilt(t *testing.T) {
+	t.Parallel()
+	off := features.Open{Feature: "`cuda` of app", Backend: "cuda", Off: []string{"candle-core 0.9.2"}}
+	none, bound, warns := features.Open{Feature: "`cuda` of app", Backend: "cuda"}, off, off
+	bound.Bound, warns.Warns = true, true
+	shown := []string{"cuInit"}
+	for _, tt := range []struct {
+		story string
+		o     features.Open
+		e     evidence
+		id    string // with a severity
+	}{
+		{"it shows", off, evidence{programs: 1, shown: shown, complete: true}, ""},
+		{"one of several shows", off, evidence{programs: 3, shown: shown}, ""},
+		{"one of an unknown format", off, evidence{programs: 1, complete: true, unknown: true}, ""},
+		{"nothing", off, evidence{programs: 1, complete: true}, "features.no-device-code error"},
+		{"nothing, and no crate is off", none, evidence{programs: 1, complete: true}, "features.no-device-code error"},
+		{"only a binding that is linked anyway", off, evidence{programs: 1, ignored: shown, complete: true}, "features.no-device-code error"},
+		{"not every program was built", off, evidence{programs: 1}, "features.no-device-code warning"},
+		{"the package is named, or a binding is enabled", warns, evidence{programs: 1, complete: true}, "features.no-device-code warning"},
+		{"compiled and not used", off, evidence{programs: 1, compiled: []string{"kern"}, complete: true}, "features.not-in-program warning"},
+		{"a library, an engine is off", off, evidence{}, "features.unreached error"},
+		{"a library with kernels", off, evidence{compiled: []string{"kern"}}, ""},
+		{"a library with a binding by the request", bound, evidence{}, ""},
+		{"a library that is named", warns, evidence{}, ""},
+		{"a library, nothing is off", none, evidence{}, ""},
+	} {
+		got := ""
+		if f, found := decideBuilt(tt.o, "app", tt.e); found {
+			if got = f.ID + " " + f.Severity; f.Severity == finding.Error && f.Fix == "" {
+				t.Errorf("%s: no fix", tt.story)
+			}
+		}
+		if got != tt.id {
+			t.Errorf("%s: %q, want %q", tt.story, got, tt.id)
+		}
+	}
+}
