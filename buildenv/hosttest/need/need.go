@@ -112,6 +112,7 @@ var asked = map[string]thing{
 	"shellcheck":  {[]string{"shellcheck"}, "apt-get install shellcheck"},
 	"slurm":       {[]string{"slurmctld"}, "apt-get install slurmctld slurmd slurm-client"},
 	"ssh":         {[]string{"sshd"}, "apt-get install openssh-server openssh-client"},
+	"ssh-keygen":  {[]string{"ssh-keygen"}, "apt-get install openssh-client"},
 	"strace":      {[]string{"strace"}, "apt-get install strace"},
 	"sudo":        {[]string{"sudo"}, "apt-get install sudo"},
 	"toolkit":     {how: "gpubuild toolchain install, or toolkit=DIR:DIR, CUDA toolkits of different versions"},

@@ -19,7 +19,8 @@ type Receipt struct {
 	Binary  string         `json:"binary"`
 	Wrong   []string       `json:"wrong"`
 	Verdict verify.Verdict `json:"verdict"`
-	Signed  bool           `json:"signed"` // always false: whoever can write the file can change it
+	Signed  bool           `json:"signed"`        // by --signer; false without it: whoever can write the file can change it
+	Key     string         `json:"key,omitempty"` // that signed it: its type and fingerprint
 	Time    time.Time      `json:"time,omitzero"`
 	Origin  *origin.Origin `json:"origin,omitempty"`
 	Asked   receipt.Asked  `json:"asked"`

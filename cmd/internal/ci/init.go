@@ -30,6 +30,7 @@ type Options struct {
 	Runner   []string // the labels (GitHub) or tags (GitLab) of a runner with a GPU
 	Place    string   // of --gpu-on
 	Programs []string // the arguments of `gpubuild run` for each program to prove
+	Attest   bool     // make attestations of their receipts
 }
 
 // defaultArch is what is built for where nobody names an architecture: newer GPUs run its PTX.
@@ -50,7 +51,7 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 			Fix: "gpubuild ci init " + strings.ReplaceAll(ProviderNames, "|", ", or ")}
 	}
 	h, provider := s.Machine.Host, Providers()[i]
-	w := Workflow{Install: o.Install, Arch: o.Arch, Runner: o.Runner, Place: o.Place}
+	w := Workflow{Install: o.Install, Arch: o.Arch, Runner: o.Runner, Place: o.Place, Attest: o.Attest}
 	_, w.Trust = s.Config.On.Value[o.Place]
 	if c := s.Config.CI.Value; c != nil {
 		w.Install, w.Setup, w.Image = cmp.Or(o.Install, strings.TrimSpace(c.Install)), strings.TrimSpace(c.Setup), c.Image
@@ -65,6 +66,10 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	}
 	if len(o.Programs) > 0 && !w.GPU() {
 		return Init{}, &exit.UsageError{What: "--prove needs a GPU", Fix: "add --gpu-runner LABEL,..., or for CUDA --on PLACE"}
+	}
+	if o.Attest && (provider.Name != "github" || len(o.Programs) == 0) {
+		return Init{}, &exit.UsageError{What: "--attest needs GitHub, and a proof whose receipt becomes the attestation",
+			Fix: "gpubuild ci init github --gpu-runner LABEL,... --prove='--bin app' --attest"}
 	}
 	root := cmp.Or(h.Repository(s.Project.Root), s.Project.Root)
 	// The repository is above, and is named as the beginning of the same path.

@@ -109,7 +109,7 @@ func TestShellTextIsSound(t *testing.T) {
 func workflows() map[string]Workflow {
 	rows := []Row{{Name: "cuda", Args: "-p app --features cuda"}}
 	place := usual()
-	place.Runner, place.Place, place.NoDefault = nil, "slurm", false
+	place.Runner, place.Place, place.NoDefault, place.Attest = nil, "slurm", false, false
 	return map[string]Workflow{
 		"bare":  {Install: "true", Rows: rows},
 		"usual": usual(),

@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/cmd/internal/receipt"
 )
 
 // Provider is a service that runs workflows.
@@ -52,6 +53,7 @@ type Workflow struct {
 	Runner    []string
 	Place     string // of --gpu-on
 	Trust     bool   // the repository says what Place is
+	Attest    bool   // GitHub: the receipts of Programs become attestations
 }
 
 // GPU reports whether anything runs on a GPU.
@@ -115,7 +117,8 @@ func (p Provider) Workflow(w Workflow) []byte {
 			}
 			return out
 		},
-		"goBin": func() string { return goBin },
+		"goBin":     func() string { return goBin },
+		"predicate": func() string { return receipt.PredicateType },
 	})
 	var out bytes.Buffer
 	if err := template.Must(t.ParseFS(templates, "workflows/"+p.form)).ExecuteTemplate(&out, p.form, w); err != nil {

@@ -222,7 +222,7 @@ var (
 // usual is a workflow with every part.
 func usual() Workflow {
 	return Workflow{Install: "tools/get-gpubuild", Setup: "sudo apt-get install -y libssl-dev", Dir: "crates/app", Arch: "sm_80",
-		NoDefault: true, Runner: []string{"self-hosted", "gpu"},
+		NoDefault: true, Attest: true, Runner: []string{"self-hosted", "gpu"},
 		Rows:     []Row{{Name: "cuda", Args: "-p app -p kernels --features cuda"}, {Name: "cudnn", Args: "-p app --features cuda,cudnn"}},
 		Programs: []Row{{Name: "bin-app", Args: "--bin app --features cuda -- --device cuda"}}}
 }

@@ -20,11 +20,12 @@ import (
 
 func receiptVerb() verb {
 	var json *string
-	cpu := false
+	var cpu bool
+	var signer, allowed, key, statement string
 	return verb{
 		Verb: help.Verb{
-			Name: "receipt", Usage: "check that the receipt of a proof still holds",
-			Text: "A receipt is not a signature: trust it as far as you trust where it came from.",
+			Name: "receipt", Usage: "check that the receipt of a proof still holds, and sign it",
+			Text: "Trust an unsigned receipt as far as you trust where it came from.",
 		},
 		verbs: []verb{{
 			Verb: help.Verb{
@@ -40,10 +41,63 @@ func receiptVerb() verb {
 						return fmt.Errorf("%.200q is neither gpu nor cpu", v)
 					}
 					return nil
-				})), jsonFlag(&json)),
-			run: func(ctx context.Context, a *invocation, l cargo.Line) error { return runReceipt(a, json, cpu, l) },
+				}),
+				text("signer", "NAME", "demand that this one of the allowed signers signed it, in FILE.sig", &signer),
+				text("allowed-signers", "FILE", "who may sign, with which keys, as `man ssh-keygen` has it (~/.ssh/allowed_signers)", &allowed),
+			), jsonFlag(&json)),
+			run: func(ctx context.Context, a *invocation, l cargo.Line) error {
+				if signer == "" && allowed != "" {
+					return usage("--allowed-signers needs --signer", "--signer NAME, as that file names the signer")
+				}
+				s := receipt.Signature{File: a.Host.Abs(l.Positional[0]) + signatureExt, Signer: signer,
+					Allowed: a.Host.Abs(cmp.Or(allowed, a.Host.Join(a.Host.Home, ".ssh", "allowed_signers")))}
+				return runReceipt(ctx, a, json, cpu, s, l)
+			},
+		}, {
+			Verb: help.Verb{
+				Name: "sign", Args: "FILE", Usage: "sign a receipt with an SSH key",
+				Examples: []string{"gpubuild receipt sign proof.json --key ~/.ssh/id_ed25519"},
+				Text: "Writes FILE.sig: what `ssh-keygen -Y sign -n " + receipt.Namespace + "` makes of the receipt as an in-toto " +
+					"Statement. ssh-keygen must be on PATH.",
+			},
+			flags: []*flag{
+				text("key", "FILE", "a private SSH key, or the public one of a key that ssh-agent has", &key),
+				text("statement", "FILE", "write the Statement, too, for tools that verify it without gpubuild", &statement),
+			},
+			run: func(ctx context.Context, a *invocation, l cargo.Line) error {
+				return runSign(ctx, a, key, statement, l.Positional[0])
+			},
 		}},
 	}
+}
+
+// signatureExt ends the name of a receipt's signature.
+const signatureExt = ".sig"
+
+// runSign writes the signature of a receipt.
+func runSign(ctx context.Context, a *invocation, key, statement, name string) error {
+	if key == "" {
+		return usage("no key is named", "gpubuild receipt sign "+name+" --key FILE")
+	}
+	r, err := readReceipt(a, name)
+	if err != nil {
+		return err
+	}
+	data, err := r.Statement()
+	if err != nil {
+		return err
+	}
+	signature, err := receipt.Sign(ctx, a.Host, a.Runner, a.Host.Abs(key), data)
+	if err == nil && statement != "" {
+		err = a.WriteFile(statement, data, 0o644)
+	}
+	if err == nil {
+		err = a.WriteFile(name+signatureExt, signature, 0o644)
+	}
+	if err == nil {
+		a.Shell.Status("Signed", "%s: %s", name, name+signatureExt)
+	}
+	return err
 }
 
 // real reports which drivers count as real in an evidence.
@@ -63,7 +117,7 @@ func readReceipt(a *invocation, name string) (receipt.Receipt, error) {
 }
 
 // runReceipt checks a receipt against a binary and against today's rules.
-func runReceipt(a *invocation, jsonTo *string, cpu bool, l cargo.Line) error {
+func runReceipt(ctx context.Context, a *invocation, jsonTo *string, cpu bool, signature receipt.Signature, l cargo.Line) error {
 	words := l.Positional
 	r, err := readReceipt(a, words[0])
 	if err != nil {
@@ -83,6 +137,15 @@ func runReceipt(a *invocation, jsonTo *string, cpu bool, l cargo.Line) error {
 	if future := whole.FromTheFuture(time.Now()); future != "" {
 		wrong = append(wrong, future)
 	}
+	key := ""
+	if signature.Signer != "" {
+		no := ""
+		if key, no, err = verifySignature(ctx, a, signature, whole); err != nil {
+			return err
+		} else if no != "" {
+			wrong = append(wrong, no)
+		}
+	}
 	if cpu && r.Asked.Expect != "cpu" {
 		wrong = append(wrong, "it does not show that the program ran on the CPU: its GPU was asked for")
 	}
@@ -91,7 +154,7 @@ func runReceipt(a *invocation, jsonTo *string, cpu bool, l cargo.Line) error {
 		wrong = append(wrong, "it shows that the program ran on the CPU, as was expected of it; --expect cpu accepts that")
 	}
 	said := answer.Receipt{File: words[0], Binary: binary, Wrong: append([]string{}, wrong...), Verdict: r.Verdict,
-		Time: whole.Time, Origin: whole.Origin, Asked: r.Asked}
+		Signed: key != "", Key: key, Time: whole.Time, Origin: whole.Origin, Asked: r.Asked}
 	if err := report.Answer(a.Machine, jsonTo, "receipt-verify", len(wrong) == 0, nil, said); err != nil {
 		return err
 	}
@@ -137,6 +200,26 @@ func runReceipt(a *invocation, jsonTo *string, cpu bool, l cargo.Line) error {
 		when = whole.Time.UTC().Format(time.RFC3339)
 	}
 	a.Shell.Status("", "made: %s, commit %s, machine %s", when, commit, cmp.Or(from.Machine, "unknown"))
-	a.Shell.Status("", "unsigned: trust it as far as you trust where it came from")
+	if key != "" {
+		a.Shell.Status("", "signed: by %s, %s", signature.Signer, key)
+	} else {
+		a.Shell.Status("", "unsigned: trust it as far as you trust where it came from")
+	}
 	return nil
+}
+
+// verifySignature returns the key that signed a receipt, or what is wrong with its signature.
+func verifySignature(ctx context.Context, a *invocation, s receipt.Signature, r receipt.Receipt) (key, wrong string, err error) {
+	if !a.Host.IsFile(s.Allowed) {
+		return "", "", usage("there is no file of allowed signers: "+a.Shown(s.Allowed), "write a line `"+s.Signer+" namespaces=\""+
+			receipt.Namespace+"\" ` and their public key to it, or name another file: --allowed-signers FILE")
+	}
+	if !a.Host.IsFile(s.File) {
+		return "", "it is not signed: there is no " + a.Shown(s.File), nil
+	}
+	statement, err := r.Statement()
+	if err != nil {
+		return "", err.Error(), nil
+	}
+	return s.Verify(ctx, a.Host, a.Runner, statement)
 }

@@ -4,8 +4,8 @@
 // decides whether a receipt still says what it says: that it is whole, that the binary is that one, and that today's rules, applied to
 // the stored evidence, come to the same verdict. It writes nothing and starts nothing, and reads only the binary.
 //
-// A receipt is no signature. Its sum finds damage and careless edits; whoever can write the file can also write the sum, so trust a
-// receipt only as far as the channel that delivered it. It holds a hash of the program's arguments, unless the user wants them stored, and
+// Its sum finds damage and careless edits; whoever can write the file can also write the sum, so trust a receipt only as far as the
+// channel that delivered it, or its signature, which ssh-keygen makes and verifies. It holds a hash of the program's arguments, unless the user wants them stored, and
 // of the environment only Allowed.
 package receipt
 

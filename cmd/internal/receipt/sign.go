@@ -1,0 +1,91 @@
+package receipt
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+)
+
+// PredicateType names a receipt in an in-toto Statement, and Namespace what `ssh-keygen -Y` signs it for.
+const (
+	PredicateType = "urn:gpubuild:receipt:1"
+	Namespace     = "gpubuild-receipt"
+)
+
+type subject struct {
+	Name   string            `json:"name"`
+	Digest map[string]string `json:"digest"`
+}
+
+// Statement is what is signed: the in-toto Statement v1 (in-toto/attestation, spec/v1/statement.md) of the receipt's programs. A receipt
+// always makes the same one, so only the signature is stored.
+func (r Receipt) Statement() ([]byte, error) {
+	var subjects []subject
+	for _, one := range append([]Receipt{r}, r.More...) {
+		if b := one.Binary; b.SHA256 != "" {
+			subjects = append(subjects, subject{b.Path, map[string]string{"sha256": b.SHA256}})
+		}
+	}
+	switch {
+	case !r.Intact():
+		return nil, damaged(errors.New("it was changed after it was written: its sum does not fit"))
+	case len(subjects) == 0:
+		return nil, exit.Errorf(exit.Usage, "", "this receipt is of no program, so there is nothing to sign")
+	}
+	data, err := json.Marshal(struct {
+		Type          string    `json:"_type"`
+		Subject       []subject `json:"subject"`
+		PredicateType string    `json:"predicateType"`
+		Predicate     Receipt   `json:"predicate"`
+	}{"https://in-toto.io/Statement/v1", subjects, PredicateType, r})
+	return append(data, '\n'), err
+}
+
+// Sign returns a signature of a statement by ssh-keygen, which asks for a passphrase itself. key is a private key, or a public one of
+// ssh-agent.
+func Sign(ctx context.Context, h buildenv.Host, run buildenv.Runner, key string, statement []byte) ([]byte, error) {
+	out, said, err := sshKeygen(ctx, h, run, statement, "-Y", "sign", "-n", Namespace, "-f", key)
+	if _, refused := errors.AsType[*buildenv.ExitError](err); refused {
+		err = exit.Errorf(exit.Usage, "give an SSH key: `ssh-keygen -t ed25519` makes one", "ssh-keygen signed nothing: %s", said)
+	}
+	return out, err
+}
+
+// Signature is a file of a signature, and who is to have made it.
+type Signature struct {
+	File    string
+	Signer  string // a name in Allowed
+	Allowed string // a file of allowed signers, as ssh-keygen(1) says
+}
+
+// Verify returns the key that signed a statement, or what keeps the signature from being believed.
+func (s Signature) Verify(ctx context.Context, h buildenv.Host, run buildenv.Runner, statement []byte) (key, wrong string, err error) {
+	out, said, err := sshKeygen(ctx, h, run, statement, "-Y", "verify", "-n", Namespace, "-f", s.Allowed, "-I", s.Signer, "-s", s.File)
+	if _, refused := errors.AsType[*buildenv.ExitError](err); refused {
+		return "", fmt.Sprintf("%s did not sign it with a key of %s: %s", s.Signer, s.Allowed, cmp.Or(said, "no key of theirs made the signature")), nil
+	}
+	_, key, _ = strings.Cut(strings.TrimSpace(string(out)), " with ")
+	return key, "", err
+}
+
+// sshKeygen runs ssh-keygen on a statement. said is its first error that means something.
+func sshKeygen(ctx context.Context, h buildenv.Host, run buildenv.Runner, statement []byte, args ...string) (out []byte, said string, err error) {
+	path, err := h.LookPath("ssh-keygen")
+	if err != nil {
+		return nil, "", exit.Errorf(exit.Missing, "install OpenSSH 8.2 or newer", "%w: it signs receipts and verifies signatures", err)
+	}
+	r, err := run.Run(ctx, buildenv.Cmd{Path: path, Args: args, Env: h.Env.Entries(), Stdin: bytes.NewReader(statement)})
+	for line := range strings.Lines(string(r.Stderr)) {
+		if line = strings.TrimSpace(line); line != "Signing data on standard input" {
+			said = cmp.Or(said, line)
+		}
+	}
+	return r.Stdout, said, err
+}
