@@ -30,7 +30,9 @@ type Target struct {
 	OS     string         `json:"os"`             // whose driver numbers these are
 }
 
-func (t Target) String() string { return fmt.Sprintf("%s, driver %s", t.GPU, t.Driver) }
+func (t Target) String() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s, driver %s", t.GPU, t.Driver), ", driver ")
+}
 
 // Kernel is the answer for one kernel of one fatbin.
 type Kernel struct {
@@ -56,6 +58,23 @@ type Verdict struct {
 	// Libraries are those of NVIDIA's that the program links or opens at run time.
 	Libraries []string `json:"needs,omitempty"`
 	Kernels   []Kernel `json:"kernels"`
+}
+
+// String is the answer in one line.
+func (v Verdict) String() string {
+	count := map[gpu.Answer]int{}
+	for _, k := range v.Kernels {
+		count[k.Answer]++
+	}
+	s := fmt.Sprintf("%s: %s, %d of %d kernels run", strings.TrimPrefix(v.Name+", "+v.Target.String(), ", "),
+		strings.Replace(string(v.Answer), string(gpu.Translated), "yes, after translation", 1), count[gpu.Yes]+count[gpu.Translated], len(v.Kernels))
+	if n := count[gpu.Translated]; n > 0 {
+		s += fmt.Sprintf(", %d from PTX that the driver translates", n)
+	}
+	if v.Lowest != "" {
+		s += "; oldest driver: " + v.Lowest
+	}
+	return s
 }
 
 // firstCUDA is the CUDA version whose driver knew a GPU first, from ptxas' targets and the PTX ISA's release notes. GPUs that are not here,

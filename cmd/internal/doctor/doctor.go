@@ -14,6 +14,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
+	"gpubuild/gpu/runs"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
@@ -90,7 +91,14 @@ type Facts struct {
 	NoArchive    []string // which crate has no library with CUDA to download for the target
 	NoBuildTools Reason   // of what build scripts need apart from the toolkit
 
-	Vulkan *Vulkan // nil: the project does not use it
+	Vulkan   *Vulkan // nil: the project does not use it
+	Programs []Program
+}
+
+// Program is one that is built, with the answer for each GPU of this machine.
+type Program struct {
+	File string
+	On   []runs.Verdict
 }
 
 // onlyManifests reports whether cargo gave no graph of the build for a reason that is no fault of the project's.
@@ -154,6 +162,7 @@ func Run(f Facts) []Check {
 	if f.Vulkan != nil {
 		checks = append(checks, checkVulkan(*f.Vulkan))
 	}
+	checks = append(checks, checkPrograms(f)...)
 	if f.WSL {
 		checks = append(checks, Check{ID: "wsl", State: Warning,
 			Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware"})
@@ -544,6 +553,28 @@ func checkProbe(f Facts) Check {
 	}
 	return f.lacks(Check{ID: "probe", Says: "no C compiler to build the probe with", Breaks: "a proof",
 		Fix: "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE"})
+}
+
+// checkPrograms reports whether what is built runs here. A build may mend it, so that it stops nothing.
+func checkPrograms(f Facts) (out []Check) {
+	for _, p := range f.Programs {
+		for _, v := range p.On {
+			if len(v.Kernels) == 0 {
+				continue // what it runs is in libraries
+			}
+			c := Check{ID: "program", State: OK, Says: fmt.Sprintf("%s on %s", p.File, v), Places: v.Why}
+			switch no := slices.IndexFunc(v.Kernels, func(k runs.Kernel) bool { return k.Answer == gpu.No }); {
+			case no >= 0:
+				c.State, c.Breaks, c.Fix = Warning, "these kernels: "+v.Kernels[no].Why, v.Kernels[no].Fix
+			case v.Answer == gpu.No:
+				c.State, c.Breaks = Warning, "running it"
+			case v.Answer == gpu.Unknown:
+				c.State = Info
+			}
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 func checkStubs(f Facts) Check {

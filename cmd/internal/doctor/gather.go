@@ -21,8 +21,10 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
+	"gpubuild/gpu/runs"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 	"gpubuild/toolchain/hostcc"
 )
 
@@ -146,7 +148,30 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		}
 	}
 	f.Vulkan = lookAtVulkan(ctx, m, p.Reach)
-	return f, nil
+	f.Programs, err = builtPrograms(m, l, p, proof.Targets(m.Host, f.Toolchain.Driver, f.Toolchain.Devices))
+	return f, err
+}
+
+// builtPrograms answers for the programs that are built already whether their device code runs on the GPUs here.
+func builtPrograms(m *session.Machine, l cargo.Line, p reach.Judged, gpus []runs.Target) (out []Program, err error) {
+	for _, dir := range builddir.Profiles(m.Host, p.Graph.Places.TargetDirectory, l.ProfileName(), l.Target) {
+		for _, root := range p.Reach.Roots {
+			file := m.Host.Join(dir, root.Target) + map[string]string{buildenv.Windows: ".exe"}[m.Host.OS]
+			if root.Kind != "bin" || root.Mode != "build" || len(gpus) == 0 || gpus[0].Driver == "" || !m.Host.IsFile(file) {
+				continue
+			}
+			r, err := proof.Scan(m, file)
+			if err != nil {
+				return nil, err
+			}
+			on, err := proof.RunsOn(m, file, r, gpus, true)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Program{m.Shown(file), on})
+		}
+	}
+	return out, nil
 }
 
 // open opens the project, which need not have a Cargo.lock yet, nor dependencies that were ever fetched: its first build writes the one

@@ -14,7 +14,7 @@ var sections = []struct {
 	ids  []string
 }{
 	{"Build", nil},
-	{"Run", []string{"driver", "devices", "vulkan", "loader.path", "loader.stubs", "wsl"}},
+	{"Run", []string{"driver", "devices", "vulkan", "loader.path", "loader.stubs", "program", "wsl"}},
 	{"Prove", []string{"cupti", "probe"}},
 }
 

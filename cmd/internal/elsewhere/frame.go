@@ -21,6 +21,7 @@ import (
 const (
 	frameRequest = 'Q' // request
 	frameInput   = 'I' // of the program; empty: its end
+	frameGPUs    = 'g' // []runs.Target, where the task asks for them
 	frameMissing = 'm' // the SHA-256 of each file that is not there; each follows as it is, then only frames again
 	frameStarted = 's' // where: the machine, and its Slurm job or pod
 	frameOut     = 'o'

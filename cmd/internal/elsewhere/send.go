@@ -23,6 +23,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/runs"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -101,12 +102,19 @@ func (c *client) talk(from *bufio.Reader) (proof.Proof, error) {
 		var sums []string
 		var kept proof.Proof
 		var refused Error
+		var gpus []runs.Target
 		into, holds := map[byte]any{frameMissing: &sums, frameResult: &kept, frameRefusal: &refused,
-			frameLost: &refused}[kind]
+			frameLost: &refused, frameGPUs: &gpus}[kind]
 		if holds && json.Unmarshal(content, into) != nil {
 			return none, &Error{IDIncomplete, c.place.Name + " sent something that cannot be read", ""}
 		}
 		switch kind {
+		case frameGPUs:
+			var refused Error
+			program := slices.IndexFunc(c.req.Files, func(f file) bool { return f.Name == c.req.Task.Binary })
+			if refused.What, refused.Fix, err = proof.NoKernelRuns(c.shell, c.req.Files[program].From, gpus); refused.What != "" {
+				return none, &Error{IDRefused, c.place.Name + ": " + refused.What, refused.Fix}
+			}
 		case frameMissing:
 			go func() { // what the other side says is read meanwhile: it may refuse them, with a full disk
 				if err := c.sendFiles(sums); err != nil {

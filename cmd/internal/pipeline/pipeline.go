@@ -320,7 +320,7 @@ func (p Plan) build(ctx context.Context, trace *finding.Trace) (r Result, err er
 	if line.Purpose() == cargo.Checks {
 		return r, nil
 	}
-	if err := proof.ScanBuilt(m, line, r.Built.Programs); err != nil {
+	if err := proof.ScanBuilt(m, line, r.Built.Programs, r.Tools.Asked); err != nil {
 		return r, err
 	}
 	shown, err := checkBuilt(c, s, r)

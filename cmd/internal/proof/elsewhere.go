@@ -52,6 +52,7 @@ type Task struct {
 	Receipt  bool          `json:"receipt,omitempty"`
 	WithArgs bool          `json:"with_args,omitempty"`
 	Until    bool          `json:"until_proved,omitempty"`
+	Judge    bool          `json:"judge,omitempty"` // a program of which no kernel runs on the GPUs there is not sent
 
 	Control verify.Control `json:"-"` // of an earlier program
 }

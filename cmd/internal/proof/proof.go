@@ -218,7 +218,9 @@ func File(ctx context.Context, m *session.Machine, o Options, place *Place, bina
 	if fi, err := os.Stat(binary); err == nil && !fi.Mode().IsRegular() { // a directory, a FIFO that would be waited for
 		return FileResult{}, &exit.UsageError{What: m.Shown(binary) + " is not a program", Fix: "name the program that was built"}
 	}
-	r, err := o.proveFile(ctx, m, o.task(binary), start{verb: "prove", given: Given{Backend: o.Backend, Place: place},
+	t := o.task(binary)
+	t.Judge = place != nil && o.Backend == probe.CUDA && !o.ExpectCPU && o.Child == ""
+	r, err := o.proveFile(ctx, m, t, start{verb: "prove", given: Given{Backend: o.Backend, Place: place},
 		env: m.Host.Env, stdout: stdout, send: send})
 	if errors.Is(err, context.Canceled) && r.Scan != nil { // the files that are asked for say so
 		sealed, gone := receipt.Seal(binary)

@@ -13,6 +13,7 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
+	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/nvcc"
@@ -63,8 +64,8 @@ func Unmarked(m *session.Machine, path string) error {
 	return err
 }
 
-// ScanBuilt shows what device code each program of a build holds.
-func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program) error {
+// ScanBuilt shows what device code each program of a build holds. asked: the architecture that the user asked for; zero: none.
+func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program, asked gpu.Arch) error {
 	byPath := func(a, b cargorun.Program) int { return strings.Compare(a.Path, b.Path) }
 	for _, p := range slices.SortedFunc(slices.Values(programs), byPath) { // cargo names them in the order in which they are finished
 		if p.Kind == "test" && line.Purpose() != cargo.Tests {
@@ -75,6 +76,14 @@ func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program)
 			return err
 		}
 		m.Shell.Status("Scanned", "%s: %s", m.Shown(p.Path), Line(r))
+		// cudaforge adds the a from 9.0 on (compute_cap.rs), as candle-kernels does from 0.10 on.
+		narrow := func(im fatbin.Image) bool {
+			return im.Arch == gpu.Arch{Capability: asked.Capability, Suffix: "a", Virtual: true}
+		}
+		if at := slices.IndexFunc(r.Images, narrow); at >= 0 && asked.Suffix == "" && !asked.Capability.IsZero() {
+			m.Shell.Warning("%s was asked for, and a build script made PTX for %s, which runs on GPU %s only", asked, r.Images[at].Arch, asked.Capability)
+			m.Shell.Hint("PTX that newer GPUs run, too: --gpu-arch=sm_89")
+		}
 	}
 	return nil
 }

@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
-	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/runs"
 	"gpubuild/gpu/verify"
-	"gpubuild/toolchain/loader"
 )
 
 // this means the GPUs and the driver of this machine.
@@ -42,17 +39,9 @@ func targets(ctx context.Context, m *session.Machine, o Options) ([]runs.Target,
 	case o.RunsOn != this:
 		return parse(o.RunsOn)
 	}
-	d, devices, notes := m.Driver().Inventory(ctx)
-	if len(devices) == 0 || d.Version == "" {
+	out, notes := proof.Here(ctx, m)
+	if len(out) == 0 {
 		return nil, exit.Errorf(exit.Missing, "name a GPU and a driver: --runs-on sm_90,driver=580", "--runs-on this: %s", strings.Join(notes, "; "))
-	}
-	system := m.Host.OS
-	if m.Host.IsWSL() {
-		system = buildenv.Windows
-	}
-	var out []runs.Target
-	for _, g := range devices {
-		out = append(out, runs.Target{GPU: g.Capability, Name: g.Name, Driver: d.Version, OS: system})
 	}
 	return out, nil
 }
@@ -115,48 +104,16 @@ func proven(r receipt.Receipt, name string) ([]runs.Target, error) {
 	return []runs.Target{t}, nil
 }
 
-// judge answers for each GPU; here: these are of this machine, whose C library counts, too.
-func (f *File) judge(m *session.Machine, gpus []runs.Target, here bool) error {
-	if len(gpus) == 0 {
-		return nil
-	}
-	file := m.Host.Abs(f.File)
-	opens, err := fatbin.Opens(m.Host, file, slices.Concat(f.Imports, f.Delayed))
-	if err != nil {
-		return err
-	}
-	for _, t := range gpus {
-		if t.OS == "" {
-			if t.OS = buildenv.Linux; f.Format == fatbin.PE {
-				t.OS = buildenv.Windows
-			}
-		}
-		v := runs.Judge(f.Report, opens, t)
-		if why := (loader.Glibc{Version: f.Glibc, By: path.Base(f.File)}).TooOld(m.Host, "this machine"); here && why != "" {
-			v.Answer, v.Why = gpu.No, append(v.Why, why)
-		}
-		f.Runs = append(f.Runs, v)
-	}
-	return nil
-}
-
 // shownNames is how many of the kernels with one answer are named without --all-targets.
 const shownNames = 3
 
 // verdictLines words the answer for one GPU; every: with the names of all kernels that do not run.
 func verdictLines(v runs.Verdict, every bool) string {
 	var b strings.Builder
-	good, translated := 0, 0
 	var lines []string // an answer and its reason, once for all kernels of a fatbin that have it
 	names, fixes := map[string][]string{}, map[string]string{}
 	for _, k := range v.Kernels {
-		switch k.Answer {
-		case gpu.Translated:
-			translated++
-			good++
-		case gpu.Yes:
-			good++
-		default:
+		if k.Answer != gpu.Yes && k.Answer != gpu.Translated {
 			line := fmt.Sprintf("%s: %s (%s)", k.Answer, k.Why, strings.TrimSpace(fmt.Sprintf("at %#010x %s", k.Fatbin, k.Where)))
 			if names[line] == nil {
 				lines = append(lines, line)
@@ -164,15 +121,7 @@ func verdictLines(v runs.Verdict, every bool) string {
 			names[line], fixes[line] = append(names[line], k.Name), k.Fix
 		}
 	}
-	fmt.Fprintf(&b, "  on %s: %s, %d of %d kernels run", strings.TrimPrefix(v.Name+", "+v.Target.String(), ", "),
-		strings.Replace(string(v.Answer), string(gpu.Translated), "yes, after translation", 1), good, len(v.Kernels))
-	if translated > 0 {
-		fmt.Fprintf(&b, ", %d from PTX that the driver translates", translated)
-	}
-	if v.Lowest != "" {
-		fmt.Fprintf(&b, "; oldest driver: %s", v.Lowest)
-	}
-	b.WriteByte('\n')
+	fmt.Fprintf(&b, "  on %s\n", v)
 	for _, why := range v.Why {
 		fmt.Fprintf(&b, "      %s\n", why)
 	}

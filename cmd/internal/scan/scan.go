@@ -47,8 +47,10 @@ func Run(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error
 			return err
 		}
 		f := File{File: path, Report: r, Glibc: loader.NeedsGlibc(m.Host.Abs(path))}
-		if err := f.judge(m, gpus, o.RunsOn == this); err != nil {
-			return err
+		if len(gpus) > 0 {
+			if f.Runs, err = proof.RunsOn(m, m.Host.Abs(path), r, gpus, o.RunsOn == this); err != nil {
+				return err
+			}
 		}
 		for _, v := range f.Runs {
 			answer = answer.Worse(v.Answer)

@@ -108,6 +108,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	if err != nil {
 		return t, err
 	}
+	t.Asked, _ = gpu.ParseArch(wish.Arch) // an error is one of the choice
 	if t.Guard, err = guard(ctx, s, o, tables, wish); err != nil {
 		return t, err
 	}

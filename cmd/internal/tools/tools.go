@@ -21,6 +21,7 @@ import (
 // Tools is what was chosen for a build, and the environment that it makes.
 type Tools struct {
 	Needs toolchain.Needs
+	Asked gpu.Arch // by the user; zero: nothing was
 	Facts toolchain.Facts
 	Set   toolchain.Set
 	Delta buildenv.Delta // the changes to the user's environment, with their reasons
