@@ -165,7 +165,11 @@ def image(programs):
             "config": {
                 "Entrypoint": ["/usr/local/bin/gpubuild"],
                 "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"],
-                "Labels": {"org.opencontainers.image.version": VERSION, "org.opencontainers.image.licenses": "MIT"},
+                "Labels": {
+                    "org.opencontainers.image.version": VERSION,
+                    "org.opencontainers.image.licenses": "MIT",
+                    **({"org.opencontainers.image.source": ADDRESS} if ADDRESS else {}),
+                },
             },
             "rootfs": {"type": "layers", "diff_ids": ["sha256:" + sha256(layer)]},
             "history": [{"created": ISO, "created_by": "gpubuild's .ci/release"}],
@@ -224,6 +228,8 @@ def linux_packages(arch, files):
         for kind in ("deb", "rpm"):
             command = ["go", "run", NFPM, "package", "--config", str(path), "--packager", kind, "--target", str(DIST)]
             subprocess.run(command, check=True, stdout=sys.stderr, env={**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)})
+    for made in DIST.glob("*~*"):  # 1.0.0~rc.1: GitHub renames such a file, and SHA256SUMS would not name it
+        made.rename(made.with_name(made.name.replace("~", ".")))
 
 
 def scripts(have):
