@@ -73,7 +73,8 @@ func (p *Project) With(m *Metadata) *Project {
 		case ParsePkgID(pkg.ID).Local():
 			out.Locals = append(out.Locals, pkg)
 		}
-		if slices.Contains(m.Default, pkg.ID) {
+		selected := func(d *Package) bool { return d.Manifest == pkg.Manifest }
+		if slices.Contains(m.Default, pkg.ID) || m.Default == nil && slices.ContainsFunc(p.Default, selected) { // cargo before 1.71 does not say
 			out.Default = append(out.Default, pkg)
 		}
 		if p.host.SamePath(pkg.Manifest, p.Manifest) {

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
@@ -64,20 +65,22 @@ func TestDefaultMembers(t *testing.T) {
 		"/w/a/Cargo.toml": pkg("a", ""),
 		"/w/b/Cargo.toml": pkg("b", ""),
 	})
-	m, err := ParseMetadata([]byte(`{"packages": [
+	newer := `{"packages": [
 {"id": "path+file:///w/a#0.1.0", "name": "a", "version": "0.1.0", "manifest_path": "/w/a/Cargo.toml", "features": {}},
 {"id": "path+file:///w/b#0.1.0", "name": "b", "version": "0.1.0", "manifest_path": "/w/b/Cargo.toml", "features": {}}],
-"workspace_members": ["path+file:///w/a#0.1.0", "path+file:///w/b#0.1.0"], "workspace_default_members": ["path+file:///w/b#0.1.0"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for at, want := range map[string]string{"/w/Cargo.toml": "b", "/w/a/Cargo.toml": "a"} {
-		p := hosttest.Must(Load(h, at))(t)
-		if got, _ := p.With(m).Selection(Request{}); names(got) != want {
-			t.Errorf("%s: %s", at, names(got))
-		}
-		if got, known := p.With(m).Selection(Request{Packages: []string{"a*", "b@0.1.0"}, Excludes: []string{"b"}}); names(got) != "a" || !known {
-			t.Errorf("%s: -p: %s %t", at, names(got), known)
+"workspace_members": ["path+file:///w/a#0.1.0", "path+file:///w/b#0.1.0"], "workspace_default_members": ["path+file:///w/b#0.1.0"]}`
+	older, _, _ := strings.Cut(newer, `, "workspace_default_members"`) // cargo before 1.71
+	older = strings.NewReplacer("path+file:///w/a#0.1.0", "a 0.1.0 (path+file:///w/a)", "path+file:///w/b#0.1.0", "b 0.1.0 (path+file:///w/b)").Replace(older) + "}"
+	for _, data := range []string{newer, older} {
+		m := hosttest.Must(ParseMetadata([]byte(data)))(t)
+		for at, want := range map[string]string{"/w/Cargo.toml": "b", "/w/a/Cargo.toml": "a"} {
+			p := hosttest.Must(Load(h, at))(t)
+			if got, _ := p.With(m).Selection(Request{}); names(got) != want {
+				t.Errorf("%s: %s", at, names(got))
+			}
+			if got, known := p.With(m).Selection(Request{Packages: []string{"a*", "b@0.1.0"}, Excludes: []string{"b"}}); names(got) != "a" || !known {
+				t.Errorf("%s: -p: %s %t", at, names(got), known)
+			}
 		}
 	}
 }

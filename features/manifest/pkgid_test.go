@@ -18,6 +18,8 @@ func TestParsePkgID(t *testing.T) {
 		{"sparse+https://registry.example/index/#cudarc@0.19.10", "sparse", "cudarc", "0.19.10", ""},
 		{"git+https://git.example/u/candle?branch=main#candle-core@0.9.1", "git", "candle-core", "0.9.1", ""},
 		{"git+https://git.example/u/candle.git?rev=abc#0.9.1", "git", "candle", "0.9.1", ""},
+		{"app 0.1.0 (path+file:///w/my%20app)", "path", "app", "0.1.0", "/w/my app"}, // cargo before 1.77
+		{"candle-core 0.9.1 (git+https://git.example/u/candle?branch=main#0123abcd)", "git", "candle-core", "0.9.1", ""},
 		{"", "", "", "", ""},
 	}
 	h := hosttest.Memory(nil)

@@ -222,6 +222,9 @@ func Build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 	return build(ctx, h, run, cacheDir, compiler, backend, carriedIn(released, backend))
 }
 
+// Carried reports whether this is a release that needs no compiler for the CUDA probe.
+func Carried() bool { return carriedIn(released, CUDA) != nil }
+
 // carriedIn are the programs of a backend that a release carries, by name; nil: it carries none, or not all.
 func carriedIn(in fs.ReadDirFS, backend Backend) map[string][]byte {
 	out := map[string][]byte{}

@@ -189,6 +189,7 @@ func (w *stderrWatch) line(b []byte) {
 		w.notice(text)
 	case progressVerbs[verb] && w.status != nil:
 		w.status(string(b))
+	case strings.HasPrefix(text, "warning: unused config key `build.build-dir`"): // of ours, by a cargo that is older than it
 	case w.text.Len() < 64<<20:
 		w.text.Write(b)
 	}

@@ -86,6 +86,7 @@ type Facts struct {
 	Run          RunTime
 	WSL          bool
 	Compiler     string // for the probe
+	Carried      bool   // the probe is a part of this gpubuild
 	Notes        []string
 	Pinned       []string // which cudarc is built for a newer CUDA than the driver's
 	NoArchive    []string // which crate has no library with CUDA to download for the target
@@ -547,6 +548,9 @@ func (f Facts) lacks(c Check) Check {
 func checkProbe(f Facts) Check {
 	if f.Unkept.Why != "" {
 		return f.lacks(Check{ID: "probe", Says: "there is no place to build the probe (see cache)", Breaks: "a proof", Fix: f.Unkept.Fix})
+	}
+	if f.Carried {
+		return Check{ID: "probe", State: OK, Says: "part of this gpubuild"}
 	}
 	if f.Compiler != "" {
 		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}

@@ -21,6 +21,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
+	"gpubuild/gpu/probe"
 	"gpubuild/gpu/runs"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -137,6 +138,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if all := proof.CUPTIs(usable); len(all) > 0 {
 		f.CUPTI = all[0]
 	}
+	f.Carried = probe.Carried()
 	for _, c := range f.Toolchain.Compilers {
 		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {
 			f.Compiler = c.Named()
@@ -177,10 +179,11 @@ func builtPrograms(m *session.Machine, l cargo.Line, p reach.Judged, gpus []runs
 // open opens the project, which need not have a Cargo.lock yet, nor dependencies that were ever fetched: its first build writes the one
 // and fetches the others.
 func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (reach.Judged, error) {
+	var refused *cargo.RefusedError
 	if f.Unfetched == "" { // else cargo is not asked again: without a network each attempt takes it many seconds
 		opened, err := reach.Open(ctx, m, l, reach.Options{Places: true})
-		if refused, ok := errors.AsType[*cargo.RefusedError](err); ok {
-			f.NoLock, f.Unfetched = refused.NoLock, refused.Unfetched
+		if errors.As(err, &refused) {
+			f.NoLock, f.Unfetched = refused.Locked, refused.Unfetched
 		}
 		if !f.onlyManifests() {
 			return opened, err
@@ -191,6 +194,9 @@ func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (rea
 		return reach.Judged{}, err
 	}
 	f.NoLock = !list[0].Session.Project.HasLock
+	if !f.onlyManifests() { // a lock file that is out of date: cargo before 1.85 says so of a missing one, too
+		return reach.Judged{}, refused
+	}
 	return list[0], nil
 }
 

@@ -60,6 +60,7 @@ func TestWhatAChecksSays(t *testing.T) {
 		{"an old driver's GPU", "devices", doctor.Facts{Notes: []string{"GPU 0: too old"}, Toolchain: toolchain.Facts{Devices: []gpu.Device{{Name: "T4"}}}}, "T4", doctor.Warning},
 		{"another note", "devices", doctor.Facts{Notes: []string{"other"}, Toolchain: toolchain.Facts{Devices: []gpu.Device{{Name: "T4"}}}}, "T4", doctor.OK},
 		{"a compiler for the probe", "probe", doctor.Facts{Compiler: "gcc 12"}, "can be built by gcc 12", doctor.OK},
+		{"a release that carries the probe", "probe", doctor.Facts{Carried: true, Prove: true}, "part of this gpubuild", doctor.OK},
 		{"no place for the probe", "probe", doctor.Facts{Compiler: "gcc 12", Unkept: doctor.Reason{Why: "x"}}, "no place to build the probe", doctor.Info},
 		{"no place for the probe, for a proof", "probe", doctor.Facts{Prove: true, Unkept: doctor.Reason{Why: "x"}}, "no place to build the probe", doctor.Missing},
 		{"an older GPU that is unknown", "capability", doctor.Facts{Needs: needs, Chosen: toolchain.Set{Toolkit: &chosen, Capability: gpu.Capability{Major: 9}}, Toolchain: toolchain.Facts{Devices: []gpu.Device{{Name: "x"}}}}, "sm_90", doctor.OK},
