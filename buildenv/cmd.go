@@ -41,7 +41,7 @@ type Result struct {
 	Signal    string        // name of the signal that ended it, if one did
 	Stdout    []byte        // only when Cmd.Stdout was nil
 	Stderr    []byte        // only when Cmd.Stderr was nil
-	Truncated bool          // more was written than Cmd.Limit allowed
+	Truncated bool          // more was written than Cmd.Limit allowed, or its end was not waited for
 	TimedOut  bool          // Cmd.Timeout ended it
 	Stopped   bool          // Cmd.Stop ended it
 	Elapsed   time.Duration // wall-clock time

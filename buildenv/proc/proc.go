@@ -279,6 +279,7 @@ func (j *job) result(err error) buildenv.Result {
 		res.Stderr, cut = j.err.bytes()
 		res.Truncated = res.Truncated || cut
 	}
+	res.Truncated = res.Truncated || errors.Is(err, exec.ErrWaitDelay)
 	if errors.Is(err, errUnkillable) {
 		res.Code, res.Signal = 128+int(syscall.SIGKILL), "SIGKILL"
 		return res

@@ -122,7 +122,9 @@ func TestWhatGoesOnByItselfIsLeftAlone(t *testing.T) {
 	w := &watcher{}
 	c := command("leave")
 	c.Stdout = w
-	hosttest.Must((Runner{}).Run(context.Background(), c))(t)
+	if r := hosttest.Must((Runner{}).Run(context.Background(), c))(t); !r.Truncated {
+		t.Error("who reads the output is not told that its end was not waited for")
+	}
 	for _, pid := range w.pids(t) {
 		if gone(pid) {
 			t.Errorf("process %d is gone", pid)

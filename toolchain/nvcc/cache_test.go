@@ -1,6 +1,7 @@
 package nvcc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,9 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/memo"
+	"gpubuild/buildenv/proc"
 )
 
 // cudaMajor is in CUDA's own header.
@@ -166,6 +169,37 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// cutting is a runner that reads nothing of what some commands say in time, as on a machine that stood still.
+type cutting struct{ what string }
+
+func (c cutting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, error) {
+	res, err := proc.Runner{}.Run(ctx, cmd)
+	if cmd.Stdout == nil && strings.Contains(strings.Join(cmd.Args, " "), c.what) {
+		res.Stdout, res.Stderr, res.Truncated = nil, nil, true
+	}
+	return res, err
+}
+
+// TestCutMessages: nothing is compiled or kept of what was read in part.
+func TestCutMessages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.Cwd, host.Env = b.dir, buildenv.NewEnv(host.OS, b.env)
+	for _, what := range []string{"--dryrun", " -E ", "print-prog-name", "cudafe++", "ptxas"} {
+		args := []string{"-c", filepath.Join(b.dir, "k.cu"), "-o", filepath.Join(b.dir, "k.o")}
+		r := run{call: parse(args, "", ""), host: host, env: b.env, runner: cutting{what}, real: filepath.Join(b.root, "bin", "nvcc"),
+			args: args, cacheDir: b.cache, memo: memo.Open(host, b.cache, time.Now())}
+		if noted, code := r.cached(t.Context(), nil, io.Discard, io.Discard); code != 0 || !strings.HasPrefix(noted, "uncached") {
+			t.Errorf("%s: %s, %d", what, noted, code)
+		}
+	}
+	b.check("then", "miss hit", "-c", "k.cu")
+}
+
 // TestDependencies: the list of -MD is nvcc's own, byte for byte, after a miss, after a hit, and where the compilation fails.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
@@ -183,11 +217,7 @@ func TestDependencies(t *testing.T) {
 	} {
 		var want string
 		for i, nvcc := range []string{filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc"), filepath.Join(b.view, "nvcc")} {
-			_ = unbusy(func() *exec.Cmd {
-				cmd := exec.Command(nvcc, append([]string{"-MD", "-Iinc", "-o", "x.o"}, form...)...)
-				cmd.Dir, cmd.Env = b.dir, b.env
-				return cmd
-			}, (*exec.Cmd).Run) // one fails
+			b.call(nvcc, append([]string{"-MD", "-Iinc", "-o", "x.o"}, form...)...) // one fails
 			data, err := os.ReadFile(filepath.Join(b.dir, "x.d"))
 			if err != nil || os.Remove(filepath.Join(b.dir, "x.d")) != nil {
 				t.Fatalf("%q, %s: %v", form, nvcc, err)
@@ -277,18 +307,9 @@ func TestMessages(t *testing.T) {
 				if i == 2 && code != 0 { // nothing is kept of it
 					break
 				}
-				var out []byte
-				_ = unbusy(func() *exec.Cmd {
-					args := append(strings.Fields(more), "-Xptxas=-v", "-Xcompiler="+warn, "-c", name, "-o", "x.o")
-					cmd := exec.Command(nvcc, args...)
-					cmd.Dir, cmd.Env = b.dir, b.env
-					return cmd
-				}, func(cmd *exec.Cmd) (err error) {
-					out, err = cmd.CombinedOutput()
-					code = cmd.ProcessState.ExitCode()
-					return err
-				})
-				lines := strings.SplitAfter(temporary.ReplaceAllString(string(out), "T"), "\n")
+				var out string
+				out, code = b.call(nvcc, append(strings.Fields(more), "-Xptxas=-v", "-Xcompiler="+warn, "-c", name, "-o", "x.o")...)
+				lines := strings.SplitAfter(temporary.ReplaceAllString(out, "T"), "\n")
 				if strings.Contains(more, "-t") { // nvcc itself says it in the order in which its processes end
 					slices.Sort(lines)
 				}
@@ -377,12 +398,9 @@ func TestHitSaysTheSame(t *testing.T) {
 	b := newBench(t, "")
 	var said [2]string
 	for i, want := range []string{"miss", "hit"} {
-		if err := unbusy(func() *exec.Cmd { return b.command("-c", "k.cu", "-o", "k.o") }, func(cmd *exec.Cmd) error {
-			out, err := cmd.CombinedOutput()
-			said[i] = string(out)
-			return err
-		}); err != nil {
-			t.Fatalf("%s: %v", want, err)
+		var code int
+		if said[i], code = b.call(filepath.Join(b.view, "nvcc"), "-c", "k.cu", "-o", "k.o"); code != 0 {
+			t.Fatalf("%s: %d", want, code)
 		}
 	}
 	if log, err := os.ReadFile(b.log); err != nil || !regexp.MustCompile(`^miss\nhit \d+\n$`).Match(log) {

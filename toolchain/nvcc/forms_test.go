@@ -45,15 +45,7 @@ func (b *bench) compareCalls(story string, calls int, prepare func(dir string), 
 		b.dir = dir + "-compared"
 		prepare(b.dir)
 		is := outcome{files: map[string]string{}}
-		_ = unbusy(func() *exec.Cmd {
-			cmd := exec.Command(nvcc, args...)
-			cmd.Dir, cmd.Env = b.dir, b.env
-			return cmd
-		}, func(cmd *exec.Cmd) error {
-			out, err := cmd.CombinedOutput()
-			is.code, is.says = cmd.ProcessState.ExitCode(), string(out)
-			return err
-		})
+		is.says, is.code = b.call(nvcc, args...)
 		entries, err := os.ReadDir(b.dir)
 		if err != nil {
 			b.t.Fatal(err)

@@ -104,7 +104,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	}
 	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}, said: map[string]said{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
 	dry, err := r.runner.Run(ctx, r.dryRun(p.out))
-	if err != nil {
+	if err != nil || dry.Truncated {
 		return nil, errors.New("nvcc --dryrun failed")
 	}
 	fmt.Fprintf(p.sum, "%s\n%q\n%q\n", schema, r.real, r.words)
@@ -192,7 +192,8 @@ func (r *run) steps(ctx context.Context, list string, p *preprocessed) (host bui
 			p.steps = append(p.steps, step{p.order[len(p.order)-1], text})
 		}
 		if shell != "" {
-			all = append(all, &pass{shell: "exec " + shell + " -v", file: file, name: p.order[len(p.order)-1], host: host})
+			all = append(all, &pass{shell: shell + " -v", file: file, name: p.order[len(p.order)-1], host: host,
+				text: cmp.Or(file, filepath.Join(r.tmp, fmt.Sprint("pass", len(all))))})
 		}
 	}
 	return host, len(all), r.carryOutPasses(ctx, all, p)
@@ -201,8 +202,9 @@ func (r *run) steps(ctx context.Context, list string, p *preprocessed) (host bui
 // pass is a step of the preprocessor.
 type pass struct {
 	shell, file, name string        // file: where nvcc would have its output; name: the step's
+	text              string        // the file that it writes: a pipe would cost a hit a twentieth
 	host              buildenv.Host // with the variables of the steps before it
-	res               buildenv.Result
+	said              said
 	err               error
 }
 
@@ -218,10 +220,7 @@ func (r *run) carryOutPasses(ctx context.Context, all []*pass, p *preprocessed) 
 		ended[i] = make(chan struct{})
 		go func() {
 			room <- struct{}{}
-			one.res, one.err = r.runner.Run(ctx, buildenv.Cmd{
-				Path: "/bin/sh", Args: []string{"-c", one.shell}, Stdin: strings.NewReader(hidden), Limit: 1 << 30,
-				Env: one.host.Env.Set("LC_ALL", "C").Entries(), // its messages are read
-			})
+			one.said, one.err = r.shell(ctx, one.shell+` -o "`+one.text+`"`, one.host.Env.Set("LC_ALL", "C").Entries()) // its messages are read
 			<-room
 			close(ended[i])
 		}()
@@ -231,7 +230,6 @@ func (r *run) carryOutPasses(ctx context.Context, all []*pass, p *preprocessed) 
 			if err = p.read(one); err != nil {
 				cancel()
 			}
-			one.res = buildenv.Result{} // up to 1 GiB
 		}
 	}
 	return err
@@ -270,15 +268,16 @@ func (r *run) scratch() error {
 // manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment variables".
 func Reads(name, system string) bool {
 	switch name {
-	case "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "SOURCE_DATE_EPOCH", "LANG", "LANGUAGE",
-		"INCLUDES", "LIBRARIES", "TOP", "_HERE_", "_SPACE_", "USR_INCLUDE", "NOCOLOR", "G++_ROOT",
-		"BINUTILS_ROOT", "POSIXLY_CORRECT", "MALLOC_CONF":
+	case "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES": // of gcc's messages alone, which a hit repeats
+		return true
+	case "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "SOURCE_DATE_EPOCH", "INCLUDES",
+		"LIBRARIES", "TOP", "_HERE_", "_SPACE_", "USR_INCLUDE", "NOCOLOR", "G++_ROOT", "BINUTILS_ROOT", "POSIXLY_CORRECT", "MALLOC_CONF":
 		return true
 	case "INCLUDE", "CL", "_CL_":
 		return system == buildenv.Windows
 	}
 	for _, p := range []string{"NVCC", "NV_", "NVVM", "LIBNVVM", "LLVM", "EDG_", "CICC", "CUDAFE", "PTXAS", "OCG_", "NVASM", "NVDISASM",
-		"NVLINK", "GCC_", "LC_", "SYSTEM_INCLUDES", "TILEIRAS"} {
+		"NVLINK", "GCC_", "SYSTEM_INCLUDES", "TILEIRAS"} {
 		if strings.HasPrefix(name, p) && name != "NVCC" && name != "CICC_PATH" {
 			return true
 		}
@@ -367,40 +366,37 @@ func isELF(path string) error {
 	return f.Close()
 }
 
-// read takes what a pass wrote, and keeps it in its file, if one is named.
+// read takes what a pass wrote.
 func (p *preprocessed) read(one *pass) error {
-	res, file, host := one.res, one.file, one.host
 	fmt.Fprintf(p.sum, "pass %q\n", temporary.ReplaceAllString(one.shell, "T_"))
-	if one.err != nil || res.Truncated {
+	text, err := os.ReadFile(one.text)
+	if one.err != nil || err != nil {
 		return errors.New("the preprocessor failed")
 	}
-	_, _ = p.sum.Write(res.Stdout) // a hash takes all
-	if word := ofTheTime(res.Stdout); word != "" {
+	_, _ = p.sum.Write(text) // a hash takes all
+	if word := ofTheTime(text); word != "" {
 		p.refuse(errors.New("the preprocessed text has " + word))
 	}
-	for line := range bytes.Lines(res.Stdout) {
+	for line := range bytes.Lines(text) {
 		p.line(line)
 	}
-	if file != "" {
+	if one.file != "" {
 		p.listed = len(p.headers)
-		if err := os.WriteFile(file, res.Stdout, 0o600); err != nil {
-			return err
-		}
 	}
-	driver, rest, _ := strings.Cut(string(res.Stderr), "#include \"...\" search starts here:\n")
+	driver, rest, _ := strings.Cut(string(one.said.Err), "#include \"...\" search starts here:\n")
 	dirs, rest, _ := strings.Cut(rest, "End of search list.\n")
 	own, more, _ := strings.Cut(rest, "COMPILER_PATH=")
 	_, _ = p.sum.Write([]byte(own)) // a hit says what the preprocessor has to say of this text
 	for line := range strings.Lines(driver + more) {
 		line = strings.TrimRight(line, "\r\n")
 		if path, ok := strings.CutPrefix(line, "COLLECT_GCC="); ok {
-			path, err := p.program(host, path)
-			p.refuse(cmp.Or(err, isDriver(host, path)))
+			path, err := p.program(one.host, path)
+			p.refuse(cmp.Or(err, isDriver(one.host, path)))
 		} else if m := droppedDir.FindStringSubmatch(line); m != nil {
 			p.once(&p.dropped, m[1])
 		} else if strings.HasPrefix(line, " /") {
 			program, _, _ := strings.Cut(line[1:], " ")
-			_, err := p.program(host, program)
+			_, err := p.program(one.host, program)
 			p.refuse(err)
 		} else if strings.HasPrefix(line, "Reading specs from ") || strings.Contains(line, ": warning: ") {
 			p.refuse(errors.New("gcc says: " + line))
@@ -411,7 +407,7 @@ func (p *preprocessed) read(one *pass) error {
 			p.once(&p.dirs, dir)
 		}
 	}
-	if file != "" { // what the last pass says is said again as its step is carried out
+	if one.file != "" { // what the last pass says is said again as its step is carried out
 		p.said[one.name] = said{Err: []byte(own)}
 	}
 	return nil

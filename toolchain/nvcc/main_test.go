@@ -210,10 +210,16 @@ func self(t *testing.T) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	writeFile(t, path, []byte(text), 0o644)
+}
+
+// writeFile writes a file that may be a program while no other test starts one: a fork that holds it open makes it busy, for nvcc and its
+// shells too, until that process is another program (https://go.dev/issue/22315).
+func writeFile(t *testing.T, path string, data []byte, mode os.FileMode) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, mode)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -224,12 +230,7 @@ func copyFile(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, to, data, 0o755)
 }
 
 // newBench has a made-up toolkit, or a copy of a real one, whose programs a test may replace.
@@ -264,7 +265,10 @@ func newBench(t *testing.T, from string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.view, err = View(host, b.cache, b.root, filepath.Join(bin, "nvcc"), self(t)); err != nil {
+	syscall.ForkLock.RLock() // see writeFile
+	b.view, err = View(host, b.cache, b.root, filepath.Join(bin, "nvcc"), self(t))
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	b.log = filepath.Join(t.TempDir(), "log")
@@ -300,32 +304,28 @@ func (b *bench) remake(name string, data []byte) {
 	if err := os.Remove(path); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		b.t.Fatal(err)
-	}
+	writeFile(b.t, path, data, 0o755)
 	b.remade[name] = hashOf(data)
 }
 
-func (b *bench) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(b.view, "nvcc"), args...)
+// call runs an nvcc, which may fail.
+func (b *bench) call(nvcc string, args ...string) (said string, code int) {
+	b.t.Helper()
+	cmd := exec.Command(nvcc, args...)
 	cmd.Dir, cmd.Env = b.dir, b.env
-	return cmd
-}
-
-// unbusy does something with a new command until the program is no longer busy: another test has just forked (https://go.dev/issue/22315).
-func unbusy(make func() *exec.Cmd, do func(*exec.Cmd) error) error {
-	for {
-		if err := do(make()); !errors.Is(err, syscall.ETXTBSY) {
-			return err
-		}
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		b.t.Fatal(err)
 	}
+	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// start is command, started.
+// start starts the view's nvcc.
 func (b *bench) start(args ...string) (cmd *exec.Cmd) {
 	b.t.Helper()
-	err := unbusy(func() *exec.Cmd { cmd = b.command(args...); return cmd }, (*exec.Cmd).Start)
-	if err != nil {
+	cmd = exec.Command(filepath.Join(b.view, "nvcc"), args...)
+	cmd.Dir, cmd.Env = b.dir, b.env
+	if err := cmd.Start(); err != nil {
 		b.t.Fatal(err)
 	}
 	return cmd
@@ -338,13 +338,8 @@ func (b *bench) nvcc(args ...string) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	var out []byte
-	err = unbusy(
-		func() *exec.Cmd { return b.command(args...) },
-		func(cmd *exec.Cmd) (err error) { out, err = cmd.CombinedOutput(); return err },
-	)
-	if err != nil {
-		b.t.Fatalf("nvcc %s: %v\n%s", strings.Join(args, " "), err, out)
+	if said, code := b.call(filepath.Join(b.view, "nvcc"), args...); code != 0 {
+		b.t.Fatalf("nvcc %s: %d\n%s", strings.Join(args, " "), code, said)
 	}
 	after, err := os.ReadFile(b.log)
 	if err != nil {
@@ -438,14 +433,8 @@ func (b *bench) plain(story string, args []string) string {
 	if is, has := b.plainly[state]; has {
 		return is
 	}
-	var out []byte
-	err = unbusy(func() *exec.Cmd {
-		cmd := exec.Command(filepath.Join(b.root, "bin", "nvcc"), append(slices.Clone(args), "-o", "plain.bin")...)
-		cmd.Dir, cmd.Env = b.dir, b.env
-		return cmd
-	}, func(cmd *exec.Cmd) (err error) { out, err = cmd.CombinedOutput(); return err })
-	if err != nil {
-		b.t.Fatalf("%s: %v\n%s", story, err, out)
+	if said, code := b.call(filepath.Join(b.root, "bin", "nvcc"), append(slices.Clone(args), "-o", "plain.bin")...); code != 0 {
+		b.t.Fatalf("%s: %d\n%s", story, code, said)
 	}
 	path := filepath.Join(b.dir, "plain.bin")
 	is := deviceCode(b.t, path)

@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gpubuild/buildenv"
@@ -53,6 +55,7 @@ func withChosen(args []string, env buildenv.Env) []string {
 
 // Main acts as nvcc.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	debug.SetGCPercent(400) // most calls end before a first collection
 	host, err := local.Host()
 	self, failed := proc.Self()
 	view, unread := readView(self)
@@ -244,7 +247,7 @@ func (r *run) say(ctx context.Context, res result, stdout, stderr io.Writer) {
 		dry, _ = r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: append([]string{"--dryrun"}, r.args...), Env: r.env})
 	}
 	if len(dry.Stderr) == 0 {
-		for _, name := range inOrder(res.Order, r.threads, func(name string) string { return name }) {
+		for _, name := range res.Order {
 			of(name)
 		}
 		return
@@ -259,66 +262,55 @@ func (r *run) say(ctx context.Context, res result, stdout, stderr io.Writer) {
 	}
 }
 
-// inOrder sorts steps as nvcc takes them with --threads (--dryrun of 13.5): each program at once for all architectures.
-func inOrder[T any](steps []T, threads int, name func(T) string) []T {
-	if threads < 2 {
-		return steps
-	}
-	last := ""
-	if len(steps) > 0 {
-		last = name(steps[len(steps)-1])
-	}
-	rank := func(step T) int {
-		program, _, _ := strings.Cut(name(step), " ")
-		at := slices.Index([]string{"cudafe++", "cicc", "ptxas", "fatbinary"}, program)
-		if at < 0 && name(step) == last {
-			return 5
-		}
-		return at
-	}
-	return slices.SortedStableFunc(slices.Values(steps), func(a, b T) int { return rank(a) - rank(b) })
-}
-
 // carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment (strace of
 // 13.4), with --threads several of one program at a time. So what is kept was made of the text that is in the key, and the preprocessor
 // runs once.
 func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err error) {
 	res.Said, res.Order = p.said, p.order
-	steps := inOrder(p.steps, r.threads, func(s step) string { return s.name })
-	type ended struct {
-		said said
-		err  error
+	rank := func(s step) int { // cicc needs the text alone, and ptxas what cicc makes
+		program, _, _ := strings.Cut(s.name, " ")
+		return slices.Index([]string{"cicc", "ptxas", program}, program)
 	}
-	for begin := 0; begin < len(steps); {
-		program, _, _ := strings.Cut(steps[begin].name, " ")
-		end := begin + 1
-		for end < len(steps) && end-begin < r.threads && (program == "cicc" || program == "ptxas") && strings.HasPrefix(steps[end].name, program+" ") {
-			end++
+	if r.threads > 1 {
+		slices.SortStableFunc(p.steps, func(a, b step) int { return rank(a) - rank(b) })
+	}
+	for left := p.steps; len(left) > 0; {
+		n := 1
+		for n < min(len(left), r.threads) && rank(left[n]) == rank(left[0]) && rank(left[0]) < 2 {
+			n++
 		}
-		ends := make([]chan ended, end-begin)
-		for i, s := range steps[begin:end] {
-			ends[i] = make(chan ended, 1)
+		said, errs := make([]said, n), make([]error, n)
+		var all sync.WaitGroup
+		for i, s := range left[:n] {
 			if strings.Contains(s.shell, " -c -x c++ ") {
 				s.shell += ` -Xassembler --MD -Xassembler "` + r.assembled() + `"`
 			}
-			go func() {
-				ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + s.shell}, Env: p.env})
-				ends[i] <- ended{said{ran.Stdout, ran.Stderr}, err}
-			}()
+			all.Go(func() {
+				said[i], errs[i] = r.shell(ctx, s.shell, p.env)
+			})
 		}
-		for i, s := range steps[begin:end] {
-			one := <-ends[i]
-			res.Said[s.name], err = one.said, cmp.Or(err, one.err)
+		all.Wait()
+		for i, s := range left[:n] {
+			res.Said[s.name] = said[i]
 		}
-		if err != nil {
+		if err := errors.Join(errs...); err != nil {
 			return res, err
 		}
-		begin = end
+		left = left[n:]
 	}
 	if res.Output, err = os.ReadFile(p.out); err != nil {
 		return res, err
 	}
 	return res, r.write(p, res)
+}
+
+// shell runs a command that may read hidden. Where not all that it says is known, as on a machine that stood still, that is an error.
+func (r *run) shell(ctx context.Context, command string, env []string) (said, error) {
+	ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + command}, Stdin: strings.NewReader(hidden), Env: env})
+	if err == nil && ran.Truncated {
+		err = errors.New("its messages are cut")
+	}
+	return said{ran.Stdout, ran.Stderr}, err
 }
 
 // assembled is where the assembler lists what it read.

@@ -30,7 +30,7 @@ func (r *run) recorded(ctx context.Context, stdin io.Reader, stdout, stderr io.W
 			return strings.HasPrefix(w, "-") && phases[strings.TrimLeft(w, "-")]
 		})
 		res, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: append(args, "-M"), Env: r.env})
-		if err != nil {
+		if err != nil || res.Truncated {
 			failed = errors.New("nvcc -M failed")
 		}
 		for _, path := range prerequisites(string(res.Stdout)) {
