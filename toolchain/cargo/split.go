@@ -1,6 +1,7 @@
 package cargo
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -33,7 +34,8 @@ type Own struct {
 }
 
 // Split takes a command line apart: our own flags out of it, the rest as cargo will understand it. args do not hold the program's own
-// name. Faults that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is an *exit.UsageError.
+// name. Faults that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is an *exit.UsageError, and
+// our flags that are right are returned with it.
 //
 // Our flags are found anywhere before -- and, with run and rustc, before the
 // first positional word: from there on the words belong to the program.
@@ -44,10 +46,10 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 		s.part(PlainPart, "+"+s.line.Toolchain)
 	}
 	if err := s.head(); err != nil {
-		return Line{}, nil, err
+		return Line{}, s.owns, err
 	}
-	if err := s.tail(); err != nil {
-		return Line{}, nil, err
+	if s.tail(); s.wrong != nil {
+		return Line{}, s.owns, s.wrong
 	}
 	l := s.line
 	l.typed, l.parts = args, s.parts
@@ -61,7 +63,7 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 	if l.VerbWord == "" && l.Verb == "build" && len(l.Positional) > 0 {
 		if word := l.Positional[0]; isVerb(word) {
 			flags := strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " ")
-			return Line{}, nil, exit.Usagef("put the verb first: gpubuild "+word+" "+flags,
+			return Line{}, s.owns, exit.Usagef("put the verb first: gpubuild "+word+" "+flags,
 				"`%s` stands after flags and is no argument of `build`", word)
 		}
 	}
@@ -79,6 +81,7 @@ type splitter struct {
 	own   OwnFlags
 	line  Line
 	owns  []Own
+	wrong error // with the first of our flags that is wrong
 	parts []Part
 }
 
@@ -105,11 +108,7 @@ func (s *splitter) head() error {
 		if word == "--" {
 			break
 		}
-		took, err := s.takeOwn()
-		if err != nil {
-			return err
-		}
-		if took {
+		if s.takeOwn() {
 			continue
 		}
 		if !strings.HasPrefix(word, "-") {
@@ -150,14 +149,14 @@ func (s *splitter) head() error {
 }
 
 // tail reads what follows the verb.
-func (s *splitter) tail() error {
+func (s *splitter) tail() {
 	if s.line.Verb == "" {
 		// cargo --list, --version: whatever follows is cargo's to judge
 		for len(s.args) > 0 {
 			s.line.items = append(s.line.items, item{words: []string{s.next()}})
 			s.part(PlainPart, s.line.items[len(s.line.items)-1].words...)
 		}
-		return nil
+		return
 	}
 	g, spec := verbGrammar(s.line.Verb), verbs[s.line.Verb]
 	unread, positional := PlainPart, PlainPart // of a plugin or an alias nobody knows what they are
@@ -174,13 +173,9 @@ func (s *splitter) tail() error {
 			s.part(PlainPart, word)
 			s.part(ProgramPart, s.line.Trailing...)
 			s.args = nil
-			return nil
+			return
 		}
-		took, err := s.takeOwn()
-		if err != nil {
-			return err
-		}
-		if took {
+		if s.takeOwn() {
 			continue
 		}
 		if len(word) > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9') {
@@ -202,37 +197,40 @@ func (s *splitter) tail() error {
 			}
 		}
 	}
-	return nil
 }
 
-// takeOwn takes an own flag off the front.
-func (s *splitter) takeOwn() (bool, error) {
+// takeOwn takes an own flag off the front. After one that is wrong the others are still read: the error is put where they say.
+func (s *splitter) takeOwn() bool {
 	name, value, has := strings.Cut(s.peek(), "=")
 	kind, known := s.own[name]
-	if !known {
-		if strings.HasPrefix(name, ownPrefix) {
-			return false, s.unknown(name)
-		}
-		return false, nil
+	if !known && !strings.HasPrefix(name, ownPrefix) {
+		return false
 	}
-	o, words := Own{Name: name, Value: value, HasValue: has}, s.args[:1]
+	o, words, wrong := Own{Name: name, Value: value, HasValue: has}, s.args[:1], error(nil)
 	switch {
+	case !known:
+		wrong = s.unknown(name)
 	case kind == Switch && has:
-		return false, exit.Usagef("write "+name+" alone", "`%s` takes no value, but `%s` was given", name, value)
+		wrong = exit.Usagef("write "+name+" alone", "`%s` takes no value, but `%s` was given", name, value)
 	case kind == Value && !has:
 		if len(s.args) < 2 || s.args[1] == "--" || len(s.args[1]) > 1 && s.args[1][0] == '-' {
-			return false, exit.Usagef("write "+name+"=VALUE", "`%s` needs a value", name)
+			wrong = exit.Usagef("write "+name+"=VALUE", "`%s` needs a value", name)
+			break
 		}
 		words = s.args[:2]
 		s.next()
 		o.Value, o.HasValue = s.peek(), true
 	case kind == Value && value == "":
-		return false, exit.Usagef("write "+name+"=VALUE", "`%s` has an empty value", name)
+		wrong = exit.Usagef("write "+name+"=VALUE", "`%s` has an empty value", name)
 	}
 	s.next()
+	if wrong != nil {
+		s.wrong = cmp.Or(s.wrong, wrong)
+		return true
+	}
 	s.owns = append(s.owns, o)
 	s.part(OwnPart, words...)
-	return true, nil
+	return true
 }
 
 // unknown is the error for a flag that begins like ours and is none.

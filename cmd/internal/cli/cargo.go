@@ -22,11 +22,8 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	var o pipeline.Options
 	flags := cargoFlags(&o)
 	own := ownFlags(flags, prefix)
-	line, typed, err := cargo.Split(words, own)
+	line, _, err := cargo.Split(words, own)
 	if err != nil {
-		return err
-	}
-	if err := fileBehind(a.Host.OS, words, typed, prefix+"json"); err != nil {
 		return err
 	}
 	a.parts = line.Parts()
@@ -46,7 +43,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 			return wrong(f, g.Name, err)
 		}
 	}
-	if err := cmp.Or(checkCargo(a.Host.OS, o, line, flags), a.keepsInputs(given, line.Positional)); err != nil {
+	if err := cmp.Or(checkCargo(a.Host.OS, o, line, flags), a.checkFiles(words, given, line.Positional)); err != nil {
 		return err
 	}
 	if err := a.misspelled(tool, line); err != nil {

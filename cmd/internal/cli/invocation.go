@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/pipeline"
@@ -65,12 +67,17 @@ func (a *invocation) cargo(ctx context.Context, c pipeline.Command) (err error) 
 	return err
 }
 
-// keepsInputs refuses a flag that would replace what the command reads: the user would lose it.
-func (a *invocation) keepsInputs(given []cargo.Own, inputs []string) error {
+// checkFiles refuses a flag for a result that would replace what the command reads, since the user would lose it, and a file that stands
+// behind such a flag without =; words are the command line with these flags.
+func (a *invocation) checkFiles(words []string, given []cargo.Own, inputs []string) error {
 	for _, o := range given {
-		name := strings.Replace(o.Name, prefix, "--", 1)
-		if slices.Contains([]string{"--json", "--sarif", "--junit", "--receipt", "--html"}, name) && a.Replaces(o.Value, inputs) {
+		switch name, at := strings.Replace(o.Name, prefix, "--", 1), slices.Index(words, o.Name)+1; {
+		case !slices.Contains([]string{"--json", "--sarif", "--junit", "--receipt", "--html"}, name):
+		case a.Replaces(o.Value, inputs):
 			return usage(o.Name+": "+o.Value+" is read by this command or by cargo, and would be replaced", "name another file")
+		case name == "--json" && o.Value == "" && 0 < at && at < len(words) && strings.HasSuffix(words[at], ".json"):
+			line := slices.Concat([]string{"gpubuild"}, words[:at-1], []string{o.Name + "=" + words[at]}, words[at+1:])
+			return usage(fmt.Sprintf("%s takes no separate argument; write %s=FILE", o.Name, o.Name), buildenv.Words(a.Host.OS, line...))
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/elsewhere"
-	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -129,9 +129,6 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 		}
 	}
 	words = verbFirst(words)
-	if old, now := help.Replaced(words); now != "" {
-		return usage("`gpubuild "+old+"` no longer exists", now)
-	}
 	switch words[0] {
 	case proof.RunnerWord:
 		return proof.Runner(ctx, a.Machine, words[1:], elsewhere.Send)
@@ -147,40 +144,30 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	return a.run(ctx, words)
 }
 
-// early is the outcome of a command line that ended before it had one; the words say whether and where an answer was wanted.
+// early is the outcome of a command line that ended before it had one; its flags say whether and where an answer was wanted.
 func (a *invocation) early() report.Report {
 	o, words := a.outcome, verbFirst(a.words)
 	if o.HasResult || len(words) == 0 {
 		return o
 	}
-	name := prefix + "json"
+	var given []cargo.Own
 	if v, ours := find(words[0]); ours {
-		path := v.path(words[1:])
-		for _, s := range v.verbs {
-			if s.Name == path[len(path)-1] {
-				v = s
-			}
-		}
-		if v.flag("--json") == nil {
+		called, s := v.sub(words[1:])
+		if s.flag("--json") == nil {
 			return o // what it prints is the answer
 		}
-		name, o.Verb = "--json", strings.Join(path, "-")
+		_, given, _ = v.split(words[1:])
+		o.Verb = strings.ReplaceAll(called, " ", "-")
 	} else {
+		_, given, _ = cargo.Split(words, ownFlags(cargoFlags(&pipeline.Options{}), prefix))
 		if o.Verb = "build"; !strings.HasPrefix(words[0], "-") {
 			o.Verb = cargo.Canonical(words[0])
 		}
 		o.Annotated = cargo.PurposeOf(o.Verb).Judged()
 	}
-	for _, w := range words {
-		file, isIt := strings.CutPrefix(w, name)
-		switch {
-		case w == "--":
-			return o
-		case isIt && file == "", isIt && file[0] == '=':
-			if file = strings.TrimPrefix(file, "="); !a.Replaces(file, words) {
-				o.Files.JSON = &file
-			}
-			return o
+	for _, g := range given {
+		if (g.Name == "--json" || g.Name == prefix+"json") && !a.Replaces(g.Value, words) {
+			o.Files.JSON = &g.Value
 		}
 	}
 	return o

@@ -121,7 +121,11 @@ func (v verb) refused(c *cli.Context, err error) error {
 func (t commandTree) act(ctx context.Context, v verb, c *cli.Context) error {
 	line := t.line
 	line.Positional = c.Args().Slice()
-	if err := cmp.Or(v.checkArgs(called(c), line), t.keepsInputs(t.given, line.Positional)); err != nil {
+	words := t.words
+	if v.Args != "" {
+		words = nil // what stands behind --json is one of its arguments
+	}
+	if err := cmp.Or(t.checkFiles(words, t.given, line.Positional), v.checkArgs(called(c), line)); err != nil {
 		return err
 	}
 	if v.results != nil {
@@ -150,7 +154,8 @@ func (a *invocation) runOf(ctx context.Context, list []verb, words []string) err
 		v := &list[at]
 		v.shellOS = a.Host.OS
 		if asked := asksHelp(words[1:]); asked != "" {
-			if words = append(v.path(words[1:]), "--help"); asked == "-h" {
+			called, _ := v.sub(words[1:])
+			if words = append(strings.Fields(called), "--help"); asked == "-h" {
 				t.form = help.Short
 			}
 			break
@@ -160,7 +165,7 @@ func (a *invocation) runOf(ctx context.Context, list []verb, words []string) err
 		if t.line, t.given, err = v.split(words[1:]); err != nil {
 			return err
 		}
-		if err := a.prepare(*v, t.line, t.given, words[1:]); err != nil {
+		if err := a.prepare(*v, t.line, words[1:]); err != nil {
 			return err
 		}
 		words = v.words(t.line, t.given)
@@ -173,7 +178,7 @@ func (a *invocation) runOf(ctx context.Context, list []verb, words []string) err
 }
 
 // prepare sets how loud and in what colour one of our own verbs speaks, and what a hint to fetch a toolkit says.
-func (a *invocation) prepare(v verb, line cargo.Line, given []cargo.Own, words []string) error {
+func (a *invocation) prepare(v verb, line cargo.Line, words []string) error {
 	fetch := ""
 	if findFlag(v.flags, "toolkit", "") != nil {
 		fetch = tools.Fetching(v.shellOS, words, 0, v.Name, "--toolkit")
@@ -182,11 +187,6 @@ func (a *invocation) prepare(v verb, line cargo.Line, given []cargo.Own, words [
 	a.keepParts(line, v.Name)
 	if c := line.Color; c != "" && !slices.Contains([]string{"auto", "always", "never"}, c) {
 		return usage(fmt.Sprintf("--color: %.200q is none of auto, always, never", c), "")
-	}
-	if v.Args == "" && len(v.verbs) == 0 { // else it is one of those
-		if err := fileBehind(v.shellOS, append([]string{v.Name}, words...), given, "--json"); err != nil {
-			return err
-		}
 	}
 	a.outcome.Annotated = v.results != nil
 	return nil

@@ -37,14 +37,16 @@ func bind[Options any](
 	return func(ctx context.Context, a *invocation, l cargo.Line) error { return run(ctx, a, *o, l) }
 }
 
-// path is how a verb is called, of itself and its subcommands: "ci matrix".
-func (v verb) path(words []string) []string {
+// sub is the subcommand that the words name, else the verb itself, and how it is called: "ci init".
+func (v verb) sub(words []string) (called string, s verb) {
 	for _, w := range words {
-		if slices.ContainsFunc(v.verbs, func(s verb) bool { return s.Name == w }) {
-			return []string{v.Name, w}
+		for _, s := range v.verbs {
+			if s.Name == w {
+				return v.Name + " " + w, s
+			}
 		}
 	}
-	return []string{v.Name}
+	return v.Name, v
 }
 
 // words are the words of a verb as urfave/cli reads them: its flags first, with their values behind =.
@@ -75,8 +77,8 @@ func (v verb) flag(written string) *flag {
 }
 
 // split takes the words of a verb apart, its own flags and those of its subcommands out of them. The verbs that look at a project read
-// cargo's selection flags as `cargo build` does.
-func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
+// cargo's selection flags as `cargo build` does. After an error it returns the flags that were given.
+func (v verb) split(words []string) (l cargo.Line, given []cargo.Own, err error) {
 	own := ownFlags(v.flags, "--")
 	for _, s := range v.verbs {
 		maps.Copy(own, ownFlags(s.flags, "--"))
@@ -97,19 +99,19 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 	if v.Project && len(words) > 0 && strings.HasPrefix(words[0], "+") { // rustup's word stands before cargo's verb
 		line[0], line[1] = words[0], "build"
 	}
-	l, given, err := cargo.Split(line, own)
+	l, given, err = cargo.Split(line, own)
+	for i, o := range given {
+		given[i].Name = cmp.Or(bare[o.Name], o.Name)
+	}
 	if wrong, ok := errors.AsType[*exit.UsageError](err); ok {
 		wrong.Fix = strings.Replace(wrong.Fix, "gpubuild build --help", "gpubuild "+v.Name+" --help", 1)
 	}
 	if err != nil {
-		return cargo.Line{}, nil, err
-	}
-	for i, o := range given {
-		given[i].Name = cmp.Or(bare[o.Name], o.Name)
+		return l, given, err
 	}
 	if strings.HasPrefix(v.Args, "-- ") && !l.HasTrailing && len(l.Positional) > 0 { // what follows is the command, with flags of its own
 		at := slices.Index(words, l.Positional[0])
-		return cargo.Line{}, nil, usage("put the command of `gpubuild "+v.Name+"` after --",
+		return l, given, usage("put the command of `gpubuild "+v.Name+"` after --",
 			buildenv.Words(v.shellOS, slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])...))
 	}
 	unknown, known := l.Unknown(), []string{"--help"}
@@ -125,10 +127,12 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 		}
 	}
 	if len(unknown) > 0 {
+		name, _, _ := strings.Cut(unknown[0], "=")
 		if err := v.ofProgram(words, l.Positional, unknown[0]); err != nil {
-			return cargo.Line{}, nil, err
+			return l, given, err
 		}
-		return cargo.Line{}, nil, unknownFlag(unknown[0], strings.Join(v.path(words), " "), slices.AppendSeq(known, maps.Keys(own)))
+		called, _ := v.sub(words)
+		return l, given, exit.Unknown("flag", name, slices.AppendSeq(known, maps.Keys(own)), "`gpubuild "+called+" --help` lists the flags")
 	}
 	return l, given, nil
 }
@@ -175,11 +179,6 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 		fix += "\n      " + buildenv.Words(v.shellOS, append([]string{"gpubuild", v.Name}, line...)...)
 	}
 	return usage(says, fix)
-}
-
-func unknownFlag(written, called string, known []string) error {
-	written, _, _ = strings.Cut(written, "=")
-	return exit.Unknown("flag", written, known, fmt.Sprintf("`gpubuild %s --help` lists the flags", called))
 }
 
 // subSynonyms are what other programs call subcommands of ours.
@@ -268,15 +267,4 @@ func asksHelp(words []string) string {
 		}
 	}
 	return ""
-}
-
-// fileBehind is the error for a file that stands behind a flag which takes it behind = only.
-func fileBehind(os string, words []string, given []cargo.Own, name string) error {
-	at := slices.Index(words, name)
-	if at < 0 || at+1 >= len(words) || !strings.HasSuffix(words[at+1], ".json") ||
-		!slices.ContainsFunc(given, func(o cargo.Own) bool { return o.Name == name && o.Value == "" }) {
-		return nil
-	}
-	line := slices.Concat([]string{"gpubuild"}, words[:at], []string{name + "=" + words[at+1]}, words[at+2:])
-	return usage(fmt.Sprintf("%s takes no separate argument; write %s=FILE", name, name), buildenv.Words(os, line...))
 }
