@@ -2,6 +2,7 @@ package buildenv
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 )
 
@@ -9,6 +10,7 @@ import (
 type Selected struct {
 	Features       []string // as --features takes them
 	All, NoDefault bool
+	Editor         bool // the settings are for rust-analyzer alone: a build in the terminal must not take them
 }
 
 // Settings adds to VS Code's settings what rust-analyzer checks: the same features as the command line ("rust-analyzer configuration").
@@ -26,6 +28,9 @@ func (s Selected) Settings(settings string) (string, error) {
 	}
 	if s.NoDefault {
 		out["rust-analyzer.cargo.noDefaultFeatures"] = true
+	}
+	if s.Editor {
+		maps.DeleteFunc(out, func(name string, _ any) bool { return strings.HasPrefix(name, "terminal.") })
 	}
 	return indented(out)
 }

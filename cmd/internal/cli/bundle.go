@@ -3,11 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"path"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/help"
@@ -17,8 +14,6 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/install/tree"
-	"gpubuild/toolchain/loader"
 )
 
 func bundleVerb() verb {
@@ -83,42 +78,5 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	if json != nil {
 		return cmp.Or(report.Answer(a.Machine, json, "bundle", b.Incomplete() == nil, nil, b), b.Incomplete())
 	}
-	var out strings.Builder
-	size, proving := int64(0), int64(0)
-	for _, f := range b.Files {
-		size += f.Size
-		if strings.HasPrefix(f.Name, "prove/") {
-			proving += f.Size
-			continue
-		}
-		fmt.Fprintf(&out, "%10s  %s", tree.Size(f.Size), f.Name)
-		if f.By != "" {
-			how := ""
-			if f.ByName {
-				how = ", loaded by name"
-			}
-			fmt.Fprintf(&out, "  (%s, for %s%s)", a.Shown(f.From), f.By, how)
-		}
-		out.WriteByte('\n')
-	}
-	for _, n := range b.Needs {
-		fmt.Fprintf(&out, "not in it: %s (%s)\n", n.Name, n.Why)
-	}
-	if b.Glibc != "" {
-		fmt.Fprintf(&out, "needs glibc %s or newer\n", b.Glibc)
-	}
-	if p := b.Prove; p != nil {
-		fmt.Fprintf(&out, "%10s  prove  (gpubuild, and what it records with; to prove there: %s)\n", tree.Size(proving),
-			buildenv.Words(a.Host.OS, a.Host.Join(o.Dir, "prove", "gpubuild"), "prove", a.Host.Join(o.Dir, path.Base(b.Programs[0]))))
-		if loader.Older(b.Glibc, p.Glibc.Version) {
-			fmt.Fprintf(&out, "to prove there: needs glibc %s or newer (%s)\n", p.Glibc.Version, p.Glibc.By)
-		}
-	}
-	var start []string
-	for _, program := range b.Programs {
-		start = append(start, buildenv.Words(a.Host.OS, a.Host.Join(o.Dir, path.Base(program))))
-	}
-	files := report.Count(len(b.Files), "file")
-	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", o.Dir, files, tree.Size(size), strings.Join(start, ", "))
-	return cmp.Or(a.Shell.Print(out.String()), b.Incomplete())
+	return cmp.Or(a.Shell.Print(b.Text(a.Machine, o.Dir)), b.Incomplete())
 }

@@ -30,6 +30,7 @@ func cacheVerb() verb {
 				flags: []*flag{
 					toggle("kernels", "remove compiled kernels, and nothing else", &kernels),
 				},
+				instead: "`gpubuild toolchain remove NAME` removes a toolkit, and `gpubuild toolchain list` has the names",
 				run: func(_ context.Context, a *invocation, _ cargo.Line) error {
 					return toolkits.CleanCache(a.Machine, kernels)
 				},

@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -69,11 +67,8 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 		return unknownShell(err)
 	}
 	if shell == "vscode" {
-		text, err = buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}.Settings(text)
-		if err == nil && p.StandIn {
-			text, err = withoutTerminal(text)
-		}
-		if err != nil {
+		selected := buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault, Editor: p.StandIn}
+		if text, err = selected.Settings(text); err != nil {
 			return err
 		}
 	}
@@ -97,17 +92,6 @@ func (a *invocation) explainEmptyEnv(p pipeline.Planned) {
 	if !p.Tools.Needs.CUDA { // else a GPU feature is on, and its crates load the driver when they run
 		p.Features.HintFeature("env")
 	}
-}
-
-// withoutTerminal keeps the stand-in for a toolkit to rust-analyzer: a build in the terminal must not take it.
-func withoutTerminal(text string) (string, error) {
-	var settings map[string]any
-	if err := json.Unmarshal([]byte(text), &settings); err != nil {
-		return "", err
-	}
-	maps.DeleteFunc(settings, func(name string, _ any) bool { return strings.HasPrefix(name, "terminal.") })
-	out, err := json.MarshalIndent(settings, "", "  ")
-	return string(out) + "\n", err
 }
 
 func unknownShell(err error) error {

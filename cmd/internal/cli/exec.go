@@ -51,20 +51,13 @@ func execVerb() verb {
 
 // runExec runs any command in the environment that every CUDA crate would need: which of them the command builds is unknown.
 func runExec(ctx context.Context, m *session.Machine, o tools.Options, l cargo.Line) error {
-	words := l.Trailing
 	chosen, err := pipeline.AnyTools(ctx, m, o, l)
 	if err != nil {
 		return err
 	}
-	host := m.Host
-	host.Env = chosen.Env // nvcc itself may be the command
-	path := words[0]
-	if strings.ContainsAny(path, `/\`) {
-		path = host.Abs(path)
-	} else if path, err = host.LookPath(path); err != nil {
-		return usage(err.Error(), "install it or give its path")
+	c, err := m.Command(l.Trailing, chosen.Env) // nvcc itself may be the command
+	if err == nil {
+		_, err = m.Runner.Run(ctx, c)
 	}
-	_, err = m.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out,
-		Stderr: m.Shell.Err, Grace: buildenv.ProgramGrace})
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain"
@@ -140,8 +139,6 @@ func (v verb) split(words []string) (l cargo.Line, given []cargo.Own, err error)
 // loudness are cargo's flags for how much is printed, and in what colour: every verb takes them. A negative number is no flag.
 var loudness = lazyregexp.New(`^(-q|--quiet|-v+|--verbose|--color(=.*)?|-\d+)$`)
 
-func (v verb) flagNames() []string { return slices.Collect(maps.Keys(ownFlags(v.flags, "--"))) }
-
 // ofProgram is the error for a flag that a verb such as `prove PROGRAM` does not have and that is a build's, or the program's own.
 func (v verb) ofProgram(words, positional []string, flag string) error {
 	at := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
@@ -157,28 +154,21 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 		}
 	}
 	name, _, joined := strings.Cut(words[at], "=")
-	own := findFlag(v.flags, prefix+strings.TrimPrefix(name, "--"), "--") // --device is --gpu-device there
 	end := min(at+2, len(words))
-	if joined || own == nil && len(positional) == 1 { // which is the program
+	if joined || len(positional) == 1 { // which is the program
 		end = at + 1
 	}
 	rest, args := slices.Concat(words[:at], words[end:]), words[at:end]
 	if behind {
 		rest, args = slices.Clone(words[:at]), words[at:]
-	} else if len(rest) == 0 || own == nil && (len(positional) == 0 || exit.Nearest(name, v.flagNames()) != "") {
+	} else if len(rest) == 0 || len(positional) == 0 || exit.Nearest(name, slices.Collect(maps.Keys(ownFlags(v.flags, "--")))) != "" {
 		return nil
 	}
 	if !slices.Contains(rest, "--") {
 		rest = append(rest, "--")
 	}
-	says := fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name)
-	fix := buildenv.Words(v.shellOS, slices.Concat([]string{"gpubuild", v.Name}, rest, args)...)
-	if _, value, _ := strings.Cut(strings.Join(args, "="), "="); own != nil && own.Value.Set(value) == nil && !behind {
-		says += ", and gpubuild's flag is --" + own.Name
-		line := slices.Replace(slices.Clone(words), at, end, "--"+own.Name+"="+value)
-		fix += "\n      " + buildenv.Words(v.shellOS, append([]string{"gpubuild", v.Name}, line...)...)
-	}
-	return usage(says, fix)
+	return usage(fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name),
+		buildenv.Words(v.shellOS, slices.Concat([]string{"gpubuild", v.Name}, rest, args)...))
 }
 
 // subSynonyms are what other programs call subcommands of ours.
@@ -232,20 +222,15 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 
 // withoutArg is what the user may have meant by an argument too many, args[at]; empty if nothing is likely.
 func (v verb) withoutArg(called string, args []string, at int, takesTrailing bool) string {
-	arg := args[at]
-	switch {
+	switch arg := args[at]; {
 	case arg == "help":
 		return "gpubuild " + called + " --help"
 	case called == "env" && slices.Contains(buildenv.Shells(), arg):
 		return "gpubuild env --shell " + arg
 	case called == "doctor" && slices.Contains([]string{"build", "prove"}, arg):
 		return "gpubuild doctor --for " + arg
-	case called == "init" && strings.Contains(ci.ProviderNames, arg):
-		return "gpubuild ci init " + arg
 	case called == "cache clean" && toolchain.IsVersion(arg):
 		return "gpubuild toolchain remove " + arg
-	case called == "cache clean":
-		return "`gpubuild toolchain remove NAME` removes a toolkit, and `gpubuild toolchain list` has the names"
 	case v.instead != "":
 		return v.instead
 	case v.Project && at == 0:

@@ -3,12 +3,14 @@
 package session
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
@@ -85,6 +87,25 @@ func (m *Machine) Quiet() *Machine {
 	other, shell := *m, *m.Shell
 	other.Shell, shell.Quiet = &shell, true
 	return &other
+}
+
+// Command is a program that the user names, by its path or as a shell finds it, with the user's own streams.
+func (m *Machine) Command(words []string, env buildenv.Env) (buildenv.Cmd, error) {
+	h, path := m.Host, words[0]
+	h.Env = env
+	var err error
+	if !strings.ContainsAny(path, `/\`) {
+		path, err = h.LookPath(path)
+	} else if _, absent := h.Files.Stat(h.Abs(path)); absent != nil {
+		err = errors.New(path + " does not exist")
+	} else {
+		path = h.Abs(path)
+	}
+	if err != nil {
+		return buildenv.Cmd{}, &exit.UsageError{What: err.Error(), Fix: "install it or give its path"}
+	}
+	return buildenv.Cmd{Path: path, Args: words[1:], Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out, Stderr: m.Shell.Err,
+		Grace: buildenv.ProgramGrace}, nil
 }
 
 // NoteJSON notes that the machine-readable answer is written, or has no place.

@@ -195,7 +195,8 @@ func TestCommand(t *testing.T) {
 		h := hosttest.Must(hosttest.Parse([]byte("os: linux\ncwd: /w\n-- @env --\nPATH=/bin\n-- @empty --\n/w/app +x\n/bin/app +x\n")))(t)
 		var out, said bytes.Buffer
 		m := &session.Machine{Host: h, Runner: echo{}, Shell: &console.Shell{Out: &out, Err: &said}}
-		_, watched, err := Command(t.Context(), m, Options{Thresholds: gpu.DefaultThresholds()}, tt.limit, strings.Fields(tt.words), tt.toStderr)
+		c := Command{Words: strings.Fields(tt.words), For: tt.limit}
+		_, watched, err := c.program(t.Context(), m, Options{Thresholds: gpu.DefaultThresholds()}, tt.toStderr)
 		if tt.program != "" && err != nil && err.Error() == tt.program {
 			err = nil
 		}
