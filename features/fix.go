@@ -259,7 +259,8 @@ func (g *group) candidates(f *Finding) (why string) {
 			continue
 		}
 		for _, name := range to.FeatureNames() {
-			if b, loose := g.ask.BackendOf(name, nil); !loose && b == backend && !to.Implicit(name) {
+			b, loose := g.ask.BackendOf(name, nil)
+			if on := g.closure.Has(graph.Feature{Node: g.DepNode(g.r.Node, d, g.r.Set), Name: name}); !loose && b == backend && !on && !to.Implicit(name) {
 				named = append(named, d.Key+"/"+name)
 			}
 		}

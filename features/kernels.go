@@ -16,12 +16,16 @@ var (
 	otherFiles = []string{".a", ".lib", ".wgsl", ".metal", ".spv", ".comp", ".cl"}
 )
 
-// holds reports whether a package's directory has files with one of these endings, outside of target directories, of hidden ones, and of
-// other packages. Nothing is read.
-func (s *Sources) holds(dir string, endings ...string) (holds bool) {
+// demos are directories whose device code is seldom that of the library.
+var demos = []string{"target", "tests", "test", "benches", "examples", "samples", "docs", "doc"}
+
+// holds reports whether a package's directory has files with one of these endings, outside of some directories, of hidden ones, and of other
+// packages. Nothing is read.
+func (s *Sources) holds(dir string, without []string, endings ...string) (holds bool) {
 	_, _ = s.host.Walk(dir, func(path, below string, e fs.DirEntry, isDir bool) bool { // what cannot be listed holds nothing
 		holds = holds || !isDir && slices.Contains(endings, strings.ToLower(s.host.Ext(below)))
-		return isDir && !holds && !strings.HasPrefix(e.Name(), ".") && e.Name() != "target" && !s.host.IsFile(s.host.Join(path, manifest.FileName))
+		return isDir && !holds && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(without, e.Name()) &&
+			!s.host.IsFile(s.host.Join(path, manifest.FileName))
 	})
 	return holds
 }
@@ -30,7 +34,7 @@ func (s *Sources) holds(dir string, endings ...string) (holds bool) {
 func (s *Sources) holdsDeviceCode(p *manifest.Package) bool {
 	holds, known := s.device[p]
 	if !known {
-		holds = s.holds(p.Dir, slices.Concat(cudaFiles, otherFiles)...)
+		holds = s.holds(p.Dir, demos[:1], slices.Concat(cudaFiles, otherFiles)...)
 		s.device[p] = holds
 	}
 	return holds

@@ -22,10 +22,10 @@ var libraries = map[string][]string{
 }
 
 // others are further names by which a program shows that it uses a backend: its libraries on Windows whose names do not follow the rule,
-// and the function that every program of it calls.
+// and the functions that every program of it calls: the name of a library may be put together at run time.
 var others = map[string][]string{
 	manifest.CUDA: {"nvcuda.dll", "nppc64_", "nppial64_", "nppicc64_", "nppidei64_", "nppif64_", "nppig64_", "nppim64_", "nppist64_", "nppisu64_",
-		"nppitc64_", "npps64_", "nvJitLink_1", "nvfatbin_1", "nvinfer_1", "nvonnxparser_1", "nvEncodeAPI64", "cuInit"},
+		"nppitc64_", "npps64_", "nvJitLink_1", "nvfatbin_1", "nvinfer_1", "nvonnxparser_1", "nvEncodeAPI64", "cuInit", "ncclCommInit"},
 	manifest.ROCm:   {"amdhip64", "hipInit"},
 	manifest.Vulkan: {"vulkan-1.dll", "vkGetInstanceProcAddr", "d3d12.dll", "dxgi.dll"},
 	manifest.Metal:  {"Metal.framework"},

@@ -27,11 +27,11 @@ type Closure struct {
 	ends   func(node int) bool     // of what was reached, these lead nowhere; nil: everything leads on
 }
 
-// visit is one thing that is turned on: by which other one, and where that is written.
+// visit is one thing that is turned on, and by which other one.
 type visit struct {
 	Feature
-	from int // index of what turned it on; -1: it was asked for
-	Step
+	from int                  // index of what turned it on; -1: it was asked for
+	dep  *manifest.Dependency // the entry by which a package turned it on
 }
 
 // Step is one step of an explanation: a package or one of its features, and the manifest line that made the step.
@@ -50,7 +50,7 @@ func (v *View) ClosureUpTo(r *Root, ends func(node int) bool, from ...Feature) *
 	c := &Closure{view: v, root: r, at: map[Feature]int{}, active: map[Feature]bool{}, weak: map[Feature][]visit{}, ends: ends,
 		on: map[int]map[string]bool{}}
 	for _, f := range from {
-		c.push(f, -1, "", 0)
+		c.push(visit{f, -1, nil})
 	}
 	for at := 0; at < len(c.list); at++ {
 		c.expand(at)
@@ -58,19 +58,33 @@ func (v *View) ClosureUpTo(r *Root, ends func(node int) bool, from ...Feature) *
 	return c
 }
 
-func (c *Closure) push(f Feature, from int, manifest string, line int) {
+func (c *Closure) push(turned visit) {
+	f := turned.Feature
 	if _, known := c.at[f]; known {
 		return
 	}
 	if n := &c.view.Nodes[f.Node]; f.Name != "" && n.Pkg != nil && !(n.edges != nil && n.edges.Declares(f.Name)) && !c.has(f) {
 		return
 	}
-	text := c.view.Nodes[f.Node].Name
-	if f.Name != "" {
-		text += "/" + f.Name
-	}
 	c.at[f] = len(c.list)
-	c.list = append(c.list, visit{f, from, Step{text, manifest, line}})
+	c.list = append(c.list, turned)
+}
+
+// step is what turned something on, and where that is written.
+func (c *Closure) step(at int) Step {
+	on := c.list[at]
+	s := Step{Text: strings.TrimSuffix(c.view.Nodes[on.Node].Name+"/"+on.Name, "/")}
+	if on.from < 0 {
+		return s
+	}
+	from := c.list[on.from]
+	p := c.view.Nodes[from.Node].edges
+	if s.Manifest = p.Manifest; from.Name == "" {
+		s.Line = p.DependencyLine(*on.dep)
+	} else {
+		s.Line = p.Line("features", from.Name)
+	}
+	return s
 }
 
 // has reports whether a feature is on in its node.
@@ -92,36 +106,37 @@ func (c *Closure) expand(at int) {
 	if p == nil || c.ends != nil && here.from >= 0 && c.ends(here.Node) {
 		return
 	}
-	enter := func(to int, d manifest.Dependency, line int) {
-		c.push(Feature{to, ""}, at, p.Manifest, line)
+	enter := func(to int, d *manifest.Dependency) {
+		c.push(visit{Feature{to, ""}, at, d})
 		for _, f := range d.Features {
-			c.push(Feature{to, f}, at, p.Manifest, line)
+			c.push(visit{Feature{to, f}, at, d})
 		}
 		if d.DefaultFeatures && (v.possible || c.has(Feature{to, "default"})) {
-			c.push(Feature{to, "default"}, at, p.Manifest, line)
+			c.push(visit{Feature{to, "default"}, at, d})
 		}
 		key := Feature{here.Node, d.Key}
 		c.active[key] = true
 		for _, w := range c.weak[key] {
-			c.push(w.Feature, w.from, w.Manifest, w.Line)
+			c.push(w)
 		}
 	}
 	if here.Name == "" {
-		for _, d := range p.Dependencies {
-			if to := c.linked(here.Node, d); to >= 0 && !d.Optional {
-				enter(to, d, p.DependencyLine(d))
+		for i := range p.Dependencies {
+			if d := &p.Dependencies[i]; !d.Optional {
+				if to := c.linked(here.Node, *d); to >= 0 {
+					enter(to, d)
+				}
 			}
 		}
 		return
 	}
-	line := p.Line("features", here.Name)
 	for _, e := range p.Edges(here.Name) {
 		if e.Dep == "" {
-			c.push(Feature{here.Node, e.Feature}, at, p.Manifest, line)
+			c.push(visit{Feature{here.Node, e.Feature}, at, nil})
 			continue
 		}
 		if e.Feature != "" && !e.Weak && p.Optional(e.Dep) && p.Declares(e.Dep) {
-			c.push(Feature{here.Node, e.Dep}, at, p.Manifest, line)
+			c.push(visit{Feature{here.Node, e.Dep}, at, nil})
 		}
 		for _, d := range p.Entries(e.Dep) {
 			to := c.linked(here.Node, d)
@@ -129,12 +144,12 @@ func (c *Closure) expand(at int) {
 			case to < 0:
 				continue
 			case e.Weak && v.possible && !v.Weak && !c.active[key]:
-				c.weak[key] = append(c.weak[key], visit{f, at, Step{Manifest: p.Manifest, Line: line}})
+				c.weak[key] = append(c.weak[key], visit{f, at, nil})
 			case e.Feature != "":
-				c.push(f, at, p.Manifest, line)
+				c.push(visit{f, at, nil})
 			}
 			if d.Optional && !e.Weak {
-				enter(to, d, line)
+				enter(to, &d)
 			}
 		}
 	}
@@ -261,7 +276,7 @@ func (c *Closure) Features() []Feature {
 func (c *Closure) Chain(f Feature) []Step {
 	var out []Step
 	for at, on := c.at[f]; on && at >= 0; at = c.list[at].from {
-		out = append(out, c.list[at].Step)
+		out = append(out, c.step(at))
 	}
 	slices.Reverse(out)
 	return out
