@@ -1,0 +1,4 @@
+fn main() {
+    #[cfg(feature = "gpu")]
+    println!("{}", tfhe::run());
+}

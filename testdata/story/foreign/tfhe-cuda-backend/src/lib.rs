@@ -1,0 +1,3 @@
+extern "C" {
+    pub fn run(a: *mut i32) -> i32;
+}
