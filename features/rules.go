@@ -22,9 +22,9 @@ type rule struct {
 // build, the last one leaves to what the build makes. As a variable it would need itself.
 func rules() []rule {
 	return []rule{
-		{func(g *group) bool { return len(g.off) == 0 && (len(g.request) > 0 || g.itself) }, func(*group) {}},
+		{func(g *group) bool { return len(g.off) == 0 && (len(g.request) > 0 || g.itself) }, (*group).without},
 		{func(g *group) bool { return len(g.off) == 0 && len(g.bound) > 0 }, (*group).undecided},
-		{func(g *group) bool { return len(g.off) == 0 && len(g.anyway) > 0 }, func(g *group) { g.forced(g.anyway, g.asked[0]) }},
+		{func(g *group) bool { return len(g.off) == 0 && len(g.anyway) > 0 }, (*group).without},
 		{(*group).on, (*group).partial},
 		{func(g *group) bool { return g.byFile() >= 0 }, (*group).file},
 		{func(g *group) bool { return len(g.off) > 0 && len(g.bound) == 0 && len(g.could()) == 0 }, (*group).unreached},
@@ -458,13 +458,17 @@ func (j *judge) apple(i int) bool {
 	return strings.Contains(at, "apple") || at == "" && j.os == "darwin"
 }
 
+// without: GPU crates are on, and by nothing that was asked for, or not all.
+func (g *group) without() {
+	if !g.borrowed() && len(g.request) == 0 && len(g.anyway) > 0 && !g.itself {
+		g.forced(g.anyway, g.asked[0])
+	}
+}
+
 // partial: some GPU crates are on, and others whose code is missed are off.
 func (g *group) partial() {
-	switch {
-	case len(g.missed) == 0 && len(g.request) == 0:
-		g.forced(g.anyway, g.asked[0])
-		return
-	case len(g.missed) == 0:
+	if len(g.missed) == 0 {
+		g.without()
 		return
 	}
 	f := g.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), g.label, verb(g.asked, "leaves", "leave"),
@@ -488,15 +492,55 @@ func (g *group) withoutCudnn() {
 	g.find(f)
 }
 
-// forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.
-func (k *rootJudge) forced(on []gpuCrate, asked string) {
-	own := []graph.Feature{{Node: k.r.Node}, {Node: k.r.Node, Name: "default"}}
-	for _, f := range k.Nodes[k.r.Node].Features {
-		if asked != "" {
-			own = append(own, graph.Feature{Node: k.r.Node, Name: f})
+// own is what a root's package turns on by itself: with its defaults, or with everything that is on in it.
+func (k *rootJudge) own(r *graph.Root, all bool) *graph.Closure {
+	from := []graph.Feature{{Node: r.Node}, {Node: r.Node, Name: "default"}}
+	for _, f := range k.Nodes[r.Node].Features {
+		if all {
+			from = append(from, graph.Feature{Node: r.Node, Name: f})
 		}
 	}
-	base := k.Closure(k.r, own...)
+	return k.Closure(r, from...)
+}
+
+// borrowed: GPU crates are on only because of other packages of this build, and stay off where this one is built alone.
+func (g *group) borrowed() bool {
+	base := g.own(g.r, true)
+	lent := slices.DeleteFunc(slices.Clone(g.anyway), func(c gpuCrate) bool {
+		return c.by(base) || len(g.request) > 0 && (c.lost == "" || g.itself)
+	})
+	gated := slices.DeleteFunc(slices.Clone(lent), func(c gpuCrate) bool { return len(c.gate) == 0 })
+	if len(gated) > 0 {
+		lent = gated
+	}
+	several := slices.ContainsFunc(g.Roots, func(r graph.Root) bool { return g.Nodes[r.Node].Name != g.Nodes[g.r.Node].Name })
+	if len(lent) == 0 || !several || g.pkg == nil {
+		return false
+	}
+	var by []string
+	for i := range g.Roots {
+		name, turns := g.Nodes[g.Roots[i].Node].Name, g.own(&g.Roots[i], true)
+		if name != g.Nodes[g.r.Node].Name && g.Crate(g.Roots[i].Node) == nil &&
+			slices.ContainsFunc(lent, func(c gpuCrate) bool { return c.by(turns) }) {
+			by = manifest.Union(by, []string{name})
+		}
+	}
+	why := "of another part of this build"
+	if len(by) > 0 {
+		why = few(by) + verb(by, " is", " are") + " built at the same time"
+	}
+	f := g.finding(IDBorrowed, g.asked[0], "%s of %s %s not enable %s, on here only because %s", quoted(g.asked), g.label,
+		verb(g.asked, "does", "do"), g.crateNames(lent), why)
+	if len(gated) > 0 {
+		g.fix(&f, gated)
+	}
+	g.find(f)
+	return true
+}
+
+// forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.
+func (k *rootJudge) forced(on []gpuCrate, asked string) {
+	base := k.own(k.r, asked != "")
 	var chain []graph.Step
 	for _, c := range on {
 		for _, w := range c.features() {
@@ -518,45 +562,11 @@ func (k *rootJudge) forced(on []gpuCrate, asked string) {
 		from, _, _ := strings.Cut(chain[max(len(chain)-2, 0)].Text, "/")
 		why = from + " turns on " + last.Text
 	}
-	several := slices.ContainsFunc(k.Roots, func(r graph.Root) bool { return k.Nodes[r.Node].Name != k.Nodes[k.r.Node].Name })
-	if chain == nil && asked != "" && several && k.pkg != nil {
-		g := k.groups[slices.IndexFunc(k.groups, func(g *group) bool { return slices.Contains(g.asked, asked) })]
-		gated := slices.DeleteFunc(slices.Clone(on), func(c gpuCrate) bool { return len(c.gate) == 0 })
-		if len(gated) > 0 {
-			on = gated
-		}
-		f := k.finding(IDBorrowed, asked, "`%s` of %s does not enable %s; %s does", asked, k.label, k.crateNames(on), k.lenders(on))
-		if len(gated) > 0 {
-			g.fix(&f, gated)
-		}
-		k.find(f)
-		return
-	}
 	f := k.finding(IDForced, asked, "%s is on in %s without %s: %s", title(on[0].backend), k.label, without, why)
 	if last.Line > 0 {
 		f.Path, f.Line = last.Manifest, last.Line
 	}
 	k.find(f)
-}
-
-// lenders names the other packages of this build that turn crates on, and with them for everybody.
-func (k *rootJudge) lenders(on []gpuCrate) string {
-	var names []string
-	for i := range k.Roots {
-		r := &k.Roots[i]
-		n, own := &k.Nodes[r.Node], []graph.Feature{{Node: r.Node}}
-		for _, f := range n.Features {
-			own = append(own, graph.Feature{Node: r.Node, Name: f})
-		}
-		base := k.Closure(r, own...)
-		if n.Name != k.Nodes[k.r.Node].Name && slices.ContainsFunc(on, func(c gpuCrate) bool { return c.by(base) }) {
-			names = manifest.Union(names, []string{n.Name})
-		}
-	}
-	if len(names) == 0 {
-		return "another part of this build"
-	}
-	return few(names) + ", built at the same time,"
 }
 
 // testsOnly says why features count in tests, benchmarks and examples only, or while other packages are built; empty where they do not.

@@ -155,7 +155,7 @@ var shapes = []shape{
 		findings: []string{"note features.forced: candle-core"}},
 	{story: "a whole workspace", dir: "ws-2", args: "--workspace --features cuda", work: true,
 		reach:    "gpu: candle-core candle-kernels cudarc",
-		findings: []string{"warning features.borrowed: `cuda` of other does not enable candle-core 0.11.1; gpu, built at the same time, does"}},
+		findings: []string{"warning features.borrowed: `cuda` of other does not enable candle-core 0.11.1, on here only because gpu is built at the same time"}},
 	{story: "the right member", dir: "ws-2", args: "-p gpu -F cuda", work: true, reach: candle},
 	{story: "the wrong member", dir: "ws-3", args: "-p other -F cuda", work: true,
 		findings: []string{`error features.unreached: cuda = ["candle-core/cuda"]`}},
