@@ -2,7 +2,6 @@ package features
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -21,7 +20,6 @@ type pinned struct {
 // cudarcs applies the rules to each cudarc of the graph, those of build scripts included, and records which CUDA versions they know.
 func (j *judge) cudarcs() {
 	seen, linked := map[string]bool{}, j.linkedAnywhere()
-	pins := map[string]string{} // each CUDA version that a feature sets for a linked cudarc
 	var list []pinned
 	for i := range j.Nodes {
 		n := &j.Nodes[i]
@@ -50,9 +48,6 @@ func (j *judge) cudarcs() {
 		if c.Asks && !c.Max.IsZero() {
 			j.limit(c.Max, i)
 		}
-		if c.linked && !c.Pin.IsZero() {
-			pins[c.Pin.String()] = fmt.Sprintf("cudarc %s for CUDA %s", c.Version, c.Pin)
-		}
 		if c.linked && c.Linking != "dynamic-loading" && c.Pin.Compare(j.out.Pin) > 0 {
 			j.out.Pin = c.Pin
 		}
@@ -61,19 +56,6 @@ func (j *judge) cudarcs() {
 	for _, c := range list {
 		c.noVersion()
 		c.severalVersions()
-	}
-	// no build stops at it, and CUDARC_CUDA_VERSION would turn a second version on in both
-	if names := slices.Sorted(maps.Values(pins)); len(names) > 1 {
-		f := newFinding(IDMixed, "%s are in one program", strings.Join(names, " and "))
-		f.Fix = "give both the same feature cuda-*, where they are depended on"
-		newest := slices.MaxFunc(list, func(a, b pinned) int { return a.Pin.Compare(b.Pin) }).Pin
-		for _, c := range list {
-			if !c.Max.IsZero() && c.Max.Compare(newest) < 0 {
-				f.Fix += fmt.Sprintf("; cudarc %s has none newer than cuda-%d0%d0: for that, update it", c.Version, c.Max.Major,
-					c.Max.Minor)
-			}
-		}
-		j.find(f)
 	}
 }
 

@@ -32,7 +32,6 @@ const (
 	IDRefused      = "features.refused-edge"    // a feature names what its package does not have
 	IDPins         = "features.cudarc-pins"     // one cudarc is set to two CUDA versions
 	IDVariable     = "features.cudarc-variable" // CUDARC_CUDA_VERSION and a feature name two CUDA versions
-	IDMixed        = "features.cudarc-mixed"    // two cudarc packages are set to different CUDA versions
 	IDNoVersion    = "features.cudarc-version"  // a cudarc without a CUDA version
 	IDByFile       = "features.by-file"         // a file, not a feature, decides (libtorch)
 	IDFileCPU      = "features.by-file-cpu"     // … and it is one without CUDA

@@ -215,7 +215,7 @@ func (g *group) candidates(f *Finding) (why string) {
 	}
 	engines := map[string][]edge{} // by the first word of what the root depends on for it
 	var off, named []string
-	linked := g.bare(slices.Concat(g.anyway, g.bound, g.beside))
+	linked := g.bare(slices.Concat(g.anyway, g.bound, g.always))
 	for _, c := range possible.crates(backend) {
 		if slices.Contains(linked, possible.Nodes[c.node].Name) {
 			continue

@@ -110,9 +110,9 @@ type Open struct {
 	Backend string   // cuda, rocm, vulkan, metal, opencl; gpu: any
 	Named   bool     // the command line names the feature, or all
 	Off     []string // crates with kernels that are linked without those
-	Beside  []string // bindings that are linked whatever was asked for
+	Always  []string // bindings that are linked whatever was asked for
 	Bound   bool     // a binding is linked by the request
-	Blind   bool     // what the bindings of Beside bring into a program does not count
+	Blind   bool     // what the bindings of Always bring into a program does not count
 	Warns   bool     // where nothing is found, that is a warning
 	Path    string   // of the feature
 	Line    int

@@ -64,7 +64,7 @@ type group struct {
 	anyway  []gpuCrate     // … without it
 	off     []gpuCrate     // … and those that are off
 	bound   []gpuCrate     // bindings that are linked by the request
-	beside  []gpuCrate     // … and without it
+	always  []gpuCrate     // … and without it
 	missed  []gpuCrate     // of off: those whose code is known to be missed where others are on
 	itself  bool           // the root is such a crate: its own gate is what was asked for
 }
@@ -205,7 +205,7 @@ func (g *group) sort() {
 		case g.Crate(c.node).Role == catalog.Binding && by:
 			g.bound = append(g.bound, c)
 		case g.Crate(c.node).Role == catalog.Binding:
-			g.beside = append(g.beside, c)
+			g.always = append(g.always, c)
 		case by:
 			g.request = append(g.request, c)
 		default:
@@ -406,7 +406,7 @@ func (g *group) unreached() {
 		}
 	}
 	g.fix(&f, off)
-	if names := g.bare(g.beside); len(names) > 0 {
+	if names := g.bare(g.always); len(names) > 0 {
 		f.Message += fmt.Sprintf("; %s %s linked, and %s nothing by %s", strings.Join(names, " and "), verb(names, "is", "are"),
 			verb(names, "computes", "compute"), verb(names, "itself", "themselves"))
 	}
@@ -621,9 +621,9 @@ func (g *group) undecided() {
 	}
 	listed := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name)
 	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
-		Off: g.names(g.off), Beside: g.bare(g.beside), Path: f.Path, Line: f.Line,
+		Off: g.names(g.off), Always: g.bare(g.always), Path: f.Path, Line: f.Line,
 		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0,
-		Blind: len(g.off) > 0 && len(g.beside) > 0 && !listed && !g.through()})
+		Blind: len(g.off) > 0 && len(g.always) > 0 && !listed && !g.through()})
 }
 
 // names names crates with their versions.
@@ -645,7 +645,7 @@ func (g *group) otherBackend() bool {
 func (g *group) through() bool {
 	return slices.ContainsFunc(g.strangers(), func(f graph.Feature) bool {
 		return slices.ContainsFunc(g.Nodes[f.Node].Deps, func(d graph.Dep) bool {
-			return slices.ContainsFunc(g.beside, func(c gpuCrate) bool { return d.To == c.node })
+			return slices.ContainsFunc(g.always, func(c gpuCrate) bool { return d.To == c.node })
 		})
 	})
 }

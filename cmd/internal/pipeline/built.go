@@ -69,7 +69,7 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	}
 	what := "no device code, no GPU library, no driver function"
 	if len(e.ignored) > 0 {
-		what = fmt.Sprintf("no device code, and only what %s brings, which is linked anyway", strings.Join(o.Beside, ", "))
+		what = fmt.Sprintf("no device code, and only what %s brings, which is linked anyway", strings.Join(o.Always, ", "))
 	}
 	return with(is(features.IDNoDeviceCode, severity, "%s: built, but nothing in it uses a GPU: %s", o.Feature, what))
 }
