@@ -157,7 +157,7 @@ var Codes = []struct {
 	{NotUsed, "the program ran on the CPU", ""},
 	{Unproved, "not proven", ""},
 	{OtherKernels, "the program used the GPU, but no kernel matched", ""},
-	{Alert, "an alert that --fail-on names, and nothing else failed", ""},
+	{Alert, "an alert that --fail-on names, or kernels that grew beyond [scan], and nothing else failed", ""},
 	{Config, "a manifest, gpubuild.toml or a metadata table is missing or wrong", "config.wrong"},
 	{Internal, "internal error: please report it", ""},
 	{Interrupted, "interrupted", ""},

@@ -20,8 +20,8 @@ func TestPlaces(t *testing.T) {
 		most  int
 		among []string // besides Go
 	}{
-		"the verb scan":      {`\bscanVerb\b|(?:case |, )"scan"|\[.scan.\]`, `^cmd/internal/scan/`, 3, []string{"README.md"}},
-		"the exit code 23":   {`^\tAlert\s|\{Alert,|exit\.Alert\b|^   23  `, `^cmd/internal/watch/`, 3, []string{"docs/exit-codes.md", "README.md"}},
+		"the verb scan":      {`\bscanVerb\b|(?:case |, )"scan"|\[.scan.\]`, `^cmd/internal/(scan|config)/`, 3, []string{"README.md"}},
+		"the exit code 23":   {`^\tAlert\s|\{Alert,|exit\.Alert\b|^   23  `, `^cmd/internal/(watch|cli)/`, 3, []string{"docs/exit-codes.md", "README.md"}},
 		"the verdict Proved": {`\{Proved, "|^\tProved\s|return Proved\b|== Proved && |^id = "proof.proved"`, `^cmd/`, 4, []string{"buildenv/finding/findings.toml"}},
 	} {
 		line, skip := regexp.MustCompile("(?m)"+tt.line), regexp.MustCompile(tt.skip)

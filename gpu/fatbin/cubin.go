@@ -32,7 +32,8 @@ type cubinInfo struct {
 	noted   bool // arch comes from the compiler's note and is exact
 	toolkit string
 	kernels []string
-	partial bool // a link must complete it
+	takes   []Resources // of each kernel
+	partial bool        // a link must complete it
 }
 
 // complete puts what the cubin says into an image. A fatbin entry's own arch, with its suffix, is better than the one in e_flags.
@@ -40,7 +41,7 @@ func (c cubinInfo) complete(im *Image) {
 	if c.noted || im.Arch == (gpu.Arch{}) {
 		im.Arch = c.arch
 	}
-	im.Toolkit, im.Kernels, im.Relocatable = c.toolkit, c.kernels, c.partial
+	im.Toolkit, im.Kernels, im.Resources, im.Relocatable = c.toolkit, c.kernels, c.takes, c.partial
 }
 
 var errCut = errors.New("it is cut off")
@@ -111,7 +112,63 @@ func readCubin(r io.ReaderAt, off, size int64) (c cubinInfo, err error) {
 		}
 	}
 	sort.Strings(c.kernels)
+	if takes := resourcesOf(f); takes != nil {
+		for _, name := range c.kernels {
+			c.takes = append(c.takes, takes[name])
+		}
+	}
 	return c, nil
+}
+
+// resourcesOf reads what each function takes: from the sections of its name, and from the attributes in .nv.info. An attribute is a byte for
+// its form (4: a half with the length, then so much), one for its kind, and a value. cuobjdump -res-usage of CUDA 13 says the same.
+func resourcesOf(f *elf.File) map[string]Resources {
+	info, symbols := f.Section(".nv.info"), f.SectionByType(elf.SHT_SYMTAB)
+	if info == nil || symbols == nil || max(info.FileSize, symbols.FileSize) > maxNames || (info.Flags|symbols.Flags)&elf.SHF_COMPRESSED != 0 {
+		return nil
+	}
+	attributes, err := info.Data()
+	table, failed := symbols.Data()
+	if err != nil || failed != nil {
+		return nil
+	}
+	const form, registers, stack = 4, 0x2f, 0x12 // EIATTR_REGCOUNT, EIATTR_MIN_STACK_SIZE
+	out, le := map[string]Resources{}, binary.LittleEndian
+	set := func(section, prefix string, change func(*Resources)) {
+		if name, is := strings.CutPrefix(section, prefix); is {
+			r := out[quote([]byte(name))]
+			change(&r)
+			out[quote([]byte(name))] = r
+		}
+	}
+	for _, s := range f.Sections {
+		set(s.Name, ".nv.shared.", func(r *Resources) { r.Shared = s.Size })
+		set(s.Name, paramPrefix, func(r *Resources) { r.Constant = s.Size })
+	}
+	for b := attributes; len(b) >= 4; {
+		size := 0
+		if b[0] == form {
+			size = int(le.Uint16(b[2:]))
+		}
+		if size > len(b)-4 {
+			break
+		}
+		if at, value := uint64(0), b[4:4+size]; size == 8 && (b[1] == registers || b[1] == stack) {
+			if at = uint64(le.Uint32(value)) * elf.Sym64Size; at+elf.Sym64Size <= uint64(len(table)) {
+				if in := int(le.Uint16(table[at+6:])); in < len(f.Sections) { // st_shndx
+					set(f.Sections[in].Name, kernelPrefix, func(r *Resources) {
+						to := &r.Registers
+						if b[1] == stack {
+							to = &r.Stack
+						}
+						*to = uint64(le.Uint32(value[4:]))
+					})
+				}
+			}
+		}
+		b = b[4+size:]
+	}
+	return out
 }
 
 // symbolsOf reads the symbols of a cubin, which compilers leave uncompressed.

@@ -1,6 +1,8 @@
 package fatbin
 
 import (
+	"fmt"
+
 	"gpubuild/gpu"
 )
 
@@ -32,8 +34,22 @@ type Image struct {
 	Size        int64    `json:"size"`                  // bytes that it takes in the file
 	Unpacked    int64    `json:"unpacked"`              // bytes when unpacked; Size when it is raw, 0 when it could not be unpacked
 	Kernels     []string `json:"kernels,omitempty"`     // names as the driver knows them (mangled), sorted
-	Relocatable bool     `json:"relocatable,omitempty"` // a device link must complete it (nvcc -rdc)
-	Where       string   `json:"where,omitempty"`       // section of the file, or member of the archive, if it lies in one
+	// Resources are those of each kernel, in their order; only machine code has them.
+	Resources   []Resources `json:"resources,omitempty"`
+	Relocatable bool        `json:"relocatable,omitempty"` // a device link must complete it (nvcc -rdc)
+	Where       string      `json:"where,omitempty"`       // section of the file, or member of the archive, if it lies in one
+}
+
+// Resources are what a kernel takes, as ptxas laid it out. Registers 0: not known.
+type Resources struct {
+	Registers uint64 `json:"registers"` // of each thread
+	Stack     uint64 `json:"stack"`     // bytes of each thread, spilled registers included
+	Shared    uint64 `json:"shared"`    // bytes of each block, without those that a launch adds
+	Constant  uint64 `json:"constant"`  // bytes in bank 0: parameters, mostly
+}
+
+func (r Resources) String() string {
+	return fmt.Sprintf("registers %d, stack %d, shared %d, constant %d", r.Registers, r.Stack, r.Shared, r.Constant)
 }
 
 // Formats of files.

@@ -268,7 +268,7 @@ func (s *scanner) add(im Image) {
 	for i, k := range im.Kernels {
 		if s.names += int64(len(k)) + 16; s.names > maxNames {
 			s.note(im.Offset, "too many kernel names: %d are left out", len(im.Kernels)-i)
-			im.Kernels = im.Kernels[:i]
+			im.Kernels, im.Resources = im.Kernels[:i], im.Resources[:min(i, len(im.Resources))]
 			break
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -92,4 +93,64 @@ func listing(im Image) string {
 		kind = "PTX "
 	}
 	return kind + strings.TrimSuffix(a.String(), "f")
+}
+
+// used is a kernel of cuobjdump -res-usage.
+var used = regexp.MustCompile(`(?m)^ Function (\S+):\n +REG:(\d+) STACK:(\d+) SHARED:(\d+) .*CONSTANT\[0\]:(\d+)`)
+
+// TestResources holds what each kernel takes against NVIDIA's own tool, for kernels with shared memory, a stack and spilled registers on
+// several architectures, and for a program of many kernels, if there is one.
+func TestResources(t *testing.T) {
+	nvcc := filepath.Join(need.Toolkit(t), "bin", "nvcc")
+	cuobjdump, _ := need.Find("cuobjdump")
+	if cuobjdump == "" {
+		need.Missing(t, "cuobjdump", "the oracle is a wheel of its own")
+	}
+	file := filepath.Join(t.TempDir(), "k.fatbin")
+	args := []string{"-fatbin", "-o", file, filepath.Join("testdata", "resources.cu")}
+	for _, arch := range []string{"75", "80", "90a", "120"} {
+		args = append(args, "-gencode", "arch=compute_"+arch+",code=sm_"+arch)
+	}
+	if out, err := exec.Command(nvcc, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	files := []string{file}
+	if program, _ := need.Find("binary"); program != "" {
+		files = append(files, program)
+	}
+	for _, file := range files {
+		var got, want []string
+		spilled := 0
+		for _, im := range scan(t, hosttest.Must(os.ReadFile(file))(t)).Images {
+			for i, r := range im.Resources {
+				got = append(got, fmt.Sprint(im.Kernels[i], r.Registers, r.Stack, r.Shared, r.Constant))
+				if r.Stack > 0 && r.Shared > 0 {
+					spilled++
+				}
+			}
+			if im.Kind == Cubin && len(im.Resources) != len(im.Kernels) {
+				t.Errorf("%s at %#x: %d kernels, resources of %d", im.Arch, im.Offset, len(im.Kernels), len(im.Resources))
+			}
+		}
+		out := hosttest.Must(exec.Command(cuobjdump, "-res-usage", file).Output())(t)
+		kernels := strings.Join(got, " ")
+		for _, m := range used.FindAllStringSubmatch(string(out), -1) {
+			if strings.Contains(kernels, m[1]) { // it lists device functions, too
+				var n [4]uint64
+				for i := range n {
+					n[i] = hosttest.Must(strconv.ParseUint(m[2+i], 10, 64))(t)
+				}
+				want = append(want, fmt.Sprint(m[1], n[0], n[1], n[2], n[3]))
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if len(got) < 8 || !slices.Equal(got, want) {
+			t.Errorf("%s: %d kernels, of which cuobjdump has %d:\n%q\n%q", file, len(got), len(want), got[:min(9, len(got))], want[:min(9, len(want))])
+		}
+		if file == files[0] && spilled != 4 {
+			t.Errorf("%d kernels with a stack and shared memory, want one for each architecture", spilled)
+		}
+		t.Logf("%s: %d kernels", filepath.Base(file), len(got))
+	}
 }

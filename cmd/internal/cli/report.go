@@ -28,7 +28,8 @@ func reportVerb() verb {
 			Examples: []string{"gpubuild report results/ --html report.html", "gpubuild report results/*.json --expect test-cuda"},
 			Text: "Shows for each row what was checked, compiled and proven, on which machine and device, " +
 				"between which commits it broke, " +
-				"and whether it comes and goes. Reads receipts and results (--json, --gpu-json); in a directory, every .json file below " +
+				"whether it comes and goes, and which kernels take more registers or memory than at the commit before; exits with 23 if they grew " +
+				"beyond [scan] max-registers-growth of gpubuild.toml. Reads receipts and results (--json, --gpu-json); in a directory, every .json file below " +
 				"it. GPUBUILD_ROW in the environment of a command names the row of its results. The page is one file. cargo's own " +
 				"command is `gpubuild cargo report`.",
 		},
@@ -79,6 +80,9 @@ func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) 
 	}
 	if none := report.WithoutResult(rows, o.Expect); len(none) > 0 {
 		return exit.Errorf(exit.Unproved, "look at why its job left no file", "no result of %s", strings.Join(none, ", "))
+	}
+	if slices.ContainsFunc(rows, func(r report.Row) bool { return r.TooMuch }) {
+		return exit.Code(exit.Alert) // the table says which
 	}
 	return nil
 }

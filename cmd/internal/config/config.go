@@ -63,6 +63,7 @@ type Config struct {
 	CI          Value[*CI]
 	On          Value[map[string]On]
 	Watch       Value[*Watch]
+	Scan        Value[*Scan]
 	Unread      []string // keys of a selected package that do not count, since another selected package has them, too
 }
 
@@ -83,6 +84,13 @@ type Prove struct {
 	// The program to run, if the build makes several.
 	Bin    string `toml:"bin"`
 	source Source
+}
+
+// Scan is the [scan] table.
+type Scan struct {
+	// How many registers a kernel may take more than at the last commit of `gpubuild report --history`; 4 bytes of stack that it takes more count
+	// as one. Beyond it the row fails. Default: any number.
+	MaxRegistersGrowth *int `toml:"max-registers-growth"`
 }
 
 // Covers reports whether the table is about a package's programs; a package's own table is about no others.
@@ -146,6 +154,8 @@ type File struct {
 	CI *CI `toml:"ci"`
 	// The thresholds of `gpubuild watch` and `--gpu-watch`.
 	Watch *Watch `toml:"watch"`
+	// What the device code of a build may take.
+	Scan *Scan `toml:"scan"`
 }
 
 // Error is a fault in a configuration file, with its place.
@@ -194,6 +204,7 @@ func Read(sources []Source) (Config, error) {
 		take(&c, &c.CI, "ci", f.CI, f.CI != nil, origin)
 		take(&c, &c.On, "on", f.On, f.On != nil, origin)
 		take(&c, &c.Watch, "watch", f.Watch, f.Watch != nil, origin)
+		take(&c, &c.Scan, "scan", f.Scan, f.Scan != nil, origin)
 	}
 	return c, nil
 }
@@ -272,7 +283,7 @@ const correctIt = "correct the value (a version is a string, in quotes), or see 
 
 var known = strings.Fields("gpu-features gpu-packages strict toolchain.cuda toolchain.arch prove.args prove.kernel prove.expect-exit " +
 	"prove.min-launches prove.min-gpu-time prove.until-proved prove.bin test.gpu test.kernel bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +
-	"watch.fail-on")
+	"watch.fail-on scan.max-registers-growth")
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip. Of one with a capital the library takes what
 // it likes, also next to the right one. Only the NAME of [on.NAME] may have them.
@@ -292,7 +303,7 @@ func check(s Source, f File, md toml.MetaData) error {
 		}
 		fix := "known keys: " + strings.Join(known, ", ") + ", and the tables [ci] and [on.NAME]"
 		inTables := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !strings.HasSuffix(k, "."+key.String()) })
-		tables := append(strings.Fields("toolchain prove test bench watch ci on"), known...)
+		tables := append(strings.Fields("toolchain prove test bench watch scan ci on"), known...)
 		if near := cmp.Or(strings.Join(inTables, "` or `"), exit.Nearest(key.String(), tables)); near != "" {
 			fix = "did you mean `" + near + "`? " + fix
 		}
@@ -316,6 +327,9 @@ func check(s Source, f File, md toml.MetaData) error {
 	}
 	if _, err := gpu.ParseArch(f.Toolchain.Arch); f.Toolchain.Arch != "" && err != nil {
 		return s.wrong("toolchain.arch: "+err.Error(), `write one such as "sm_90"`, "toolchain", "arch")
+	}
+	if f.Scan != nil && f.Scan.MaxRegistersGrowth != nil && *f.Scan.MaxRegistersGrowth < 0 {
+		return s.wrong("scan.max-registers-growth: less than 0", "write one such as 8", "scan", "max-registers-growth")
 	}
 	if f.Prove != nil {
 		f.Prove.source = s

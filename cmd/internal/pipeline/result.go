@@ -52,7 +52,15 @@ func (r Result) outcome(c Command, trace *finding.Trace) report.Report {
 	if a := r.Features.Reach; a != nil {
 		st.Reach = strings.Join(report.ReachLines(a, false), "; ")
 	}
+	for _, p := range r.Built.Programs {
+		if code, err := proof.Scan(c.Machine, p.Path); err == nil && r.ofVerb(p, line.Purpose()) {
+			st.AddKernels(code)
+		}
+	}
 	if s := r.Session; s != nil {
+		if scan := s.Config.Scan.Value; scan != nil {
+			st.Growth = scan.MaxRegistersGrowth
+		}
 		st.Project, st.Name, st.Root = c.Machine.Shown(s.Project.Manifest), s.Project.Name(), s.Project.Root
 		st.Proving.Asked = st.Proving.Asked || s.Config.Prove.Value != nil
 		st.Proving.MarkedOnly = proof.Marks(s) != nil && !o.Proof.ExpectCPU

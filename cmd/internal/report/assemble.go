@@ -129,6 +129,7 @@ func ProveResult(m *session.Machine, p proof.Proof, r *fatbin.Report, ended erro
 	c := Collected{}.proofCheck(made, exit.Done)
 	c.State = Passed
 	out := Result{Verb: "prove", Programs: []Program{made}}
+	out.AddKernels(r)
 	if ended != nil {
 		c.State = Failed
 		if f, ok := ProofFinding(made, true); ok {

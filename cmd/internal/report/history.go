@@ -20,8 +20,11 @@ const historyKept = 50
 func WriteHistory(m *session.Machine, dir string, rows []Row) error {
 	kept := []json.RawMessage{}
 	for _, r := range rows {
-		for _, o := range r.results[:min(len(r.results), historyKept)] {
+		for i, o := range r.results[:min(len(r.results), historyKept)] {
 			p := o.Result
+			if !r.keepsKernels(i) {
+				p.Kernels = nil
+			}
 			if p.At.IsZero() {
 				continue // of a receipt without a result
 			}

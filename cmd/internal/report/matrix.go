@@ -87,6 +87,9 @@ type Row struct {
 	Runs   int  `json:"runs"`
 	Failed int  `json:"failed"`
 	Flaky  bool `json:"flaky"`
+	// Kernels that take more than at the commit before, those with the most registers more first; TooMuch: more than the project allows.
+	Grown   []Grown `json:"grown,omitempty"`
+	TooMuch bool    `json:"too_much,omitempty"`
 
 	results []Observation // the newest first
 }
@@ -228,6 +231,7 @@ func row(id string, results []Observation) Row {
 			r.Set = *o.Result.Set
 		}
 	}
+	r.grown()
 	return r
 }
 
@@ -408,9 +412,19 @@ func Table(rows []Row) string {
 			b.WriteString(": " + Sanitize(r.Why))
 		}
 		b.WriteByte('\n')
+		for i, g := range r.Grown {
+			if i == grownShown {
+				fmt.Fprintf(&b, "    … and %d more kernels that grew\n", len(r.Grown)-i)
+				break
+			}
+			fmt.Fprintf(&b, "    %s\n", g)
+		}
 	}
 	return b.String()
 }
+
+// grownShown is how many kernels that grew are shown of a row.
+const grownShown = 5
 
 // Unsteady says how often a row failed.
 func (r Row) Unsteady() string { return fmt.Sprintf("failed %d of the last %d", r.Failed, r.Runs) }

@@ -10,9 +10,11 @@ import (
 	"unicode/utf8"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/origin"
 	"gpubuild/gpu"
+	"gpubuild/gpu/fatbin"
 )
 
 // Result is what one run of gpubuild came to. It is made once; NDJSON, JSON, annotations, the step summary, SARIF, JUnit and the page of a
@@ -34,7 +36,10 @@ type Result struct {
 	Cleaned  []string       `json:"cleaned,omitempty"` // packages
 	Programs []Program      `json:"programs,omitempty"`
 	Checks   []Check        `json:"checks"`
-	Watch    *gpu.Summary   `json:"watch,omitempty"` // of the GPUs while the program ran
+	Kernels  []Kernel       `json:"kernels,omitempty"` // of all programs, as machine code
+	// Growth is [scan] max-registers-growth of the project; nil: it says nothing.
+	Growth *int         `json:"max_registers_growth,omitempty"`
+	Watch  *gpu.Summary `json:"watch,omitempty"` // of the GPUs while the program ran
 
 	Findings []finding.Finding `json:"-"` // the envelope's own
 }
@@ -49,6 +54,42 @@ type Features struct {
 	Stops bool     `json:"stops"`
 	Roots []Root   `json:"roots"`
 }
+
+// Kernel is one of a program's, as a toolkit compiled it for an architecture.
+type Kernel struct {
+	Name    string   `json:"name"`
+	Arch    gpu.Arch `json:"arch"`
+	Toolkit string   `json:"toolkit,omitempty"`
+	fatbin.Resources
+}
+
+// AddKernels adds those that a file holds. Of several with one name, static ones say, the one that takes most counts.
+func (r *Result) AddKernels(file *fatbin.Report) {
+	at := map[Kernel]int{}
+	for i, k := range r.Kernels {
+		at[k.key()] = i
+	}
+	for _, im := range file.Images {
+		for i, take := range im.Resources {
+			k := Kernel{unnamed.ReplaceAllString(im.Kernels[i], "_GLOBAL__N_"), im.Arch, im.Toolkit, take}
+			if n, again := at[k.key()]; im.Relocatable || take.Registers == 0 {
+				continue // a device link decides
+			} else if !again {
+				at[k.key()], r.Kernels = len(r.Kernels), append(r.Kernels, k)
+			} else if k.weight() > r.Kernels[n].weight() {
+				r.Kernels[n] = k
+			}
+		}
+	}
+}
+
+// unnamed is how nvcc names an anonymous namespace: by a hash of the file's path and content, which each change of it changes.
+var unnamed = lazyregexp.New(`_GLOBAL__N__[0-9a-f]{8}_`)
+
+func (k Kernel) key() Kernel { return Kernel{Name: k.Name, Arch: k.Arch, Toolkit: k.Toolkit} }
+
+// weight is the registers, with those that the compiler moved to the stack.
+func (k Kernel) weight() uint64 { return k.Registers + k.Stack/4 }
 
 // Root is one thing that is built and what of the GPU it links.
 type Root struct {

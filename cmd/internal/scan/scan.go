@@ -111,6 +111,9 @@ func (f File) text(every bool) string {
 				fmt.Fprintf(&b, "                … and %d more kernels\n", len(im.Kernels)-n)
 				break
 			}
+			if n < len(im.Resources) {
+				k += "  " + im.Resources[n].String()
+			}
 			fmt.Fprintf(&b, "                %s\n", k)
 		}
 	}
