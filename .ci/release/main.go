@@ -99,8 +99,8 @@ type release struct {
 	when                             time.Time // of the commit: what every file carries
 	address                          string    // of the repository that publishes it; empty: no text names a place
 	work                             string
-	zig                              []string // the command
-	overlay                          string   // for go build: where the compiled programs of the probe are
+	zig                              []string          // the command
+	overlay                          map[string]string // for go build, by platform: where the compiled programs of the probe are
 }
 
 func main() {
@@ -265,23 +265,28 @@ func (r *release) askGit() error {
 // zigVersion is that of the compiler of the probe's programs: with another one a release would have other bytes.
 const zigVersion = "0.16.0"
 
-// programs are those of gpu/probe that a release for Linux carries, so that a machine with a GPU needs no compiler. What is loaded into
-// other programs, or loads a driver, is for glibc, from 2.17 (2014); the watcher is static.
+// programs are those of gpu/probe that a release carries, by platform, so that a machine with a GPU needs no compiler. What is loaded into
+// other programs of Linux, or loads a driver, is for glibc, from 2.17 (2014); the watcher is static. On Windows they need its own C library.
 var programs = []struct {
-	source, name string
-	shared       bool
-	libc         string
+	platforms, source, name, target string
+	shared                          bool
 }{
-	{"probe.c", "libgpubuild_probe.so", true, "gnu.2.17"},
-	{"control.c", "gpubuild-control", false, "gnu.2.17"},
-	{"watch.c", "gpubuild-watch", false, "musl"},
-	{"layer.c", "libgpubuild_layer.so", true, "gnu.2.17"},
-	{"control_vulkan.c", "gpubuild-vulkan-control", false, "gnu.2.17"},
+	{"linux/amd64 linux/arm64", "probe.c", "libgpubuild_probe.so", "linux-gnu.2.17", true},
+	{"linux/amd64 linux/arm64", "control.c", "gpubuild-control", "linux-gnu.2.17", false},
+	{"linux/amd64 linux/arm64", "watch.c", "gpubuild-watch", "linux-musl", false},
+	{"linux/amd64 linux/arm64", "layer.c", "libgpubuild_layer.so", "linux-gnu.2.17", true},
+	{"linux/amd64 linux/arm64", "control_vulkan.c", "gpubuild-vulkan-control", "linux-gnu.2.17", false},
+	{"windows/amd64", "probe.c", "gpubuild_probe.dll", "windows-gnu", true},
+	{"windows/amd64", "control.c", "gpubuild-control.exe", "windows-gnu", false},
+	{"windows/amd64", "watch_windows.c", "gpubuild-watch.exe", "windows-gnu", false},
 }
+
+// carries reports whether a platform's program has the probe in it.
+func (t target) carries() bool { return t.os == "linux" || t.os == "windows" && t.arch == "amd64" }
 
 // probes compiles them, and lets go build find them where gpu/probe embeds them; the checkout stays as it is.
 func (r *release) probes() error {
-	said, err := exec.Command(r.zig[0], append(r.zig[1:len(r.zig):len(r.zig)], "version")...).Output()
+	said, err := r.zigCommand("version").Output()
 	if version := strings.TrimSpace(string(said)); err != nil || version != zigVersion {
 		return errors.Join(err, fmt.Errorf("`%s` is zig %q, not %s: `pip install ziglang==%[3]s`, and it is found", strings.Join(r.zig, " "), version, zigVersion))
 	}
@@ -289,31 +294,54 @@ func (r *release) probes() error {
 	if err != nil {
 		return err
 	}
-	replace := map[string]string{}
-	for goarch, arch := range map[string]string{"amd64": "x86_64", "arm64": "aarch64"} {
-		for _, p := range programs {
-			out := filepath.Join(r.work, "linux-"+goarch, p.name)
+	replace := map[string]map[string]string{}
+	for _, p := range programs {
+		for _, platform := range strings.Fields(p.platforms) {
+			system, goarch, _ := strings.Cut(platform, "/")
+			out := filepath.Join(r.work, system+"-"+goarch, p.name)
 			if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 				return err
 			}
-			args := []string{"cc", "-target", arch + "-linux-" + p.libc, "-std=c11", "-O2", "-pthread", "-s", "-o", out, p.source, "-ldl"}
+			arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[goarch]
+			args := []string{"cc", "-target", arch + "-" + p.target, "-std=c11", "-O2", "-s", "-o", out, p.source}
 			if p.shared {
-				args = append(args, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,nodelete")
+				args = append(args, "-shared")
 			}
-			c := exec.Command(r.zig[0], append(r.zig[1:len(r.zig):len(r.zig)], args...)...)
+			if system == "linux" {
+				args = append(args, "-pthread", "-ldl")
+			} else {
+				args = append(args, "-Wno-macro-redefined") // zig names Windows 10 before the source names 8
+			}
+			if p.shared && system == "linux" {
+				args = append(args, "-fPIC", "-fvisibility=hidden", "-Wl,-z,nodelete")
+			}
+			c := r.zigCommand(args...)
 			c.Dir, c.Stderr = filepath.Join(root, "gpu", "probe", "csrc"), os.Stderr
 			if err := c.Run(); err != nil {
-				return fmt.Errorf("%s for %s: %w", p.source, arch, err)
+				return fmt.Errorf("%s for %s: %w", p.source, platform, err)
 			}
-			replace[filepath.Join(root, "gpu", "probe", "released", "linux-"+goarch, p.name)] = out
+			if replace[platform] == nil {
+				replace[platform] = map[string]string{}
+			}
+			replace[platform][filepath.Join(root, "gpu", "probe", "released", p.name)] = out
 		}
 	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return err
+	r.overlay = map[string]string{}
+	for platform, files := range replace {
+		data, err := json.Marshal(map[string]any{"Replace": files})
+		if err != nil {
+			return err
+		}
+		r.overlay[platform] = filepath.Join(r.work, strings.ReplaceAll(platform, "/", "-")+".json")
+		if err := os.WriteFile(r.overlay[platform], data, 0o600); err != nil {
+			return err
+		}
 	}
-	r.overlay = filepath.Join(r.work, "overlay.json")
-	return os.WriteFile(r.overlay, data, 0o600)
+	return nil
+}
+
+func (r *release) zigCommand(args ...string) *exec.Cmd {
+	return exec.Command(r.zig[0], append(r.zig[1:len(r.zig):len(r.zig)], args...)...)
 }
 
 // build compiles the program with nothing of this machine in it.
@@ -326,7 +354,7 @@ func (r *release) build(t target) (string, error) {
 	if r.docs != "" {
 		flags += " -X gpubuild/cmd/internal/version.docs=" + r.docs
 	}
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags=release", "-overlay="+r.overlay, "-o", out, "-ldflags="+flags, "./cmd/gpubuild")
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags=release", "-overlay="+r.overlay[t.os+"/"+t.arch], "-o", out, "-ldflags="+flags, "./cmd/gpubuild")
 	c.Dir, c.Env = r.root, append(goEnv(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch)
 	if t.nvml {
 		c.Env = append(c.Env, "CGO_ENABLED=1", "CC=gcc")
@@ -569,6 +597,8 @@ func licence(dir string, files ...string) (expression, text string, err error) {
 	}
 	switch third := regexp.MustCompile("Neither the name|may not be used to endorse"); {
 	case !strings.Contains(flat, "Redistribution and use in source and binary forms"):
+	case strings.Contains(flat, "Zope Public License (ZPL) Version 2.1"):
+		ids = append(ids, "ZPL-2.1")
 	case third.MatchString(flat):
 		ids = append(ids, "BSD-3-Clause")
 	default:
@@ -635,15 +665,19 @@ func (r *release) materials(t target, program string, data []byte) (bom, licence
 		return nil, nil, err
 	}
 	parts = parts[1:]
-	if t.os == "linux" { // the probe's programs in it: the watcher links musl, all of them zig's compiler-rt
+	if t.carries() { // the probe's programs in it: Linux's watcher links musl, Windows' mingw-w64's start, all of them zig's compiler-rt
 		lib, err := r.zigLib()
 		if err != nil {
 			return nil, nil, err
 		}
 		zig := cdxComponent{Type: "library", Ref: "zig@" + zigVersion, Name: "zig compiler-rt", Version: zigVersion}
-		musl := cdxComponent{Type: "library", Ref: "musl@zig-" + zigVersion, Name: "musl", Version: "of zig " + zigVersion}
+		libc := "musl"
+		if t.os == "windows" {
+			libc = "mingw"
+		}
+		c := cdxComponent{Type: "library", Ref: libc + "@zig-" + zigVersion, Name: libc, Version: "of zig " + zigVersion}
 		top := filepath.Dir(lib) // next to lib, or above it, as distributions have it
-		if err := errors.Join(add(zig, top, "LICENSE"), add(musl, filepath.Join(lib, "libc", "musl"), "COPYRIGHT")); err != nil {
+		if err := errors.Join(add(zig, top, "LICENSE"), add(c, filepath.Join(lib, "libc", libc), "COPY*")); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -100,6 +100,7 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 	}
 	t.Run("runs", func(t *testing.T) { runs(t, outs[0]) })
 	t.Run("an empty root", func(t *testing.T) { inAnEmptyRoot(t, outs[0]) })
+	t.Run("Windows", func(t *testing.T) { onlyADriver(t, outs[0]) })
 	t.Run("wheel", func(t *testing.T) { installsByPip(t, outs[0]) })
 	t.Run("packages", func(t *testing.T) { unpacksPackages(t, outs[0]) })
 	t.Run("nvml", func(t *testing.T) { needsGlibc(t, outs[0]) })
@@ -349,6 +350,53 @@ func inAnEmptyRoot(t *testing.T, dist string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if made, err := filepath.Glob(filepath.Join(root, "cache", "probe", "*", "libgpubuild_probe.so")); err != nil || len(made) != 1 {
+		t.Errorf("%q, %v", made, err)
+	}
+}
+
+// onlyADriver proves a program under Wine, with no compiler for Windows: the program of the archive, which is that of the wheel, starts its
+// own probe's watcher. Nothing is proven without a driver.
+func onlyADriver(t *testing.T, dist string) {
+	setup := need.Value(t, "wine")
+	need.Program(t, "wine", "wine")
+	target := targets[2]
+	program := unpack(t, filepath.Join(dist, target.archive(testVersion)))[target.stem(testVersion)+"/gpubuild.exe"]
+	wheels := hosttest.Must(filepath.Glob(filepath.Join(dist, "*win_amd64.whl")))(t)
+	in := hosttest.Must(zip.OpenReader(wheels[0]))(t)
+	defer in.Close()
+	wheel := hosttest.Must(in.Open("gpubuild-" + testVersion + ".data/scripts/gpubuild.exe"))(t)
+	if data := hosttest.Must(io.ReadAll(wheel))(t); !bytes.Equal(data, program) {
+		t.Errorf("the wheel's program has %d bytes, the archive's %d", len(data), len(program))
+	}
+	dir := t.TempDir()
+	prefix, self, app, source := filepath.Join(dir, "prefix"), filepath.Join(dir, "gpubuild.exe"), filepath.Join(dir, "app.exe"), filepath.Join(dir, "app.c")
+	hosttest.OK(t, os.WriteFile(self, program, 0o755))
+	hosttest.OK(t, os.WriteFile(source, []byte("#include <stdio.h>\nint main(void) { puts(\"done\"); return 0; }\n"), 0o600))
+	for _, words := range [][]string{{need.Tool(t, "zig"), "cc", "-target", "x86_64-windows-gnu", "-o", app, source}, {"cp", "-a", filepath.Join(setup, "prefix"), prefix}} {
+		if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", words, err, out)
+		}
+	}
+	env := append(os.Environ(), "WINEPREFIX="+prefix, "WINEDEBUG=-all", "WINEARCH=win64", "DISPLAY=", "GPUBUILD_CACHE=Z:"+filepath.Join(dir, "cache"))
+	t.Cleanup(func() {
+		for _, how := range []string{"-k", "-w"} {
+			stop := exec.Command("wineserver", how)
+			stop.Env = env
+			_ = stop.Run() // there may be none any more
+		}
+	})
+	c := exec.Command("wine", "Z:"+self, "prove", "Z:"+app)
+	c.Env = env
+	// A file, because Wine's services keep what they were started with open, and a pipe would be waited for.
+	said := hosttest.Must(os.Create(filepath.Join(dir, "said")))(t)
+	defer said.Close()
+	c.Stdout, c.Stderr = said, said
+	err := c.Run()
+	out := hosttest.Must(os.ReadFile(said.Name()))(t)
+	if c.ProcessState.ExitCode() != 21 || !bytes.Contains(out, []byte("Not proven")) || !bytes.Contains(out, []byte("done")) || bytes.Contains(out, []byte("compiler")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if made, err := filepath.Glob(filepath.Join(dir, "cache", "probe", "*", "gpubuild_probe.dll")); err != nil || len(made) != 1 {
 		t.Errorf("%q, %v", made, err)
 	}
 }

@@ -219,17 +219,17 @@ func CacheError(dir string, err error) error {
 //
 // A release carries the programs, and takes them in place of a compiler's.
 func Build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir string, compiler Compiler, backend Backend) (Probe, error) {
-	return build(ctx, h, run, cacheDir, compiler, backend, carriedIn(released, backend))
+	return build(ctx, h, run, cacheDir, compiler, backend, carriedIn(released, h.OS, backend))
 }
 
 // Carried reports whether this is a release that needs no compiler for the CUDA probe.
 func Carried() bool { return carriedIn(released, CUDA) != nil }
 
 // carriedIn are the programs of a backend that a release carries, by name; nil: it carries none, or not all.
-func carriedIn(in fs.ReadDirFS, backend Backend) map[string][]byte {
+func carriedIn(in fs.ReadDirFS, os string, backend Backend) map[string][]byte {
 	out := map[string][]byte{}
-	for _, p := range parts(buildenv.Linux, backend) {
-		data, err := fs.ReadFile(in, releasedDir+"/"+p.name)
+	for _, p := range parts(os, backend) {
+		data, err := fs.ReadFile(in, "released/"+p.name)
 		if err != nil {
 			return nil
 		}

@@ -312,16 +312,19 @@ func (noRunner) Run(context.Context, buildenv.Cmd) (buildenv.Result, error) {
 // TestAReleaseNeedsNoCompiler: what a release carries is written out, hashed and used; of a part alone nothing is.
 func TestAReleaseNeedsNoCompiler(t *testing.T) {
 	h := hosttest.Must(local.Host())(t)
-	h.OS = buildenv.Linux
-	for _, backend := range []Backend{CUDA, Vulkan} {
-		carried := fstest.MapFS{}
-		for _, p := range parts(buildenv.Linux, backend) {
-			if carriedIn(carried, backend) != nil {
+	for _, release := range []struct {
+		os      string
+		backend Backend
+	}{{buildenv.Linux, CUDA}, {buildenv.Linux, Vulkan}, {buildenv.Windows, CUDA}} {
+		h.OS = release.os
+		backend, carried := release.backend, fstest.MapFS{}
+		for _, p := range parts(h.OS, backend) {
+			if carriedIn(carried, h.OS, backend) != nil {
 				t.Fatalf("%s is missing, and the others are taken", p.name)
 			}
-			carried[releasedDir+"/"+p.name] = &fstest.MapFile{Data: []byte("program " + p.name)}
+			carried["released/"+p.name] = &fstest.MapFile{Data: []byte("program " + p.name)}
 		}
-		p := hosttest.Must(build(t.Context(), h, noRunner{}, t.TempDir(), Compiler{}, backend, carriedIn(carried, backend)))(t)
+		p := hosttest.Must(build(t.Context(), h, noRunner{}, t.TempDir(), Compiler{}, backend, carriedIn(carried, h.OS, backend)))(t)
 		for _, file := range []string{p.Library, p.Control, p.Watch} {
 			info, err := os.Stat(file)
 			if err != nil || info.Mode().Perm() != 0o700 {

@@ -1,4 +1,4 @@
-//go:build !release || !linux || !(amd64 || arm64)
+//go:build !release || !((linux && (amd64 || arm64)) || (windows && amd64))
 
 package probe
 
@@ -6,5 +6,3 @@ import "embed"
 
 // released is empty: a build from source compiles the programs on the machine where they are used.
 var released embed.FS
-
-const releasedDir = "released"

@@ -1,4 +1,4 @@
-//go:build release
+//go:build release && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package probe
 
@@ -6,7 +6,5 @@ import "embed"
 
 // released are the programs that .ci/release compiled for this machine; nothing of them is in the repository.
 //
-//go:embed released/linux-amd64
+//go:embed released
 var released embed.FS
-
-const releasedDir = "released/linux-amd64"
