@@ -222,8 +222,8 @@ func Build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 	return build(ctx, h, run, cacheDir, compiler, backend, carriedIn(released, h.OS, backend))
 }
 
-// Carried reports whether this is a release that needs no compiler for the CUDA probe.
-func Carried() bool { return carriedIn(released, CUDA) != nil }
+// Carried reports whether this is a release that needs no compiler for a machine's CUDA probe.
+func Carried(os string) bool { return carriedIn(released, os, CUDA) != nil }
 
 // carriedIn are the programs of a backend that a release carries, by name; nil: it carries none, or not all.
 func carriedIn(in fs.ReadDirFS, os string, backend Backend) map[string][]byte {

@@ -138,7 +138,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if all := proof.CUPTIs(usable); len(all) > 0 {
 		f.CUPTI = all[0]
 	}
-	f.Carried = probe.Carried()
+	f.Carried = probe.Carried(f.Host.OS)
 	for _, c := range f.Toolchain.Compilers {
 		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {
 			f.Compiler = c.Named()
