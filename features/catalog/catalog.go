@@ -33,8 +33,16 @@ const (
 type Catalog struct {
 	Schema int     `toml:"schema"`
 	Crates []Crate `toml:"crate"`
+	Traces []Trace `toml:"trace"`
 	byName map[string]*Crate
 	forked []*Crate
+}
+
+// Trace is how a program shows that it uses a backend.
+type Trace struct {
+	Backend   string   `toml:"backend"`
+	Libraries []string `toml:"libraries"` // what their names begin with
+	Names     []string `toml:"names"`     // others
 }
 
 // Crate is one entry of the catalog.
