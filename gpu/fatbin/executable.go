@@ -155,6 +155,7 @@ func (s *scanner) archive() {
 			long = s.read(at, int(size))
 		}
 		s.section(strings.TrimSuffix(name, "/"), uint64(at), uint64(size))
+		s.report.Members = append(s.report.Members, Member{at, size})
 		at += size + size%2
 	}
 }

@@ -68,7 +68,11 @@ type Report struct {
 	Imports []string `json:"imports"`                   // libraries that the loader must find, in the file's order
 	Delayed []string `json:"delayed_imports,omitempty"` // PE: libraries that are loaded at the first call of one of their functions
 	Notes   []string `json:"notes,omitempty"`           // what was malformed, cut off or left out
+	Members []Member `json:"-"`                         // of an archive
 }
+
+// Member is where a member of an archive lies in it.
+type Member struct{ From, Size int64 }
 
 // Bounds. Each is far above what real files hold and says what a hostile one can cost.
 const (

@@ -324,10 +324,8 @@ func (c call) outputs() (paths []string) {
 	case c.mode == "" || c.mode == "dlink":
 		return []string{"a.out", "a_dlink.o"}
 	}
-	for _, in := range c.in {
-		one := c
-		one.in = []string{in}
-		paths = append(paths, one.output())
+	for _, c.in[0] = range slices.Clone(c.in) {
+		paths = append(paths, c.output())
 	}
 	return paths
 }

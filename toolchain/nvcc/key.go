@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/lazyregexp"
@@ -84,8 +86,7 @@ func (p *preprocessed) refuse(err error) { p.refused = cmp.Or(p.refused, err) }
 var (
 	variableLine = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*=`)
 	temporary    = lazyregexp.New(`(/[^" ]*/)?tmpxft_[0-9a-f]+_[0-9a-f]+(-[0-9]+)?_`)
-	passOutput   = lazyregexp.New(` -o "([^"]*tmpxft_[^"]*)" *$`)
-	anyOutput    = lazyregexp.New(` -o "[^"]*" *$`)
+	output       = lazyregexp.New(` -o "([^"]*)" *$`)
 	hostPass     = lazyregexp.New(` -c -x c\+\+ (.*)"[^"]*tmpxft_[^"]*" -o "[^"]*" *$`)
 	droppedDir   = lazyregexp.New(`^ignoring (?:nonexistent|duplicate) directory "(.*)"$`)
 	compilerName = lazyregexp.New(`^([a-z0-9_]+-)*(gcc|g\+\+|cc|c\+\+)(-[0-9.]+)?$`)
@@ -205,34 +206,31 @@ type pass struct {
 	text              string        // the file that it writes: a pipe would cost a hit a twentieth
 	host              buildenv.Host // with the variables of the steps before it
 	said              said
-	err               error
 }
 
 // atOnce is how many preprocessors run at once: they are short, and each may take 100 MB.
 const atOnce = 4
 
 // carryOutPasses runs the preprocessors side by side, also where nvcc does not, and reads what they wrote in the order of the steps.
-func (r *run) carryOutPasses(ctx context.Context, all []*pass, p *preprocessed) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	room, ended := make(chan struct{}, atOnce), make([]chan struct{}, len(all))
-	for i, one := range all {
-		ended[i] = make(chan struct{})
-		go func() {
-			room <- struct{}{}
-			one.said, one.err = r.shell(ctx, one.shell+` -o "`+one.text+`"`, one.host.Env.Set("LC_ALL", "C").Entries()) // its messages are read
-			<-room
-			close(ended[i])
-		}()
+func (r *run) carryOutPasses(ctx context.Context, all []*pass, p *preprocessed) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, one := range all {
+		group.Go(func() (err error) {
+			one.said, err = r.shell(ctx, one.shell+` -o "`+one.text+`"`, one.host.Env.Set("LC_ALL", "C").Entries()) // its messages are read
+			return err
+		})
 	}
-	for i, one := range all {
-		if <-ended[i]; err == nil { // all are waited for: their directory is removed
-			if err = p.read(one); err != nil {
-				cancel()
-			}
+	failed := group.Wait()
+	for _, one := range all {
+		if err := p.read(one); err != nil {
+			failed = cmp.Or(failed, err)
 		}
 	}
-	return err
+	if failed != nil {
+		return errors.New("the preprocessor failed")
+	}
+	return nil
 }
 
 // times are those of all headers, where there is debug information: it names the working directory, and its table of source lines has them;
@@ -300,19 +298,16 @@ func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *prep
 	if err == nil && len(p.tools) > known {
 		err = r.assembler(ctx, host, path, p)
 	}
+	without, out := output.ReplaceAllString(step, ""), append(output.FindStringSubmatch(step), "", "")[1]
 	switch {
-	case strings.Contains(step, " -E ") && passOutput.MatchString(step):
-		file = passOutput.FindStringSubmatch(step)[1]
-		if filepath.Dir(file) != r.tmp {
-			return passOutput.ReplaceAllString(step, ""), "", errors.New("nvcc writes to another directory than it is asked to")
-		}
-		return passOutput.ReplaceAllString(step, ""), file, err
+	case strings.Contains(step, " -E ") && filepath.Dir(out) == r.tmp && strings.Contains(out, "tmpxft_"):
+		return without, out, err
 	case hostPass.MatchString(step):
 		return hostPass.ReplaceAllString(step, " -E -x c++ ${1}-"), "", err
 	case strings.Contains(step, " -E "):
-		return anyOutput.ReplaceAllString(step, ""), "", errors.New("only preprocessed")
+		return without, "", errors.New("only preprocessed, or into another directory than it is asked to")
 	case strings.Contains(step, " -c ") && !strings.Contains(step, "tmpxft"): // a source that is not CUDA
-		return anyOutput.ReplaceAllString(strings.Replace(step, " -c ", " -E ", 1), ""), "", errors.New("a source without device code")
+		return strings.Replace(without, " -c ", " -E ", 1), "", errors.New("a source without device code")
 	}
 	return "", "", errors.New("a step that is not known: " + word)
 }
@@ -370,8 +365,8 @@ func isELF(path string) error {
 func (p *preprocessed) read(one *pass) error {
 	fmt.Fprintf(p.sum, "pass %q\n", temporary.ReplaceAllString(one.shell, "T_"))
 	text, err := os.ReadFile(one.text)
-	if one.err != nil || err != nil {
-		return errors.New("the preprocessor failed")
+	if err != nil {
+		return err
 	}
 	_, _ = p.sum.Write(text) // a hash takes all
 	if word := ofTheTime(text); word != "" {

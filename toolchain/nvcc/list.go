@@ -87,7 +87,7 @@ func (r *run) keepRecord(succeeded bool) {
 		}
 	}
 	r.record.Call = memo.Key(fmt.Sprintf("%q %q %q", r.host.Cwd, r.args, r.words)) // words: with options files and NVCC_APPEND_FLAGS
-	data, err := r.record.encode()
+	data, err := json.Marshal(r.record)
 	f, failed := os.CreateTemp(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+"*.json") // without it every file counts
 	if err != nil || failed != nil {
 		return
@@ -97,16 +97,6 @@ func (r *run) keepRecord(succeeded bool) {
 	if cmp.Or(err, f.Close()) != nil {
 		_ = os.Truncate(f.Name(), 0) // it is damaged, and says so
 	}
-}
-
-// encode keeps names that are not UTF-8.
-func (r record) encode() ([]byte, error) {
-	read := map[string]string{}
-	for path, sum := range r.Read {
-		read[stale.Text(path)] = sum
-	}
-	r.Read = read
-	return json.Marshal(r)
 }
 
 // MacroSuffix ends the name of the directory of a package in MacroOut.
@@ -135,14 +125,12 @@ func begun(out, log string) string {
 
 // compiles reports whether the call has a source.
 func (r *run) compiles() bool {
-	language := func(w string) bool {
-		name, _, _ := strings.Cut(strings.TrimLeft(w, "-"), "=")
-		return name == "x" && strings.HasPrefix(w, "-")
-	}
-	return slices.ContainsFunc(r.words, language) || slices.ContainsFunc(r.in, func(path string) bool {
+	return slices.ContainsFunc(r.words, language.MatchString) || slices.ContainsFunc(r.in, func(path string) bool {
 		return slices.Contains(sourceEndings, filepath.Ext(path))
 	})
 }
+
+var language = lazyregexp.New(`^-+x(=|$)`)
 
 var sourceEndings = []string{".cu", ".cpp", ".cc", ".cxx", ".c"}
 
@@ -196,21 +184,18 @@ func (l *list) addAsked(path string, dirs []string) {
 	if err != nil {
 		return // it was there a moment ago
 	}
-	for _, line := range directive.FindAllSubmatch(text, -1) {
-		l.searchEach(line[0], filepath.Dir(path), dirs)
-	}
-}
-
-func (l *list) searchEach(line []byte, includer string, dirs []string) {
-	for _, m := range fileName.FindAllSubmatch(line, -1) {
-		where := dirs
-		if m[2] != nil {
-			where = slices.Concat([]string{includer}, dirs)
-		} else if m[2] = m[1]; bytes.Contains(line, []byte("define")) && !bytes.ContainsAny(m[1], "./") {
-			continue // #define CAST(x) static_cast<float>(x)
+	for _, whole := range directive.FindAllSubmatch(text, -1) {
+		line := whole[0]
+		for _, m := range fileName.FindAllSubmatch(line, -1) {
+			where := dirs
+			if m[2] != nil {
+				where = slices.Concat([]string{filepath.Dir(path)}, dirs)
+			} else if m[2] = m[1]; bytes.Contains(line, []byte("define")) && !bytes.ContainsAny(m[1], "./") {
+				continue // #define CAST(x) static_cast<float>(x)
+			}
+			next := map[bool]int{true: len(where)} // of include_next and __has_include_next
+			l.search(string(m[2]), where, next[bytes.Contains(line, []byte("_next"))])
 		}
-		next := map[bool]int{true: len(where)} // of include_next and __has_include_next
-		l.search(string(m[2]), where, next[bytes.Contains(line, []byte("_next"))])
 	}
 }
 
@@ -258,7 +243,7 @@ func (l *list) add(path string) {
 	}
 }
 
-// absolute is a path from the root, short where that is the same file: behind a link a/.. is another directory.
+// absolute is a path from the root, for JSON, short where that is the same file: behind a link a/.. is another directory.
 func (l *list) absolute(path string) string {
 	dir, name := filepath.Split(path)
 	real, known := l.real[dir]
@@ -274,9 +259,9 @@ func (l *list) absolute(path string) string {
 	}
 	path = strings.TrimRightFunc(real, func(r rune) bool { return r == '/' || r == filepath.Separator }) + string(filepath.Separator) + name
 	if rest, in := strings.CutPrefix(path, filepath.Dir(filepath.Dir(l.run.real))+string(filepath.Separator)); in {
-		return InToolkit + "/" + filepath.ToSlash(rest)
+		path = InToolkit + "/" + filepath.ToSlash(rest)
 	}
-	return path
+	return stale.Text(path)
 }
 
 func (r *run) inToolkit(path string) bool {

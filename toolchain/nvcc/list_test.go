@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/stale"
 	"gpubuild/toolchain/cargo/builddir"
 )
 
@@ -138,7 +139,7 @@ func TestRecords(t *testing.T) {
 	call := func(args, saw, made string, in ...string) {
 		t.Helper()
 		r := run0(h, out, args)
-		r.record = &record{Ran: builddir.Ran(h, out), Compiles: in == nil, In: in, Read: map[string]string{name: saw}}
+		r.record = &record{Ran: builddir.Ran(h, out), Compiles: in == nil, In: in, Read: map[string]string{stale.Text(name): saw}}
 		write(t, filepath.Join(unit, made), made)
 		r.out = filepath.Join(unit, made)
 		r.keepRecord(true)

@@ -12,8 +12,9 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -112,26 +113,21 @@ func (r *run) answer(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 // manual, "Environment Variables Affecting GCC"; -MD would add a pass that reads the input.
 func (r *run) once(ctx context.Context, input string, stdin io.Reader, stdout, stderr io.Writer) int {
 	const variable = "SUNPRO_DEPENDENCIES"
-	p, dir := &preprocessed{}, ""
-	if out := r.host.Env.Get("OUT_DIR"); out != "" && r.host.Env.Get(variable)+r.host.Env.Get("DEPENDENCIES_OUTPUT") == "" {
-		dir, _ = os.MkdirTemp(filepath.Dir(out), "gpubuild-headers-") // without it no header is known
-	}
-	rules := filepath.Join(dir, "rules")
-	if dir != "" && !strings.Contains(dir, " ") {
+	p, rules := &preprocessed{}, ""
+	given := r.host.Env.Get(variable) + r.host.Env.Get("DEPENDENCIES_OUTPUT")
+	if r.host.Env.Get("OUT_DIR") != "" && given == "" && r.scratch() == nil && !strings.Contains(r.tmp, " ") { // else no header is known
+		rules = filepath.Join(r.tmp, "rules")
 		r.env = r.host.Env.Set(variable, rules+" x").Entries()
 	}
+	defer os.RemoveAll(r.tmp)
 	code := r.plain(ctx, stdin, stdout, stderr)
-	if text, err := os.ReadFile(rules); dir != "" && err == nil {
-		for rule := range strings.SplitSeq(strings.ReplaceAll(string(text), "\\\n", ""), "\n") {
-			for _, path := range prerequisites(rule) {
-				if !strings.HasPrefix(filepath.Base(path), "tmpxft_") {
-					p.once(&p.headers, path)
-				}
+	text, _ := os.ReadFile(rules)
+	for rule := range strings.SplitSeq(strings.ReplaceAll(string(text), "\\\n", ""), "\n") {
+		for _, path := range prerequisites(rule) {
+			if !strings.HasPrefix(filepath.Base(path), "tmpxft_") {
+				p.once(&p.headers, path)
 			}
 		}
-	}
-	if dir != "" {
-		_ = os.RemoveAll(dir) // cargo does the next time
 	}
 	r.list(p, errors.New("an input that can be read only once: "+input))
 	if r.host.Env.Get(Variable) == "on" {
@@ -276,24 +272,26 @@ func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err er
 	}
 	for left := p.steps; len(left) > 0; {
 		n := 1
-		for n < min(len(left), r.threads) && rank(left[n]) == rank(left[0]) && rank(left[0]) < 2 {
+		for n < len(left) && r.threads > 1 && rank(left[n]) == rank(left[0]) && rank(left[0]) < 2 {
 			n++
 		}
-		said, errs := make([]said, n), make([]error, n)
-		var all sync.WaitGroup
+		said := make([]said, n)
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(max(1, r.threads))
 		for i, s := range left[:n] {
 			if strings.Contains(s.shell, " -c -x c++ ") {
 				s.shell += ` -Xassembler --MD -Xassembler "` + r.assembled() + `"`
 			}
-			all.Go(func() {
-				said[i], errs[i] = r.shell(ctx, s.shell, p.env)
+			group.Go(func() (err error) {
+				said[i], err = r.shell(ctx, s.shell, p.env)
+				return err
 			})
 		}
-		all.Wait()
+		err := group.Wait()
 		for i, s := range left[:n] {
 			res.Said[s.name] = said[i]
 		}
-		if err := errors.Join(errs...); err != nil {
+		if err != nil {
 			return res, err
 		}
 		left = left[n:]

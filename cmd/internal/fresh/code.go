@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -72,40 +71,24 @@ func (f codeFile) madeOf(made map[string]bool) bool {
 	return made[f.Sum] || len(f.Parts) > 0 && !slices.ContainsFunc(f.Parts, foreign)
 }
 
-// members hashes the members of an archive that hold an image; none: it is no archive. Source: ar(5); a header has 60 bytes, the size of
-// the member is in ten of them, and the next one begins at an even offset.
-func members(h buildenv.Host, path string, images []fatbin.Image) (sums []string) {
+// members hashes the members of an archive that hold an image; none: it is no archive.
+func members(h buildenv.Host, path string, report *fatbin.Report) (sums []string) {
 	file, err := h.Files.Open(path)
 	if err != nil {
 		return nil
 	}
 	defer file.Close()
 	f, ok := file.(io.ReaderAt)
-	if !ok {
-		return nil
-	}
-	head := make([]byte, 60)
-	if _, err := f.ReadAt(head[:8], 0); err != nil || string(head[:8]) != "!<arch>\n" {
-		return nil
-	}
-	for at := int64(8); ; {
-		if _, err := f.ReadAt(head, at); err != nil {
-			return sums
-		}
-		size, err := strconv.ParseInt(strings.TrimSpace(string(head[48:58])), 10, 64)
-		if err != nil || size < 0 {
-			return nil
-		}
-		begin := at + int64(len(head))
-		if slices.ContainsFunc(images, func(im fatbin.Image) bool { return im.Offset >= begin && im.Offset < begin+size }) {
-			sum := sha256.New()
-			if _, err := io.Copy(sum, io.NewSectionReader(f, begin, size)); err != nil {
+	for _, m := range report.Members {
+		within := func(im fatbin.Image) bool { return im.Offset >= m.From && im.Offset < m.From+m.Size }
+		if sum := sha256.New(); ok && slices.ContainsFunc(report.Images, within) {
+			if _, err := io.Copy(sum, io.NewSectionReader(f, m.From, m.Size)); err != nil {
 				return nil
 			}
 			sums = append(sums, hex.EncodeToString(sum.Sum(nil)))
 		}
-		at = begin + size + size%2
 	}
+	return sums
 }
 
 // made is what device code says of its making.
@@ -213,7 +196,7 @@ func (r *reader) contentOf(outDir string) (content, error) {
 			}
 		}
 		if len(report.Images) > 0 {
-			found.Code = append(found.Code, codeFile{strings.TrimPrefix(path, outDir)[1:], of[path], members(r.m.Host, path, report.Images), !kernels})
+			found.Code = append(found.Code, codeFile{strings.TrimPrefix(path, outDir)[1:], of[path], members(r.m.Host, path, report), !kernels})
 		}
 	}
 	said, err := builddir.Output(r.m.Host, outDir)
