@@ -263,16 +263,16 @@ func (r *run) say(ctx context.Context, res result, stdout, stderr io.Writer) {
 // runs once.
 func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err error) {
 	res.Said, res.Order = p.said, p.order
-	rank := func(s step) int { // cicc needs the text alone, and ptxas what cicc makes
+	rank := func(s step) int { // cicc needs the module's ID from cudafe++, and ptxas what cicc makes
 		program, _, _ := strings.Cut(s.name, " ")
-		return slices.Index([]string{"cicc", "ptxas", program}, program)
+		return slices.Index([]string{"cudafe++", "cicc", "ptxas", program}, program)
 	}
 	if r.threads > 1 {
 		slices.SortStableFunc(p.steps, func(a, b step) int { return rank(a) - rank(b) })
 	}
 	for left := p.steps; len(left) > 0; {
 		n := 1
-		for n < len(left) && r.threads > 1 && rank(left[n]) == rank(left[0]) && rank(left[0]) < 2 {
+		for n < len(left) && r.threads > 1 && rank(left[n]) == rank(left[0]) && rank(left[0]) < 3 {
 			n++
 		}
 		said := make([]said, n)
