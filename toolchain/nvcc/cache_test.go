@@ -109,6 +109,7 @@ func TestForms(t *testing.T) {
 			{"--compile", "--options-file", "flags.txt", "k.cu"},
 			{"-c", "-MD", "-MF", "k.d", "k.cu"},
 			{"-c", "-v", "-t4", "-lcudart", "-DV", "k.cu"},
+			{"-fatbin", "-t2", "-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90", "k.cu"},
 			{"-c", "-forward-unknown-to-host-compiler", "-fPIC", "k.cu"},
 			{"-c", "-Xcompiler", "-ffile-prefix-map=/a=/b,-Iother", "k.cu"},
 			{"-c", "--split-compile=2", "k.cu"},

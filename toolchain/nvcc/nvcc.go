@@ -263,8 +263,11 @@ func (r *run) say(ctx context.Context, res result, stdout, stderr io.Writer) {
 // runs once.
 func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err error) {
 	res.Said, res.Order = p.said, p.order
-	rank := func(s step) int { // cicc needs the module's ID from cudafe++, and ptxas what cicc makes
+	rank := func(s step) int { // cicc needs the module's ID, from cudafe++ or the first cicc, and ptxas what cicc makes
 		program, _, _ := strings.Cut(s.name, " ")
+		if strings.Contains(s.shell, " --gen_module_id_file ") {
+			return 0
+		}
 		return slices.Index([]string{"cudafe++", "cicc", "ptxas", program}, program)
 	}
 	if r.threads > 1 {
