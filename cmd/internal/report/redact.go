@@ -110,19 +110,26 @@ func unparsed(words []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// redact leaves of a result what may be stored.
+// redact leaves of a result what may be stored. Of a line that nobody has parsed, a text may repeat any argument.
 func (r Result) redact(words []string, parts []cargo.Part, env buildenv.Env) Result {
-	texts, fixes := redactor(parts, env), strings.NewReplacer()
-	if parts == nil { // a hint may repeat arguments that nobody has parsed
-		fixes = unparsed(words)
+	texts, rest := redactor(parts, env), strings.NewReplacer()
+	if parts == nil {
+		rest = unparsed(words)
 	}
-	r.Findings, r.Stale = slices.Clone(r.Findings), slices.Clone(r.Stale)
-	for i, f := range r.Findings {
-		g := &r.Findings[i]
-		g.Message, g.Fix, g.Evidence = texts.Replace(f.Message), fixes.Replace(texts.Replace(f.Fix)), texts.Replace(f.Evidence)
+	hide := func(list ...*string) {
+		for _, t := range list {
+			*t = rest.Replace(texts.Replace(*t))
+		}
 	}
-	for i, line := range r.Stale {
-		r.Stale[i] = texts.Replace(line)
+	r.Findings, r.Checks, r.Stale = slices.Clone(r.Findings), slices.Clone(r.Checks), slices.Clone(r.Stale)
+	for i := range r.Findings {
+		hide(&r.Findings[i].Message, &r.Findings[i].Fix, &r.Findings[i].Evidence)
+	}
+	for i := range r.Checks {
+		hide(&r.Checks[i].Message, &r.Checks[i].Detail)
+	}
+	for i := range r.Stale {
+		hide(&r.Stale[i])
 	}
 	return r
 }
