@@ -61,18 +61,14 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 	}
 	l.read()
 	if l.VerbWord == "" && l.Verb == "build" && len(l.Positional) > 0 {
-		if word := l.Positional[0]; isVerb(word) {
+		word := l.Positional[0]
+		if _, known := verbs[Canonical(word)]; known {
 			flags := strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " ")
 			return Line{}, s.owns, exit.Usagef("put the verb first: gpubuild "+word+" "+flags,
 				"`%s` stands after flags and is no argument of `build`", word)
 		}
 	}
 	return l, s.owns, nil
-}
-
-func isVerb(word string) bool {
-	_, known := verbs[word]
-	return known || builtinAliases[word] != ""
 }
 
 type splitter struct {
@@ -117,10 +113,7 @@ func (s *splitter) head() error {
 			}
 			s.line.verbAt = s.total - len(s.args)
 			s.line.VerbWord = s.next()
-			s.line.Verb = s.line.VerbWord
-			if v := builtinAliases[s.line.Verb]; v != "" {
-				s.line.Verb = v
-			}
+			s.line.Verb = Canonical(s.line.VerbWord)
 			s.part(VerbPart, s.line.VerbWord)
 			return nil
 		}

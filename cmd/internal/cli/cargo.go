@@ -59,9 +59,10 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		}
 		return cargorun.Run(ctx, a.Machine, line, a.Host.Env)
 	}
-	return a.cargo(ctx, pipeline.Command{
+	a.outcome, err = pipeline.Dispatch(ctx, pipeline.Command{
 		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words,
 	})
+	return err
 }
 
 // checkCargo refuses flags that contradict each other, and those of ours that lack their prefix.

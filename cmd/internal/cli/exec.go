@@ -42,7 +42,8 @@ func execVerb() verb {
 				return usage(fmt.Sprintf("`cargo %s` does not get the features that stand before --", c.Line.Verb),
 					"gpubuild "+buildenv.Words(a.Host.OS, words...))
 			case builds:
-				return a.cargo(ctx, c)
+				a.outcome, err = pipeline.Dispatch(ctx, c)
+				return err
 			}
 			return runExec(ctx, a.Machine, o, l)
 		},

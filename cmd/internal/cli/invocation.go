@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
@@ -59,12 +57,6 @@ func (a *invocation) keepParts(line cargo.Line, verb string) {
 			a.parts[i].Words = []string{verb}
 		}
 	}
-}
-
-// cargo runs a subcommand of cargo.
-func (a *invocation) cargo(ctx context.Context, c pipeline.Command) (err error) {
-	a.outcome, err = pipeline.Dispatch(ctx, c)
-	return err
 }
 
 // checkFiles refuses a flag for a result that would replace what the command reads, since the user would lose it, and a file that stands

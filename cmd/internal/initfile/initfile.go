@@ -6,13 +6,18 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"text/template"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
@@ -20,6 +25,42 @@ import (
 
 //go:embed gpubuild.toml.tmpl
 var file string
+
+// Run is `gpubuild init`: it writes the file, or prints it, with what this project and this machine have.
+func Run(ctx context.Context, m *session.Machine, l cargo.Line, providers string, stdout, force bool) error {
+	tool, _ := cargo.Find(m.Host, l) // without cargo the programs are not known, and nothing else is lost
+	s, err := session.Open(m, l)
+	if err != nil {
+		if _, is := errors.AsType[*config.Error](err); !is || !force && !stdout { // a broken gpubuild.toml may be replaced
+			return err
+		}
+	}
+	var chosen gpu.Version
+	if d, err := doctor.Gather(ctx, m, l, doctor.Options{}); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		m.Shell.Detail("no toolkit is chosen: %v", err) // the version is an example then
+	} else if d.Chosen.Toolkit != nil {
+		chosen = d.Chosen.Toolkit.Version
+	}
+	content := text(ctx, s, tool, chosen, providers)
+	path := m.Host.Join(s.Project.Root, "gpubuild.toml")
+	if stdout {
+		return m.Shell.Data(content)
+	}
+	if err := Write(path, content, force); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			if m.Host.IsDir(path) {
+				return exit.Usagef("move it: gpubuild.toml is a file", "%s is a directory", m.Shown(path))
+			}
+			return exit.Usagef("gpubuild init --stdout shows what would be written; --force writes it in place of yours",
+				"%s already exists", m.Shown(path))
+		}
+		return err
+	}
+	m.Shell.Status("Created", "%s", m.Shown(path))
+	return nil
+}
 
 // Write writes a file that is not there, whole or not at all; with force it may be there, but not read-only.
 func Write(path, text string, force bool) error {
@@ -42,9 +83,9 @@ func Write(path, text string, force bool) error {
 	return nil
 }
 
-// Text is the file; cuda is the version of the toolkit that a build would take, and providers are the CI services that a workflow can be
+// text is the file; cuda is the version of the toolkit that a build would take, and providers are the CI services that a workflow can be
 // written for. A line that begins with "# " and a key is an example that may be used as it is.
-func Text(ctx context.Context, s *session.Session, tool cargo.Tool, cuda gpu.Version, providers string) string {
+func text(ctx context.Context, s *session.Session, tool cargo.Tool, cuda gpu.Version, providers string) string {
 	bins := programNames(ctx, s, tool)
 	version := "13.4"
 	if !cuda.IsZero() {

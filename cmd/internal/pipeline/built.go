@@ -79,7 +79,7 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 	seen, shell := map[string]bool{}, c.Machine.Shell
 	stops := false
 	say := func(f finding.Finding) {
-		if f.Path = c.Machine.Shown(f.Path); f.Severity == features.Warning && strict(c, s) {
+		if f.Path = c.Machine.Shown(f.Path); f.Severity == features.Warning && (c.Options.Strict || s.Config.Strict.Value) {
 			f.Severity = features.Error
 		}
 		if c.Options.AllowUnreached {

@@ -61,12 +61,7 @@ func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.
 	if err != nil {
 		return tools.Tools{}, err
 	}
-	return tools.Choose(ctx, s, j.Graph, withAny(j.Reach), o)
-}
-
-// withAny is an answer with what any CUDA crate needs.
-func withAny(a *features.Reach) *features.Reach {
-	any := *a
+	any := *j.Reach
 	any.Needs.CUDA, any.Needs.NVCC, any.Needs.HostCXX, any.Needs.CUDALibs = true, true, true, true
-	return &any
+	return tools.Choose(ctx, s, j.Graph, &any, o)
 }

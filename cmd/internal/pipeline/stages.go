@@ -19,8 +19,6 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-func strict(c Command, s *session.Session) bool { return c.Options.Strict || s.Config.Strict.Value }
-
 // markedTargets lists the targets of the workspace where the configuration marks programs; a mark that no target has is an error.
 func markedTargets(ctx context.Context, c Command, s *session.Session) ([]cargorun.Target, error) {
 	marks, prove := proof.Marks(s), s.Config.Prove.Value

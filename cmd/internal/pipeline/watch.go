@@ -47,11 +47,7 @@ func judgeWatch(w *gpu.Summary, err error) (ended bool, end error) {
 // watchCargo watches plain cargo, which builds before: meanwhile the GPUs are rightly idle.
 func watchCargo(ctx context.Context, c Command, s *session.Session) (*gpu.Summary, error) {
 	m := c.Machine
-	tool, err := cargo.Find(m.Host, c.Line)
-	if err != nil {
-		return nil, err
-	}
-	build := cargo.Build(tool, c.line(), cargorun.DefaultRun(s))
+	build := cargo.Build(c.Tool, c.line(), cargorun.DefaultRun(s))
 	build.Stdin, build.Stdout, build.Stderr = m.Stdin, io.Discard, m.Shell.Err
 	if _, err := m.Runner.Run(ctx, build); err != nil {
 		return nil, err

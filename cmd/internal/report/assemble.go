@@ -61,7 +61,7 @@ func Assemble(m *session.Machine, words []string, s Collected, end error) Result
 	if s.EndedByWatch {
 		others = nil
 	}
-	watching, watchFindings := watchEnds(s.Watch)
+	watching, watchFindings := WatchEnds(s.Watch)
 	r.Checks = withFailure(slices.Concat(s.checks(others), watching), s.Verb, end)
 	ended := endFindings(m, s, others)
 	var lines []string // rustc's errors

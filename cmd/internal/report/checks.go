@@ -170,8 +170,8 @@ func AuditChecks(audits []audit.ModeResult, prefix string) []Check {
 	return out
 }
 
-// watchEnds are a check for each kind of alert that was to fail a watch, and the findings of those that did.
-func watchEnds(w *gpu.Summary) (checks []Check, found []finding.Finding) {
+// WatchEnds are a check for each kind of alert that was to fail a watch, and the findings of those that did.
+func WatchEnds(w *gpu.Summary) (checks []Check, found []finding.Finding) {
 	if w == nil {
 		return nil, nil
 	}
@@ -195,12 +195,6 @@ func watchEnds(w *gpu.Summary) (checks []Check, found []finding.Finding) {
 		checks = append(checks, c)
 	}
 	return checks, found
-}
-
-// WatchFindings are those of a watch that was to fail on alerts.
-func WatchFindings(w gpu.Summary) []finding.Finding {
-	_, found := watchEnds(&w)
-	return found
 }
 
 // endCheck is a check of something that has no other words than its error.

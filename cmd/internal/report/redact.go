@@ -83,7 +83,8 @@ func redactor(parts []cargo.Part, env buildenv.Env) *strings.Replacer {
 	}
 	if len(program) > 0 {
 		for _, front := range []string{"--", before} {
-			for _, typed := range []string{buildenv.PosixWords(program...), strings.Join(program, " "), buildenv.Words(buildenv.Windows, program...)} {
+			for _, typed := range []string{buildenv.PosixWords(program...), strings.Join(program, " "),
+				buildenv.Words(buildenv.Windows, program...)} {
 				pairs = append(pairs, front+" "+typed, front+" …")
 			}
 		}

@@ -66,7 +66,7 @@ func (c Command) Run(ctx context.Context, s *session.Session) error {
 	case watched != nil && !o.Program:
 		ended = exit.Code(exit.Unproved)
 	}
-	findings := report.WatchFindings(summary)
+	_, findings := report.WatchEnds(&summary)
 	if watched != nil {
 		f := finding.New("driver", watched.Error())
 		if ended != nil {
