@@ -90,7 +90,13 @@ func Dispatch(ctx context.Context, c Command) (none report.Report, err error) {
 		return none, exit.Usagef("use build, run, test, bench or nextest run, without --no-run",
 			"%s needs a program to run, and `%s` runs none", flag, strings.Join(c.Line.Words(), " "))
 	case o.Proof.On.Name != "" && (!c.line().Starts() || o.Watch):
-		return none, exit.Usagef("use one of these, without --no-run and --gpu-watch",
+		words := slices.DeleteFunc(slices.Clone(c.Typed), func(w string) bool { return w == "--no-run" || w == "--gpu-watch" })
+		if at := slices.Index(words, c.Line.VerbWord); at < 0 {
+			words = slices.Insert(words, 0, "run")
+		} else if !c.line().Purpose().Starts() {
+			words[at] = "run"
+		}
+		return none, exit.Usagef(buildenv.Words(c.Machine.Host.OS, append([]string{"gpubuild"}, words...)...),
 			"--gpu-on is for run, test, bench and nextest run, without --gpu-watch")
 	}
 	trace := finding.NewTrace(time.Now)
