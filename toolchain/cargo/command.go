@@ -63,8 +63,8 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 		return buildenv.Cmd{}, false
 	}
 	args := append(l.before(), verb, "--unit-graph", "-Zunstable-options")
-	args = append(args, l.keep(slices.Concat(selection, settings, []string{"--doc", "--crate-type", "--ignore-rust-version", "--color", "--message-format",
-		"--compile-time-deps", "--jobs", "--keep-going", "--no-fail-fast"})...)...)
+	args = append(args, l.keep(slices.Concat(selection, settings, []string{"--doc", "--crate-type", "--ignore-rust-version", "--color",
+		"--message-format", "--compile-time-deps", "--jobs", "--keep-going", "--no-fail-fast"})...)...)
 	if verb == "doc" || verb == "rustdoc" {
 		args = append(args, l.keep("--no-deps")...)
 	}

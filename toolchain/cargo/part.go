@@ -20,7 +20,7 @@ const (
 	ProgramPart                 // an argument for a program, or behind a subcommand whose arguments nobody here understands
 )
 
-// Parts are all pieces of the line. Of an alias they are those of what it stands for.
+// Parts are all pieces of the line. Of an alias they are those of the line that it expands to.
 func (l Line) Parts() []Part { return slices.Clone(l.parts) }
 
 // part is what an item is; unread is that of one that is not understood.

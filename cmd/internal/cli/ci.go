@@ -40,8 +40,8 @@ func ciVerb() verb {
 					"The file is yours from then on; gpubuild does not read it.",
 			},
 			flags: []*flag{
-				text("install", "URL|FILE|COMMANDS", "what a runner gets gpubuild from: a release's archive or wheel, by its address or its path in "+
-					"the repository, or shell commands ([ci] install in gpubuild.toml; a released gpubuild: its own release)", &o.Install),
+				text("install", "URL|FILE|COMMANDS", "what a runner gets gpubuild from: a release's archive or wheel, by its address or "+
+					"its path in the repository, or shell commands ([ci] install in gpubuild.toml; a released gpubuild: its own release)", &o.Install),
 				text("sha256", "HEX", "the SHA-256 of --install URL (SHA256SUMS next to it)", &o.SHA256),
 				newFlag("gpu-runner", cargo.Value, "LABEL,...",
 					"run tests and proofs on a runner with these labels (GitHub) or tags (GitLab)",

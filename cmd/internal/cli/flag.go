@@ -76,8 +76,8 @@ func cargoFlags(o *pipeline.Options) []*flag {
 			}),
 			toggle("require-proof", "exit with 21 without a proof, with 22 if only other kernels ran; build: run the program, "+
 				"as --gpu-prove does", &o.Proof.Required),
-			toggle("allow-no-device", "let run, test and bench pass without a GPU in CI, although [prove] or a marked test wants one, and --gpu-prove anywhere",
-				&o.Proof.AllowNoDevice),
+			toggle("allow-no-device", "let run, test and bench pass without a GPU in CI, although [prove] or a marked test wants one, "+
+				"and --gpu-prove anywhere", &o.Proof.AllowNoDevice),
 		),
 		proofFlags(&o.Proof),
 		grouped("Results",
@@ -178,8 +178,8 @@ func proofFlags(o *proof.Options) []*flag {
 				return nil
 			}),
 		newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s", duration(&o.Timeout)),
-		toggle("until-proved", "stop the program with SIGTERM once its kernel is proven, for a server; not on Windows, nor on another machine",
-			&o.UntilProved),
+		toggle("until-proved", "stop the program with SIGTERM once its kernel is proven, for a server; not on Windows, nor on another "+
+			"machine", &o.UntilProved),
 		newFlag("on", cargo.Value, "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of "+
 			"[on.NAME] in the configuration", func(v string) error {
 			if o.On.Name = v; v == "" {

@@ -51,7 +51,8 @@ func proveVerb() verb {
 		},
 		results: &o.Results,
 		flags: slices.Concat(
-			grouped("Proof", toggle("trust-project", "run the command that only this repository gives for another machine", &o.TrustProject),
+			grouped("Proof",
+				toggle("trust-project", "run the command that only this repository gives for another machine", &o.TrustProject),
 				newFlag("backend", cargo.Value, "cuda|vulkan", "the API whose kernels count (cuda); vulkan: any compute "+
 					"pipeline of the program (wgpu, ash), unless --kernel names one",
 					func(v string) error { return proofBackend(&o.Proof, v) })),
@@ -141,7 +142,8 @@ func checkExpected(o proof.Options, prefix string) error {
 			"leave "+prefix+"cupti out")
 	}
 	if o.UntilProved && o.On.Name != "" {
-		return usage(prefix+"until-proved stops a program of this machine, so it has no meaning with "+prefix+"on", "leave "+prefix+"until-proved out")
+		return usage(prefix+"until-proved stops a program of this machine, so it has no meaning with "+prefix+"on",
+			"leave "+prefix+"until-proved out")
 	}
 	if o.MinChildren > 0 && o.Child == "" {
 		return usage(prefix+"min-children counts the processes that "+prefix+"child names", "give "+prefix+"child, too")

@@ -32,7 +32,8 @@ type commandTree struct {
 // app is the tree with these verbs of ours, and with cargo's.
 func (t commandTree) app(ctx context.Context, list []verb) *cli.App {
 	app := &cli.App{
-		Name: "gpubuild", HelpName: "gpubuild", Usage: help.Summary, CustomAppHelpTemplate: help.RootTemplate, Writer: t.page, HideHelp: true,
+		Name: "gpubuild", HelpName: "gpubuild", Usage: help.Summary, CustomAppHelpTemplate: help.RootTemplate,
+		Writer: t.page, HideHelp: true,
 		Description: help.About, UsageText: help.Synopsis + "\ngpubuild COMMAND [FLAGS]\ngpubuild cargo ARGUMENTS",
 		ExitErrHandler: func(*cli.Context, error) {}, // Main ends gpubuild, nobody else
 		Action:         func(*cli.Context) error { return t.cargoVerb(ctx, t.words) },
@@ -41,9 +42,11 @@ func (t commandTree) app(ctx context.Context, list []verb) *cli.App {
 		app.Commands = append(app.Commands, t.command(ctx, "gpubuild", v))
 	}
 	skip := func(name, usage string, run func(c *cli.Context) error) {
-		app.Commands = append(app.Commands, &cli.Command{Name: name, Usage: usage, SkipFlagParsing: true, HideHelp: true, Hidden: usage == "", Action: run})
+		app.Commands = append(app.Commands,
+			&cli.Command{Name: name, Usage: usage, SkipFlagParsing: true, HideHelp: true, Hidden: usage == "", Action: run})
 	}
-	skip("cargo", "Run plain cargo with the arguments that follow", func(c *cli.Context) error { return t.plainCargo(ctx, c.Args().Slice()) })
+	skip("cargo", "Run plain cargo with the arguments that follow",
+		func(c *cli.Context) error { return t.plainCargo(ctx, c.Args().Slice()) })
 	skip("help", "", func(c *cli.Context) error { return t.help(ctx, c, c.Args().Slice()) })
 	flags := t.cargoFlags("")
 	if t.form == help.Manual {
@@ -56,8 +59,8 @@ func (t commandTree) app(ctx context.Context, list []verb) *cli.App {
 	for _, name := range cargo.VerbNames() {
 		if app.Command(name) == nil {
 			app.Commands = append(app.Commands, &cli.Command{
-				Name: name, Aliases: cargo.Aliases(name), Category: help.OfCargo, Hidden: true, HideHelp: true, SkipFlagParsing: true, Flags: flags,
-				Action: app.Action,
+				Name: name, Aliases: cargo.Aliases(name), Category: help.OfCargo, Hidden: true, HideHelp: true,
+				SkipFlagParsing: true, Flags: flags, Action: app.Action,
 			})
 		}
 	}
@@ -66,7 +69,8 @@ func (t commandTree) app(ctx context.Context, list []verb) *cli.App {
 
 // commonCargoFlags are those of our flags on cargo's verbs that -h lists.
 var commonCargoFlags = []string{
-	"gpu-toolkit", "gpu-arch", "gpu-strict", "gpu-no-clean", "gpu-prove", "gpu-require-proof", "gpu-kernel", "gpu-expect", "gpu-on", "gpu-json",
+	"gpu-toolkit", "gpu-arch", "gpu-strict", "gpu-no-clean", "gpu-prove", "gpu-require-proof", "gpu-kernel", "gpu-expect", "gpu-on",
+	"gpu-json",
 }
 
 // cargoFlags are our flags on one of cargo's verbs as help lists them.
@@ -114,7 +118,8 @@ func (v verb) refused(c *cli.Context, err error) error {
 	if !foreign {
 		return err
 	}
-	return usage(fmt.Sprintf("`--%s` is not a flag of `gpubuild %s`", name, called(c)), fmt.Sprintf("`gpubuild %s --help` lists its flags", called(c)))
+	return usage(fmt.Sprintf("`--%s` is not a flag of `gpubuild %s`", name, called(c)),
+		fmt.Sprintf("`gpubuild %s --help` lists its flags", called(c)))
 }
 
 // act runs one of our own verbs, whose flags are set.

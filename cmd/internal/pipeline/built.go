@@ -43,8 +43,8 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	}
 	with := func(f finding.Finding, found bool) (finding.Finding, bool) {
 		f.Fix = o.Fix
-		if hint := fmt.Sprintf("if %s uses the GPU in a way that does not show: gpu-packages = [%q] in gpubuild.toml, or --gpu-allow-unreached",
-			root, root); f.Fix == "" {
+		if hint := fmt.Sprintf("if %s uses the GPU in a way that does not show: gpu-packages = [%q] in gpubuild.toml, or "+
+			"--gpu-allow-unreached", root, root); f.Fix == "" {
 			f.Fix = hint
 		} else {
 			f.Fix += "\n# " + hint

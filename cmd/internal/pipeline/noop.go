@@ -112,8 +112,8 @@ func (r *recording) keep(c Command, done Result) error {
 		return nil
 	}
 	places := done.Features.Graph.Places
-	e := noopBuild{Before: r.text[0].String(), After: r.text[1].String(), Places: places, Mode: done.kernels.mode, Cargo: done.Tools.Cargo.Path,
-		Dir: done.Tools.Cargo.Dir, Set: map[string]string{}, Scripts: done.Stale.Before(), Programs: programs(b)}
+	e := noopBuild{Before: r.text[0].String(), After: r.text[1].String(), Places: places, Mode: done.kernels.mode,
+		Cargo: done.Tools.Cargo.Path, Dir: done.Tools.Cargo.Dir, Set: map[string]string{}, Scripts: done.Stale.Before(), Programs: programs(b)}
 	was, is := m.Host.Env, done.Tools.Cargo.With(done.kernels.env).Env
 	for _, name := range is.Names() {
 		if old, set := was.Lookup(name); name != nvcc.LogVariable && (!set || old != is.Get(name)) {
@@ -235,7 +235,7 @@ func compiledFrom(m *session.Machine, root string, msg cargo.Message) (out []str
 		dir, name := filepath.Split(made)
 		name = strings.TrimSuffix(name, filepath.Ext(name))
 		for _, list := range []string{name, strings.TrimPrefix(name, "lib")} {
-			data, err := os.ReadFile(filepath.Join(dir, list+".d")) // not an input itself: cargo writes it anew in each build
+			data, err := os.ReadFile(filepath.Join(dir, list+".d")) // not an input itself: each build writes it again
 			if err != nil {
 				continue
 			}

@@ -224,7 +224,8 @@ func (c Command) leftOff(s *session.Session) []manifest.Question {
 	asked := manifest.ParseRequest(r)
 	return slices.DeleteFunc(s.Project.Questions(r.GPUFeatures), func(q manifest.Question) bool {
 		_, noted := c.Machine.Memo().Get(leftOffNoted, memo.Key(q.Package.Manifest, q.Feature))
-		return noted || !s.Line.Purpose().Judged() || !slices.Contains(selected, q.Package) || slices.Contains(asked.Of(q.Package), q.Feature)
+		return noted || !s.Line.Purpose().Judged() || !slices.Contains(selected, q.Package) ||
+			slices.Contains(asked.Of(q.Package), q.Feature)
 	})
 }
 

@@ -132,7 +132,7 @@ func Outcome(p Proof, expected int, cpu bool) error {
 	return outcome(exitCode(p.Verdict.Kind, p.Evidence.UsedGPU(), cpu))
 }
 
-// exitCode is that of a verdict. Where nothing was to run on the GPU, and something did, what else may have happened unseen does not matter.
+// exitCode is that of a verdict. Where nothing was to run on the GPU, and something did, it does not matter what else may have happened.
 func exitCode(k verify.Kind, usedGPU, cpu bool) int {
 	if cpu && usedGPU {
 		return exit.OtherKernels
@@ -214,7 +214,8 @@ type FileResult struct {
 }
 
 // File proves a program that the user names, here or at a place; stdout is where its own goes.
-func File(ctx context.Context, m *session.Machine, o Options, place *Place, binary string, stdout io.Writer, send Sender) (FileResult, error) {
+func File(ctx context.Context, m *session.Machine, o Options, place *Place, binary string, stdout io.Writer, send Sender,
+) (FileResult, error) {
 	if fi, err := os.Stat(binary); err == nil && !fi.Mode().IsRegular() { // a directory, a FIFO that would be waited for
 		return FileResult{}, &exit.UsageError{What: m.Shown(binary) + " is not a program", Fix: "name the program that was built"}
 	}
@@ -228,7 +229,8 @@ func File(ctx context.Context, m *session.Machine, o Options, place *Place, bina
 			return FileResult{}, err
 		}
 		none := receipt.Unproven(version.Number(), Binary(m, sealed, binary), m.Host.Env)
-		return FileResult{Proof: Proof{Program: binary, Verdict: none.Verdict, Evidence: none.Evidence, Receipt: &none}, Scan: r.Scan, Outcome: err}, nil
+		r.Proof = Proof{Program: binary, Verdict: none.Verdict, Evidence: none.Evidence, Receipt: &none}
+		return FileResult{Proof: r.Proof, Scan: r.Scan, Outcome: err}, nil
 	}
 	return r, err
 }

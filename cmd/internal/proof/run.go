@@ -264,7 +264,8 @@ func endedForTime(proofs []Proof, code int) bool {
 // proof must not be mistaken for that success. A test that ends otherwise than with 0 stays a failure, as it is to cargo.
 func (r Request) ExpectedEnd(ran error) bool {
 	exited, failed := errors.AsType[*buildenv.ExitError](ran)
-	return failed && r.Session.Line.Purpose() == cargo.Runs && exited.Result.Signal == "" && exited.Result.Code == r.task("").Asked.ExpectExit
+	return failed && r.Session.Line.Purpose() == cargo.Runs && exited.Result.Signal == "" &&
+		exited.Result.Code == r.task("").Asked.ExpectExit
 }
 
 // readProofs are the proofs that the runners of a run left, and the programs that were asked for words, whatever else they did.

@@ -61,7 +61,8 @@ func RuntimeDirs(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) 
 }
 
 // prepare makes the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
-func prepare(ctx context.Context, m *session.Machine, f Files, g Given, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
+func prepare(ctx context.Context, m *session.Machine, f Files, g Given, first *cuda.Toolkit, env buildenv.Env, binary string,
+) (Runtime, error) {
 	toolkits := Toolkits(m, first)
 	rt, err := Libraries(ctx, m, toolkits, g.Opens, env, binary)
 	if err != nil {
@@ -152,7 +153,7 @@ func LibraryName(h buildenv.Host, library string, dirs []string, toolkits []cuda
 	return nil
 }
 
-// OfMajor are the toolkits whose names of libraries count for a program that is built for a major version of CUDA; 0: for that of the first.
+// OfMajor are the toolkits whose names of libraries count for a program that is built for a major version of CUDA; 0: that of the first.
 func OfMajor(toolkits []cuda.Toolkit, major int) []cuda.Toolkit {
 	if major == 0 {
 		return toolkits
