@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/install/tree"
 	"gpubuild/toolchain/loader"
@@ -49,7 +48,10 @@ func (b Bundle) Text(m *session.Machine, dir string) string {
 	for _, program := range b.Programs {
 		start = append(start, buildenv.Words(m.Host.OS, m.Host.Join(dir, path.Base(program))))
 	}
-	files := report.Count(len(b.Files), "file")
+	files := "1 file"
+	if n := len(b.Files); n != 1 {
+		files = fmt.Sprintf("%d files", n)
+	}
 	fmt.Fprintf(&out, "bundled in %s: %s, %s; run %s\n", dir, files, tree.Size(size), strings.Join(start, ", "))
 	return out.String()
 }
