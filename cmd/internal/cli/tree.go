@@ -131,7 +131,9 @@ func (t commandTree) act(ctx context.Context, v verb, c *cli.Context) error {
 		words = nil // what stands behind --json is one of its arguments
 	}
 	if err := cmp.Or(t.checkFiles(words, t.given, line.Positional), v.checkArgs(called(c), line)); err != nil {
-		t.parts = nil // an argument too many may be meant for the program
+		if strings.Contains(v.Args, "-- ") {
+			t.parts = nil // an argument too many may be meant for the program
+		}
 		return err
 	}
 	if v.results != nil {
