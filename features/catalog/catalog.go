@@ -109,7 +109,7 @@ type Archive struct {
 	Unless   []string `toml:"unless"`  // and none of these variables is set
 	CUDA     int      `toml:"cuda"`    // the major version that it is built for; 0: there is one for each
 	Targets  []string `toml:"targets"` // that it is there for
-	Else     string   `toml:"else"`    // what other targets get
+	Else     string   `toml:"else"`    // what it does for other targets
 	Instead  string   `toml:"instead"` // what to do about it; empty: to set one of those variables
 	Sources  []string `toml:"sources"`
 }

@@ -13,6 +13,7 @@ import (
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -82,7 +83,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	}
 	j.Session.WarnUnmatched()
 	if o.Results.JSON == nil {
-		lines := report.ReachLines(j.Reach, a.Shell.Verbose)
+		lines := report.ReachLines(j.Reach, a.Shell.Verbose, tools.LackingIn(ctx, j.Session, j.Tool, j.Reach.Downloads))
 		if a.Shell.Verbose {
 			lines = append(lines, report.Ways(j.Reach)...)
 		}

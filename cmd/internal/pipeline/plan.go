@@ -148,7 +148,7 @@ func (p Plan) ask(ctx context.Context, trace *finding.Trace) (_ Plan, err error)
 		if err != nil {
 			return reach.Judged{}, err
 		}
-		return judgeFeatures(p.Command, s, graph)
+		return judgeFeatures(ctx, p.Command, s, graph)
 	})
 	request := manifest.ParseRequest(s.Request())
 	no, refused := errors.AsType[*cargo.RefusedError](err)

@@ -107,19 +107,40 @@ func BuiltFor(ctx context.Context, m *session.Machine, tool cargo.Tool, l cargo.
 	return v.Host
 }
 
-// WithoutArchive warns of each crate that downloads a library for CUDA and has none for the target: it takes one without CUDA, or fails.
-func WithoutArchive(env buildenv.Env, list []features.Download, target string) (out []string) {
+// Lacking has the target of each crate that downloads a library for CUDA and has none for it.
+func Lacking(env buildenv.Env, list []features.Download, target string) map[string]string {
+	out := map[string]string{}
 	for _, d := range list {
 		at := cmp.Or(d.Platform, target)
 		set := slices.ContainsFunc(d.Unless, func(name string) bool { return env.Get(name) != "" })
-		if at == "" || set || slices.Contains(d.Targets, at) {
+		if at != "" && !set && !slices.Contains(d.Targets, at) {
+			out[d.Crate] = at
+		}
+	}
+	return out
+}
+
+// LackingIn is Lacking of a build that was judged.
+func LackingIn(ctx context.Context, s *session.Session, tool cargo.Tool, list []features.Download) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	return Lacking(s.Machine.Host.Env, list, BuiltFor(ctx, s.Machine, tool, s.Line))
+}
+
+// WithoutArchive warns of each crate that downloads a library for CUDA and has none for the target: it takes one without CUDA, or fails.
+func WithoutArchive(env buildenv.Env, list []features.Download, target string) (out []string) {
+	lacking := Lacking(env, list, target)
+	for _, d := range list {
+		at := lacking[d.Crate]
+		if at == "" {
 			continue
 		}
 		instead := d.Instead
 		if instead == "" {
 			instead = d.Unless[len(d.Unless)-1] + " names a library of your own"
 		}
-		out = append(out, fmt.Sprintf("%s has nothing to download with CUDA for %s, and takes %s; %s", d.Crate, at, d.Else, instead))
+		out = append(out, fmt.Sprintf("%s has nothing to download with CUDA for %s, and %s; %s", d.Crate, at, d.Else, instead))
 	}
 	return out
 }
