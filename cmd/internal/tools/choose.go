@@ -154,7 +154,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 			m.Shell.Warning("%s", w)
 		}
 		if fix := toolchain.GNU(host, target); fix != "" && (t.Needs.NVCC || t.Needs.Libraries) {
-			m.Shell.Warning("rustc builds for %s%s: nvcc's objects will not link", target, toolchain.MicrosoftOnly)
+			m.Shell.Warning("rustc builds for %s%s: object files of nvcc will not link, PTX and fatbins will do", target, toolchain.MicrosoftOnly)
 			m.Shell.Hint(fix)
 		}
 	}
