@@ -273,6 +273,17 @@ func TestWineProof(t *testing.T) {
 		if p.LibCUPTI != z(l.cupti) || p.LibCUDA != driver || p.Caller != driver || len(p.Drivers) != 1 || p.Exe != z(l.program) {
 			t.Errorf("%+v", p) // the newest CUPTI of CUDA_PATH, by number
 		}
+		newest := filepath.Join(filepath.Dir(l.cupti), "cupti64_13.dll") // CUDA 13.5's, whose number is lower
+		l.copy(l.cupti, newest)
+		l.must(os.RemoveAll(dir))
+		l.must(os.Mkdir(dir, 0o755))
+		if out, err := l.run(env, z(l.program), "gpu"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if r, err := probe.ReadDir(dir); err != nil || len(r.Processes) != 1 || r.Processes[0].LibCUPTI != z(newest) {
+			t.Errorf("beside %s: %+v, %v", newest, r, err)
+		}
+		l.must(os.Remove(newest))
 	})
 
 	t.Run("unchanged", l.unchanged)
