@@ -34,6 +34,7 @@ type cubinInfo struct {
 	kernels []string
 	takes   []Resources // of each kernel
 	partial bool        // a link must complete it
+	lines   map[string]string
 }
 
 // complete puts what the cubin says into an image. A fatbin entry's own arch, with its suffix, is better than the one in e_flags.
@@ -41,7 +42,7 @@ func (c cubinInfo) complete(im *Image) {
 	if c.noted || im.Arch == (gpu.Arch{}) {
 		im.Arch = c.arch
 	}
-	im.Toolkit, im.Kernels, im.Resources, im.Relocatable = c.toolkit, c.kernels, c.takes, c.partial
+	im.Toolkit, im.Kernels, im.Resources, im.Relocatable, im.Lines = c.toolkit, c.kernels, c.takes, c.partial, c.lines
 }
 
 var errCut = errors.New("it is cut off")
@@ -117,6 +118,7 @@ func readCubin(r io.ReaderAt, off, size int64) (c cubinInfo, err error) {
 			c.takes = append(c.takes, takes[name])
 		}
 	}
+	c.lines = kernelLines(f)
 	return c, nil
 }
 

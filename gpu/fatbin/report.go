@@ -37,7 +37,9 @@ type Image struct {
 	// Resources are those of each kernel, in their order; only machine code has them.
 	Resources   []Resources `json:"resources,omitempty"`
 	Relocatable bool        `json:"relocatable,omitempty"` // a device link must complete it (nvcc -rdc)
-	Where       string      `json:"where,omitempty"`       // section of the file, or member of the archive, if it lies in one
+	// the line of a kernel in its source file, "FILE:LINE", by its name: what nvcc -lineinfo or -G compiled has it
+	Lines map[string]string `json:"lines,omitempty"`
+	Where string            `json:"where,omitempty"` // section of the file, or member of the archive, if it lies in one
 }
 
 // Resources are what a kernel takes, as ptxas laid it out. Registers 0: not known.

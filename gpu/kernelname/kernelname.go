@@ -136,13 +136,8 @@ func subject(plain string) string {
 // "gemv2T_kernel_val". CUTLASS launches every kernel by one function, so of that the operator is part of the name:
 // "cutlass::Kernel2<cutlass_80_simt_sgemm_64x64>". A name that is not understood is answered as it is.
 func Demangle(name string) string {
-	if static, ok := strings.CutPrefix(name, staticPrefix); ok { // its file: the length of a name, the name; then the function's
-		if file, rest, ok := strings.Cut(static, "_"); ok {
-			if n, err := strconv.Atoi(file); err == nil && 0 < n && n < len(rest)-1 && rest[n] == '_' {
-				return Demangle(rest[n+1:])
-			}
-		}
-		return name
+	if function := withoutFile(name); function != name {
+		return Demangle(function)
 	}
 	read := name
 	if strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") {
@@ -155,6 +150,16 @@ func Demangle(name string) string {
 		return read
 	}
 	return cmp.Or(launched(printed(read)), name)
+}
+
+// withoutFile is the function's own name in that of a static function, which begins with its file: the length of a name, and the name.
+func withoutFile(name string) string {
+	if file, rest, ok := strings.Cut(strings.TrimPrefix(name, staticPrefix), "_"); ok && strings.HasPrefix(name, staticPrefix) {
+		if n, err := strconv.Atoi(file); err == nil && 0 < n && n < len(rest)-1 && rest[n] == '_' {
+			return rest[n+1:]
+		}
+	}
+	return name
 }
 
 // staticPrefix begins the name that nvcc gives a static function of a file.

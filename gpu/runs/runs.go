@@ -47,6 +47,7 @@ type Kernel struct {
 	alone   bool        // the program loads this image itself
 	needs   gpu.Version // CUDA version whose driver is the oldest
 	unfixed bool        // no driver helps
+	absent  bool        // no image that the driver may take holds it
 }
 
 // Verdict is the answer for a file.
@@ -212,7 +213,7 @@ func (t Target) group(images []fatbin.Image) []Kernel {
 	whole := Kernel{Answer: answer, Fatbin: images[0].Fatbin, Where: images[0].Where, alone: images[0].Fatbin == images[0].Offset}
 	if len(fit) == 0 {
 		if whole.unfixed = true; answer != gpu.Unknown {
-			whole.Answer, whole.Fix = gpu.No, "gpubuild build --gpu-arch=sm_"+t.GPU.Digits()
+			whole.absent, whole.Answer, whole.Fix = true, gpu.No, "gpubuild build --gpu-arch=sm_"+t.GPU.Digits()
 		}
 		slices.Sort(why)
 		if why = slices.Compact(why); len(why) > 2 {
@@ -261,7 +262,7 @@ func (t Target) group(images []fatbin.Image) []Kernel {
 			if len(fit) > 0 && slices.ContainsFunc(fit, lacks) {
 				// No command helps: the source leaves it out for that architecture.
 				k.Answer, k.unfixed, k.Fix, k.Why = gpu.No, true, "", k.Image+", which the driver takes, does not hold it"
-				if len(fit) > 1 {
+				if k.absent = !slices.ContainsFunc(fit, func(im fatbin.Image) bool { return !lacks(im) }); len(fit) > 1 {
 					k.Answer, k.Why = gpu.Unknown, "one of the images of that architecture does not hold it"
 				}
 			}

@@ -282,7 +282,7 @@ var typeFix = map[string]string{
 const correctIt = "correct the value (a version is a string, in quotes), or see `gpubuild help config`"
 
 var known = strings.Fields("gpu-features gpu-packages strict toolchain.cuda toolchain.arch prove.args prove.kernel prove.expect-exit " +
-	"prove.min-launches prove.min-gpu-time prove.until-proved prove.bin test.gpu test.kernel bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +
+	"prove.min-launches prove.min-gpu-time prove.until-proved prove.bin test.gpu test.kernel test.coverage bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +
 	"watch.fail-on scan.max-registers-growth")
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip. Of one with a capital the library takes what

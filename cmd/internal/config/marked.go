@@ -15,6 +15,8 @@ type Marked struct {
 	GPU []string `toml:"gpu"`
 	// Regular expressions: the kernels that count. Default: matrix products.
 	Kernel Kernels `toml:"kernel"`
+	// [test]: how many percent of the kernels in the test programs must be launched; below that `gpubuild test` exits with 22.
+	Coverage *int `toml:"coverage"`
 
 	source Source
 	table  string // test or bench
@@ -118,7 +120,14 @@ func (s Source) checkMarked(table string, m *Marked) error {
 		return nil
 	}
 	m.source, m.table = s, table
-	if len(m.GPU) == 0 {
+	switch n := m.Coverage; {
+	case n == nil:
+	case table != "test":
+		return s.wrong(table+".coverage: only tests have it", "write it below [test]", table, "coverage")
+	case *n < 1 || *n > 100:
+		return s.wrong(fmt.Sprintf("test.coverage: %d is not a number from 1 to 100", *n), "write one such as 80", table, "coverage")
+	}
+	if len(m.GPU) == 0 && (m.Coverage == nil || len(m.Kernel) > 0) {
 		return m.bad("no target is named", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
 	}
 	if err := s.checkKernels(table, m.Kernel); err != nil {

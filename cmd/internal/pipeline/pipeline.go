@@ -82,6 +82,8 @@ func Dispatch(ctx context.Context, c Command) (none report.Report, err error) {
 	case o.Watch && !c.line().Starts():
 		return none, exit.Usagef("leave them out, or use `gpubuild run`",
 			"--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench")
+	case o.Proof.Coverage != nil && (c.line().Verb != "test" || !c.line().Starts()):
+		return none, exit.Usagef("use test or nextest run, without --no-run", "--gpu-coverage needs tests that run")
 	case (o.Proof.Required || o.Proof.Wanted) && !c.line().Starts() && c.line().Purpose() != cargo.Builds:
 		flag := "--gpu-require-proof"
 		if !o.Proof.Required {
@@ -159,7 +161,7 @@ func (c Command) demandsProof(s *session.Session) bool {
 func (p Plan) runWithoutGPU(ctx context.Context) (r Result, err error) {
 	c, m, s := p.Command, p.Machine, p.Session
 	r.Session = s
-	demanded, asked := c.demandsProof(s), c.line().Starts() && c.Options.Proof.AsksForMatch()
+	demanded, asked := c.demandsProof(s), c.line().Starts() && (c.Options.Proof.AsksForMatch() || c.Options.Proof.Coverage != nil)
 	if c.Options.Proof.Timeout > 0 && c.line().Starts() {
 		m.Shell.Warning("--gpu-timeout has no effect: %s", p.Why)
 	}

@@ -30,9 +30,10 @@ type Request struct {
 // Result is what the programs of a build showed.
 type Result struct {
 	Proofs    []Proof
-	NotProven string   // why a proof that was asked for was not made
-	Missed    []string // what the configuration marks and this run left out
-	Ending    *Ending  // nil: no program was run
+	NotProven string    // why a proof that was asked for was not made
+	Missed    []string  // what the configuration marks and this run left out
+	Ending    *Ending   // nil: no program was run
+	Coverage  *Coverage // nil: not asked for, or nothing ran
 }
 
 // Chosen is the one program that a build made, or of several the one that the [prove] table names; nil: it is not clear which.

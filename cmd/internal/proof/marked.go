@@ -18,13 +18,18 @@ import (
 
 // Marks are the table of the configuration that says which programs of a command line must use the GPU; nil: none does.
 func Marks(s *session.Session) *config.Marked {
+	table := s.Config.Bench.Value
 	switch s.Line.Verb {
 	case "test":
-		return s.Config.Test.Value
+		table = s.Config.Test.Value
 	case "bench":
-		return s.Config.Bench.Value
+	default:
+		return nil
 	}
-	return nil
+	if table == nil || len(table.GPU) == 0 {
+		return nil
+	}
+	return table
 }
 
 // Marked reports whether a program must use the GPU.
@@ -113,7 +118,7 @@ func (r Request) WantedBy() string {
 // Requires reports whether a run that proves nothing is an error: where a flag asks for a proof, and in CI where the configuration does.
 func (r Request) Requires() bool {
 	s, o := r.Session, r.Options
-	configured := s.Line.Purpose() == cargo.Runs && r.table() != nil || Marks(s) != nil && !asksForWords(s.Line.Trailing) &&
+	configured := r.coverageLimit() > 0 && !asksForWords(s.Line.Trailing) || s.Line.Purpose() == cargo.Runs && r.table() != nil || Marks(s) != nil && !asksForWords(s.Line.Trailing) &&
 		(r.Targets == nil || len(r.missedMarks(r.tested(nil, nil, false))) > 0) // what cargo does not test by choice needs no proof
 	return o.Demanded() || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
 }

@@ -39,6 +39,7 @@ type Options struct {
 	BackendGiven bool // else run, test and bench choose it by what the program links
 	Files        Files
 	Receipt      bool
+	Coverage     *string // of kernels, by tests: the LCOV file to write, or empty; nil: not asked for
 	On           On
 	WithArgs     bool // the result and the receipt have the program's arguments, not only their hash
 }

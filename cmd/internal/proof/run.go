@@ -189,6 +189,10 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		}
 		printTested(m, rows)
 	}
+	covered := error(nil)
+	if result.Coverage, covered = r.cover(proofs); covered != nil && exit.Of(covered) != exit.OtherKernels {
+		return result, false, cmp.Or(ran, covered)
+	}
 	for _, missed := range result.Missed {
 		m.Shell.Alert("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
@@ -211,6 +215,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	if end == nil && slices.ContainsFunc(proofs, func(p Proof) bool { return p.Evidence.Exit.TimedOut }) {
 		end = exit.Code(exit.Unproved) // not everything came to its end, whatever the rest showed
 	}
+	end = cmp.Or(end, covered)
 	for _, p := range proofs {
 		end = p.orNoReceipt(m, end)
 	}
@@ -225,6 +230,9 @@ func (r Request) judgeWithoutGPU(dir string, ran error) (excused bool, err error
 		return true, exit.Code(exit.Unproved)
 	}
 	m.Shell.Alert("Not proven:", "no GPU here")
+	if o.Coverage != nil {
+		m.Shell.Warning("the kernel coverage was not measured: no GPU here")
+	}
 	if !r.Requires() || ran != nil && !r.ExpectedEnd(ran) {
 		return false, ran
 	}

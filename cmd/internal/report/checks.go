@@ -79,6 +79,13 @@ func (s Collected) checks(end error) []Check {
 	for _, p := range s.Programs {
 		out = append(out, AuditChecks(p.Audit, p.Name+" ")...)
 	}
+	if v := s.Coverage; v != nil {
+		c := Check{ID: CheckCoverage, State: Passed, Message: v.Text()}
+		if v.Below() && exit.Of(end) == exit.OtherKernels {
+			c.State = Failed
+		}
+		out = append(out, c)
+	}
 	for _, p := range s.Programs {
 		out = append(out, s.proofCheck(p, exit.Of(end)))
 	}

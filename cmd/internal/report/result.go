@@ -13,6 +13,7 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/origin"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 )
@@ -40,6 +41,8 @@ type Result struct {
 	// Growth is [scan] max-registers-growth of the project; nil: it says nothing.
 	Growth *int         `json:"max_registers_growth,omitempty"`
 	Watch  *gpu.Summary `json:"watch,omitempty"` // of the GPUs while the program ran
+
+	Coverage *proof.Coverage `json:"coverage,omitempty"` // of the kernels, by the tests
 
 	Findings []finding.Finding `json:"-"` // the envelope's own
 }
@@ -166,6 +169,7 @@ const (
 	CheckBuild     = "build"
 	CheckCode      = "device-code" // what was built is from the tools and for the architecture that were asked for
 	CheckProof     = "proof"
+	CheckCoverage  = "coverage" // of the kernels, by the tests
 )
 
 // Check is one question and its answer.
