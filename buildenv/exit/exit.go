@@ -156,7 +156,7 @@ var Codes = []struct {
 	{Stale, "something is stale: `gpubuild stale` found it, or cleaning is not allowed or did not help", ""},
 	{NotUsed, "the program ran on the CPU", ""},
 	{Unproved, "not proven", ""},
-	{OtherKernels, "the program used the GPU, but no kernel matched", ""},
+	{OtherKernels, "the program used the GPU, but no kernel matched; or [test] coverage was not reached", ""},
 	{Alert, "an alert that --fail-on names, or kernels that grew beyond [scan], and nothing else failed", ""},
 	{Config, "a manifest, gpubuild.toml or a metadata table is missing or wrong", "config.wrong"},
 	{Internal, "internal error: please report it", ""},

@@ -20,7 +20,7 @@ import (
 )
 
 // scanKind names the cache entries of scans; the number changes whenever what is kept does.
-const scanKind = "scan-3"
+const scanKind = "scan-4"
 
 // Scan returns what a file holds; a file that has not changed is not read again.
 func Scan(m *session.Machine, path string) (*fatbin.Report, error) {
