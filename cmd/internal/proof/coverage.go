@@ -83,7 +83,15 @@ func (r Request) cover(proofs []Proof) (*Coverage, error) {
 	if file == nil && r.coverageLimit() == 0 {
 		return nil, nil
 	}
-	c, err := r.measure(proofs)
+	gpus := capabilities(proofs)
+	if len(gpus) == 0 {
+		m.Shell.Warning("the kernel coverage was not measured: no GPU was seen in any test")
+		if r.coverageLimit() > 0 && r.Requires() {
+			return nil, exit.Code(exit.Unproved)
+		}
+		return nil, nil
+	}
+	c, err := r.measure(proofs, gpus)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +123,8 @@ func (r Request) choosesTests() bool {
 }
 
 // measure joins what the tests' programs hold with what they launched.
-func (r Request) measure(proofs []Proof) (*Coverage, error) {
+func (r Request) measure(proofs []Proof, gpus []gpu.Capability) (*Coverage, error) {
 	m := r.Session.Machine
-	gpus := capabilities(proofs)
 	held := map[string]map[string]*CoveredKernel{} // by package
 	packageOf := map[string]string{}               // by the program's path
 	for _, p := range r.Programs {

@@ -189,8 +189,9 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		}
 		printTested(m, rows)
 	}
-	covered := error(nil)
-	if result.Coverage, covered = r.cover(proofs); covered != nil && exit.Of(covered) != exit.OtherKernels {
+	var covered error
+	result.Coverage, covered = r.cover(proofs)
+	if _, said := errors.AsType[exit.Code](covered); covered != nil && !said {
 		return result, false, cmp.Or(ran, covered)
 	}
 	for _, missed := range result.Missed {
