@@ -58,7 +58,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Capability, s.Suffix, s.CapabilityOrigin = arch.Capability, arch.Suffix, origin
+	s.Capability, s.Suffix, s.CapabilityOrigin, s.archAsked = arch.Capability, arch.Suffix, origin, w.Arch != ""
 	s.CapabilityUnset = w.PreviousUnset && w.Arch == "" && !w.Previous.IsZero()
 	if !n.Toolkit() {
 		return s, s.withoutToolkit(f, n, w)

@@ -42,6 +42,7 @@ func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 	if n.NVCC {
 		e.capability(len(n.Reads) == 0 || slices.Contains(n.Reads, "CUDA_COMPUTE_CAP"))
 		e.archsOfCMake()
+		e.archOfOxide()
 	}
 	return e.d
 }
@@ -373,6 +374,17 @@ func (e *writer) archsOfCMake() {
 		if !c.IsZero() && slices.Contains(e.names, v.read) && old != digits && wins {
 			e.d.Add(buildenv.Set, v.name, digits, "compile for "+c.String()+": "+e.s.CapabilityOrigin)
 		}
+	}
+}
+
+// archOfOxide names the architecture to cuda-oxide, which compiles for that very one: only where the user has said one. Otherwise
+// `cargo oxide` looks at the kernels, and to run them at the GPU.
+func (e *writer) archOfOxide() {
+	const name = "CUDA_OXIDE_TARGET"
+	arch, old := "sm_"+e.s.Capability.Digits()+e.s.Suffix, e.h.Env.Get(name)
+	wins := old == "" || strings.HasPrefix(e.s.CapabilityOrigin, "--")
+	if e.s.archAsked && slices.Contains(e.names, name) && old != arch && wins {
+		e.d.Add(buildenv.Set, name, arch, "compile for "+e.s.Capability.String()+": "+e.s.CapabilityOrigin)
 	}
 }
 

@@ -135,6 +135,27 @@ func TestArchOfAFlag(t *testing.T) {
 	}
 }
 
+// TestArchOfOxide: cuda-oxide compiles for the architecture that the user has said, and chooses itself where nobody did.
+func TestArchOfOxide(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ arch, origin, old, read, want string }{
+		{"90a", "--arch", "", "CUDA_OXIDE_TARGET", "set CUDA_OXIDE_TARGET=sm_90a"},
+		{"90", "--arch", "sm_80", "CUDA_OXIDE_TARGET", "set CUDA_OXIDE_TARGET=sm_90"},
+		{"90", "gpubuild.toml", "", "CUDA_OXIDE_TARGET", "set CUDA_OXIDE_TARGET=sm_90"},
+		{"90", "gpubuild.toml", "sm_80", "CUDA_OXIDE_TARGET", ""},
+		{"", "", "", "CUDA_OXIDE_TARGET", ""},
+		{"90", "--arch", "", "CUDA_OXIDE_DEVICE_ARCH", ""},
+	} {
+		needs := reads(tt.read)
+		h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
+		if tt.old != "" {
+			h.Env = h.Env.Set("CUDA_OXIDE_TARGET", tt.old)
+		}
+		s := hosttest.Must(toolchain.Choose(gather(h, nil), needs, toolchain.Wish{CUDA: "12.4", Arch: tt.arch, ArchOrigin: tt.origin}))(t)
+		hosttest.Equal(t, changed(toolchain.Environment(h, s, needs)), tt.want, tt)
+	}
+}
+
 // TestEnvironmentIsFixed holds on every machine that what we set leads to the same choice again and then changes nothing: a shell that took
 // our environment over, or an editor, builds with the same one.
 func TestEnvironmentIsFixed(t *testing.T) {

@@ -98,6 +98,7 @@ type Set struct {
 	Capability       gpu.Capability // what is built for; zero when nothing is compiled
 	Suffix           string         // "a" or "f" where the user's arch has one
 	CapabilityOrigin string
+	archAsked        bool // the user has said it
 	CapabilityUnset  bool // earlier builds had this default; see Wish.PreviousUnset
 	LibCUDA          string
 	Launchers        []string // programs in front of the toolkit's nvcc, such as ccache, that call it: they stay where they are

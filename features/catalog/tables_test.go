@@ -124,6 +124,33 @@ cuda_features = ["cuda"]
 	}
 }
 
+// TestNVIDIAsOwnRust: what the crates of NVIDIA/cuda-rust are.
+func TestNVIDIAsOwnRust(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"cuda-bindings":  "binding needs [cuda_headers_or_libs libclang] files [cuda.h curand.h] reads [CUDA_HOME CUDA_TOOLKIT_PATH CUDA_TOOLKIT_TARGET_DIR CUTILE_SETUP_DIAGNOSTICS]",
+		"cuda-core":      "binding needs [] files [] reads []",
+		"cuda-async":     "binding needs [] files [] reads []",
+		"cuda-device":    "carrier needs [] files [] reads [CUDA_OXIDE_DEVICE_ARCH CUDA_OXIDE_TARGET]",
+		"cuda-host":      "carrier needs [] files [] reads []",
+		"libnvvm-sys":    "binding needs [] files [] reads []",
+		"nvjitlink-sys":  "binding needs [] files [] reads []",
+		"cutile":         "carrier needs [] files [tileiras] reads []",
+		"cutile-kernels": "carrier needs [] files [] reads []",
+	} {
+		c := Default().Crate(name)
+		if c == nil || !c.CUDA() {
+			t.Errorf("%s is no CUDA crate of the catalog", name)
+			continue
+		}
+		files := []string{}
+		for _, f := range c.Files {
+			files = append(files, f.Names...)
+		}
+		hosttest.Equal(t, fmt.Sprintf("%s needs %v files %v reads %v", c.Role, c.BuildNeeds, files, c.Env()), want, name)
+	}
+}
+
 func TestCatalog(t *testing.T) {
 	c := Default()
 	for i := range c.Crates {

@@ -169,7 +169,7 @@ func (c *Catalog) choose(platform string, parts []string, w Want) (*Set, []strin
 	for i := range c.Sets {
 		s := &c.Sets[i]
 		wheels := s.Platform[platform]
-		missing := slices.IndexFunc(parts, func(p string) bool { return wheels[p].File == "" })
+		missing := slices.IndexFunc(parts, func(p string) bool { return wheels[p].File == "" && !slices.Contains(w.Parts, "all") })
 		switch why := w.refuses(s.CUDA, s.Release); {
 		case wheels == nil:
 		case why != "" && (w.Release != "" || !w.Exact.IsZero() && s.CUDA != w.Exact): // the user knows which version that is

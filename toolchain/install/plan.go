@@ -129,7 +129,9 @@ func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error
 	}
 	o := offer{cuda: set.CUDA, release: set.Release, rejected: rejected}
 	for _, part := range parts {
-		o.archives = append(o.archives, set.Platform[Platform(h)][part])
+		if a := set.Platform[Platform(h)][part]; a.File != "" {
+			o.archives = append(o.archives, a)
+		}
 	}
 	return decide(c, w, o, openStore(h, cacheDir, nil))
 }

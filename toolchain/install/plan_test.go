@@ -43,7 +43,7 @@ func TestPinsAreWhole(t *testing.T) {
 		for _, platform := range platforms {
 			wheels := s.Platform[platform]
 			for _, p := range c.Parts {
-				none := p.Name == "culibos" && strings.HasPrefix(platform, "windows-") || p.Name == "cudnn" && platform == "windows-aarch64"
+				none := p.Name == "tileiras" && s.CUDA == gpu.Version{Major: 13} || p.Name == "culibos" && strings.HasPrefix(platform, "windows-") || p.Name == "cudnn" && platform == "windows-aarch64"
 				if has := wheels[p.Name].File != ""; has == none {
 					t.Errorf("CUDA %s for %s and its part %s: %v", s.Release, platform, p.Name, has)
 				}
@@ -92,7 +92,10 @@ func TestMakePlan(t *testing.T) {
 		{story: "the driver is newer than every set", want: Want{MaxVersion: v(14, 1)}, cuda: v(13, 5), parts: 6},
 		{story: "a version was asked for", want: Want{Exact: v(13, 1), MaxVersion: v(13, 4)}, cuda: v(13, 1), parts: 6},
 		{story: "a major version: its newest that the driver has", want: Want{Exact: v(13, 0), Release: "13", MaxVersion: v(13, 4)}, cuda: v(13, 4), parts: 6},
-		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 5), parts: 11},
+		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 5), parts: 12},
+		{story: "everything of a release that lacks a part", want: Want{Parts: []string{"all"}, Exact: v(13, 0)}, cuda: v(13, 0), parts: 11},
+		{story: "the compiler of tile kernels", want: Want{Parts: []string{"build", "tileiras"}, MaxVersion: v(13, 1)}, cuda: v(13, 1), parts: 6},
+		{story: "the compiler of tile kernels, of a release before it", want: Want{Parts: []string{"tileiras"}, MaxVersion: v(13, 0)}, err: "CUDA 13.0 has no tileiras", hint: ""},
 		{story: "one part and a group that holds it", want: Want{Parts: []string{"cublas", "run"}}, cuda: v(13, 5), parts: 3},
 		{story: "a driver of CUDA 12", want: Want{MaxVersion: v(12, 4)}, err: "CUDA 13.0 is newer than 12.4", hint: "redistributable archives"},
 		{story: "asked for more than the driver has", want: Want{Exact: v(13, 4), MaxVersion: v(13, 0)}, err: "no CUDA 13.4 to fetch", hint: "ask for CUDA 13.0 or older"},
@@ -118,14 +121,14 @@ func TestMakePlan(t *testing.T) {
 		})
 	}
 	windows := buildenv.Host{OS: buildenv.Windows, Arch: "amd64", Files: diskFiles{}}
-	if p, err := MakePlan(c, windows, `C:\c`, Want{Parts: []string{"all"}}); err != nil || len(p.Items) != 10 {
+	if p, err := MakePlan(c, windows, `C:\c`, Want{Parts: []string{"all"}}); err != nil || len(p.Items) != 11 {
 		t.Errorf("everything for Windows, where there is no culibos: %d parts, %v", len(p.Items), err)
 	}
 	if _, err := MakePlan(c, windows, `C:\c`, Want{Parts: []string{"culibos"}}); err == nil || !strings.Contains(err.Error(), "has no culibos") {
 		t.Errorf("culibos for Windows: %v", err)
 	}
 	arm := buildenv.Host{OS: buildenv.Windows, Arch: "arm64", Files: diskFiles{}}
-	if p, err := MakePlan(c, arm, `C:\c`, Want{Parts: []string{"all"}}); err != nil || len(p.Items) != 9 {
+	if p, err := MakePlan(c, arm, `C:\c`, Want{Parts: []string{"all"}}); err != nil || len(p.Items) != 10 {
 		t.Errorf("everything for Windows on ARM, where there is no cuDNN either: %d parts, %v", len(p.Items), err)
 	}
 	if _, err := MakePlan(c, buildenv.Host{OS: "darwin", Arch: "arm64", Files: diskFiles{}}, "/c", Want{}); err == nil {

@@ -38,7 +38,7 @@ func CargoOf(m *session.Machine, words []string, o tools.Options) (c Command, ok
 	case name == "cargo" && wrong == nil && !line.Purpose().Compiles():
 		name = "cargo " + line.Verb
 	}
-	if slices.Contains([]string{"cargo install", "cargo make", "cargo tauri", "cargo xtask", "maturin", "tauri",
+	if slices.Contains([]string{"cargo install", "cargo make", "cargo oxide", "cargo tauri", "cargo xtask", "maturin", "tauri",
 		"cargo-tauri", "trunk", "cross", "wasm-pack", "just", "make", "sh", "bash", "dash", "zsh", "fish", "nu", "cmd", "pwsh",
 		"powershell", "env"}, name) {
 		m.Shell.Note("what %s builds is not checked for stale artifacts; `gpubuild stale --clean` with the same features does that", name)

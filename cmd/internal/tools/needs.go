@@ -63,6 +63,8 @@ func Readers(graph session.Graph, reach *features.Reach) []string {
 			seen[name] = seen[name] || cudarcReadsRoot(reach)
 		case "cudaforge", "bindgen_cuda", "cust_raw", "cuda-bindings", "cmake":
 			seen[name] = true
+		case "cuda-device": // what `cargo oxide` compiles for
+			seen["CUDA_OXIDE_TARGET"] = true
 		case "find_cuda_helper":
 			seen["cust_raw"] = true
 		}

@@ -18,17 +18,17 @@ import (
 // the crt headers and nvvm itself, and cuda_cudart holds culibos.
 var components = []struct {
 	part, name string
-	since      int // major version of CUDA that has it by itself
+	since      int // ten times the version of CUDA that has it by itself
 }{
-	{"nvcc", "cuda_nvcc", 0}, {"nvvm", "libnvvm", 13}, {"crt", "cuda_crt", 13}, {"runtime", "cuda_cudart", 0}, {"cccl", "cuda_cccl", 0},
+	{"nvcc", "cuda_nvcc", 0}, {"nvvm", "libnvvm", 130}, {"crt", "cuda_crt", 130}, {"runtime", "cuda_cudart", 0}, {"cccl", "cuda_cccl", 0},
 	{"cupti", "cuda_cupti", 0}, {"cublas", "libcublas", 0}, {"curand", "libcurand", 0}, {"nvrtc", "cuda_nvrtc", 0},
-	{"culibos", "cuda_culibos", 13}, {"nvjitlink", "libnvjitlink", 0}, {"cudnn", "cudnn", 0},
+	{"culibos", "cuda_culibos", 130}, {"nvjitlink", "libnvjitlink", 0}, {"tileiras", "cuda_tileiras", 131}, {"cudnn", "cudnn", 0},
 }
 
 // Component returns the name of a part in the index of a CUDA version; empty: there it belongs to another component, or is unknown.
 func Component(part string, cuda gpu.Version) string {
 	for _, c := range components {
-		if c.part == part && c.since <= cuda.Major {
+		if c.part == part && c.since <= 10*cuda.Major+cuda.Minor {
 			return c.name
 		}
 	}
