@@ -78,6 +78,14 @@ def pep440():
     return version
 
 
+def readme(text):
+    """README for a page that is not in the repository: its links lead there."""
+    if ADDRESS:
+        text = re.sub(rb"\]\((?!https:|#)", f"]({ADDRESS}/blob/v{VERSION}/".encode(), text)
+        text = re.sub(rb'(src|srcset)="(?!https:)', rf'\1="{ADDRESS}/raw/v{VERSION}/'.encode(), text)
+    return text
+
+
 def wheel(triple, files):
     """https://packaging.python.org/en/latest/specifications/binary-distribution-format/"""
     program = "gpubuild.exe" if "windows" in triple else "gpubuild"
@@ -93,7 +101,7 @@ def wheel(triple, files):
         f"{data}/scripts/{program}": files[program],
         "gpubuild_shim.py": (HERE / "shim.py").read_bytes(),
         f"{data}/data/share/man/man1/gpubuild.1": files["man/gpubuild.1"],
-        f"{info}/METADATA": metadata.encode() + files["README.md"],
+        f"{info}/METADATA": metadata.encode() + readme(files["README.md"]),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: gpubuild-release\nRoot-Is-Purelib: false\n{tags}".encode(),
         f"{info}/entry_points.txt": b"[console_scripts]\ncargo-gpubuild = gpubuild_shim:main\n",
         f"{info}/licenses/LICENSE": files["LICENSE"],
