@@ -1,10 +1,11 @@
 # Installs gpubuild @VERSION@ for this user. GPUBUILD_BIN: where to; GPUBUILD_BASE: a mirror of the release, or a directory with its files.
 $ErrorActionPreference = 'Stop'
-$base = if ($env:GPUBUILD_BASE) { $env:GPUBUILD_BASE } elseif ('@BASE@') { '@BASE@' } else { $PSScriptRoot }
 $to = if ($env:GPUBUILD_BIN) { $env:GPUBUILD_BIN } else { Join-Path $HOME '.local\bin' }
 $arm = $env:PROCESSOR_ARCHITECTURE -eq 'ARM64' -or $env:PROCESSOR_ARCHITEW6432 -eq 'ARM64'
 $target, $sum = if ($arm) { 'aarch64-pc-windows-msvc', '@aarch64-pc-windows-msvc@' } else { 'x86_64-pc-windows-msvc', '@x86_64-pc-windows-msvc@' }
 $name = "gpubuild-$target-v@VERSION@"
+$here = $PSScriptRoot -and (Test-Path (Join-Path $PSScriptRoot "$name.zip")) # the release's files are next to this script
+$base = if ($env:GPUBUILD_BASE) { $env:GPUBUILD_BASE } elseif ('@BASE@' -and -not $here) { '@BASE@' } else { $PSScriptRoot }
 $dir = Join-Path ([IO.Path]::GetTempPath()) ([guid]::NewGuid())
 New-Item -ItemType Directory $dir | Out-Null
 try {

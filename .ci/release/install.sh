@@ -2,8 +2,6 @@
 # Installs gpubuild @VERSION@ for this user. GPUBUILD_BIN: where to (~/.local/bin); GPUBUILD_BASE: a mirror of the release, or a directory with its files.
 set -eu
 main() {
-  base=${GPUBUILD_BASE:-@BASE@}
-  [ -n "$base" ] || base=$(cd "$(dirname "$0")" && pwd) # the release's files are next to this script
   bin=${GPUBUILD_BIN:-$HOME/.local/bin}
   case "$(uname -s)-$(uname -m)" in
     Linux-x86_64) target=x86_64-unknown-linux-musl sum=@x86_64-unknown-linux-musl@ ;;
@@ -13,6 +11,9 @@ main() {
     *) stop "there is no program for $(uname -sm)" ;;
   esac
   name=gpubuild-$target-v@VERSION@
+  here=$(cd "$(dirname "$0")" && pwd)
+  base=${GPUBUILD_BASE:-@BASE@}
+  if [ -z "$base" ] || [ -z "${GPUBUILD_BASE:-}" ] && [ -f "$here/$name.tgz" ]; then base=$here; fi # the release's files are next to this script
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   case "$base" in
@@ -20,6 +21,7 @@ main() {
       if command -v curl >/dev/null; then
         curl -fsSL --proto '=https' --tlsv1.2 -o "$work/archive" "$base/$name.tgz"
       else
+        command -v wget >/dev/null || stop "curl or wget is needed, or $name.tgz next to this script"
         wget -qO "$work/archive" "$base/$name.tgz"
       fi ;;
     *) cp "$base/$name.tgz" "$work/archive" ;;
