@@ -201,8 +201,8 @@ func (p Plan) runWithoutGPU(ctx context.Context) (r Result, err error) {
 // warnNoFeature says that the configuration wants a proof of a build without GPU work: its feature may have been forgotten.
 func (c Command) warnNoFeature(s *session.Session) {
 	request := proof.Request{Session: s.With(c.line()), Options: c.Options.Proof}
-	if table := request.WantedBy(); table != "" {
-		c.Machine.Shell.Warning("`[%s]` wants a proof, but this build enables no GPU feature", table)
+	if wants := request.WantedBy(); wants != "" {
+		c.Machine.Shell.Warning("`%s` wants a proof, but this build enables no GPU feature", wants)
 	}
 }
 

@@ -99,18 +99,21 @@ func (r Request) asksForMatch() bool {
 	return r.Options.AsksForMatch() || r.Session.Line.Purpose() == cargo.Runs && r.table() != nil
 }
 
-// WantedBy is the table of the configuration that wants a proof of what a command line builds or tests, by its name; empty: none does, or
-// the command line says otherwise. No target is looked at.
+// WantedBy is what wants a proof of what a command line builds, by the words of a message: a flag that alone makes no missing proof an error, or a
+// table of the configuration; empty: nothing does, or the command line says otherwise. No target is looked at.
 func (r Request) WantedBy() string {
-	line, o := r.Session.Line, r.Options
+	line, o, c := r.Session.Line, r.Options, r.Session.Config
+	tests := line.Purpose() == cargo.Tests
 	switch {
-	case o.ExpectCPU, o.AllowNoDevice:
-	case line.Purpose() == cargo.Tests:
-		if Marks(r.Session) != nil && !asksForWords(line.Trailing) {
-			return line.Verb
-		}
-	case line.Purpose().Compiles() && r.table() != nil:
-		return "prove"
+	case o.ExpectCPU, !line.Purpose().Compiles(), tests && asksForWords(line.Trailing):
+	case o.Wanted && o.AllowNoDevice:
+		return "--gpu-prove"
+	case Marks(r.Session) != nil:
+		return "[" + line.Verb + "]"
+	case r.table() != nil:
+		return "[prove]"
+	case !tests && c.Test.Value != nil && len(c.Test.Value.GPU) > 0:
+		return "[test]"
 	}
 	return ""
 }
