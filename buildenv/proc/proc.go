@@ -31,8 +31,9 @@ import (
 const (
 	defaultGrace = 700 * time.Millisecond // an interrupted gpubuild has ended within a second
 	defaultLimit = 64 << 20
-	// pipeDelay is how long the output of a child that has ended is waited for while something else still holds its pipe.
-	pipeDelay = 2 * time.Second
+	// pipeDelay is how long the output of a child that has ended is waited for while something else still holds its pipe. Two seconds were
+	// too short on a busy machine: what stood in the pipe had not been read.
+	pipeDelay = 5 * time.Second
 	// killDelay is how long a killed process may take to go: on a busy machine one was still there after two seconds, because its
 	// processor did not get to it. One that hangs in a driver never goes.
 	killDelay = 5 * time.Second
