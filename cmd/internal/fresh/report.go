@@ -79,7 +79,7 @@ func (s *State) Why(r Report, pkg string) (lines []string, err error) {
 		return nil, exit.Usagef("gpubuild stale --help", "%s is no GPU package of this build; these are: %s", pkg, strings.Join(s.Packages(), ", "))
 	}
 	meaning := map[string]string{
-		stale.Complete: "complete: every compilation is recorded, and what it read counts",
+		stale.Complete: "complete: every compilation that gpubuild knows of is recorded, and what it read counts",
 		stale.Partial:  "partial: %s; every file of the package counts",
 		stale.None:     "none: %s; every file of the package counts",
 		"":             "no record: it is built once more",
