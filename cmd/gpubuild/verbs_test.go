@@ -21,6 +21,7 @@ var singleVerbs = map[string][]string{
 	"cmd/internal/cli/cargo.go":       {"build"},                      // --gpu-audit is its flag
 	"cmd/internal/cargorun/build.go":  {"rustc"},                      // what follows its -- decides what is made
 	"cmd/internal/proof/marked.go":    {"test", "bench"},              // each has a table of the configuration
+	"cmd/internal/proof/coverage.go":  {"test"},                       // benchmarks launch what they measure, not what they check
 	"cmd/internal/help/completion.go": {"update", "tree", "metadata"}, // take no files
 }
 

@@ -82,7 +82,7 @@ func Dispatch(ctx context.Context, c Command) (none report.Report, err error) {
 	case o.Watch && !c.line().Starts():
 		return none, exit.Usagef("leave them out, or use `gpubuild run`",
 			"--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench")
-	case o.Proof.Coverage != nil && (c.line().Verb != "test" || !c.line().Starts()):
+	case o.Proof.Coverage != nil && !proof.RunsTests(c.line()):
 		return none, exit.Usagef("use test or nextest run, without --no-run", "--gpu-coverage needs tests that run")
 	case (o.Proof.Required || o.Proof.Wanted) && !c.line().Starts() && c.line().Purpose() != cargo.Builds:
 		flag := "--gpu-require-proof"

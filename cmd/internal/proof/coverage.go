@@ -15,6 +15,7 @@ import (
 	"gpubuild/gpu/kernelname"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/runs"
+	"gpubuild/toolchain/cargo"
 )
 
 // Coverage is how many of the kernels that the test programs hold were launched by the tests. A kernel is held if an image has it that the
@@ -68,9 +69,12 @@ func (c Coverage) Below() bool {
 	return 100*c.Launched < c.Limit*c.Kernels || c.Limit > 0 && c.Kernels == 0
 }
 
+// RunsTests reports whether a command line runs tests, whose launches are counted, and no benchmarks.
+func RunsTests(l cargo.Line) bool { return l.Verb == "test" && l.Starts() }
+
 // coverageLimit is the configuration's, in percent; 0: it has none.
 func (r Request) coverageLimit() int {
-	if t := r.Session.Config.Test.Value; t != nil && t.Coverage != nil && r.Session.Line.Verb == "test" {
+	if t := Marks(r.Session); t != nil && t.Coverage != nil { // [bench] has none
 		return *t.Coverage
 	}
 	return 0
