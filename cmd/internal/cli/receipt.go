@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/answer"
@@ -216,6 +217,11 @@ func verifySignature(ctx context.Context, a *invocation, s receipt.Signature, r 
 	}
 	if !a.Host.IsFile(s.File) {
 		return "", "it is not signed: there is no " + a.Shown(s.File), nil
+	}
+	for _, file := range []string{s.Allowed, s.File} { // ssh-keygen reads whatever it is given to its end
+		if err := a.Host.Check(file, buildenv.Note); err != nil {
+			return "", "", usage(err.Error(), "a signature and the allowed signers are regular files")
+		}
 	}
 	statement, err := r.Statement()
 	if err != nil {
