@@ -122,8 +122,11 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			f.Chosen.Capability, f.Toolchain.Devices = gpu.Capability{Major: 8},
 				[]gpu.Device{{Name: "H200", Capability: gpu.Capability{Major: 9}}}
 		}, "capability", doctor.OK, doctor.OK},
-		{"Rust's GNU target on Windows", func(f *doctor.Facts) { f.Target = "x86_64-pc-windows-gnu" }, "rust.target", doctor.Misfit,
-			doctor.Misfit},
+		{"Rust's GNU target on Windows", func(f *doctor.Facts) { f.Target = "x86_64-pc-windows-gnu" }, "rust.target", doctor.Warning,
+			doctor.Warning},
+		{"that for a crate without a library to download", func(f *doctor.Facts) {
+			f.Target, f.Needs, f.NoArchive = "x86_64-pc-windows-gnu", toolchain.Needs{CUDA: true}, []string{"ort-sys has nothing"}
+		}, "rust.target", doctor.Warning, doctor.Warning},
 		{"another processor's target", func(f *doctor.Facts) { f.Host.Arch, f.Target = "amd64", "aarch64-unknown-linux-gnu" },
 			"rust.target", doctor.Warning, doctor.Warning},
 		{"that for crates that load the driver only", func(f *doctor.Facts) {
@@ -174,8 +177,8 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"a cache that cannot be written to", func(f *doctor.Facts) { f.Unkept.Why = "cache /x cannot be written to: read-only file system" },
 			"cache", doctor.Info, doctor.OK},
 		{"one part is missing, which weighs more than another that does not fit", func(f *doctor.Facts) {
-			f.Needs.ROCm, f.Target = true, "x86_64-pc-windows-gnu"
-		}, "rust.target", doctor.Misfit, doctor.Missing},
+			f.Needs.ROCm, f.Run.Stubs = true, []string{"/usr/local/cuda/lib64/stubs"}
+		}, "loader.stubs", doctor.Misfit, doctor.Missing},
 		{"no project", func(f *doctor.Facts) { f.Project = "" }, "project", doctor.Info, doctor.OK},
 		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit,
 			doctor.Misfit},

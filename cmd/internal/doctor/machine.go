@@ -11,13 +11,13 @@ import (
 // target reports whether what rustc builds for goes with what nvcc compiles with.
 func checkTarget(f Facts) Check {
 	c := Check{ID: "rust.target", State: OK, Says: "rustc builds for " + f.Target,
-		Breaks: "linking: nvcc's objects come from a compiler of another ABI"}
+		Breaks: "linking object files of nvcc, which are of another ABI; PTX and fatbins will do"}
 	gnu := toolchain.GNU(f.Host, f.Target)
 	switch {
 	case f.Target == "":
 		c.State, c.Says, c.Breaks = Info, "what rustc builds for is not known without cargo", ""
 	case gnu != "":
-		c.Says, c.Fix, c.State = c.Says+toolchain.MicrosoftOnly, gnu, Misfit
+		c.Says, c.Fix, c.State = c.Says+toolchain.MicrosoftOnly, gnu, Warning
 		if !f.Needs.NVCC && !f.Needs.Libraries {
 			c.State, c.Fix = Info, ""
 			c.Breaks = "crates with kernels of their own; those that load the driver when they run are not touched"
@@ -26,7 +26,7 @@ func checkTarget(f Facts) Check {
 		c.State, c.Says = Warning, c.Says+", and toolkit, host compiler and libraries are chosen for this machine's own processor"
 		c.Breaks, c.Fix = "linking: nvcc's objects are for this machine's processor", "build on a machine with that processor"
 	}
-	if len(f.NoArchive) > 0 && c.State == OK {
+	if len(f.NoArchive) > 0 && c.State != Warning {
 		c.State, c.Says, c.Breaks = Warning, c.Says+"; "+strings.Join(f.NoArchive, "; "), "computing on the GPU"
 	}
 	return c
