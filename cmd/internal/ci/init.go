@@ -130,8 +130,12 @@ func rows(h buildenv.Host, p *manifest.Project, members []*manifest.Package) (ou
 			packages[""] = append(packages[""], m.Name)
 			needed = needed || !always
 		}
+		leads := map[string]bool{}
+		if !always {
+			leads = leading(h, p, m)
+		}
 		for f := range m.Features {
-			if f == "default" || f != "cuda" && f != "cudnn" && (always || !features.Leads(h, p, m, true, f)) {
+			if f == "default" || f != "cuda" && f != "cudnn" && !leads[f] {
 				continue
 			}
 			declared[f] = true
@@ -151,6 +155,43 @@ func rows(h buildenv.Host, p *manifest.Project, members []*manifest.Package) (ou
 	}
 	slices.SortFunc(out, func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
 	return out, needed
+}
+
+// leading says of each feature of a member whether it leads to a GPU crate. One that enables another which does so does it, too, and what is enabled
+// by one that does not does not: most of a long chain is not asked about.
+func leading(h buildenv.Host, p *manifest.Project, m *manifest.Package) map[string]bool {
+	enabledBy := map[string][]string{}
+	for f, edges := range m.Features {
+		for _, to := range edges {
+			enabledBy[to] = append(enabledBy[to], f)
+		}
+	}
+	leads := map[string]bool{}
+	for f := range m.Features { // what a name alone says holds for no other feature
+		if asked := manifest.ParseRequest(manifest.Request{Features: []string{f}}); asked.IsCUDA(f) {
+			leads[f] = true
+		}
+	}
+	for f := range m.Features {
+		if _, known := leads[f]; known {
+			continue
+		}
+		is, next := features.Leads(h, p, m, true, f), m.Features
+		if is {
+			next = enabledBy
+		}
+		for todo := []string{f}; len(todo) > 0; {
+			one := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			_, known := leads[one]
+			if _, own := m.Features[one]; known || !own {
+				continue
+			}
+			leads[one] = is
+			todo = append(todo, next[one]...)
+		}
+	}
+	return leads
 }
 
 // Write writes the workflow. A file that is there and differs is left alone without force, and no symbolic link is followed out of the

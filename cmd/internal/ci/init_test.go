@@ -53,8 +53,10 @@ func TestRows(t *testing.T) {
 		"cudnn with cuda":    {map[string]string{"a": optional + "cuda = [\"dep:cudarc\"]\ncudnn = [\"dep:cudarc\"]\n"}, "cuda: -p a --features cuda\ncudnn: -p a --features cuda,cudnn", false},
 		"cudnn without cuda": {map[string]string{"a": optional + "cudnn = [\"dep:cudarc\"]\n"}, "cudnn: -p a --features cudnn", false},
 		"another name":       {map[string]string{"a": optional + "gpu-fast = [\"dep:cudarc\"]\n"}, "gpu-fast: -p a --features gpu-fast", false},
-		"by default":         {map[string]string{"a": optional + "default = [\"gpu\"]\ngpu = [\"dep:cudarc\"]\n"}, "default: -p a\ngpu: -p a --features gpu", true},
-		"always":             {map[string]string{"a": always + "fast = []\ncuda = []\n"}, "cuda: -p a --features cuda\ndefault: -p a", false},
+		"through others": {map[string]string{"a": optional + "a = [\"b\", \"none\"]\nb = [\"c\"]\nc = [\"dep:cudarc\"]\noff = [\"none\", \"cuda-kernels\"]\nnone = []\ncuda-kernels = []\n"},
+			"a: -p a --features a\nb: -p a --features b\nc: -p a --features c\ncuda-kernels: -p a --features cuda-kernels", false},
+		"by default": {map[string]string{"a": optional + "default = [\"gpu\"]\ngpu = [\"dep:cudarc\"]\n"}, "default: -p a\ngpu: -p a --features gpu", true},
+		"always":     {map[string]string{"a": always + "fast = []\ncuda = []\n"}, "cuda: -p a --features cuda\ndefault: -p a", false},
 	} {
 		s := project(t, tt.members)
 		list, noDefault := rows(s.Machine.Host, s.Project, s.Project.Members)
