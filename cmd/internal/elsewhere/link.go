@@ -54,6 +54,7 @@ const (
 	loginLimit    = 5 * time.Minute  // without any output, where a person may have to answer a login
 	limitsInAll   = 10               // one that goes on printing has this many limits
 	longestLine   = 1000             // of its stderr; a longer one is shown in pieces
+	mostLines     = 200              // of its stderr; nobody reads more of a login's or a queue's words
 )
 
 // Open listens for the programs of a run. Its place's command is started when the first one comes, and again for the next one after it was
@@ -311,6 +312,7 @@ type shownLines struct {
 	shell *console.Shell
 	by    string
 	line  []byte
+	shown int
 }
 
 func (s *shownLines) Write(p []byte) (int, error) {
@@ -326,7 +328,11 @@ func (s *shownLines) Write(p []byte) (int, error) {
 // end shows the line so far.
 func (s *shownLines) end() {
 	if text := strings.TrimSpace(string(s.line)); text != "" {
-		s.shell.Alert(s.by, "%s", text)
+		if s.shown++; s.shown <= mostLines {
+			s.shell.Alert(s.by, "%s", text)
+		} else if s.shown == mostLines+1 {
+			s.shell.Note("what else %s prints is not shown", s.by)
+		}
 	}
 	s.line = s.line[:0]
 }
