@@ -85,7 +85,7 @@ func succeeds(t testing.TB, c *exec.Cmd) {
 // leftAfter is left when what is about to end has had its time.
 func leftAfter(t *testing.T, mark string) (l []string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if l = left(t, mark); len(l) == 0 {
 			break
 		}
