@@ -86,6 +86,8 @@ const (
 	Lost     CallKind = "lost"    // Vulkan: whatever it was, the device is lost
 	Contexts CallKind = "context" // makes a context or a stream
 	Lookups  CallKind = "lookup"  // of a kernel by its name
+	Uploads  CallKind = "upload"  // copies to the device, and what fills its memory
+	Pinned   CallKind = "pinned"  // allocations of host memory that the device reaches
 	Settling CallKind = "settle"  // the probe's own last wait
 )
 
@@ -133,18 +135,19 @@ func (u Unavailable) String() string {
 
 // End is what the probe said when the process ended in an orderly way.
 type End struct {
-	Flush      int    `json:"flush"` // CUPTI's answer to the forced flush
-	Kernels    uint64 `json:"kernels"`
-	Status     *int   `json:"status,omitempty"` // that the process ended with; nil: not known
-	Unfinished uint64 `json:"unfinished"`
-	Untimed    uint64 `json:"untimed,omitempty"` // launches whose times CUPTI could not collect
-	Dropped    uint64 `json:"dropped"`
-	Accepted   uint64 `json:"accepted"` // launches that the driver accepted, by callbacks; see Process.Callbacks
-	LostWrites uint64 `json:"lost_writes"`
-	Forks      uint64 `json:"forks,omitempty"`     // children that it made by fork, whoever waited for them
-	Sandboxed  bool   `json:"sandboxed,omitempty"` // it forbade itself system calls (seccomp), so that the probe looked at nothing
-	Ignores    bool   `json:"ignores,omitempty"`   // its children vanish without being waited for (SIG_IGN, SA_NOCLDWAIT)
-	Exited     bool   `json:"exited,omitempty"`    // its exit handlers and destructors came to their end, too
+	Flush      int     `json:"flush"` // CUPTI's answer to the forced flush
+	Kernels    uint64  `json:"kernels"`
+	Status     *int    `json:"status,omitempty"` // that the process ended with; nil: not known
+	Unfinished uint64  `json:"unfinished"`
+	Untimed    uint64  `json:"untimed,omitempty"` // launches whose times CUPTI could not collect
+	Dropped    uint64  `json:"dropped"`
+	Accepted   uint64  `json:"accepted"` // launches that the driver accepted, by callbacks; see Process.Callbacks
+	LostWrites uint64  `json:"lost_writes"`
+	Contexts   *uint64 `json:"contexts,omitempty"`  // that it made or had; nil: not known
+	Forks      uint64  `json:"forks,omitempty"`     // children that it made by fork, whoever waited for them
+	Sandboxed  bool    `json:"sandboxed,omitempty"` // it forbade itself system calls (seccomp), so that the probe looked at nothing
+	Ignores    bool    `json:"ignores,omitempty"`   // its children vanish without being waited for (SIG_IGN, SA_NOCLDWAIT)
+	Exited     bool    `json:"exited,omitempty"`    // its exit handlers and destructors came to their end, too
 	// launches that are written down before this; more than Kernels were not all written by the probe
 	Written uint64 `json:"written,omitempty"`
 }
@@ -191,6 +194,11 @@ type Process struct {
 	BadBuffers  int          `json:"bad_buffers,omitempty"`
 	End         *End         `json:"end,omitempty"`
 	Engine      string       `json:"engine,omitempty"` // Vulkan: what the program calls its engine, such as wgpu-hal
+}
+
+// OpenedDevice reports whether a process made a context, which counting the devices does not need, or may have.
+func (p Process) OpenedDevice() bool {
+	return p.Launches() > 0 || p.End == nil || p.End.Contexts == nil || *p.End.Contexts > 0
 }
 
 // Launches returns how many finished launches were recorded.
@@ -576,7 +584,7 @@ func (r Refusal) cancels(before Refusal) bool {
 		return false
 	case r.Kind == Contexts && !r.ofStream():
 		return !before.ofStream() && before.On != nil && r.On != nil && *before.On == *r.On
-	case r.Kind == Waits || r.Kind == Contexts:
+	case r.Kind == Waits || r.Kind == Contexts || r.Kind == Uploads:
 		return before.Function == r.Function && (before.Context == r.Context || before.Context == 0)
 	}
 	return r.Kind == Memory || r.Kind == Code

@@ -7,9 +7,10 @@ import (
 	"gpubuild/gpu/probe"
 )
 
-// children adds what the processes that --child names show together. One that was refused something, or opened the driver and ran no kernel
-// that matches, speaks against the proof of another: a worker that failed and went on on the CPU. One that opened no driver (a launcher, a
-// worker that reads data) is only listed.
+// children adds what the processes that --child names show together, the program's own among them. One that was refused something, or opened
+// a device and waited for no kernel that matches, speaks against the proof of another: a worker that failed and went on on the CPU. One that
+// opened no device (a launcher, a worker that reads data) is only listed. What a process of that name became by exec counts as of that name.
+// A refusal of the program itself speaks against the proof whatever it is called.
 func (c *counter) children() {
 	type id struct {
 		pid                int
@@ -19,20 +20,29 @@ func (c *counter) children() {
 	known, working, recorded := map[id]bool{}, map[id]bool{}, map[id]bool{}
 	for i, p := range e.Processes {
 		of := id{p.Pid, p.Started, p.Namespace}
-		if recorded[of] = true; !r.asksFor(p) {
+		recorded[of] = true
+		named := r.asksFor(p) || known[of]
+		if !named && !e.isProgram(p) {
 			continue
 		}
-		known[of] = true
 		where := fmt.Sprintf("process %d (%s)", p.Pid, p.Exe)
 		refused := failures(e, p, nil, where)
-		switch {
-		case p.Forked: // CUDA does not work there
-		case c.working[i]:
+		if named {
+			known[of] = true
+		}
+		if p.Forked {
+			continue // CUDA does not work there
+		}
+		switch waited, matched := c.working[i]; {
+		case waited && named:
 			working[of] = true
+		case waited: // it counts as the binary itself
 		case len(refused) > 0:
 			c.against = append(c.against, refused[0]+", which ran no kernel that matches")
-		case !e.isProgram(p):
-			c.against = append(c.against, where+" opened the driver, and ran no kernel that matches")
+		case named && matched:
+			c.against = append(c.against, "nothing waited for the kernels of "+where)
+		case named && p.OpenedDevice():
+			c.against = append(c.against, where+" opened a device, and ran no kernel that matches")
 		}
 	}
 	if e.LostFiles > 0 {

@@ -130,8 +130,11 @@ type Watch struct {
 	Left     bool      `json:"left,omitempty"`     // it left a running process behind
 	Watched  int       `json:"watched,omitempty"`  // how many device nodes were watched; -1: they could not be
 	Nodes    []string  `json:"nodes,omitempty"`    // those that were opened meanwhile, by whomever
-	Orphans  int       `json:"orphans,omitempty"`  // processes that it left behind and that have ended
-	Seen     []Seen    `json:"seen,omitempty"`
+	// the program was seen to have no child yet, for the last time before Later were opened: what had been opened before it opened itself
+	Childless bool     `json:"childless,omitempty"`
+	Later     []string `json:"later,omitempty"`
+	Orphans   int      `json:"orphans,omitempty"` // processes that it left behind and that have ended
+	Seen      []Seen   `json:"seen,omitempty"`
 }
 
 // holds reports whether a recorded process is one of the program's tree: the watcher is above it, or saw it there. A daemon that was

@@ -297,8 +297,8 @@ func hidden(e Evidence, s summary, recorded map[processID]bool) string {
 		return "whether a GPU was opened while it ran is not known: even the control's opening of it was not seen"
 	case len(recorded) == 0:
 		return "whether a GPU was opened while it ran is not known"
-	case children:
-		return "it started other programs, or may have: whether one of them used a GPU is not known"
+	case children && !(w.Childless && len(w.Later) == 0 && w.Watched > 0 && len(e.Control.Nodes) > 0):
+		return "it started other processes, or may have: whether one of them used a GPU is not known"
 	}
 	return ""
 }
@@ -392,7 +392,7 @@ type counter struct {
 	index    map[kernelKey]int // in kernels
 	ownAt    map[string]int    // in own, by the kernel's name
 	longest  uint64            // how long the kernel of device ran
-	working  map[int]bool      // the processes, by their number, that ran a kernel that counts
+	working  map[int]bool      // the processes, by their number, of which a kernel counts: whether one of these was waited for
 }
 
 // kernelKey is what one KernelSummary is of.
@@ -414,7 +414,7 @@ func (c *counter) process(i int, p Process, where string) {
 	for _, d := range p.Devices {
 		devices[d.Ordinal] = d
 	}
-	matched, last := false, map[uint32]uint64{} // whether a kernel matches, and the last one that does in each context
+	matched, waited, last := false, false, map[uint32]uint64{} // whether a kernel matches, and one was waited for; the last in each context
 	for _, k := range p.Kernels {
 		d := devices[k.Device]
 		if e.Backend == probe.Vulkan && c.noUse.add(p, k, d) {
@@ -423,7 +423,7 @@ func (c *counter) process(i int, p Process, where string) {
 		}
 		onDevice := r.onDevice(k.Device, d.UUID)
 		if c.kernel(p, k, d, counts, where) && onDevice && (counts || p.Self) {
-			matched, last[k.Context] = true, max(last[k.Context], k.Last)
+			matched, waited, last[k.Context] = true, waited || k.Waited > 0, max(last[k.Context], k.Last)
 		}
 		if !counts {
 			c.childRecorded = e.usedBy(p, program, where)
@@ -433,13 +433,14 @@ func (c *counter) process(i int, p Process, where string) {
 		c.refused = cmp.Or(c.refused, why[0])
 	}
 	if matched {
-		c.matching, c.working[i] = true, counts
+		if c.matching = true; counts {
+			c.working[i] = waited
+		}
 		c.against = append(c.against, against(e, r, i, last, where)...)
 		c.waitedBy = cmp.Or(c.waitedBy, lastWait(p, last))
 		for _, f := range p.Refused {
-			if f.Kind == probe.Lookups {
-				c.notes = append(c.notes, fmt.Sprintf("%s answered CUDA error %d in %s: a kernel that was asked for is not there",
-					f.Function, f.RC, where))
+			if what := dispensable[f.Kind]; what != "" {
+				c.notes = append(c.notes, fmt.Sprintf("%s answered CUDA error %d in %s: %s", f.Function, f.RC, where, what))
 			}
 		}
 	}
@@ -630,6 +631,8 @@ func (e Evidence) usedBy(p Process, program bool, where string) string {
 	switch {
 	case !p.Tree && !program && p.Namespace != e.Watch.Namespace:
 		return "the GPU was used by " + where + ", in another PID namespace: whether the program started it is not known"
+	case !p.Tree && !program && slices.ContainsFunc(p.Ancestors, func(a [2]uint64) bool { return a[0] == e.Watch.Watcher[0] }):
+		return "the GPU was used by " + where + ", in another time namespace: whether the program started it is not known"
 	case !p.Tree && !program:
 		return "the GPU was used by " + where + ", which neither the program nor one of its children started"
 	case p.Self:
@@ -651,6 +654,8 @@ func against(e Evidence, r Rules, i int, last map[uint32]uint64, where string) [
 	p := e.Processes[i]
 	out := failures(e, p, last, where)
 	switch {
+	case p.Another != "":
+		out = append(out, where+" loaded a second driver, whose kernels and answers are not recorded: "+p.Another)
 	case p.Running && e.Exit.Stopped: // it had not failed yet, and ended with the program
 	case p.ByRecords && (p.End == nil || p.End.Flush != 0), p.End != nil && p.End.Flush == multipleSubscribers: // the driver's answers, too
 		out = append(out, "what the driver answered last in "+where+" is not known: it has brought CUPTI, and did not end in an "+
@@ -733,7 +738,7 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint64) bool {
 	switch {
 	case f.Kind == probe.Waits && (f.RC == notYet && strings.Contains(f.Function, "Query") || f.RC >= 900 && f.RC <= 907):
 		return false // a query, or a stream that is being captured
-	case f.Ends() && (f.Kind == probe.Settling || confirmed && (f.Kind == probe.Waits || f.Kind == probe.Copies)):
+	case f.Ends() && (f.Kind == probe.Settling || confirmed && slices.Contains([]probe.CallKind{probe.Waits, probe.Copies, probe.Uploads}, f.Kind)):
 		return false // what the probe's own wait was refused is missing as a wait
 	case f.Loses():
 		return !f.Early
@@ -741,17 +746,8 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint64) bool {
 	if f.Last && f.Kind != probe.Settling {
 		return after // later ones are not listed
 	}
-	switch f.Kind {
-	case probe.Waits, probe.Copies, probe.Launches, probe.Settling, "": // of Vulkan, a submission
-		return after
-	case probe.Memory:
-		return after && f.RC == outOfMemory
-	case probe.Code:
-		return after && unusable[f.RC]
-	case probe.Contexts:
-		return after && !lacking[f.RC] && (last == nil || mayBeOf(f, p, last))
-	}
-	return false
+	counts := againstAnswers[f.Kind]
+	return after && counts != nil && counts(f.RC) && (f.Kind != probe.Contexts || last == nil || mayBeOf(f, p, last))
 }
 
 // mayBeOf reports whether a context or a stream was refused on a device of the kernels that match, or on one that is not known.
@@ -765,26 +761,27 @@ const (
 	multipleSubscribers = 39 // CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 )
 
-// unusable are the errors of a load that say that this device cannot run that code, or has no memory for it. Not: a file that is not there.
-// The names are cuda.h's.
-var unusable = map[int]bool{
-	outOfMemory: true,
-	200:         true, // INVALID_IMAGE
-	209:         true, // NO_BINARY_FOR_GPU
-	218:         true, // INVALID_PTX
-	221:         true, // JIT_COMPILER_NOT_FOUND
-	222:         true, // UNSUPPORTED_PTX_VERSION
-	223:         true, // JIT_COMPILATION_DISABLED
-	225:         true, // UNSUPPORTED_DEVSIDE_SYNC: the PTX waits on the device, which this one cannot
-	227:         true, // INSUFFICIENT_LOADER_VERSION: the driver is too old for this fatbin
-	300:         true, // INVALID_SOURCE
-	303:         true, // SHARED_OBJECT_INIT_FAILED
+// againstAnswers says which answers of the driver speak against kernels before them, by what was called; of other calls none does. The names are
+// cuda.h's.
+var againstAnswers = map[probe.CallKind]func(rc int) bool{
+	"":             anyAnswer, // of Vulkan, a submission
+	probe.Waits:    anyAnswer,
+	probe.Copies:   anyAnswer,
+	probe.Launches: anyAnswer,
+	probe.Settling: anyAnswer,
+	probe.Uploads:  anyAnswer,
+	probe.Memory:   func(rc int) bool { return rc == outOfMemory }, // with others a program asks what sizes and kinds there are
+	probe.Code:     func(rc int) bool { return rc != 4 },           // DEINITIALIZED: the driver has ended
+	// UNSUPPORTED_EXEC_AFFINITY, NOT_SUPPORTED: this device has no such kind, and a program asks for another
+	probe.Contexts: func(rc int) bool { return rc != 224 && rc != 801 },
 }
 
-// lacking are the errors of a context or a stream that say that this device has no such kind, and so a program asks for another.
-var lacking = map[int]bool{
-	224: true, // UNSUPPORTED_EXEC_AFFINITY
-	801: true, // NOT_SUPPORTED
+func anyAnswer(int) bool { return true }
+
+// dispensable is what programs go on without on the GPU: a refusal is a note.
+var dispensable = map[probe.CallKind]string{
+	probe.Lookups: "a kernel that was asked for is not there",
+	probe.Pinned:  "there is no memory of the host that the device reaches",
 }
 
 // disorderly names the ends of a process at which the probe cannot write its last records.

@@ -178,21 +178,21 @@ func TestJudge(t *testing.T) {
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/bin/sh", NoInjection: true})
 		}, OtherKernels, ""},
 
-		{"a device was opened, and a child was seen", idle, func(e *Evidence) { e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8}) }, Unproved, "other programs"},
-		{"a device was opened, and a child was waited for", idle, func(e *Evidence) { e.Watch.Children = true }, Unproved, "other programs"},
+		{"a device was opened, and a child was seen", idle, func(e *Evidence) { e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8}) }, Unproved, "other processes"},
+		{"a device was opened, and a child was waited for", idle, func(e *Evidence) { e.Watch.Children = true }, Unproved, "other processes"},
 		{"silent, and a child was left", silent, func(e *Evidence) { e.Watch.Left = true }, Unproved, "left a running process"},
-		{"a device was opened, and an orphan ended", idle, func(e *Evidence) { e.Watch.Orphans = 1 }, Unproved, "other programs"},
-		{"a device was opened, and children were ignored", idle, func(e *Evidence) { e.Watch.Ignored = true }, Unproved, "other programs"},
+		{"a device was opened, and an orphan ended", idle, func(e *Evidence) { e.Watch.Orphans = 1 }, Unproved, "other processes"},
+		{"a device was opened, and children were ignored", idle, func(e *Evidence) { e.Watch.Ignored = true }, Unproved, "other processes"},
 		{"silent, and nobody watched", silent, func(e *Evidence) { e.Watch = Watch{} }, Unproved, "could not be watched"},
 		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
 		}, NotUsed, "in this program and its children"},
 		{"a heartbeat, no launch, and a fork", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Forks: 1}
-		}, Unproved, "other programs"},
+		}, Unproved, "other processes"},
 		{"a heartbeat, no launch, and its children vanish", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Ignores: true}
-		}, Unproved, "it started other programs"},
+		}, Unproved, "it started other processes"},
 		{"a heartbeat, no launch, and the end is missing", proven, func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "orderly"},
 		{"a heartbeat, no launch recorded, but one accepted", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Accepted: 1}
@@ -305,7 +305,7 @@ func TestJudge(t *testing.T) {
 		{"other, and the control failed afterwards", other, func(e *Evidence) { e.After.Outcome = ControlUnrecorded }, Unproved, "after the program had run: unrecorded"},
 		{"another process of the same number had the heartbeat", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Started = nil, &probe.End{}, 98
-		}, Unproved, "other programs"},
+		}, Unproved, "other processes"},
 	}
 	windows := func(from func() Evidence) func() Evidence { // what the watcher cannot tell there
 		return func() Evidence {
@@ -506,7 +506,13 @@ func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
 		{"no such size", answer(probe.Memory, 1, 1, 6), true, false},
 		{"code for another device after it", answer(probe.Code, 209, 1, 6), true, true},
 		{"code for another device before it", answer(probe.Code, 209, 1, 4), true, false},
-		{"a file that is not there", answer(probe.Code, 301, 1, 6), true, false},
+		{"a file of code that is not there", answer(probe.Code, 301, 1, 6), true, true},
+		{"code without a context", answer(probe.Code, 201, 0, 6), true, true},
+		{"code, as the driver has ended", answer(probe.Code, 4, 0, 6), true, false},
+		{"an upload after it", answer(probe.Uploads, 1, 1, 6), true, true},
+		{"an upload in another context", answer(probe.Uploads, 1, 2, 6), true, false},
+		{"a memset, as the context is gone", answer(probe.Uploads, 201, 0, 9), true, false},
+		{"no pinned memory", answer(probe.Pinned, 2, 1, 6), true, false},
 		{"the probe's own wait shows that it failed", answer(probe.Settling, 700, 1, 9), true, true},
 		{"the probe's own wait is refused with an error", answer(probe.Settling, 1, 1, 9), true, true},
 		{"the probe's own wait comes too late", answer(probe.Settling, 4, 1, 9), false, false},

@@ -73,7 +73,8 @@ func (r Rules) asksFor(p Process) bool {
 	if r.Child == "" || p.Exe == "" {
 		return false
 	}
-	exe, glob := p.Exe, r.Child
+	// Linux' words for a file that is gone, and for one that was only ever in memory (memfd_create)
+	exe, glob := strings.TrimPrefix(strings.TrimSuffix(p.Exe, " (deleted)"), "/memfd:"), r.Child
 	if len(exe) > 2 && exe[1] == ':' { // a Windows path: its case means nothing, and in a glob a backslash would quote
 		exe = strings.ToLower(strings.ReplaceAll(exe, `\`, "/"))
 		glob = strings.ToLower(strings.ReplaceAll(glob, `\`, "/"))

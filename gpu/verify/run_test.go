@@ -229,7 +229,7 @@ func TestVerdictOfARun(t *testing.T) {
 		{"a child without our environment uses the GPU", []string{"bare-child", "{other}", "gpu"}, nil, Unproved, ""},
 		{"a child without our environment on the CPU", []string{"bare-child", "{other}", "sleep", "100"}, nil, NotUsed, ""},
 		{"a child on the CPU", []string{"child", "{other}", "cpu"}, nil, NotUsed, "no GPU use was seen"},
-		{"a child that opens the driver", []string{"child", "{other}", "init"}, nil, Unproved, "started other programs"},
+		{"a child that opens the driver", []string{"child", "{other}", "init"}, nil, Unproved, "started other processes"},
 		{"leaves a process behind", []string{"orphan", "{other}", "sleep", "500"}, nil, Unproved, "left a running process behind"},
 		{"becomes another program", []string{"exec", "{other}", "gpu"}, nil, Unproved, "became another program (exec)"},
 

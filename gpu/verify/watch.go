@@ -179,25 +179,27 @@ func (s *sampler) children(pid int) (out []int) {
 
 // watchLine is what the watcher wrote.
 type watchLine struct {
-	Event    string    `json:"event"`
-	Pid      int       `json:"pid"`
-	Started  uint64    `json:"started"`
-	In       uint64    `json:"namespace"`
-	Watcher  [2]uint64 `json:"watcher"`
-	Known    bool      `json:"known"`
-	Children bool      `json:"children"`
-	Ignored  bool      `json:"ignored"`
-	Orphans  int       `json:"orphans"`
-	Running  bool      `json:"running"`
-	Kept     bool      `json:"kept"`
-	Watched  int       `json:"watched"`
-	Nodes    []string  `json:"nodes"`
-	Errno    int       `json:"errno"`
-	Exe      string    `json:"exe"`
-	Driver   string    `json:"driver"`
-	Lost     bool      `json:"lost"`
-	Closed   bool      `json:"closed"`
-	Root     bool      `json:"root"`
+	Event     string    `json:"event"`
+	Pid       int       `json:"pid"`
+	Started   uint64    `json:"started"`
+	In        uint64    `json:"namespace"`
+	Watcher   [2]uint64 `json:"watcher"`
+	Known     bool      `json:"known"`
+	Children  bool      `json:"children"`
+	Ignored   bool      `json:"ignored"`
+	Orphans   int       `json:"orphans"`
+	Running   bool      `json:"running"`
+	Kept      bool      `json:"kept"`
+	Watched   int       `json:"watched"`
+	Nodes     []string  `json:"nodes"`
+	Childless bool      `json:"childless"`
+	Later     []string  `json:"later"`
+	Errno     int       `json:"errno"`
+	Exe       string    `json:"exe"`
+	Driver    string    `json:"driver"`
+	Lost      bool      `json:"lost"`
+	Closed    bool      `json:"closed"`
+	Root      bool      `json:"root"`
 }
 
 // readWatch reads the watcher's lines; a file that is not there yet is nothing read. refused is the errno of an exec that failed.
@@ -225,7 +227,7 @@ func readWatch(h buildenv.Host, file string) (w Watch, refused int, err error) {
 			w.Seen = append(w.Seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, Closed: l.Closed,
 				NoInjection: l.Lost, Root: l.Root})
 		case l.Event == "ended" && l.Pid == w.Pid: // only then it is complete
-			w.Watched, w.Nodes, w.Kept = l.Watched, l.Nodes, l.Kept
+			w.Watched, w.Nodes, w.Kept, w.Childless, w.Later = l.Watched, l.Nodes, l.Kept, l.Childless, l.Later
 			w.Complete, w.Children, w.Ignored, w.Left, w.Orphans = l.Known, l.Children, l.Ignored, l.Running, l.Orphans
 		}
 	}

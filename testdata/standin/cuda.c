@@ -399,9 +399,9 @@ API cuMemcpyPeerAsync(address d, void *dc, address s, void *sc, size_t n, void *
     NEED; (void)dc; (void)sc; (void)q;
     return copy((void *)d, (void *)s, n, 3);
 }
-API cuMemsetD8_v2(address d, unsigned char v, size_t n) { NEED; if (!owned(d, n)) return INVALID_VALUE; memset((void *)d, v, n); return OK; }
+API cuMemsetD8_v2(address d, unsigned char v, size_t n) { NEED; if (!owned(d, n)) return told(__func__, INVALID_VALUE); memset((void *)d, v, n); return told(__func__, OK); }
 API cuMemsetD8Async(address d, unsigned char v, size_t n, void *q) { (void)q; return cuMemsetD8_v2(d, v, n); }
-API cuMemHostAlloc(void **p, size_t n, unsigned f) { NEED; (void)f; return (*p = malloc(n)) ? OK : NO_MEMORY; }
+API cuMemHostAlloc(void **p, size_t n, unsigned f) { NEED; (void)f; return told(__func__, (*p = malloc(n)) ? OK : NO_MEMORY); }
 API cuMemFreeHost(void *p) { NEED; free(p); return OK; }
 
 /* ---- streams, events: everything is done when it is asked for ---------------------------------------------------------------------------------- */
@@ -504,7 +504,7 @@ API cuModuleLoad(struct module **out, const char *file) {
     FILE *f = fopen(file, "rb");
     char *data = f ? calloc(1, 64 << 20) : NULL;    /* stays: an image must outlive its module */
     NEED;
-    if (!data || !fread(data, 1, (64 << 20) - 1, f)) { if (f) fclose(f); free(data); return f ? INVALID_IMAGE : 301; }
+    if (!data || !fread(data, 1, (64 << 20) - 1, f)) { if (f) fclose(f); free(data); return told(__func__, f ? INVALID_IMAGE : 301); }
     fclose(f);
     return cuModuleLoadData(out, data);
 }

@@ -1,5 +1,6 @@
 /* Does what its arguments say, in their order, and returns 0. A driver that fails makes it go on, on the CPU, and say nothing of that.
  *   driver          opens the driver         driver=PATH  the one in that file
+ *   count           opens the driver, and counts its devices
  *   product[=NAME]  launches a product, waits for it and reads it back; what fails is passed over
  *   launch[=NAME]   launches a product and does not wait for it
  *   fill[=NAME]     launches something else
@@ -34,6 +35,7 @@
  *   lots=MB         writes that much                                          memory        becomes a copy of itself that is no file, from the next word on
  *   small, smallexit   opens the driver and computes a product, in a thread with a stack of 32 KiB, which then ends, or ends the program
  *   twin … end      does that after an exec, in a PID namespace of its own, where it has this pid once more
+ *   pinned          memory of the host that the device reaches               module=PATH   loads the device code of a file
  *   badload         loads code for a device that is not here (with STANDIN_CUDA_LOAD=sm_99)
  *   streams=N       waits for N streams, one after the other
  *   ex, together    launches a product by cuLaunchKernelEx, cuLaunchCooperativeKernel, and waits for it */
@@ -283,6 +285,9 @@ static void run(int i) {
         else if (!strcmp(what, "become")) { execl(with, with, (char *)NULL); exit(8); }
         else if (!strcmp(what, "replace")) { char n[4200]; snprintf(n, sizeof n, "cp '%s' '%s.new' && mv '%s.new' '%s'", v[0], v[0], v[0], v[0]); must("mv", system(n)); }
         else if (!strcmp(what, "try")) { if (d.launch) (void)d.alloc(&p, strtoul(with, NULL, 10)); }
+        else if (!strcmp(what, "pinned")) { void *h; int (*f)(void **, size_t, unsigned); *(void **)&f = entry("cuMemHostAlloc"); (void)f(&h, 64, 0); }
+        else if (!strcmp(what, "module")) { void *m; int (*f)(void **, const char *); *(void **)&f = entry("cuModuleLoad"); (void)f(&m, with); }
+        else if (!strcmp(what, "count")) { int k, (*f)(int *), (*init)(unsigned); (void)dlopen("libcuda.so.1", RTLD_NOW); *(void **)&init = entry("cuInit"); *(void **)&f = entry("cuDeviceGetCount"); (void)init(0); (void)f(&k); }
         else if (!strcmp(what, "noise")) noise(atoi(with));
         else if (!strcmp(what, "tryload")) { void *m; if (d.load) (void)d.load(&m, atoi(with) ? ".version 6.0\n.target sm_99\n.entry matmul()" : ptx("matmul")); }
         else if (!strcmp(what, "mark") || !strcmp(what, "marked")) marks(what[4]);

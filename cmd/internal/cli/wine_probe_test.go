@@ -128,7 +128,7 @@ func TestWineProof(t *testing.T) {
 		{"the same, and it was asked for", []string{"child", "{program}", "gpu"}, []string{"--child=*PROGRAM*"}, 0, "Proved"},
 		{"a child on the CPU behind the product", []string{"then-child", "{other}", "cpu"}, nil, 0, "Proved"},
 		{"the driver was opened, and a child came and went", []string{"init-then-child", "{other}", "cpu"}, nil, 21,
-			"it started other programs"},
+			"it started other processes"},
 		{"a child without our environment uses the GPU", []string{"bare-child", "{other}", "gpu"}, nil, 21, "Not proven"},
 		{"a child without our environment lives long", []string{"bare-child", "{other}", "sleep", "600"}, nil, 21,
 			"whether a GPU was opened while it ran is not known"},

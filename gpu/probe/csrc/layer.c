@@ -346,7 +346,7 @@ static void begin_recording(GetProc next, const InstanceInfo *info) {
     field_s("engine", info->app && info->app->engine ? info->app->engine : "");
     finish(1);
     recording = 1;
-    in_forks(in_parent, in_child);
+    in_forks(NULL, in_parent, in_child);
     if (at_end(on_end) != 0) { begin("note"); field_s("why", "the end of the process cannot be met"); finish(1); }
 }
 

@@ -16,9 +16,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -412,9 +414,19 @@ static int name_records(char *to, size_t size) {
     return snprintf(to, size, "%d-%llu%s.jsonl", (int)getpid(), (unsigned long long)start_time(), of) < (int)size;
 }
 
+static char childless[4096];        /* see tell_childless */
+static int others;
+static void is_another(const char *file) { (void)file; others++; }
+static int is_ours(const char *base) { return starts(base, strrchr(path, '/') + 1); }
+/* Does a second probe write this process's records, of a driver in a namespace of the loader's own (dlmopen)? */
+static int recorded_by_another(void) { return others > 0; }
+
 static int begin_records(const char *dir) {
     size_t n = (size_t)snprintf(path, sizeof path, "%s/", dir);
-    return n < sizeof path && name_records(path + n, sizeof path - n) ? open_records() : -1;
+    if (n >= sizeof path || !name_records(path + n, sizeof path - n)) return -1;
+    if (snprintf(childless, sizeof childless, "%.*s.childless", (int)(strlen(path) - strlen(".jsonl")), path) >= (int)sizeof childless) *childless = 0;
+    each_mapped(is_another, is_ours);   /* an exec would have taken the file's first byte out of memory */
+    return open_records();
 }
 
 /* Is the number still our file's? The program may have closed it and got the number for one of its own: that one must not be touched. */
@@ -601,10 +613,19 @@ static void before_end(void (*f)(void *)) {
         __cxa_thread_atexit_impl(f, NULL, *(void **)&f);        /* the last: an address in this library */
 }
 static int64_t alone_status(void) { return 0; }
-static void in_forks(void (*parent)(void), void (*child)(void)) { pthread_atfork(NULL, parent, child); }
+static void in_forks(void (*before)(void), void (*parent)(void), void (*child)(void)) { pthread_atfork(before, parent, child); }
 
 /* Do its children vanish without anybody being notified? /proc does not say so of SA_NOCLDWAIT, and of SIG_IGN only as long as it lasts. */
 static int ignores_children(void) {
     struct sigaction a;
     return !sandboxed() && sigaction(SIGCHLD, NULL, &a) == 0 && (a.sa_handler == SIG_IGN || (a.sa_flags & SA_NOCLDWAIT));
+}
+
+/* Where the program has had no child so far, it has opened itself what device nodes were opened. The watcher sees the opening of a file that only the program's
+ * own process has (watch.c), in order with those of the nodes. */
+static void tell_childless(void) {
+    struct rusage of; siginfo_t unused; int fd;
+    if (!*childless || sandboxed() || ignores_children() || getrusage(RUSAGE_CHILDREN, &of) != 0 || of.ru_minflt || of.ru_majflt ||
+        waitid(P_ALL, 0, &unused, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0 || errno != ECHILD) return;
+    if ((fd = open(childless, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) >= 0) close(fd);
 }

@@ -285,6 +285,8 @@ static int open_records(void) {
     return 0;
 }
 
+static int recorded_by_another(void) { return 0; }       /* there are no namespaces of libraries */
+
 static int begin_records(const char *dir) {
     WCHAR w[LONGEST], tail[64]; char name[64] = ""; size_t i; int n = MultiByteToWideChar(CP_UTF8, 0, dir, -1, w, LONGEST);
     if (!n) return -1;

@@ -117,6 +117,8 @@ static counter marks, marked;       /* calls of ours that are to come as records
 static uint64_t owner, owner_in;    /* the process that this state belongs to, and its PID namespace; a forked child is another */
 static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, refusals;
 static counter ended;               /* it has written its end */
+static counter made;                /* contexts */
+static int contexts_left = -1;      /* primary contexts in use at the end; -1: not known */
 static flag devices_written, recording, settling, taken;     /* taken: by another profiler, the records, or CUPTI was taken down */
 static int flush_rc = -1;           /* of the last flush */
 
@@ -144,6 +146,7 @@ static uint64_t widened(uint32_t correlation) {
 #ifndef _WIN32
 /* What the watcher knows of children it knows of those that were waited for. */
 static void in_parent(void) { ADD(forks, 1); }
+static void before_fork(void) { error_state e = keep_error(); if (owner && !copied(owner_in, owner)) tell_childless(); restore_error(e); }
 
 /* CUDA does not work in a forked child, but its silence must differ from that of a process that nobody watched. */
 static void in_child(void) {
@@ -342,8 +345,8 @@ static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) {
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
  * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. */
-enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, COUNT, CREATE, LOOKUP, KINDS };
-static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other", "", "context", "lookup" };
+enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, COUNT, CREATE, LOOKUP, UPLOAD, PINNED, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other", "", "context", "lookup", "upload", "pinned" };
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
@@ -410,10 +413,10 @@ static volatile uint8_t lacks_context[64];
 static int known(int device) { return device >= 0 && device < (int)sizeof lacks_context; }
 static void refused(const struct call_data *d, int rc, uint32_t id, enum kind kind) {
     volatile uint64_t *last = last_refusal; uint64_t n, before = last[0], at = widened(d->correlation), what = (uint64_t)id << 32 | (uint32_t)rc; int early = !worked();
-    static counter lookups; int waits = kind == WAIT || kind == STREAM || kind == EVENT;
+    static counter noted[KINDS]; int waits = kind == WAIT || kind == STREAM || kind == EVENT;
     if (kind == LOOKUP && rc != NOT_FOUND) kind = CODE;     /* code that is loaded when it is first used is refused only here */
-    /* libraries look for kernels that they can do without, and no context is made while the driver ends, not even by us */
-    if ((kind == LOOKUP && ADD(lookups, 1)) || (kind == CREATE && (settling || rc == DRIVER_ENDED))) return;
+    /* programs can do without some kernels and without pinned memory, and no context is made while the driver ends, not even by us */
+    if (((kind == LOOKUP || kind == PINNED) && ADD(noted[kind], 1)) || (kind == CREATE && (settling || rc == DRIVER_ENDED))) return;
     if (waits && ((rc == NOT_READY && d->function && strstr(d->function, "Query")) || (rc >= 900 && rc <= 907))) return;
     if (makes_context(d, kind)) { if (known(device_of(d))) lacks_context[device_of(d)] = 1; }
     else if (kind == MEMORY || kind == CODE) failed[kind] = 1;
@@ -533,6 +536,7 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
     else if (settling && kind == WAIT) answer("settled", d, rc, kind, "");
     else if (rc != OK) refused(d, rc, id, kind);
     else {
+        if (makes_context(d, kind) && !settling) ADD(made, 1);
         if (kind != CREATE || !settling) recovered(d, id, kind);    /* a context that settle() retained makes up for none of the program's */
         if (recording && kind >= WAIT && kind <= COPY) { waited_for(d, kind); hand_over(); }
     }
@@ -653,6 +657,9 @@ static void settle(void) {
     if (by_records && (taken = records_are_taken())) return;
     if (!is_heard(count)) { taken = 1; return; }
     if (!worked()) flush(0);
+    if (state && count && get && count(&n) == OK)
+        for (int i = contexts_left = 0; i < n && contexts_left >= 0; i++)
+            contexts_left = get(&dev, i) == OK && state(dev, &flags, &active) == OK ? contexts_left + (active != 0) : -1;
     if (!worked()) return;
     settling = 1;
     for (int i = 0; i < CONTEXTS && contexts[i].id; i++)
@@ -688,6 +695,7 @@ static void write_end(int rc, int64_t status) {
     field_n("accepted", GET(accepted)); field_n("lost_writes", GET(lost_writes));
     if (status >= 0) field_n("status", (uint64_t)status);
     if (GET(untimed)) field_n("untimed", GET(untimed));
+    if (contexts_left >= 0 || GET(made)) field_n("contexts", GET(made) + (contexts_left > 0 ? (uint64_t)contexts_left : 0));
     if (GET(forks)) field_n("forks", GET(forks));
     if (ignores_children()) text(",\"ignores\":true");
     if (sandboxed()) text(",\"sandboxed\":true");
@@ -795,7 +803,7 @@ static int load(void) {
     begin("driver"); list("drivers", each_driver); list("nodes", each_node); finish(1);      /* later it may not let us look */
 
 #ifndef _WIN32
-    in_forks(in_parent, in_child);
+    in_forks(before_fork, in_parent, in_child);
 #endif
     recording = 1;
     before_end(on_leave);
@@ -829,6 +837,7 @@ EXPORT int InitializeInjection(void) {
     mark_program();
     if (begin_records(dir) == 0) {
         file_of(CALLER(), caller, sizeof caller);
+        if (recorded_by_another()) { owner = 0; begin("another"); field_s("caller", caller); finish(1); restore_error(e); return 1; }
         hold();
         heartbeat(0, caller);
         release();

@@ -36,7 +36,7 @@ static unsigned long long stat_field(char *stat, int i) {      /* as proc(5) num
 
 enum { MOST_NODES = 256 };
 static char *nodes[MOST_NODES];
-static int watches[MOST_NODES], opened[MOST_NODES], watched;
+static int watches[MOST_NODES], opened[MOST_NODES], later[MOST_NODES], watched, childless;
 
 static int watch_nodes(char *list) {
     int in = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -54,9 +54,26 @@ static void read_openings(int in) {
         for (char *p = b; p < b + n && watched > 0; p += sizeof(struct inotify_event) + ((struct inotify_event *)(void *)p)->len) {
             const struct inotify_event *e = (void *)p;
             if (e->mask & IN_Q_OVERFLOW) watched = -1;
-            for (int i = 0; i < watched; i++) if (watches[i] == e->wd) opened[i] = 1;
+            int node = 0;
+            for (int i = 0; i < watched; i++) if (watches[i] == e->wd) node = opened[i] = later[i] = 1;
+            if (!node && (e->mask & IN_OPEN)) { childless = 1; memset(later, 0, sizeof later); }
         }
     if (watched > 0 && n < 0 && errno != EAGAIN) watched = -1;
+}
+
+/* In the program's process, before it is that: makes the file that its probe opens as long as the program has had no child (tell_childless in os_linux.h). */
+static void watch_childless(int in, unsigned long long pids) {
+    char file[4200], b[8192], of[24] = ""; const char *dir = getenv("GPUBUILD_PROBE_DIR"); int fd;
+    if (!dir || watched <= 0 || slurp("/proc/self/stat", b, sizeof b) == 0) return;
+    if (pids) snprintf(of, sizeof of, "-%llu", pids);
+    if (snprintf(file, sizeof file, "%s/%d-%llu%s.childless", dir, (int)getpid(), stat_field(b, 22), of) >= (int)sizeof file) return;
+    if ((fd = open(file, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0) return;
+    close(fd);
+    inotify_add_watch(in, file, IN_OPEN);
+}
+
+static void list(int out, const int *which) {
+    for (int i = 0, any = 0; i < watched; i++) if (which[i]) dprintf(out, "%s\"%s\"", any++ ? "," : "", nodes[i]);
 }
 
 int main(int argc, char **argv) {
@@ -72,6 +89,7 @@ int main(int argc, char **argv) {
     if ((out = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) { perror(argv[1]); return 126; }
     if (pipe2(failed, O_CLOEXEC) != 0) { perror("pipe"); return 126; }
     int in = watch_nodes(argv[2]);
+    stat("/proc/self/ns/pid", &in_pids);        /* the program's, too; 0 where it is not known */
     int subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);
@@ -80,6 +98,7 @@ int main(int argc, char **argv) {
     if (pid == 0) {
         sigaction(SIGCHLD, &inherited, NULL);
         sigprocmask(SIG_SETMASK, &old, NULL);
+        watch_childless(in, (unsigned long long)in_pids.st_ino);
         prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  /* who kills gpubuild, and us with it, leaves no program on the GPU */
         execv(argv[3], argv + 3);
         e = errno;
@@ -94,7 +113,6 @@ int main(int argc, char **argv) {
     own = stat_field(b, 22);
     snprintf(file, sizeof file, "/proc/%d/stat", (int)pid);
     slurp(file, b, sizeof b);
-    stat("/proc/self/ns/pid", &in_pids);        /* the program's, too; 0 where it is not known */
     dprintf(out, "{\"event\":\"launched\",\"pid\":%d,\"started\":%llu,\"namespace\":%llu,\"watcher\":[%d,%llu]}\n", (int)pid, stat_field(b, 22),
             (unsigned long long)in_pids.st_ino, (int)getpid(), own);
     if (read(failed[0], &e, sizeof e) == (ssize_t)sizeof e) {
@@ -124,7 +142,9 @@ int main(int argc, char **argv) {
             (int)pid, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0, known ? "true" : "false",
             children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false", kept ? "true" : "false",
             watched);
-    for (int i = 0, any = 0; i < watched; i++) if (opened[i]) dprintf(out, "%s\"%s\"", any++ ? "," : "", nodes[i]);
+    list(out, opened);
+    dprintf(out, "],\"childless\":%s,\"later\":[", childless ? "true" : "false");
+    list(out, later);
     dprintf(out, "]}\n");
     if (WIFSIGNALED(status)) {      /* end the same way, but leave the core file to the program */
         struct rlimit none = { 0, 0 };
