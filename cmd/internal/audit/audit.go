@@ -146,7 +146,8 @@ type ModeResult struct {
 	// nothing of later.
 	Reached bool `json:"reached"`
 
-	optional bool // many a good program does not come there: it does not count that it did not
+	optional   bool // many a good program does not come there: it does not count that it did not
+	unprovoked bool // it failed although nothing was refused to it, and no kernel of it computed nothing
 }
 
 // Word is what the table says of a mode.
@@ -190,6 +191,11 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	}
 	out := []ModeResult{{Mode: baseline.Name, What: baseline.What, Kind: Baseline, Why: "it " + how(h.OS, result), Code: result.Code,
 		Asked: []string{}}}
+	driver, err := sources.ReadFile("csrc/driver.c")
+	if err != nil {
+		return nil, err
+	}
+	answers := bodies(driver) // the driver refuses all others in every mode
 	var calls []string
 	for _, m := range Modes() {
 		dir := filepath.Join(o.Dir, m.Name)
@@ -208,9 +214,30 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 				return nil, err
 			}
 		}
-		out = append(out, judge(h.OS, m, calls, result))
+		o := judge(h.OS, m, calls, result)
+		o.unprovoked = !o.Reached && len(calls) > 0 && !(Mode{stage: launch}).reached(calls) && !slices.ContainsFunc(calls, func(f string) bool {
+			return functionName.MatchString(f) && !answers[strings.TrimSuffix(strings.TrimSuffix(f, "_ptsz"), "_ptds")]
+		})
+		out = append(out, o)
 	}
-	return out, nil
+	return failsAnyway(out, verify.HasNode(h)), nil
+}
+
+// failsAnyway withdraws what modes show of a program that fails in the same way where the driver is no reason: here, with a GPU, or up to
+// where a mode fails. Without a GPU a baseline that fails is what a good program does.
+func failsAnyway(all []ModeResult, device bool) []ModeResult {
+	code, as := all[0].Code, ""
+	for _, o := range all {
+		if code != 0 && o.Code == code && (device && o.Kind == Baseline || o.unprovoked) {
+			as = o.Mode
+		}
+	}
+	for i := range all {
+		if o := &all[i]; as != "" && o.Kind == Honest && o.Code == code {
+			o.Kind, o.Why = Unsure, o.Why+", as it does where nothing was refused: see "+as
+		}
+	}
+	return all
 }
 
 // searched is the variable with the directories in which a program looks for libraries.
@@ -417,16 +444,22 @@ func (of imports) needed() (needed, error) {
 
 var written = lazyregexp.New(`(?m)^(?:API|QUIET\([^)]*\)) (\w+)\(|^ALIAS\((\w+),`)
 
+// bodies are the functions that a library's source has.
+func bodies(source []byte) map[string]bool {
+	has := map[string]bool{}
+	for _, m := range written.FindAllSubmatch(source, -1) {
+		has[string(m[1])+string(m[2])] = true
+	}
+	return has
+}
+
 // text is the library's source, and behind it every function that has no body there. One for per-thread default streams is that without.
 func (l library) text() ([]byte, error) {
 	body, err := sources.ReadFile("csrc/" + l.source)
 	if err != nil {
 		return nil, err
 	}
-	has := map[string]bool{}
-	for _, m := range written.FindAllSubmatch(body, -1) {
-		has[string(m[1])+string(m[2])] = true
-	}
+	has := bodies(body)
 	var b bytes.Buffer
 	b.Write(body)
 	is := map[string]string{} // an alias has no body that a C compiler of Microsoft's could name

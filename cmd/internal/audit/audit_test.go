@@ -171,6 +171,27 @@ func TestImportsOfAWindowsProgram(t *testing.T) {
 	}
 }
 
+// TestAProgramThatFailsAnyway: its failures say nothing of the driver's.
+func TestAProgramThatFailsAnyway(t *testing.T) {
+	for _, tt := range []struct {
+		story              string
+		baseline, mode     int
+		unprovoked, device bool
+		want               Kind
+	}{
+		{"it ends well here", 0, 1, true, true, Honest},
+		{"it fails here, where there is no GPU, and for what is refused", 1, 1, false, false, Honest},
+		{"it fails although nothing was refused", 1, 1, true, false, Unsure},
+		{"it fails although nothing was refused, with another code", 2, 1, true, false, Honest},
+		{"it fails here, where there is a GPU", 1, 1, false, true, Unsure},
+		{"it fails here with another code, where there is a GPU", 2, 1, false, true, Honest},
+	} {
+		all := failsAnyway([]ModeResult{{Mode: "baseline", Kind: Baseline, Code: tt.baseline}, {Mode: "no-device", Kind: Honest, Code: tt.mode},
+			{Mode: "oom", Kind: NotReached, Code: tt.mode, unprovoked: tt.unprovoked}}, tt.device)
+		hosttest.Equal(t, Worst(all), tt.want, tt.story)
+	}
+}
+
 func TestWorst(t *testing.T) {
 	k := func(kinds ...Kind) (all []ModeResult) {
 		for _, x := range kinds {
