@@ -256,6 +256,17 @@ func TestProveThroughSlurm(t *testing.T) {
 		}
 	})
 	answered(t, dir, "named", code, text, "Not proven: target/debug/app: ", "elsewhere.incomplete")
+	for _, limit := range []string{"1ms", "5ms", "10ms", "20ms", "40ms", "1ms", "80ms", "1ms", "1ms"} { // whenever srun is given up, its job is
+		c := command(env, "prove", "target/debug/app", "--on", "slurm", "--queue-timeout", limit, "--", "wait")
+		if out, err := c.CombinedOutput(); err == nil {
+			t.Errorf("--queue-timeout %s: it ended well\n%s", limit, out)
+		}
+	}
+	jobs := exec.Command("sh", "-c", "until [ -z \"$(squeue -h)\" ]; do [ $((n=n+1)) -lt 300 ] || { squeue; exit 1; }; sleep 0.2; done")
+	jobs.Env = append(os.Environ(), env...)
+	if out, err := jobs.CombinedOutput(); err != nil {
+		t.Errorf("jobs are left:\n%s", out)
+	}
 }
 
 // TestSlurmIsLost: of what ran when slurmd was killed no result comes, and --retry-lost runs it again when slurmd is back; the lost job is

@@ -177,6 +177,7 @@ type link struct {
 	heard   signs         // something came before the greeting
 	greeted signs         // the shell there answered; then each time that it takes a part of gpubuild
 	step    string        // Slurm's name of it, or a point
+	job     string        // the name of the Slurm job, where srun makes one of its own
 	kill    func(why error)
 	session *smux.Session
 	ready   chan struct{} // closed when the other side is
@@ -204,6 +205,11 @@ func start(ctx context.Context, m *session.Machine, p proof.Place, self file) (*
 	running, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	l := &link{m: m, place: p, self: self, nonce: nonce, from: bufio.NewReader(fromThere), stdin: toThere, said: said, kill: kill,
 		heard: make(signs, 1), greeted: make(signs, 1), ready: make(chan struct{}), over: make(chan struct{})}
+	env := m.Host.Env
+	if path.Base(command) == "srun" && env.Get("SLURM_JOB_ID") == "" { // --job-name among the user's words is stronger
+		l.job = "gpubuild-" + nonce
+		env = env.Set("SLURM_JOB_NAME", l.job)
+	}
 	shown := &shownLines{shell: m.Shell, by: path.Base(command)}
 	m.Shell.Status("Starting", "on %s", p.Name)
 	ended := make(chan error, 1)
@@ -217,16 +223,21 @@ func start(ctx context.Context, m *session.Machine, p proof.Place, self file) (*
 	}()
 	go func() {
 		// How the command ends is no part of a verdict: what came back is.
-		res, err := m.Runner.Run(running, buildenv.Cmd{Path: command, Args: slices.Concat(p.Command[1:], words), Env: m.Host.Env.Entries(),
-			Stdin: stdin, Stdout: io.MultiWriter(l.heard, stdout), Stderr: io.MultiWriter(l.heard, shown, said)})
+		res, err := m.Runner.Run(running, buildenv.Cmd{Path: command, Args: slices.Concat(p.Command[1:], words), Env: env.Entries(),
+			Stdin: stdin, Stdout: io.MultiWriter(l.heard, stdout), Stderr: io.MultiWriter(l.heard, shown, said),
+			Grace: buildenv.ProgramGrace}) // srun gives its job back
 		if err != nil && res.Code == 0 {
 			res.Code = -1
 		}
 		shown.end()
 		_ = stdin.Close() // neither is ever an error
 		_ = stdout.Close()
+		given := running.Err() != nil
 		kill(nil)
 		why, known := errors.AsType[*Error](<-ended)
+		if given && l.session == nil { // srun may have got a job, and ended before it knew of it
+			l.cancel()
+		}
 		if !known { // else the command was only slow to end
 			why, known = errors.AsType[*Error](context.Cause(running))
 		}
@@ -363,9 +374,12 @@ func (l *link) talk() error {
 // cancel cancels the Slurm job that was lost with its node, or the step of our own job: srun cannot end it, and it would hold the GPU.
 func (l *link) cancel() {
 	id, _, _ := strings.Cut(l.step, ".")
-	if id == "" {
+	switch {
+	case id == "" && l.job == "":
 		return
-	} else if l.m.Host.Env.Get("SLURM_JOB_ID") != "" {
+	case id == "":
+		id = "--name=" + l.job
+	case l.m.Host.Env.Get("SLURM_JOB_ID") != "":
 		id = l.step
 	}
 	scancel, err := l.m.Host.LookPath("scancel")

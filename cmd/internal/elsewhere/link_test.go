@@ -14,6 +14,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -141,6 +142,50 @@ func TestSilentPlaces(t *testing.T) {
 		})
 	}
 }
+
+// TestSrunThatIsGivenUp: Slurm may have made its job by then, which is cancelled by its name, or by its number once that is known.
+func TestSrunThatIsGivenUp(t *testing.T) {
+	self := file{From: filepath.Join(t.TempDir(), "gpubuild"), SHA256: sumOf("x"), Size: 128}
+	hosttest.OK(t, os.WriteFile(self.From, make([]byte, self.Size), 0o600))
+	bin := t.TempDir()
+	for _, name := range []string{"srun", "scancel"} {
+		hosttest.OK(t, os.WriteFile(filepath.Join(bin, name), nil, 0o700))
+	}
+	for greets, want := range map[string]string{"": "--name=gpubuild-NONCE", "7.0": "7"} {
+		host := hosttest.Must(local.Host())(t)
+		host.Env = host.Env.Set("PATH", bin).Unset("SLURM_JOB_ID")
+		began, canceled, of := make(chan bool, 1), "", ""
+		m := &session.Machine{Host: host, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}
+		m.Runner = runnerFunc(func(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+			if filepath.Base(c.Path) == "scancel" {
+				canceled = strings.Join(c.Args, " ")
+				return buildenv.Result{}, nil
+			}
+			for _, v := range c.Env {
+				if name, ok := strings.CutPrefix(v, "SLURM_JOB_NAME=gpubuild-"); ok {
+					of = name
+				}
+			}
+			if greets != "" {
+				fmt.Fprintf(c.Stdout, "%s %s have any -%s\n", greeting, of, greets)
+			}
+			began <- true
+			<-ctx.Done()
+			return buildenv.Result{}, ctx.Err()
+		})
+		l, err := start(t.Context(), m, proof.Place{Name: "slurm", Command: []string{"srun"}}, self)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-began
+		l.leave()
+		hosttest.Equal(t, strings.ReplaceAll(canceled, of, "NONCE"), want, "scancel, greeted "+greets)
+	}
+}
+
+type runnerFunc func(context.Context, buildenv.Cmd) (buildenv.Result, error)
+
+func (r runnerFunc) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) { return r(ctx, c) }
 
 // TestAsksForAnotherFile: a place gets the files that were offered, and no other.
 func TestAsksForAnotherFile(t *testing.T) {

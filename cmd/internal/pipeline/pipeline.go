@@ -91,8 +91,11 @@ func Dispatch(ctx context.Context, c Command) (none report.Report, err error) {
 		}
 		return none, exit.Usagef("use build, run, test, bench or nextest run, without --no-run",
 			"%s needs a program to run, and `%s` runs none", flag, strings.Join(c.Line.Words(), " "))
+	case len(o.Proof.Args) > 0 && c.line().Starts():
+		return none, exit.Usagef(buildenv.Words(c.Machine.Host.OS, append([]string{"gpubuild"}, c.argsBehind(c.Typed)...)...),
+			"--gpu-prove takes the program's arguments on build; write them behind `--`")
 	case o.Proof.On.Name != "" && (!c.line().Starts() || o.Watch):
-		words := slices.DeleteFunc(slices.Clone(c.Typed), func(w string) bool { return w == "--no-run" || w == "--gpu-watch" })
+		words := slices.DeleteFunc(c.argsBehind(c.Typed), func(w string) bool { return w == "--no-run" || w == "--gpu-watch" })
 		if at := slices.Index(words, c.Line.VerbWord); at < 0 {
 			words = slices.Insert(words, 0, "run")
 		} else if !c.line().Purpose().Starts() {
@@ -124,6 +127,23 @@ func Dispatch(ctx context.Context, c Command) (none report.Report, err error) {
 		return none, err
 	}
 	return result.outcome(c, trace), err
+}
+
+// argsBehind are words with the arguments that --gpu-prove=ARGS has where a verb that starts programs takes them.
+func (c Command) argsBehind(words []string) (out []string) {
+	for i, w := range words {
+		if w == "--" {
+			return append(append(out, words[i:]...), c.Options.Proof.Args...)
+		}
+		if strings.HasPrefix(w, "--gpu-prove=") {
+			w = "--gpu-prove"
+		}
+		out = append(out, w)
+	}
+	if len(c.Options.Proof.Args) > 0 {
+		out = append(append(out, "--"), c.Options.Proof.Args...)
+	}
+	return out
 }
 
 // asksForVulkan reports whether a command line without CUDA asks for a proof of Vulkan: by the flag, or where a program is run, by a
@@ -190,7 +210,7 @@ func (p Plan) runWithoutGPU(ctx context.Context) (r Result, err error) {
 	}
 	if demanded && (err == nil || request.ExpectedEnd(err)) {
 		if o := c.Options; !o.Proof.Demanded() && !o.Audit {
-			m.Shell.Note(proof.InCI)
+			m.Shell.Note("the configuration wants a proof, and this is CI%s", toEnable(s))
 		}
 		return r, exit.Code(exit.Unproved)
 	}
@@ -221,14 +241,34 @@ const leftOffNoted = "left-off-1"
 
 // leftOff lists the GPU features of the built packages that are off: once, and again when a manifest has changed.
 func (c Command) leftOff(s *session.Session) []manifest.Question {
+	return slices.DeleteFunc(off(s), func(q manifest.Question) bool {
+		_, noted := c.Machine.Memo().Get(leftOffNoted, memo.Key(q.Package.Manifest, q.Feature))
+		return noted || !s.Line.Purpose().Judged()
+	})
+}
+
+// off lists the GPU features of the built packages that are off.
+func off(s *session.Session) []manifest.Question {
 	r := s.Request()
 	selected, _ := s.Project.Selection(r)
 	asked := manifest.ParseRequest(r)
 	return slices.DeleteFunc(s.Project.Questions(r.GPUFeatures), func(q manifest.Question) bool {
-		_, noted := c.Machine.Memo().Get(leftOffNoted, memo.Key(q.Package.Manifest, q.Feature))
-		return noted || !s.Line.Purpose().Judged() || !slices.Contains(selected, q.Package) ||
-			slices.Contains(asked.Of(q.Package), q.Feature)
+		return !slices.Contains(selected, q.Package) || slices.Contains(asked.Of(q.Package), q.Feature)
 	})
+}
+
+// toEnable names the flags of the GPU features that a build leaves off.
+func toEnable(s *session.Session) string {
+	var flags []string
+	for _, q := range off(s) {
+		if flag := "--features " + q.Feature; !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
+		}
+	}
+	if len(flags) == 0 {
+		return ""
+	}
+	return ": add " + strings.Join(flags, " or ")
 }
 
 func (c Command) noteLeftOff(left []manifest.Question) {
