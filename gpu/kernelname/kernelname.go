@@ -46,11 +46,11 @@ func Ambiguous(plain string) (word string) {
 			}
 		}
 		return word
-	case slices.Contains(table()["word"], all[at]) || tile.MatchString(plain) || strings.Contains(plain, "<"):
+	case tile.MatchString(plain) || strings.Contains(plain, "<"):
 		return ""
 	}
 	for _, w := range all[at+1:] {
-		if len(w) > 3 && !isProduct(w) && !typeOrSize.MatchString(w) && !slices.Contains(table()["end"], w) {
+		if len(w) > 2 && !isProduct(w) && !typeOrSize.MatchString(w) && !slices.Contains(table()["end"], w) {
 			return w
 		}
 	}

@@ -92,7 +92,7 @@ func FuzzPlain(f *testing.F) {
 // TestAmbiguous: a name that counts by a word of another meaning alone, or that goes on with a word of unknown meaning.
 func TestAmbiguous(t *testing.T) {
 	for name, want := range map[string]string{"tile_mm": "mm", "mmul_f32": "mmul", "mm_gemm": "", "sgemm_mm": "", "fill": "",
-		"gemm_timer": "timer", "moe_gemm_router": "router", "matmul_warm": "warm", "fused_gemm_bias_gelu_backward_dbias": "bias",
+		"gemm_timer": "timer", "moe_gemm_router": "router", "matmul_warm": "warm", "gemm_log": "log", "matmul_len": "len", "bmm_timer": "timer", "wmma_router": "router", "fused_gemm_bias_gelu_backward_dbias": "bias",
 		"ampere_sgemm_128x64_tn": "", "cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>": "", "gemv2T_kernel_val": "", "mul_mat_vec_q4_0_q8_1_cuda1": "",
 		"matmul_f32_kernel": "", "mmvq_gguf_q8_0_f16_plain_cuda2": "", "cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal>": "", "nvjet_hsh_128x64_64x8_1x2_h_bz_TNT": "", "matmul": ""} {
 		hosttest.Equal(t, Ambiguous(name), want, name)

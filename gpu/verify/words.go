@@ -266,6 +266,15 @@ func Asked(e Evidence, r Rules) string {
 	if r.Device != "" {
 		what += ", on device " + r.Device
 	}
+	if r.MinLaunches > 0 {
+		what += ", at least " + counted(r.MinLaunches, "launch", "launches")
+	}
+	if r.MinTime > 0 {
+		what += ", for at least " + r.MinTime.String()
+	}
+	if r.MinChildren > 0 {
+		what += ", in at least " + counted(uint64(r.MinChildren), "process", "processes")
+	}
 	if r.Child != "" {
 		what += ", from the binary or a child called " + r.Child
 	}

@@ -27,7 +27,7 @@ func auditVerb() verb {
 				"this GPU, a kernel that fails or is refused, a result that cannot be copied or is wrong, a context, " +
 				"a kernel's name, an upload or pinned memory that is refused), without input; its output is not shown.\n" +
 				"Exits with 0 if it failed in every mode, with 20 if it succeeded although the driver had failed, with 21 if that " +
-				"is unknown, for example because the program never loads the driver. " +
+				"is unknown, for example because the program never loads the driver, or fails anyway. " +
 				"A result that it does not check changes no exit code.\n" +
 				"cargo-audit, which looks for known vulnerabilities, is `gpubuild cargo audit`.",
 		},

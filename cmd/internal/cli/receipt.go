@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"gpubuild/buildenv"
@@ -36,7 +37,7 @@ func receiptVerb() verb {
 					"today's rules give the same verdict on the stored evidence, with 2 if FILE is no receipt or a damaged one, " +
 					"with 20 if it shows that the program ran on the CPU (with --expect cpu: 0), else with 21.",
 			},
-			flags: append(grouped("Proof", newFlag("expect", cargo.Value, "gpu|cpu", "cpu: accept that the program ran on the CPU, as was expected of it",
+			flags: append(grouped("Proof", newFlag("expect", cargo.Value, "gpu|cpu", "cpu: accept that the program ran on the CPU",
 				func(v string) error {
 					if cpu = v == "cpu"; !cpu && v != "gpu" {
 						return fmt.Errorf("%.200q is neither gpu nor cpu", v)
@@ -147,12 +148,14 @@ func runReceipt(ctx context.Context, a *invocation, jsonTo *string, cpu bool, si
 			wrong = append(wrong, no)
 		}
 	}
-	if cpu && r.Asked.Expect != "cpu" {
-		wrong = append(wrong, "it does not show that the program ran on the CPU: its GPU was asked for")
+	used := r.Verdict.Kind != verify.NotUsed
+	if cpu && used {
+		wrong = append(wrong, "it does not show that the program ran on the CPU")
 	}
-	onCPU := len(wrong) == 0 && r.Asked.Expect == "cpu"
+	wrong = slices.DeleteFunc(wrong, func(w string) bool { return !used && w == r.Unexpected() })
+	onCPU := len(wrong) == 0 && !used
 	if onCPU && !cpu {
-		wrong = append(wrong, "it shows that the program ran on the CPU, as was expected of it; --expect cpu accepts that")
+		wrong = append(wrong, "it shows that the program ran on the CPU; --expect cpu accepts that")
 	}
 	said := answer.Receipt{File: words[0], Binary: binary, Wrong: append([]string{}, wrong...), Verdict: r.Verdict,
 		Signed: key != "", Key: key, Time: whole.Time, Origin: whole.Origin, Asked: r.Asked}

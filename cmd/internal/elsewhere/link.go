@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net"
 	"os"
@@ -233,6 +234,9 @@ func start(ctx context.Context, m *session.Machine, p proof.Place, self file) (*
 		_ = stdin.Close() // neither is ever an error
 		_ = stdout.Close()
 		given := running.Err() != nil
+		if errors.Is(err, fs.ErrNotExist) {
+			kill(&Error{IDUnreachable, p.Command[0] + ", which reaches " + p.Name + ", is not there", "install it"})
+		}
 		kill(nil)
 		why, known := errors.AsType[*Error](<-ended)
 		if given && l.session == nil { // srun may have got a job, and ended before it knew of it

@@ -185,7 +185,9 @@ func TestSrunThatIsGivenUp(t *testing.T) {
 
 type runnerFunc func(context.Context, buildenv.Cmd) (buildenv.Result, error)
 
-func (r runnerFunc) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) { return r(ctx, c) }
+func (r runnerFunc) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	return r(ctx, c)
+}
 
 // TestAsksForAnotherFile: a place gets the files that were offered, and no other.
 func TestAsksForAnotherFile(t *testing.T) {

@@ -282,14 +282,23 @@ func (r Receipt) Recheck(real func(verify.Loaded) (bool, string)) []string {
 	if difference := differs(r.Verdict, v); difference != "" {
 		add("judged again, %s", difference)
 	}
+	r.Verdict.Kind, r.Verdict.Why = v.Kind, v.Why
+	if unexpected := r.Unexpected(); unexpected != "" {
+		wrong = append(wrong, unexpected)
+	}
+	return wrong
+}
+
+// Unexpected says that a receipt shows something else than its run was to show.
+func (r Receipt) Unexpected() string {
 	want := verify.Proved
 	if r.Asked.Expect == "cpu" {
 		want = verify.NotUsed
 	}
-	if v.Kind != want {
-		add("it shows `%s`, where `%s` was expected%s", v.Kind, want, because(v.Why))
+	if r.Verdict.Kind == want {
+		return ""
 	}
-	return wrong
+	return fmt.Sprintf("it shows `%s`, where `%s` was expected%s", r.Verdict.Kind, want, because(r.Verdict.Why))
 }
 
 func because(why string) string {
