@@ -738,7 +738,7 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint64) bool {
 	switch {
 	case f.Kind == probe.Waits && (f.RC == notYet && strings.Contains(f.Function, "Query") || f.RC >= 900 && f.RC <= 907):
 		return false // a query, or a stream that is being captured
-	case f.Ends() && (f.Kind == probe.Settling || confirmed && slices.Contains([]probe.CallKind{probe.Waits, probe.Copies, probe.Uploads}, f.Kind)):
+	case f.Ends() && (f.Kind == probe.Settling || confirmed && (f.Kind == probe.Waits || f.Kind == probe.Copies || f.Kind == probe.Uploads)):
 		return false // what the probe's own wait was refused is missing as a wait
 	case f.Loses():
 		return !f.Early

@@ -215,9 +215,10 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 			}
 		}
 		o := judge(h.OS, m, calls, result)
-		o.unprovoked = !o.Reached && len(calls) > 0 && !(Mode{stage: launch}).reached(calls) && !slices.ContainsFunc(calls, func(f string) bool {
+		refused := slices.ContainsFunc(calls, func(f string) bool {
 			return functionName.MatchString(f) && !answers[strings.TrimSuffix(strings.TrimSuffix(f, "_ptsz"), "_ptds")]
 		})
+		o.unprovoked = !o.Reached && len(calls) > 0 && !(Mode{stage: launch}).reached(calls) && !refused
 		out = append(out, o)
 	}
 	return failsAnyway(out, verify.HasNode(h)), nil
