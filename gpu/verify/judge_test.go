@@ -263,6 +263,10 @@ func TestJudge(t *testing.T) {
 		{"a child of another PID namespace", fork(0), func(e *Evidence) {
 			e.Processes[0].Tree, e.Processes[0].Namespace = false, e.Watch.Namespace+1
 		}, Unproved, "in another PID namespace"},
+		{"a child in another time namespace", fork(0), func(e *Evidence) {
+			e.Watch.Watcher = [2]uint64{6, 100}
+			e.Processes[0].Tree, e.Processes[0].Ancestors = false, [][2]uint64{{6, 900}}
+		}, Unproved, "in another time namespace"},
 		{"a child that somebody else started", fork(0), func(e *Evidence) { e.Processes[0].Tree = false }, Unproved, "which neither the program nor"},
 		{"after an exec of itself the driver refused a copy", proven, func(e *Evidence) {
 			second := e.Processes[0]
