@@ -317,6 +317,29 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
+// TestWarningsOfABuild that went well explain nothing; before an error, behind it, or of a silent CPU, they do.
+func TestWarningsOfABuild(t *testing.T) {
+	const finished = "    Finished `dev` profile [unoptimized + debuginfo] target(s) in 0.31s\n"
+	const unused = "warning: unused import: `CUDA_ERROR_OUT_OF_MEMORY`\n --> src/main.rs:3:5\n"
+	const probe = "warning: cudarc@0.19.0: nvcc fatal   : Unsupported gpu architecture 'compute_120' (probe, ignored)\n"
+	for _, good := range []string{
+		unused + finished + "     Running `target/debug/app`\ndevice: Cuda(0)\n",
+		" Documenting cudarc v0.19.0\nwarning: unresolved link to `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`\n --> src/lib.rs:12:5\n" + finished,
+		"   Compiling cudarc v0.19.0\n" + probe + finished,
+		"error: could not compile `app`\n" + finished + probe + finished,
+	} {
+		if got := ids(ask(t, good)); len(got) != 0 {
+			t.Errorf("%v:\n%s", got, good)
+		}
+	}
+	for _, bad := range []string{
+		probe, probe + "error: failed to run custom build command for `cudarc v0.19.0`\n" + finished,
+		probe + finished + "Error: DriverError(1, \"x\")\n", probe + finished + "the worker died\n", finished + probe,
+	} {
+		hosttest.Equal(t, first(t, bad), "arch-too-new-for-nvcc", bad)
+	}
+}
+
 // TestNoSuccessIsClaimed: that a text has no failure is said only where it shows that something went well.
 func TestNoSuccessIsClaimed(t *testing.T) {
 	for _, tt := range []struct {

@@ -71,8 +71,8 @@ var (
 	speaksOfCrash   = lazyregexp.New(`(?i)(^|[^-\w])(` + crashWords + `)($|\W)`)
 	speaksOfLack    = lazyregexp.New(`(?i)\b(disabled|unavailable|missing|unsupported|incompatible|mismatch\w*|denied|refused|invalid|` +
 		`rejected|no (matching|such|valid|suitable)|not (available|supported|installed|enabled|compatible|detected))\b|[❌✗✘]`)
-	windowsPath = lazyregexp.New(`\b[A-Z]:\\+\w|\\[\w.-]+\.(rs|exe|dll|cu|lib)\b`)
-	describes   = lazyregexp.New(`^\s*--?[A-Za-z]|^\s{12}|\bby default\b`) // of a help text
+	windowsPath = lazyregexp.New(`\b[A-Z]:\\+\w|\\[\w.-]+\.(rs|exe|dll|cu|lib)\b|-INCLUDE:\?`) // the last is libtorch's own words there
+	describes   = lazyregexp.New(`^\s*--?[A-Za-z]|^\s{12}|\bby default\b`)                     // of a help text
 	informs     = lazyregexp.New(`^(\S+ +){0,3}\[?(INFO|DEBUG|TRACE)\b|^-- (Looking for|Performing Test|Check\w*|Could NOT find) `)
 
 	// built is printed before a program starts; a summary, or the end of a line, is believed about the lines above it.
@@ -102,6 +102,9 @@ var innocent = lazyregexp.New(
 		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )
+
+// warning begins what a compiler or a build script warns of, and its notes.
+var warning = lazyregexp.New(`^((#\d+ )?\d+\.\d+ |\d{4}-\d\d-\d\dT\S+ )? *(\S+: )?warning: |^ +(= (note|help): |--> |::: |\| )`)
 
 var (
 	logPrefix = lazyregexp.New(`^((#\d+ )?\d+\.\d+ |\d{4}-\d\d-\d\dT\S+ |\[\w[^\]]*\] )? *`) // of docker, GitHub, cargo -vv
@@ -203,8 +206,9 @@ func utf16Order(head []byte) (order xunicode.Endianness, wide bool) {
 type text struct {
 	all      []byte
 	lines    []line
-	passed   []bool     // by line: whether it is of a test run that passed
-	wentWell func() int // the last line that shows so with nothing failed below it, or -1
+	passed   []bool                // by line: whether it is of a test run that passed
+	wentWell func() int            // the last line that shows so with nothing failed below it, or -1
+	excused  func() (from, to int) // the lines of a build that cargo finished, with no error among them or below
 }
 
 type line struct{ from, to, number int }
@@ -216,11 +220,25 @@ func split(all []byte, before int) text {
 	t.wentWell = sync.OnceValue(func() int {
 		at := t.last(func(l []byte) bool { return sums(l) || built.Match(l) || completed.Match(l) })
 		below := t // what fails there is excused by nothing
-		below.wentWell = func() int { return -1 }
+		below.wentWell, below.excused = func() int { return -1 }, nothing
 		if at >= 0 && len(below.errors(looksLikeError, at+1))+len(below.errors(speaksOfCrash, at+1)) > 0 {
 			return -1
 		}
 		return at
+	})
+	t.excused = sync.OnceValues(func() (from, to int) {
+		to = t.last(func(l []byte) bool { return bytes.Contains(l, []byte("Finished `")) })
+		all := t
+		all.wentWell, all.excused = func() int { return -1 }, nothing
+		if to < 0 || len(all.errors(looksLikeError, to+1))+len(all.errors(speaksOfCrash, to+1)) > 0 {
+			return nothing()
+		}
+		for from = to; from > 0; from-- {
+			if all.lines = t.lines[:from]; !warning.Match(t.start(from-1)) && len(all.errors(looksLikeError, from-1)) > 0 {
+				break
+			}
+		}
+		return from, to
 	})
 	for from, number := 0, before+1; from < len(all); {
 		l := line{from, len(all), number}
@@ -247,6 +265,17 @@ func split(all []byte, before int) text {
 		}
 	}
 	return t
+}
+
+func nothing() (from, to int) { return 0, 0 }
+
+// warned reports whether a line is a warning of a build that went well.
+func (t text) warned(i int) bool {
+	if !warning.Match(t.start(i)) {
+		return false
+	}
+	from, to := t.excused()
+	return from <= i && i < to
 }
 
 // of is the text of a line.
@@ -384,7 +413,7 @@ func (r *Rule) in(t, shown text, places []int) (Found, bool) {
 				m = r.Confirm.FindSubmatch(text)
 			}
 		}
-		if m == nil || r.Not != nil && r.Not.Match(text) || innocent.Match(text) || t.recovered(i) ||
+		if m == nil || r.Not != nil && r.Not.Match(text) || innocent.Match(text) || t.recovered(i) || r.Stage != "silent-cpu" && r.Kind != Note && t.warned(i) ||
 			r.Near != nil && !r.Near.Match(t.near(i)) || r.NotNear != nil && r.NotNear.Match(t.near(i)) {
 			continue
 		}
@@ -433,7 +462,7 @@ func hasAny(line []byte, words [][]byte) bool {
 // harmless reports whether a line names a failure and reports none.
 func (t text) harmless() bool {
 	for i := range t.lines {
-		if l := t.start(i); hasAny(l, errorWords) && (innocent.Match(l) || t.recovered(i)) {
+		if l := t.start(i); hasAny(l, errorWords) && (innocent.Match(l) || t.recovered(i) || t.warned(i)) {
 			return true
 		}
 	}
@@ -450,7 +479,7 @@ func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 		}
 		place := Place{Line: t.lines[i].number, Text: words(line), Status: statusIn(line)}
 		if place.Status == nil && !like.Match(line) || innocent.Match(line) || like == speaksOfCrash && sums(line) ||
-			like == speaksOfLack && describes.Match(line) || like != looksLikeError && informs.Match(line) || t.recovered(i) {
+			like == speaksOfLack && describes.Match(line) || like != looksLikeError && informs.Match(line) || t.recovered(i) || t.warned(i) {
 			continue
 		}
 		i += t.addBody(&place, i)
