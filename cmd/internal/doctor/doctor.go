@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -459,6 +460,13 @@ func checkDriver(f Facts) Check {
 		if len(f.Pinned) > 0 {
 			c.State, c.Breaks, c.Says = Warning, "running", c.Says+"; "+strings.Join(f.Pinned, "; ")
 		}
+		if have, t := f.Toolchain.Driver.CUDA, f.Chosen.Toolkit; t != nil && !have.IsZero() && t.Version.Major > have.Major {
+			c.State, c.Absent, c.Breaks, c.Fix = Warning, true, "running and proving", "a newer driver"
+			c.Says = fmt.Sprintf("driver %s runs CUDA up to %s, not what CUDA %s builds", f.Toolchain.Driver.Version, have, t.Version)
+			if have.Major >= 12 && f.Needs.Pin.Compare(have) <= 0 {
+				c.Fix = fmt.Sprintf("gpubuild toolchain install %s, or a newer driver", have)
+			}
+		}
 		return c
 	}
 	c := Check{ID: "driver", State: Info, Says: absent(f, "no NVIDIA driver"), Places: f.Notes, Breaks: "running and proving", Absent: true}
@@ -484,10 +492,27 @@ func absent(f Facts, what string) string {
 	return what + "; needed to run and prove, not to build"
 }
 
+// readable is CUDA_VISIBLE_DEVICES up to the first number that no GPU here has: CUDA reads no further.
+func (f Facts) readable(devices string) string {
+	numbers := len(f.Toolchain.Devices)
+	for _, d := range f.Toolchain.Devices {
+		if numbers = max(numbers, d.Index+1); len(d.MIG) > 0 || len(f.Notes) > 0 { // there may be more
+			return devices
+		}
+	}
+	all := strings.Split(devices, ",")
+	for i, d := range all {
+		if n, err := strconv.Atoi(strings.TrimSpace(d)); err == nil && n >= numbers {
+			return strings.Join(all[:i], ",")
+		}
+	}
+	return devices
+}
+
 func checkDevices(f Facts) Check {
 	var names, hidden []string
 	devices, isSet := f.Host.Env.Lookup("CUDA_VISIBLE_DEVICES")
-	visible := gpu.Visible(devices, isSet, f.Host.Env.Get("CUDA_DEVICE_ORDER"))
+	visible := gpu.Visible(f.readable(devices), isSet, f.Host.Env.Get("CUDA_DEVICE_ORDER"))
 	for _, d := range f.Toolchain.Devices {
 		name := fmt.Sprintf("%s (%s, capability %s)", d.Name, d.UUID, d.Capability)
 		for _, m := range d.MIG {
