@@ -61,6 +61,35 @@ func TestLibtorch(t *testing.T) {
 	}
 }
 
+// TestLoads: up to rc.12 an ort with load-dynamic uses CUDA if the library that it opens has it, and its feature decides in later ones.
+func TestLoads(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ version, feats, sys, want string }{
+		{"rc.4", "load-dynamic", "load-dynamic", "note by-file:  ~ ORT_DYLIB_PATH"},
+		{"rc.12", "load-dynamic", "disable-linking", "note by-file:  ~ ORT_DYLIB_PATH"},
+		{"rc.12", "", "", `error unreached: cuda = ["ort/cuda"]`},
+		{"rc.15", "load-dynamic", "disable-linking", `error unreached: cuda = ["ort/cuda"]`},
+	} {
+		build{story: tt.version + " " + tt.feats, on: "-", ask: "cuda", want: []string{tt.want},
+			files: appOf + "[features]\ncuda = []\n[dependencies]\nort = \"2\"\n=== ort@2.0.0-" + tt.version +
+				"\n[features]\ncuda = [\"ort-sys/cuda\"]\n[dependencies]\nort-sys = \"2\"\n=== ort-sys@2.0.0-" + tt.version + "\n[features]\ncuda = []",
+			units: strings.ReplaceAll("app cuda -> ort@V\nort@V "+tt.feats+" -> ort-sys@V\nort-sys@V "+tt.sys, "V", "2.0.0-"+tt.version)}.check(t)
+	}
+}
+
+// TestEndsNowhere: where the shortest way to a crate ends, and the edge to another crate turns it on, too, no maintainer is asked for anything.
+func TestEndsNowhere(t *testing.T) {
+	t.Parallel()
+	h, in := build{files: appOf + "[features]\ncuda = []\n[dependencies]\nslow = \"1\"\ncandle-nn = \"0.11\"" + core +
+		"\n=== candle-nn@0.11.1\n[features]\ncuda = [\"mid/cuda\"]\n[dependencies]\nmid = \"1\"\n=== mid@1.0.0\n[features]\n" +
+		"cuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\n=== slow@1.0.0\n[dependencies]\ncandle-core = \"0.11\"",
+		units: "app cuda -> slow@1.0.0 candle-nn@0.11.1\nslow@1.0.0 -> candle-core@0.11.1\ncandle-nn@0.11.1 -> mid@1.0.0\n" +
+			"mid@1.0.0 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda"}.input(t)
+	if f := judgeIn(h, in).Findings[0]; strings.Contains(f.Message, "ends in") || f.Fix != `cuda = ["candle-nn/cuda"]` {
+		t.Errorf("%s: %s", f.Message, f.Fix)
+	}
+}
+
 // mistralrs-quant 0.8.1 carries cudarc's old list of versions and stops with a newer nvcc, whatever CUDARC_CUDA_VERSION says.
 func TestNewestCUDAThatScriptsKnow(t *testing.T) {
 	list := "fn main() {\n    match v {\n        \"13.2\" => (13, 2),\n        \"12.10\" => (12, 10),\n        \"9.9\" => (9, 9),\n        v => panic!(\"Unsupported cuda toolkit version: `{v}`. Please raise a github issue.\"),\n    }\n}\n"

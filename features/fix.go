@@ -37,18 +37,28 @@ func (g *group) fix(f *Finding, off []gpuCrate) {
 		f.Lacks = append(f.Lacks, MissingFeature{n.Name, n.Version, c.gate[0], c.gate[1:], n.ID == ""})
 	}
 	var fixes [][]edge
+	var ends []string
+	theirs := map[string][]edge{} // by the end: what its maintainer would add
 	for _, off := range options {
 		var edges []edge
+		var dead []gpuCrate
 		for _, c := range off {
 			add, end := g.chain(c, g.target(g.asked, c))
-			if edges = append(edges, add...); end != "" {
-				f.Lacks = slices.DeleteFunc(f.Lacks, func(l MissingFeature) bool {
-					return len(f.Lacks) > 1 && l.Crate == g.Nodes[c.node].Name
-				})
-				if !strings.Contains(f.Message, end) {
-					f.Message += "; " + end
-				}
+			if end != "" {
+				dead = append(dead, c)
+				continue
 			}
+			edges = append(edges, add...)
+		}
+		for _, c := range dead {
+			if c.by(g.then(edges)) {
+				continue
+			}
+			add, end := g.chain(c, g.target(g.asked, c))
+			f.Lacks = slices.DeleteFunc(f.Lacks, func(l MissingFeature) bool {
+				return len(f.Lacks) > 1 && l.Crate == g.Nodes[c.node].Name
+			})
+			ends, theirs[end] = manifest.Union(ends, []string{end}), append(theirs[end], add...)
 		}
 		if f := g.asked[0]; len(cudnnOf(g.asked)) == len(g.asked) && g.pkg != nil && g.pkg.Declares("cuda") && len(off) > 0 {
 			if within, _ := g.pkg.Closure([]string{f}); !within["cuda"] { // cudnn alone is of no use
@@ -56,6 +66,16 @@ func (g *group) fix(f *Finding, off []gpuCrate) {
 			}
 		}
 		fixes = append(fixes, edges)
+	}
+	for _, end := range ends {
+		if f.Message += "; " + end; len(theirs[end]) > 0 {
+			e := theirs[end][0]
+			list := slices.Clone(e.pkg.Features[e.feature])
+			for _, e := range theirs[end] {
+				list = append(list, e.text)
+			}
+			f.Message += fmt.Sprintf(", whose maintainer would add %s to [features]", edit.FeatureLine(e.feature, manifest.Union(list)))
+		}
 	}
 	if strings.Contains(g.asked[0], "/") { // asked of a dependency only
 		fixes = nil
@@ -68,6 +88,22 @@ func (g *group) fix(f *Finding, off []gpuCrate) {
 			f.Ask = append(f.Ask, d.Key+"/"+c.gate[0])
 		}
 	}
+}
+
+// then is what edges of the root turn on.
+func (k *rootJudge) then(edges []edge) *graph.Closure {
+	var on []graph.Feature
+	for _, e := range edges {
+		to := manifest.ParseEdge(e.text)
+		for _, d := range e.pkg.Dependencies {
+			if d.Key == to.Dep && e.pkg == k.pkg {
+				node := k.DepNode(k.r.Node, d, k.r.Set)
+				on = append(on, graph.Feature{Node: node}, graph.Feature{Node: node, Name: to.Feature})
+			}
+		}
+	}
+	on = slices.DeleteFunc(on, func(f graph.Feature) bool { return f.Node < 0 })
+	return k.Closure(k.r, on...)
 }
 
 // target is the feature that gets the edges to a crate: the first that was asked for, but cuDNN's only for its own, where there is a cuda.
@@ -89,7 +125,7 @@ func (k *rootJudge) target(asked []string, c gpuCrate) string {
 
 // chain lists the edges by which one crate would be on, the nearest to it first: the shortest chain of packages from the root is walked
 // from the crate up, and at each member of the workspace a feature that already leads on is taken, whatever its name; else that of the
-// asked name gets an edge, or is created. end says where the workspace cannot lead on.
+// asked name gets an edge, or is created. end says where the workspace cannot lead on; the edge is one for the maintainer there then.
 func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 	way, wants := k.Way(k.r, c.node), c.features()
 	for x := len(way) - 2; x >= 0; x-- {
@@ -129,8 +165,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			e.text = d.Key + "?/" + wants[0].Name
 		}
 		if !k.Project.IsMember(p) && k.Project.Local(p.Dir) == nil {
-			return nil, fmt.Sprintf("it ends in %s, whose maintainer would add %s to [features]", k.name(way[x]),
-				edit.FeatureLine(asked, append(slices.Clone(p.Features[asked]), e.text)))
+			return []edge{e}, "it ends in " + k.name(way[x])
 		}
 		edges, wants = append(edges, e), []graph.Feature{{Node: way[x], Name: asked}}
 	}
@@ -260,7 +295,8 @@ func (g *group) candidates(f *Finding) (why string) {
 		}
 		for _, name := range to.FeatureNames() {
 			b, loose := g.ask.BackendOf(name, nil)
-			if on := g.closure.Has(graph.Feature{Node: g.DepNode(g.r.Node, d, g.r.Set), Name: name}); !loose && b == backend && !on && !to.Implicit(name) {
+			_, version := catalog.CudarcVersion(name) // which CUDA, and not whether
+			if on := g.closure.Has(graph.Feature{Node: g.DepNode(g.r.Node, d, g.r.Set), Name: name}); !loose && b == backend && !on && !to.Implicit(name) && !version {
 				named = append(named, d.Key+"/"+name)
 			}
 		}

@@ -8,13 +8,18 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// Traces are the names in a program's memory that show that it uses a backend; of a bare gpu, any backend.
-func Traces(backend string) (all []string) {
+// Traces are the names in a program's memory that show that it uses a backend; of a bare gpu, any backend. Where a crate is off, its code
+// for the CPU may name plugins.
+func Traces(backend string, off bool) (all []string) {
 	for _, t := range catalog.Default().Traces {
 		if backend != t.Backend && backend != manifest.AnyGPU {
 			continue
 		}
-		for _, name := range t.Libraries {
+		names := t.Libraries
+		if !off {
+			names = slices.Concat(names, t.Plugins)
+		}
+		for _, name := range names {
 			if name == "cuda" { // not libcudacxx, and on Windows it is nvcuda.dll
 				all = append(all, "libcuda.so")
 				continue

@@ -25,22 +25,25 @@ func TestTraces(t *testing.T) {
 		"cuda": `libcuda.so.1 libcudart.so.13 libcublas.so.13 libcublasLt.so.13 libnvblas.so.13 libcufft.so.12 libcufftw.so.12 libcurand.so.10
 			libcusparse.so.12 libcusparseLt.so.0 libcusolver.so.12 libcusolverMg.so.12 libnppc.so.13 libnppial.so.13 libnpps.so.13
 			libnvjpeg.so.13 libcufile.so.0 libcupti.so.13 libnvrtc.so.13 libnvJitLink.so.13 libcudnn.so.9 libcudnn_graph.so.9 libnccl.so.2
-			libnvinfer.so.10 libnvinfer_plugin.so.10 libcutensor.so.2 libtorch_cuda.so nvcuda.dll cudart64_13.dll cublasLt64_13.dll
+			libnvinfer.so.10 libnvinfer_plugin.so.10 libcutensor.so.2 libtorch_cuda.so libggml-cuda.so nvcuda.dll cudart64_13.dll cublasLt64_13.dll
 			cufft64_12.dll curand64_10.dll cusparse64_12.dll cusolver64_12.dll nppc64_13.dll nppial64_13.dll nvjpeg64_13.dll
 			nvrtc64_130_0.dll nvJitLink_130_0.dll cudnn64_9.dll nvinfer_10.dll cutensor.dll torch_cuda.dll`,
 		"rocm":   "libamdhip64.so.7 amdhip64_7.dll libhipblas.so.3 librocblas.so.5 libMIOpen.so.1",
-		"vulkan": "libvulkan.so.1 vulkan-1.dll", "opencl": "libOpenCL.so.1 OpenCL.dll", "metal": "Metal.framework",
+		"vulkan": "libvulkan.so.1 vulkan-1.dll libggml-vulkan.so", "level-zero": "libze_loader.so.1", "opencl": "libOpenCL.so.1 OpenCL.dll", "metal": "Metal.framework",
 		"": `libnvidia-ml.so.1 nvml.dll libnvToolsExt.so.1 libcurl.so.4 libcups.so.2 librocksdb.so.9 libcudacxx libc.so.6 gpu64_1.dll
 			libonnxruntime_providers_cuda.so onnxruntime_providers_cuda.dll libonnxruntime_providers_tensorrt.so
 			libonnxruntime_providers_rocm.so onnxruntime_providers_migraphx.dll`,
 	} {
-		for name := range strings.FieldsSeq(names) {
+		for name := range strings.FieldsSeq(names) { // with a crate that is off
 			shows := func(b string) bool {
-				return slices.ContainsFunc(Traces(b), func(trace string) bool { return strings.Contains(name, trace) })
+				return slices.ContainsFunc(Traces(b, true), func(trace string) bool { return strings.Contains(name, trace) })
 			}
 			if backend != "" && !shows(backend) || shows("gpu") != (backend != "") || backend == "cuda" && shows("rocm") {
 				t.Errorf("%s: %s", backend, name)
 			}
 		}
+	}
+	if name := "onnxruntime_providers_cuda.dll"; !slices.Contains(Traces("cuda", false), name) || slices.Contains(Traces("rocm", false), name) {
+		t.Error("a program of its own that names ONNX Runtime's provider")
 	}
 }

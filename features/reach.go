@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 )
 
@@ -117,6 +118,14 @@ type Open struct {
 	Path    string   // of the feature
 	Line    int
 	Fix     string
+}
+
+// Title is the backend in a sentence.
+func (o Open) Title() string {
+	if o.Backend == manifest.AnyGPU {
+		return "a GPU in a way that gpubuild knows"
+	}
+	return title(o.Backend)
 }
 
 // CrateState is what a linked crate has of the GPU.

@@ -335,7 +335,7 @@ func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 	}
 	slices.SortFunc(gate, func(a, b string) int {
 		key := func(f string) string { return strings.TrimPrefix(strings.TrimPrefix(f, backend), "wgpu") } // of its own name first
-		return strings.Compare(key(a), key(b))
+		return cmp.Or(strings.Compare(key(a), key(b)), strings.Compare(b, a))
 	})
 	return gate, false
 }

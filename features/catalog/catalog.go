@@ -42,6 +42,7 @@ type Catalog struct {
 type Trace struct {
 	Backend   string   `toml:"backend"`
 	Libraries []string `toml:"libraries"` // what their names begin with
+	Plugins   []string `toml:"plugins"`   // libraries that a program may name and not use
 	Names     []string `toml:"names"`     // others
 }
 
@@ -72,6 +73,7 @@ type Crate struct {
 	Floors          []Floor             `toml:"floor"`
 	Files           []Files             `toml:"files"`
 	Archives        []Archive           `toml:"archive"`
+	Loads           *Loads              `toml:"loads"`
 }
 
 // Floor is the lowest architecture that a crate's kernels compile for. One that only some sources have is recognized by their text:
@@ -112,6 +114,24 @@ type Archive struct {
 	Else     string   `toml:"else"`    // what it does for other targets
 	Instead  string   `toml:"instead"` // what to do about it; empty: to set one of those variables
 	Sources  []string `toml:"sources"`
+}
+
+// Loads are features with which some versions of a gated crate open a library at run time, whatever their gate says: that file decides.
+type Loads struct {
+	Features []string `toml:"features"`
+	Versions []string `toml:"versions"`
+	Notes    string   `toml:"notes"`
+	Sources  []string `toml:"sources"`
+}
+
+// In is the crate as it is in a version with these features.
+func (c *Crate) In(version string, features []string) *Crate {
+	if c == nil || c.Loads == nil || c.On(features) || !Overlap(features, c.Loads.Features) || !slices.Contains(c.Loads.Versions, version) {
+		return c
+	}
+	out := *c
+	out.Role, out.Notes = ByFile, c.Loads.Notes
+	return &out
 }
 
 // Archive is what the crate's build script downloads in a version with these features; nil: nothing, or not known.

@@ -167,6 +167,9 @@ func TestCatalog(t *testing.T) {
 		if e.Role == Gated && len(e.CUDAFeatures) == 0 {
 			t.Errorf("%s is gated by nothing", e.Name)
 		}
+		if l := e.Loads; e.Role == ByFile && e.Notes == "" || l != nil && (l.Notes == "" || len(l.Features) == 0 || len(l.Versions) == 0 || len(l.Sources) == 0) {
+			t.Errorf("%s: what decides is not said: %+v", e.Name, l)
+		}
 		for _, a := range e.Archives {
 			if len(a.Versions) == 0 || a.Feature == "" || a.Else == "" || a.Instead == "" && len(a.Unless) == 0 || len(a.Sources) == 0 {
 				t.Errorf("%s: archive %+v", e.Name, a)

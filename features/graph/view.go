@@ -97,7 +97,10 @@ func (v *View) add(n Node) int {
 	return len(v.Nodes) - 1
 }
 
-func (v *View) Crate(i int) *catalog.Crate { return v.Catalog.Crate(v.Nodes[i].Name) }
+// Crate is what the catalog has of a node.
+func (v *View) Crate(i int) *catalog.Crate {
+	return v.Catalog.Crate(v.Nodes[i].Name).In(v.Nodes[i].Version, v.Nodes[i].Features)
+}
 
 // CUDAOn reports whether a node brings CUDA code with the features that are on in it.
 func (v *View) CUDAOn(i int) bool {

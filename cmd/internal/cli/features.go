@@ -149,6 +149,10 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 	if err := a.printDiffs(o, fixes); err != nil {
 		return err
 	}
+	var opens []features.Open
+	for _, r := range j.Reach.Roots {
+		opens = append(opens, r.Open...)
+	}
 	switch {
 	case o.Results.JSON != nil || len(fixes) > 0:
 	case slices.ContainsFunc(j.Reach.Findings, func(f features.Finding) bool { return f.Choice() }):
@@ -157,6 +161,12 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 		a.Shell.Note("nothing written: another feature has to be requested, too; see the hint below")
 	case j.Reach.Stops:
 		a.Shell.Note("nothing written: no change to this workspace's manifests fixes it")
+	case len(opens) > 0 && len(opens[0].Off) > 0:
+		a.Shell.Note("nothing written: %s does not enable %s, and whether it enables something else is known after the build", opens[0].Feature,
+			strings.Join(opens[0].Off, ", "))
+		a.Shell.Hint(opens[0].Fix)
+	case len(opens) > 0:
+		a.Shell.Note("nothing written: what %s does is known after the build", opens[0].Feature)
 	default:
 		a.Shell.Note("nothing to fix: no linked GPU crate is off")
 	}

@@ -67,11 +67,11 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	if o.Warns || !e.complete {
 		severity = features.Warning
 	}
-	what := "no device code, no GPU library, no driver function"
+	what := "no device code, no library, no driver function"
 	if len(e.ignored) > 0 {
 		what = fmt.Sprintf("no device code, and only what %s brings, which is linked anyway", strings.Join(o.Always, ", "))
 	}
-	return with(is(features.IDNoDeviceCode, severity, "%s: built, but nothing in it uses a GPU: %s", o.Feature, what))
+	return with(is(features.IDNoDeviceCode, severity, "%s: built, but nothing in it uses %s: %s", o.Feature, o.Title(), what))
 }
 
 // checkBuilt decides what only the build shows of the requested features, before anything runs.
@@ -224,7 +224,7 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		if len(scanned.Images) > 0 && cuda {
 			e.shown = manifest.Union(e.shown, []string{"device code"})
 		}
-		names, err := fatbin.Names(c.Machine.Host, path, features.Traces(open.Backend))
+		names, err := fatbin.Names(c.Machine.Host, path, features.Traces(open.Backend, len(open.Off) > 0))
 		switch {
 		case errors.Is(err, fatbin.ErrFormat): // of WebAssembly nothing is known
 			c.Machine.Shell.Detail("not looked at: %v", err)

@@ -139,12 +139,13 @@ func reachLine(r features.Root, lacking map[string]string) string {
 	if r.Other != "" {
 		off = r.OtherOff
 	}
+	is := func(role string) func(string) bool {
+		return func(name string) bool {
+			return slices.ContainsFunc(r.Crates, func(c features.CrateState) bool { return c.Role == role && strings.HasPrefix(name, c.Name+" ") })
+		}
+	}
 	if len(off) > 0 { // what a binding links is no answer to that
-		anyway = slices.DeleteFunc(anyway, func(name string) bool {
-			return slices.ContainsFunc(r.Crates, func(c features.CrateState) bool {
-				return c.Role == catalog.Binding && strings.HasPrefix(name, c.Name+" ")
-			})
-		})
+		anyway = slices.DeleteFunc(anyway, is(catalog.Binding))
 	}
 	asked, enable, nothing := strings.Join(list, ", "), "enables", "switches on nothing"
 	if len(list) > 1 {
@@ -177,7 +178,7 @@ func reachLine(r features.Root, lacking map[string]string) string {
 	if r.Other != "" {
 		without = r.Other
 	}
-	switch {
+	switch off = slices.DeleteFunc(off, is(catalog.ByFile)); {
 	case len(off) > 1:
 		line += "; " + some(off) + " are built without " + without
 	case len(off) > 0:
