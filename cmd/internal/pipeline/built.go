@@ -108,7 +108,11 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 				return list, err
 			}
 			if len(e.shown) > 0 {
-				shell.Status("Resolved", "%s: enabled by record: %s", open.Feature, strings.Join(e.shown, ", "))
+				anyway := ""
+				if len(open.Always) > 0 && !slices.Contains(e.shown, "device code") {
+					anyway = fmt.Sprintf(" (linked without the feature, too: %s)", strings.Join(open.Always, ", "))
+				}
+				shell.Status("Resolved", "%s: enabled by record: %s%s", open.Feature, strings.Join(e.shown, ", "), anyway)
 			}
 			if f, found := decideBuilt(open, root.Package, e); found {
 				say(f)
