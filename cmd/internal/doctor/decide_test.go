@@ -386,7 +386,7 @@ func TestHiddenDevices(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{"-": "ok RTX (GPU-a, capability 8.6)", "": "missing CUDA_VISIBLE_DEVICES= hides all GPUs", "GPU-b": "missing CUDA_VISIBLE_DEVICES=GPU-b hides all GPUs", "GPU-a": "ok RTX (GPU-a, capability 8.6)",
 		"1": "missing CUDA_VISIBLE_DEVICES=1 hides all GPUs", "5,0": "missing CUDA_VISIBLE_DEVICES=5,0 hides all GPUs", "0,1": "ok RTX (GPU-a, capability 8.6)"} {
-		f := Facts{Prove: true, Toolchain: toolchain.Facts{Devices: []gpu.Device{{UUID: "GPU-a", Name: "RTX", Capability: gpu.Capability{Major: 8, Minor: 6}}}}}
+		f := Facts{Prove: true, Notes: []string{"no NVML"}, Toolchain: toolchain.Facts{Devices: []gpu.Device{{UUID: "GPU-a", Name: "RTX", Capability: gpu.Capability{Major: 8, Minor: 6}}}}}
 		if value != "-" {
 			f.Host.Env = buildenv.NewEnv(buildenv.Linux, []string{"CUDA_VISIBLE_DEVICES=" + value})
 		}

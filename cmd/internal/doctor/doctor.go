@@ -495,8 +495,11 @@ func absent(f Facts, what string) string {
 // readable is CUDA_VISIBLE_DEVICES up to the first number that no GPU here has: CUDA reads no further.
 func (f Facts) readable(devices string) string {
 	numbers := len(f.Toolchain.Devices)
+	if slices.ContainsFunc(f.Notes, func(n string) bool { return strings.HasPrefix(n, "GPU ") }) { // one did not answer
+		return devices
+	}
 	for _, d := range f.Toolchain.Devices {
-		if numbers = max(numbers, d.Index+1); len(d.MIG) > 0 || len(f.Notes) > 0 { // there may be more
+		if numbers = max(numbers, d.Index+1); len(d.MIG) > 0 { // slices have numbers, too
 			return devices
 		}
 	}
