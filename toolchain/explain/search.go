@@ -3,6 +3,7 @@ package explain
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"index/suffixarray"
 	"io"
 	"maps"
@@ -161,10 +162,18 @@ func (t *Tail) Match(rules *Rules) Match {
 	return a
 }
 
+// ErrBinary is of what is no text.
+var ErrBinary = errors.New("it is a program, an archive or another binary, not a text")
+
 // Read reads a whole text; with a reader's error comes what is known of the text until then.
 func Read(rules *Rules, r io.Reader) (Match, error) {
 	t := &Tail{}
 	_, err := io.Copy(t, r)
+	_, wide := utf16Order(t.head)
+	if !wide && bytes.Count(t.head, []byte{0}) > len(t.head)/10 || bytes.HasPrefix(t.head, []byte("\x1f\x8b")) ||
+		bytes.HasPrefix(t.head, []byte("PK\x03\x04")) { // gzip, zip
+		return Match{}, ErrBinary
+	}
 	return t.Match(rules), err
 }
 

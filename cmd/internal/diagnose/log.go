@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -32,6 +33,9 @@ type Cause struct {
 // be of another one.
 func ReadLog(rules *explain.Rules, name string, r io.Reader) (Log, error) {
 	match, err := explain.Read(rules, r)
+	if errors.Is(err, explain.ErrBinary) {
+		return Log{}, &exit.UsageError{What: fmt.Sprintf("the log %s cannot be read: %v", name, err), Fix: "give what the build or the program printed"}
+	}
 	if err != nil {
 		return Log{}, &exit.UsageError{
 			What: fmt.Sprintf("reading the log %s: %v", name, err), Fix: "name a file that you may read, or - for standard input",
