@@ -139,10 +139,28 @@ func (p *Project) Questions(gpu []string) []Question {
 				c := catalog.Default().Crate(pkg)
 				return c != nil && c.Means[f] != ""
 			})
-			if (means || backend != "" && !loose) && !m.ProcMacro {
+			if (means || backend != "" && !loose) && !m.ProcMacro && !m.modifies(f) {
 				out = append(out, Question{m, f})
 			}
 		}
 	}
 	return out
+}
+
+// modifies reports whether a feature only says how another one of its package is built, by its name: cuda-12080 or cuda-static beside
+// cuda. They are asked for together, and one alone need enable nothing.
+func (p *Package) modifies(feature string) bool {
+	plain, rest := "", 0
+	for _, w := range strings.FieldsFunc(strings.ToLower(feature), func(c rune) bool { return c == '-' || c == '_' }) {
+		switch {
+		case versionWord.MatchString(w) || slices.Contains([]string{"static", "dynamic", "f16"}, w):
+			rest++
+		case plain != "" || backendWords[w] == "":
+			return false
+		default:
+			plain = w
+		}
+	}
+	_, declared := p.Features[plain]
+	return declared && rest > 0
 }

@@ -90,7 +90,7 @@ func TestMeaningOfNames(t *testing.T) {
 func TestQuestionsOfMembers(t *testing.T) {
 	t.Parallel()
 	p, err := Load(hosttest.Memory(map[string]string{
-		"/w/Cargo.toml":        pkg("app", "[workspace]\nmembers = [\"engine\"]\n[features]\ncuda = []\n_cuda = []\nserde = []\nengine-cuda = []\nwhisper-cuda = []\nlocked-cuda = []\nnone-cuda = []\nfast = []\n[dependencies]\nwhisper = \"1\"\n"),
+		"/w/Cargo.toml":        pkg("app", "[workspace]\nmembers = [\"engine\"]\n[features]\ncuda = []\ncuda-12080 = []\ncuda-f16 = []\nrocm-6 = []\n_cuda = []\nserde = []\nengine-cuda = []\nwhisper-cuda = []\nlocked-cuda = []\nnone-cuda = []\nfast = []\n[dependencies]\nwhisper = \"1\"\n"),
 		"/w/Cargo.lock":        "version = 4\n[[package]]\nname = \"locked\"\nversion = \"1.0.0\"\nsource = \"registry+x\"\n",
 		"/w/engine/Cargo.toml": pkg("engine", "[features]\nmetal = []\n"),
 	}), "/w/Cargo.toml")
@@ -101,7 +101,7 @@ func TestQuestionsOfMembers(t *testing.T) {
 	for _, q := range p.Questions([]string{"fast"}) {
 		got = append(got, q.Package.Name+"/"+q.Feature)
 	}
-	hosttest.Equal(t, strings.Join(got, " "), "app/cuda app/engine-cuda app/fast app/locked-cuda app/whisper-cuda engine/metal")
+	hosttest.Equal(t, strings.Join(got, " "), "app/cuda app/engine-cuda app/fast app/locked-cuda app/rocm-6 app/whisper-cuda engine/metal")
 }
 
 // TestLockedPackages: where the manifests of Cargo.lock's packages are, and that one that is missing makes all unknown.
