@@ -75,7 +75,13 @@ func checkCargo(os string, o pipeline.Options, l cargo.Line, flags []*flag) erro
 					buildenv.Words(os, slices.Concat([]string{"gpubuild", l.Verb}, l.Args[:at], []string{"--"}, l.Args[at:])...))
 			}
 			if f := findFlag(flags, name, "--"); f != nil {
-				return usage(fmt.Sprintf("cargo has no flag `%s`; did you mean `%s%s`?", name, prefix, f.Name), "")
+				says := fmt.Sprintf("cargo has no flag `%s`; did you mean `%s%s`?", name, prefix, f.Name)
+				for at, w := range l.Args {
+					if v, ok := find(w); ok && l.VerbWord == "" { // its flags stand in front of it
+						return usage(says, buildenv.Words(os, slices.Concat([]string{"gpubuild", v.Name}, l.Args[:at], l.Args[at+1:])...))
+					}
+				}
+				return usage(says, "")
 			}
 		}
 	}

@@ -281,6 +281,9 @@ var typeFix = map[string]string{
 
 const correctIt = "correct the value (a version is a string, in quotes), or see `gpubuild help config`"
 
+// longestPath is Linux's PATH_MAX; Windows' paths of Win32 are shorter unless a program asks for more.
+const longestPath = 4096
+
 var known = strings.Fields("gpu-features gpu-packages strict toolchain.cuda toolchain.arch prove.args prove.kernel prove.expect-exit " +
 	"prove.min-launches prove.min-gpu-time prove.until-proved prove.bin test.gpu test.kernel test.coverage bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +
 	"watch.fail-on scan.max-registers-growth")
@@ -324,6 +327,10 @@ func check(s Source, f File, md toml.MetaData) error {
 	if f.Toolchain.CUDA == "fetch" {
 		return s.wrong(`toolchain.cuda = "fetch" would let a cloned repository start a download`,
 			"give a version here, and --gpu-toolkit=fetch on the command line", "toolchain", "cuda")
+	}
+	if len(f.Toolchain.CUDA) > longestPath {
+		return s.wrong(fmt.Sprintf("toolchain.cuda has %d bytes, which no path has", len(f.Toolchain.CUDA)), `give a version such as "13.4", or a directory`,
+			"toolchain", "cuda")
 	}
 	if _, err := gpu.ParseArch(f.Toolchain.Arch); f.Toolchain.Arch != "" && err != nil {
 		return s.wrong("toolchain.arch: "+err.Error(), `write one such as "sm_90"`, "toolchain", "arch")

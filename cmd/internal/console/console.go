@@ -72,7 +72,8 @@ func (s *Shell) Reprint(lines string) { _, _ = io.WriteString(s.Err, lines) }
 // into a message; this is for what comes in another way, such as in an error of a library.
 const longest = 1000
 
-func short(text string) string {
+// Short cuts long lines of a text.
+func Short(text string) string {
 	if len(text) <= longest {
 		return text
 	}
@@ -87,7 +88,7 @@ func short(text string) string {
 
 // home words a message that is read and not pasted.
 func (s *Shell) home(format string, args ...any) string {
-	return tilde(short(fmt.Sprintf(format, args...)), s.Home)
+	return tilde(Short(fmt.Sprintf(format, args...)), s.Home)
 }
 
 // Status writes what was done or found, behind a verb of at most 12 letters.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/console"
 )
 
 // sections are the steps that a machine is checked for, and the checks of each; what is listed nowhere belongs to the first.
@@ -42,7 +43,7 @@ func Text(checks []Check) string {
 			c.write(&b)
 		}
 	}
-	return b.String() + "\n" + Verdict(checks) + "\n"
+	return console.Short(b.String() + "\n" + Verdict(checks) + "\n")
 }
 
 func (c Check) write(b *strings.Builder) {

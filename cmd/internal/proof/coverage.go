@@ -74,7 +74,7 @@ func RunsTests(l cargo.Line) bool { return l.Verb == "test" && l.Starts() }
 
 // coverageLimit is the configuration's, in percent; 0: it has none.
 func (r Request) coverageLimit() int {
-	if t := Marks(r.Session); t != nil && t.Coverage != nil { // [bench] has none
+	if t := r.Session.Config.Test.Value; t != nil && t.Coverage != nil && r.Session.Line.Verb == "test" {
 		return *t.Coverage
 	}
 	return 0

@@ -53,7 +53,7 @@ func (r Receipt) Statement() ([]byte, error) {
 func Sign(ctx context.Context, h buildenv.Host, run buildenv.Runner, key string, statement []byte) ([]byte, error) {
 	out, said, err := sshKeygen(ctx, h, run, statement, "-Y", "sign", "-n", Namespace, "-f", key)
 	if _, refused := errors.AsType[*buildenv.ExitError](err); refused {
-		err = exit.Errorf(exit.Usage, "give an SSH key: `ssh-keygen -t ed25519` makes one", "ssh-keygen signed nothing: %s", said)
+		err = exit.Errorf(exit.Usage, "give an SSH key that only you can read (chmod 600), with a passphrase that of ssh-agent (its .pub); `ssh-keygen -t ed25519` makes one", "ssh-keygen signed nothing: %s", said)
 	}
 	return out, err
 }
@@ -83,7 +83,8 @@ func sshKeygen(ctx context.Context, h buildenv.Host, run buildenv.Runner, statem
 	}
 	r, err := run.Run(ctx, buildenv.Cmd{Path: path, Args: args, Env: h.Env.Entries(), Stdin: bytes.NewReader(statement)})
 	for line := range strings.Lines(string(r.Stderr)) {
-		if line = strings.TrimSpace(line); line != "Signing data on standard input" {
+		// a frame of @ stands around "Permissions 0644 for 'key' are too open."
+		if line = strings.TrimSpace(line); line != "Signing data on standard input" && !strings.HasPrefix(line, "@") {
 			said = cmp.Or(said, line)
 		}
 	}

@@ -92,6 +92,7 @@ func (e envelope) result() (r Result, err error) {
 	if r.Verb == "" || r.At.IsZero() {
 		return r, errors.New("its result says neither what was done nor when")
 	}
+	r.Row = fmt.Sprintf("%.200s", r.Row)
 	r.Findings = e.Findings
 	for i := range r.Findings {
 		r.Findings[i].Help = "" // follows from the id
