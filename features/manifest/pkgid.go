@@ -18,7 +18,7 @@ type PkgID struct {
 
 // ParsePkgID reads `kind+url#version` and `kind+url#name@version`. What cannot be read gives an empty Name.
 func ParsePkgID(s string) (id PkgID) {
-	if name, rest, old := strings.Cut(s, " "); old { // cargo before 1.77: NAME VERSION (SOURCE)
+	if name, rest, old := strings.Cut(s, " "); old && !strings.Contains(name, "+") { // cargo before 1.77: NAME VERSION (SOURCE)
 		version, source, _ := strings.Cut(rest, " ")
 		id = ParsePkgID(strings.Trim(source, "()"))
 		id.Name, id.Version = name, version
