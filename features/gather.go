@@ -170,7 +170,7 @@ func (f *Facts) readOwn(src *Sources) {
 		}
 		for _, i := range k.r.Linked {
 			n := &f.Nodes[i]
-			judged := f.Input.Alone == nil && !f.Input.Lint || n.Local // no needs are told: others are not looked at
+			judged := f.Input.Alone == nil && !f.Input.Lint || n.Local // what others need is not asked, so they are not looked at
 			if _, known := f.cuda[n.Pkg]; !known && judged && n.Pkg != nil && f.Crate(i) == nil && f.runsScript(i) {
 				f.cuda[n.Pkg] = src.mayCompile(n.Pkg)
 				f.compiles[n.Pkg] = n.Local && (f.cuda[n.Pkg] || asked && (f.compilesWith(i) || src.holdsDeviceCode(n.Pkg)))

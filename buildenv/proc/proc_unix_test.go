@@ -123,7 +123,7 @@ func TestWhatGoesOnByItselfIsLeftAlone(t *testing.T) {
 	c := command("leave")
 	c.Stdout = w
 	if r := hosttest.Must((Runner{}).Run(context.Background(), c))(t); !r.Truncated {
-		t.Error("who reads the output is not told that its end was not waited for")
+		t.Error("nothing says that the end of the output was not waited for")
 	}
 	for _, pid := range w.pids(t) {
 		if gone(pid) {

@@ -14,6 +14,7 @@ func TestParsePkgID(t *testing.T) {
 		{"path+file:///w/core#core1@0.1.0", "path", "core1", "0.1.0", "/w/core"},
 		{"path+file:///w/with%20space/app#0.1.0", "path", "app", "0.1.0", "/w/with space/app"},
 		{"path+file:///w/with%20space#0.1.0", "path", "with space", "0.1.0", "/w/with space"},
+		{"path+file:///w/with space/app#0.1.0", "path", "app", "0.1.0", "/w/with space/app"}, // not in cargo's own words
 		{"registry+https://registry.example/index#candle-core@0.11.1", "registry", "candle-core", "0.11.1", ""},
 		{"sparse+https://registry.example/index/#cudarc@0.19.10", "sparse", "cudarc", "0.19.10", ""},
 		{"git+https://git.example/u/candle?branch=main#candle-core@0.9.1", "git", "candle-core", "0.9.1", ""},

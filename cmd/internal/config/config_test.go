@@ -52,6 +52,7 @@ func TestReadRefuses(t *testing.T) {
 		{"a key in another case", "", "[prove]\nKernel = \"gemm\"\n", 2, `unknown key "prove.Kernel"`},
 		{"a key in another case beside the right one", "", "[prove]\nkernel = \"gemm\"\nKERNEL = \"relu\"\n", 3, `unknown key "prove.KERNEL"`},
 		{"an architecture that is none", "", "[toolchain]\narch = \"foo\"\n", 2, `toolchain.arch: "foo" is not an architecture`},
+		{"a path that no system has", "", "[toolchain]\ncuda = \"/" + strings.Repeat("a/", 3000) + "\"\n", 2, "toolchain.cuda has 6001 bytes, which no path has"},
 		{"a version without quotes", "", "[toolchain]\ncuda = 13.4\n", 2, "toolchain.cuda has a value of the wrong type"},
 		{"a hold that is no time", "", "[watch]\nhold = \"3\"\n", 2, "is not a duration"},
 		{"a hold of nothing", "", "[watch]\nhold = \"0s\"\n", 2, "is not a duration"},

@@ -587,7 +587,7 @@ func checkProbe(f Facts) Check {
 		Fix: "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE"})
 }
 
-// checkPrograms reports whether what is built runs here. A build may mend it, so that it stops nothing.
+// checkPrograms reports whether what is built runs here. The next build may change it, so it stops nothing.
 func checkPrograms(f Facts) (out []Check) {
 	for _, p := range f.Programs {
 		for _, v := range p.On {

@@ -229,6 +229,12 @@ func TestTheEnvelopeIsReadBack(t *testing.T) {
 			t.Errorf("%s: %v\n%+v\n%+v", name, err, list, r)
 		}
 	}
+	foreign := samples()["compiled"]
+	foreign.Row = strings.Repeat("é", 300)
+	list, _, err := report.Read([]byte(render(t, foreign)["json"]), nil)
+	if err != nil || list[0].Row != strings.Repeat("é", 200) {
+		t.Errorf("a long row: %v, %v", list, err)
+	}
 }
 
 func TestFilesThatAreNoResults(t *testing.T) {
