@@ -271,10 +271,15 @@ func unfit(c hostcc.Compiler, w Wish, t *cuda.Toolkit) string {
 	return ""
 }
 
-// passedCXX says why nvcc does not take the compiler that CXX names, where a build script passes it to nvcc whatever is chosen; empty: it
-// does.
+// passedCXX says why nvcc does not take the compiler that a build script passes to it whatever is chosen, which is CXX or else c++; empty:
+// it does. There is a fix where the user named the compiler: our nvcc puts the chosen one in the place of c++ only.
 func passedCXX(f Facts, n Needs, w Wish, t *cuda.Toolkit, chosen *hostcc.Compiler) (why, fix string) {
-	i := slices.IndexFunc(f.Compilers, func(c hostcc.Compiler) bool { return c.Word == "CXX" })
+	name := "CXX"
+	i := slices.IndexFunc(f.Compilers, func(c hostcc.Compiler) bool { return c.Word == name })
+	if fix = "unset CXX, or name a compiler that nvcc takes: CXX=" + chosen.CXX; i < 0 {
+		name, fix = "c++", ""
+		i = slices.IndexFunc(f.Compilers, func(c hostcc.Compiler) bool { return c.CCrate })
+	}
 	if i < 0 || f.MSVC != nil || !slices.Contains(n.Reads, PassesCXX) {
 		return "", ""
 	}
@@ -283,8 +288,7 @@ func passedCXX(f Facts, n Needs, w Wish, t *cuda.Toolkit, chosen *hostcc.Compile
 	if why = unfit(c, w, t); why == "" {
 		return "", ""
 	}
-	return fmt.Sprintf("the cc crate passes CXX to nvcc: %s: %s", cmp.Or(c.CXX, c.Path), why),
-		"unset CXX, or name a compiler that nvcc takes: CXX=" + chosen.CXX
+	return fmt.Sprintf("the cc crate passes %s to nvcc: %s: %s", name, cmp.Or(c.CXX, c.Path), why), fix
 }
 
 // noCompiler words that no compiler goes with a toolkit, and the smallest change. gate is nil where nvcc has no part in it.

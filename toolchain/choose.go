@@ -30,6 +30,7 @@ type trial struct {
 	doubts   []string // why another one would be better
 	notes    []string
 	losers   []Loser // compilers and cuDNNs that did not go with it
+	passed   string  // why the c++ that the cc crate passes to nvcc does not fit
 	step     int     // how far it came: later means that less is wrong
 	part     Part    // what is at fault, where it does not fit
 }
@@ -91,7 +92,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 	if won == nil {
 		return s, misfit(f, w, tried, s.Losers)
 	}
-	s.Toolkit, s.Compiler, s.MSVC, s.CUDNN = won.toolkit, won.compiler, won.msvc, won.cudnn
+	s.Toolkit, s.Compiler, s.MSVC, s.CUDNN, s.passed = won.toolkit, won.compiler, won.msvc, won.cudnn, won.passed
 	s.Losers = append(s.Losers, won.losers...)
 	s.Notes = slices.Concat(s.Notes, overruled(f, w, *won.toolkit, s.Losers), won.doubts, won.notes)
 	if s.Capability.IsZero() && n.NVCC {
@@ -336,7 +337,8 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 			return tr
 		}
 		tr.notes = append(tr.notes, notes...)
-		if tr.why, tr.fix = passedCXX(f, n, w, gate, c); tr.why != "" {
+		if tr.passed, tr.fix = passedCXX(f, n, w, gate, c); tr.fix != "" {
+			tr.why = tr.passed
 			return tr
 		}
 		v, why := visualStudio(f, c)

@@ -325,6 +325,8 @@ func TestPassedCXX(t *testing.T) {
 		{"too new", 14, "CXX", byCC, toolchain.Wish{}, "the cc crate passes CXX to nvcc: /opt/g++-14: it is gcc 14, and CUDA 13.5 takes gcc up to 13"},
 		{"whatever is asked for besides", 14, "CXX", byCC, toolchain.Wish{CCBin: "/usr/bin/gcc"}, "the cc crate passes CXX to nvcc"},
 		{"one that fits", 11, "CXX", byCC, toolchain.Wish{}, ""},
+		{"c++ gives way to the chosen one", 14, "", byCC, toolchain.Wish{}, "set NVCC_CCBIN=/usr/bin/g++ the cc crate passes c++ to nvcc: /opt/g++-14: it is gcc 14, and CUDA 13.5 takes gcc up to 13"},
+		{"a c++ that fits stays", 11, "", byCC, toolchain.Wish{}, ""},
 		{"CC is not passed", 14, "CC", byCC, toolchain.Wish{}, ""},
 		{"no cc crate", 14, "CXX", toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}}, toolchain.Wish{}, ""},
 		{"unknown crates", 14, "CXX", toolchain.Needs{NVCC: true}, toolchain.Wish{}, ""},
@@ -332,9 +334,22 @@ func TestPassedCXX(t *testing.T) {
 	} {
 		f := three()
 		cxx := gcc(tt.major, fmt.Sprintf("/opt/gcc-%d", tt.major), false)
-		f.Compilers[0].Word, cxx.Word = hostcc.Asked, tt.word
+		f.Compilers[0].Word, cxx.Word, cxx.CCrate = hostcc.Asked, tt.word, tt.word == ""
 		f.Compilers = append(f.Compilers, cxx)
-		_, err := toolchain.Choose(f, tt.needs, tt.wish)
+		s, err := toolchain.Choose(f, tt.needs, tt.wish)
+		if tt.word == "" {
+			f.Compilers[0].Default = true
+			got := ""
+			for _, c := range toolchain.Environment(buildenv.Host{OS: buildenv.Linux}, s, tt.needs).Changes {
+				if c.Name == "NVCC_CCBIN" {
+					got = string(c.Op) + " " + c.Name + "=" + c.Value + " " + c.Reason
+				}
+			}
+			if err != nil || (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("%s: %q, %v", tt.story, got, err)
+			}
+			continue
+		}
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) ||
 			!strings.Contains(exit.Hint(err), "unset CXX, or name a compiler that nvcc takes: CXX=/usr/bin/g++")) {
 			t.Errorf("%s: %v\n%s", tt.story, err, exit.Hint(err))

@@ -88,6 +88,7 @@ type Wish struct {
 type Set struct {
 	Toolkit          *cuda.Toolkit    // nil when none is needed
 	Compiler         *hostcc.Compiler // nil when none is needed
+	passed           string           // why the c++ that the cc crate passes to nvcc does not fit
 	MSVC             *VisualStudio    // where Compiler is Microsoft's
 	CUDNN            *cudnn.Install   // nil when none is needed
 	ROCm             *rocm.Install    // nil when none is needed

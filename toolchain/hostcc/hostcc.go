@@ -34,6 +34,7 @@ type Compiler struct {
 	Word    string `json:"word,omitempty"`
 	Default bool   `json:"default,omitempty"`  // nvcc takes it by default
 	NVCCDir string `json:"nvcc_dir,omitempty"` // only the nvcc of this directory takes it by default: Debian's
+	CCrate  bool   `json:"-"`                  // the cc crate takes it by default: c++ of PATH
 	Problem string `json:"problem,omitempty"`  // why it is of no use to nvcc
 	// MinCUDA is the oldest CUDA that the compiler's own standard library lets
 	// through, and MinCUDAText where it says so: only MSVC's does.
@@ -71,6 +72,7 @@ func Find(ctx context.Context, h buildenv.Host, run buildenv.Runner, asked ...st
 	f.words()
 	f.defaults()
 	f.rest()
+	f.ofCCrate()
 	for i := range f.found {
 		f.complete(ctx, run, &f.found[i])
 	}
@@ -288,6 +290,20 @@ func (f *finder) rest() {
 			}
 		}
 	}
+}
+
+// ofCCrate marks the c++ of PATH, or adds it where it is none of the others.
+func (f *finder) ofCCrate() {
+	path, err := f.h.LookPath("c++")
+	if err != nil || f.h.OS == buildenv.Windows {
+		return
+	}
+	real := f.h.Real(path)
+	i := slices.IndexFunc(f.found, func(c Compiler) bool { return c.CXX != "" && f.h.SamePath(f.h.Real(c.CXX), real) })
+	if i < 0 {
+		i, f.found = len(f.found), append(f.found, Compiler{Path: path, CXX: path, Real: real, Kind: GCC, Origin: "PATH"})
+	}
+	f.found[i].CCrate = true
 }
 
 // llvm matches where LLVM's own packages keep a compiler.

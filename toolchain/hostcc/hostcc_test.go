@@ -111,6 +111,17 @@ func TestFind(t *testing.T) {
 				"/mnt/c/tools/g++-13 +x\n/a/gcc +x\n/a/g++ +x\n-- $ /a/gcc --version --\ngcc (GCC) 12.2.0\n",
 			[]string{"gcc 12.2.0 /a/gcc /a/g++ PATH default"},
 		},
+		{
+			"the c++ that the cc crate takes, beside the cc of another one",
+			"os: linux\n-- @env --\nPATH=/a:/usr/bin\n-- @links --\n/usr/bin/c++ -> g++-12\n-- @empty --\n/usr/bin/cc +x\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n/a/c++ +x\n" +
+				"-- $ /a/c++ --version --\nc++ (GCC) 16.1.0\n",
+			[]string{"gcc 16.1.0 /a/c++ /a/c++ PATH cc", "gcc 12 /usr/bin/gcc-12 /usr/bin/g++-12 /usr/bin"},
+		},
+		{
+			"c++ as a link to one that is known",
+			"os: linux\n-- @env --\nPATH=/usr/bin\n-- @links --\n/usr/bin/c++ -> g++-12\n-- @empty --\n/usr/bin/cc +x\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n",
+			[]string{"gcc 12 /usr/bin/gcc-12 /usr/bin/g++-12 /usr/bin cc"},
+		},
 		{"none", "os: linux\n", nil},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
@@ -124,6 +135,9 @@ func TestFind(t *testing.T) {
 				}
 				if c.Default {
 					s += " default"
+				}
+				if c.CCrate {
+					s += " cc"
 				}
 				if c.Problem != "" {
 					s += ": " + c.Problem
