@@ -25,9 +25,12 @@ func Parts(files []string) (parts []string) {
 	return parts
 }
 
+// InstallVerb begins the command that installs a toolkit; the version is next.
+const InstallVerb = "gpubuild toolchain install "
+
 // InstallCommand installs a toolkit into gpubuild's cache, or adds parts to the one that is there.
 func InstallCommand(v gpu.Version, parts ...string) string {
-	command := "gpubuild toolchain install " + v.String()
+	command := InstallVerb + v.String()
 	if len(parts) > 0 {
 		command += " --parts " + strings.Join(parts, ",")
 	}

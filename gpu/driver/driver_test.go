@@ -285,6 +285,7 @@ func TestVersionIsAskedOnce(t *testing.T) {
 		{"Windows, behind the table", "windows", `C:\Windows\System32\nvcuda.dll`, `C:\Windows\System32\nvidia-smi.exe`, "610.47", head, "610.47 CUDA 13.3"},
 		{"behind the table, and without a word", "windows", `C:\Windows\System32\nvcuda.dll`, `C:\Windows\System32\nvidia-smi.exe`, "610.47", "?", "610.47 at least CUDA 13.0"},
 		{"WSL2, whose driver is Windows'", "wsl", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/lib/nvidia-smi", "522.06", "", "522.06 CUDA 11.8"},
+		{"Linux without the kernel's files", "linux", "/opt/nvidia-smi", "/opt/nvidia-smi.1", "535.104", head, "535.104 CUDA 12.2"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
 			cache, root := t.TempDir(), disk{t.TempDir()}
@@ -296,7 +297,7 @@ func TestVersionIsAskedOnce(t *testing.T) {
 					hosttest.OK(t, os.MkdirAll(filepath.Dir(root.at(path)), 0o755))
 					hosttest.OK(t, os.WriteFile(root.at(path), []byte(text), 0o755))
 				}
-				h := machine(strings.Replace(tt.os, "wsl", "linux", 1), []string{`SystemRoot=C:\Windows`}, nil)
+				h := machine(strings.Replace(tt.os, "wsl", "linux", 1), []string{`SystemRoot=C:\Windows`, "PATH=/opt"}, nil)
 				h.Files = root
 				if tt.os == "wsl" {
 					h.Kernel = "5.15.167.4-microsoft-standard-WSL2"
@@ -325,7 +326,7 @@ func TestVersionIsAskedOnce(t *testing.T) {
 
 // TestKernelSaysEnough: where the kernel's files name a driver of the table, or there is no driver, nothing is started.
 func TestKernelSaysEnough(t *testing.T) {
-	for _, files := range []map[string]string{{"/sys/module/nvidia/version": "580.65.06\n", "/usr/bin/nvidia-smi": ""}, {"/usr/bin/nvidia-smi": ""}, {}} {
+	for _, files := range []map[string]string{{"/sys/module/nvidia/version": "580.65.06\n", "/usr/bin/nvidia-smi": ""}, {}} {
 		s := &script{t: t}
 		driver.Machine{Host: machine("linux", []string{"PATH=/usr/bin"}, files), Runner: s}.Version(context.Background())
 		if len(s.asked) > 0 {

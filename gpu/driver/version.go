@@ -188,10 +188,10 @@ func First(os string, cuda gpu.Version) string {
 const memoKind = "driver-1"
 
 // Version returns the driver that is here, of which everybody takes the CUDA version. Where the kernel's files do not say it (Windows,
-// WSL2, a branch that is newer than our table), the driver is asked once and remembered as long as its library is the same file.
+// WSL2, a sandbox without them, a branch that is newer than our table), the driver is asked once and remembered as long as its library is the same file.
 func (m Machine) Version(ctx context.Context) gpu.Driver {
 	d := Kernel(m.Host)
-	if !d.CUDA.IsZero() || d.Version == "" && m.Host.OS == buildenv.Linux && !m.Host.IsWSL() {
+	if !d.CUDA.IsZero() {
 		return d
 	}
 	if m.Memo != nil {
@@ -213,6 +213,9 @@ func (m Machine) library() string {
 		return m.Host.Join(systemDir(m.Host), "nvcuda.dll")
 	case m.Host.IsWSL():
 		return m.Host.Join(wslDir, "libcuda.so.1")
+	case !m.Host.IsFile(moduleVersion):
+		smi, _ := findSMI(m.Host)
+		return smi
 	}
 	return moduleVersion
 }

@@ -105,7 +105,7 @@ func Unusable(h buildenv.Host, program string) string {
 			bin = h.Join(bin, "bin")
 		}
 		return "it is a directory; name the program: " + h.Join(bin, h.Exe("nvcc"))
-	case len(words) > 1 && (!h.IsAbs(program) || Unusable(h, words[len(words)-1]) == ""):
+	case len(words) > 1 && (!h.IsAbs(program) || h.IsFile(words[0])):
 		return "it is taken for the name of one program; name " + words[len(words)-1] +
 			" alone: a launcher such as ccache is put first on PATH by a link to it that is called nvcc"
 	case h.IsAbs(program):

@@ -322,6 +322,9 @@ func TestUnusable(t *testing.T) {
 		{windows, `C:\t\bin`, `it is a directory; name the program: C:\t\bin\nvcc.exe`},
 		{linux, "ccache /t/bin/nvcc", "it is taken for the name of one program; name /t/bin/nvcc alone: a launcher such as ccache is put first on " +
 			"PATH by a link to it that is called nvcc"},
+		{linux, "/usr/bin/ccache nvcc", "it is taken for the name of one program; name nvcc alone: a launcher such as ccache is put first on " +
+			"PATH by a link to it that is called nvcc"},
+		{linux, "/t/my tools/nvcc", "it does not exist"},
 		{linux, "/t/nvcc", "it does not exist"},
 		{linux, "nvcc-77", "it is not on PATH"},
 	} {

@@ -19,7 +19,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/gpu"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -35,15 +35,17 @@ func Run(ctx context.Context, m *session.Machine, l cargo.Line, providers string
 			return err
 		}
 	}
-	var chosen gpu.Version
+	cuda := "13.4"
 	if d, err := doctor.Gather(ctx, m, l, doctor.Options{}); ctx.Err() != nil {
 		return ctx.Err()
 	} else if err != nil {
 		m.Shell.Detail("no toolkit is chosen: %v", err) // the version is an example then
 	} else if d.Chosen.Toolkit != nil {
-		chosen = d.Chosen.Toolkit.Version
+		cuda = d.Chosen.Toolkit.Version.String()
+	} else if _, fits, found := strings.Cut(d.Install, toolchain.InstallVerb); found {
+		cuda = strings.Fields(fits)[0]
 	}
-	content := text(ctx, s, tool, chosen, providers)
+	content := text(ctx, s, tool, cuda, providers)
 	path := m.Host.Join(s.Project.Root, "gpubuild.toml")
 	if stdout {
 		return m.Shell.Data(content)
@@ -83,20 +85,16 @@ func Write(path, text string, force bool) error {
 	return nil
 }
 
-// text is the file; cuda is the version of the toolkit that a build would take, and providers are the CI services that a workflow can be
+// text is the file; cuda is the version of the toolkit that a build would take or install, and providers are the CI services that a workflow can be
 // written for. A line that begins with "# " and a key is an example that may be used as it is.
-func text(ctx context.Context, s *session.Session, tool cargo.Tool, cuda gpu.Version, providers string) string {
+func text(ctx context.Context, s *session.Session, tool cargo.Tool, cuda, providers string) string {
 	bins := programNames(ctx, s, tool)
-	version := "13.4"
-	if !cuda.IsZero() {
-		version = cuda.String()
-	}
 	t := template.Must(template.New("").Funcs(template.FuncMap{"join": strings.Join}).Parse(file))
 	var out strings.Builder
 	if err := t.Execute(&out, struct {
 		Bins, Others       []string
 		Version, Providers string
-	}{bins, bins[min(len(bins), 1):], version, providers}); err != nil {
+	}{bins, bins[min(len(bins), 1):], cuda, providers}); err != nil {
 		panic("gpubuild.toml.tmpl: " + err.Error()) // it is part of the program
 	}
 	return out.String()
