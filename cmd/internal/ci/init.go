@@ -3,6 +3,7 @@ package ci
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,20 +18,61 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/initfile"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/manifest"
+	"gpubuild/toolchain/cargo"
 )
 
 // Options are the flags of `ci init`.
 type Options struct {
 	Install  string   // in place of [ci] install
+	SHA256   string   // of Install
 	Arch     string   // in place of [toolchain] arch
 	Runner   []string // the labels (GitHub) or tags (GitLab) of a runner with a GPU
 	Place    string   // of --gpu-on
 	Programs []string // the arguments of `gpubuild run` for each program to prove
 	Attest   bool     // make attestations of their receipts
+	Stdout   bool     // print the file
+	Force    bool     // replace it
+}
+
+// Run writes a workflow of the project, or prints it.
+func Run(ctx context.Context, m *session.Machine, l cargo.Line, o Options) error {
+	if len(l.Features) > 0 || l.AllFeatures || l.NoDefault || l.HasTargets() || l.Has("--release", "--profile", "--target") {
+		return &exit.UsageError{What: "`gpubuild ci init` takes no features, targets or profiles",
+			Fix: "it writes a build for each feature that leads to a GPU crate; edit the file"}
+	}
+	s, err := session.Open(m, l)
+	if err == nil {
+		s, err = s.WithMetadata(ctx, true)
+	}
+	if err == nil && o.Place != "" {
+		var user config.User
+		if user, err = tools.User(m.Host); err == nil {
+			_, err = elsewhere.Parse(m.Host, o.Place, s.Config.On.Value, user.On)
+		}
+	}
+	if err == nil {
+		o.Install, err = Install(ctx, s, o.Install, o.SHA256)
+	}
+	if err != nil {
+		return err
+	}
+	made, err := Make(s, l.Positional[0], o)
+	if err != nil {
+		return err
+	}
+	if len(o.Runner) == 0 && o.Place == "" {
+		m.Shell.Note("nothing in this workflow runs on a GPU; add --gpu-runner LABEL,... or --on PLACE")
+	}
+	if o.Stdout {
+		return m.Shell.Data(string(made.Text))
+	}
+	return made.Write(m, o.Force)
 }
 
 // defaultArch is what is built for where nobody names an architecture: newer GPUs run its PTX.

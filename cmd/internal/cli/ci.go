@@ -5,24 +5,13 @@ import (
 	"strings"
 
 	"gpubuild/cmd/internal/ci"
-	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/session"
-	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 )
 
-// ciOptions are the flags of `ci init`.
-type ciOptions struct {
-	ci.Options
-	SHA256 string
-	Stdout bool
-	Force  bool
-}
-
 func ciVerb() verb {
-	var o ciOptions
+	var o ci.Options
 	return verb{
 		Verb: help.Verb{
 			Name: "ci", Usage: "write a CI workflow of plain gpubuild commands", Project: true,
@@ -65,45 +54,7 @@ func ciVerb() verb {
 				toggle("stdout", "print the file instead of writing it", &o.Stdout),
 				toggle("force", "replace an existing file", &o.Force),
 			},
-			run: bind(&o, runCIInit),
+			run: func(ctx context.Context, a *invocation, l cargo.Line) error { return ci.Run(ctx, a.Machine, l, o) },
 		}},
 	}
-}
-
-// runCIInit writes a workflow.
-func runCIInit(ctx context.Context, a *invocation, o ciOptions, l cargo.Line) error {
-	if len(l.Features) > 0 || l.AllFeatures || l.NoDefault || l.HasTargets() || l.Has("--release", "--profile", "--target") {
-		return usage("`gpubuild ci init` takes no features, targets or profiles",
-			"it writes a build for each feature that leads to a GPU crate; edit the file")
-	}
-	s, err := session.Open(a.Machine, l)
-	if err == nil {
-		s, err = s.WithMetadata(ctx, true)
-	}
-	if err != nil {
-		return err
-	}
-	if o.Place != "" {
-		user, err := tools.User(a.Host)
-		if err == nil {
-			_, err = elsewhere.Parse(a.Host, o.Place, s.Config.On.Value, user.On)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if o.Install, err = ci.Install(ctx, s, o.Install, o.SHA256); err != nil {
-		return err
-	}
-	made, err := ci.Make(s, l.Positional[0], o.Options)
-	if err != nil {
-		return err
-	}
-	if len(o.Runner) == 0 && o.Place == "" {
-		a.Shell.Note("nothing in this workflow runs on a GPU; add --gpu-runner LABEL,... or --on PLACE")
-	}
-	if o.Stdout {
-		return a.Shell.Data(string(made.Text))
-	}
-	return made.Write(a.Machine, o.Force)
 }

@@ -6,6 +6,7 @@ import (
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/scan"
 	"gpubuild/cmd/internal/toolkits"
@@ -17,7 +18,7 @@ func Answers() (plain, results map[string]any) {
 	plain = map[string]any{
 		"bundle": bundle.Bundle{}, "cache": toolkits.Cache{},
 		"env": answer.Env{}, "explain": diagnose.Log{}, "explain-code": diagnose.Meaning{}, "features-why": answer.Why{},
-		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scan.Listing{}, "toolchain-install": toolkits.Installed{},
+		"receipt-verify": receipt.Checked{}, "report": report.Joined{}, "scan": scan.Listing{}, "toolchain-install": toolkits.Installed{},
 		"toolchain-list": toolkits.Listed{}, "toolchain-use": toolkits.Chosen{}, "toolchain-remove": toolkits.Removed{},
 		"version": versionAnswer{}, "watch": gpu.Summary{},
 	}

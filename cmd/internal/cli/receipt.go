@@ -4,16 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
-	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/origin"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -51,9 +46,9 @@ func receiptVerb() verb {
 				if signer == "" && allowed != "" {
 					return usage("--allowed-signers needs --signer", "--signer NAME, as that file names the signer")
 				}
-				s := receipt.Signature{File: a.Host.Abs(l.Positional[0]) + signatureExt, Signer: signer,
+				signature := receipt.Signature{File: a.Host.Abs(l.Positional[0]) + signatureExt, Signer: signer,
 					Allowed: a.Host.Abs(cmp.Or(allowed, a.Host.Join(a.Host.Home, ".ssh", "allowed_signers")))}
-				return runReceipt(ctx, a, json, cpu, s, l)
+				return runReceipt(ctx, a, json, receipt.Demand{CPU: cpu, Signature: signature, Real: a.real(), Shown: a.Shown}, l)
 			},
 		}, {
 			Verb: help.Verb{
@@ -119,116 +114,39 @@ func readReceipt(a *invocation, name string) (receipt.Receipt, error) {
 }
 
 // runReceipt checks a receipt against a binary and against today's rules.
-func runReceipt(ctx context.Context, a *invocation, jsonTo *string, cpu bool, signature receipt.Signature, l cargo.Line) error {
-	words := l.Positional
-	r, err := readReceipt(a, words[0])
+func runReceipt(ctx context.Context, a *invocation, jsonTo *string, d receipt.Demand, l cargo.Line) error {
+	file := l.Positional[0]
+	r, err := readReceipt(a, file)
+	if err == nil && len(l.Positional) == 2 {
+		d.Binary = a.Host.Abs(l.Positional[1])
+		var bundled string
+		bundled, _, err = bundle.Open(a.Host, d.Binary)
+		d.Binary = cmp.Or(bundled, d.Binary)
+	}
 	if err != nil {
 		return err
 	}
-	binary := r.Binary.Path
-	if len(words) == 2 {
-		binary = a.Host.Abs(words[1])
-		bundled, _, err := bundle.Open(a.Host, binary)
-		if err != nil {
-			return err
-		}
-		binary = cmp.Or(bundled, binary)
+	c, err := d.Check(ctx, a.Host, a.Runner, file, r)
+	if err == nil {
+		err = report.Answer(a.Machine, jsonTo, "receipt-verify", len(c.Wrong) == 0, nil, c)
 	}
-	whole := r
-	wrong, r := receipt.Verify(r, binary, len(words) == 2, a.real())
-	if future := whole.FromTheFuture(time.Now()); future != "" {
-		wrong = append(wrong, future)
-	}
-	key := ""
-	if signature.Signer != "" {
-		no := ""
-		if key, no, err = verifySignature(ctx, a, signature, whole); err != nil {
-			return err
-		} else if no != "" {
-			wrong = append(wrong, no)
-		}
-	}
-	used := r.Verdict.Kind != verify.NotUsed
-	if cpu && used {
-		wrong = append(wrong, "it does not show that the program ran on the CPU")
-	}
-	wrong = slices.DeleteFunc(wrong, func(w string) bool { return !used && w == r.Unexpected() })
-	onCPU := len(wrong) == 0 && !used
-	if onCPU && !cpu {
-		wrong = append(wrong, "it shows that the program ran on the CPU; --expect cpu accepts that")
-	}
-	said := answer.Receipt{File: words[0], Binary: binary, Wrong: append([]string{}, wrong...), Verdict: r.Verdict,
-		Signed: key != "", Key: key, Time: whole.Time, Origin: whole.Origin, Asked: r.Asked}
-	if err := report.Answer(a.Machine, jsonTo, "receipt-verify", len(wrong) == 0, nil, said); err != nil {
-		return err
-	}
-	if onCPU && !cpu {
-		a.Shell.Alert(verify.NotUsed.Title(), "%s: %s", a.Shown(binary), wrong[0])
-		return exit.Code(exit.NotUsed)
-	}
-	if len(wrong) > 0 {
-		a.Shell.Alert("Not proven:", "%s does not hold for %s", words[0], a.Shown(binary))
-		for _, w := range wrong {
-			a.Shell.Status("", "%s", w)
-		}
-		return exit.Code(exit.Unproved)
-	}
-	where := "on the CPU"
-	if r.Device != "" {
-		where = "on " + r.Device
-	}
-	a.Shell.Status("Verified", "%s: %s, %s %s; binary matches, and re-evaluating the evidence gives the same verdict",
-		words[0], a.Shown(binary), r.Verdict.Kind, where)
-	rules, err := r.Asked.Rules()
 	if err != nil {
 		return err
 	}
-	a.Shell.Status("", "looked for: %s", verify.Asked(r.Evidence, rules))
-	for _, also := range r.UsedFiles {
-		switch what := fmt.Sprintf("not looked at: %s (SHA-256 %.16s…)", also.Path, also.SHA256); {
-		case also.Host != "":
-			a.Shell.Status("", "%s on %s, which was used with it", what, also.Host)
-		case also.Sent && !a.Host.IsFile(also.Path):
-			a.Shell.Status("", "%s, which was sent with it: it is not here", what)
-		}
+	end, lines := c.End(), c.Wrong
+	switch end {
+	case nil:
+		lines = c.Lines(a.Host)
+		a.Shell.Status("Verified", "%s: %s, %s", file, a.Shown(c.Binary), lines[0])
+		lines = lines[1:]
+	case exit.Code(exit.NotUsed):
+		a.Shell.Alert(verify.NotUsed.Title(), "%s: %s", a.Shown(c.Binary), c.Wrong[0])
+		lines = nil
+	default:
+		a.Shell.Alert("Not proven:", "%s does not hold for %s", file, a.Shown(c.Binary))
 	}
-	from := cmp.Or(whole.Origin, &origin.Origin{})
-	commit := cmp.Or(from.Commit, "unknown")
-	if from.Modified {
-		commit += ", with changes"
-	} else if from.Unknown {
-		commit += ", perhaps with changes"
+	for _, line := range lines {
+		a.Shell.Status("", "%s", line)
 	}
-	when := "unknown"
-	if !whole.Time.IsZero() {
-		when = whole.Time.UTC().Format(time.RFC3339)
-	}
-	a.Shell.Status("", "made: %s, commit %s, machine %s", when, commit, cmp.Or(from.Machine, "unknown"))
-	if key != "" {
-		a.Shell.Status("", "signed: by %s, %s", signature.Signer, key)
-	} else {
-		a.Shell.Status("", "unsigned: trust it as far as you trust where it came from")
-	}
-	return nil
-}
-
-// verifySignature returns the key that signed a receipt, or what is wrong with its signature.
-func verifySignature(ctx context.Context, a *invocation, s receipt.Signature, r receipt.Receipt) (key, wrong string, err error) {
-	if !a.Host.IsFile(s.Allowed) {
-		return "", "", usage("there is no file of allowed signers: "+a.Shown(s.Allowed), "write a line `"+s.Signer+" namespaces=\""+
-			receipt.Namespace+"\" ` and their public key to it, or name another file: --allowed-signers FILE")
-	}
-	if !a.Host.IsFile(s.File) {
-		return "", "it is not signed: there is no " + a.Shown(s.File), nil
-	}
-	for _, file := range []string{s.Allowed, s.File} { // ssh-keygen reads whatever it is given to its end
-		if err := a.Host.Check(file, buildenv.Note); err != nil {
-			return "", "", usage(err.Error(), "a signature and the allowed signers are regular files")
-		}
-	}
-	statement, err := r.Statement()
-	if err != nil {
-		return "", err.Error(), nil
-	}
-	return s.Verify(ctx, a.Host, a.Runner, statement)
+	return end
 }

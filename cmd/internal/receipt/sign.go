@@ -53,7 +53,8 @@ func (r Receipt) Statement() ([]byte, error) {
 func Sign(ctx context.Context, h buildenv.Host, run buildenv.Runner, key string, statement []byte) ([]byte, error) {
 	out, said, err := sshKeygen(ctx, h, run, statement, "-Y", "sign", "-n", Namespace, "-f", key)
 	if _, refused := errors.AsType[*buildenv.ExitError](err); refused {
-		err = exit.Errorf(exit.Usage, "give an SSH key that only you can read (chmod 600), with a passphrase that of ssh-agent (its .pub); `ssh-keygen -t ed25519` makes one", "ssh-keygen signed nothing: %s", said)
+		err = exit.Errorf(exit.Usage, "give an SSH key that only you can read (chmod 600), with a passphrase that of ssh-agent (its .pub); "+
+			"`ssh-keygen -t ed25519` makes one", "ssh-keygen signed nothing: %s", said)
 	}
 	return out, err
 }
@@ -65,11 +66,29 @@ type Signature struct {
 	Allowed string // a file of allowed signers, as ssh-keygen(1) says
 }
 
-// Verify returns the key that signed a statement, or what keeps the signature from being believed.
-func (s Signature) Verify(ctx context.Context, h buildenv.Host, run buildenv.Runner, statement []byte) (key, wrong string, err error) {
+// Verify returns the key that signed a receipt, or what keeps the signature from being believed.
+func (s Signature) Verify(ctx context.Context, h buildenv.Host, run buildenv.Runner, r Receipt, shown func(string) string) (
+	key, wrong string, err error) {
+	if !h.IsFile(s.Allowed) {
+		return "", "", &exit.UsageError{What: "there is no file of allowed signers: " + shown(s.Allowed), Fix: "write a line `" + s.Signer +
+			" namespaces=\"" + Namespace + "\" ` and their public key to it, or name another file: --allowed-signers FILE"}
+	}
+	if !h.IsFile(s.File) {
+		return "", "it is not signed: there is no " + shown(s.File), nil
+	}
+	for _, file := range []string{s.Allowed, s.File} { // ssh-keygen reads whatever it is given to its end
+		if err := h.Check(file, buildenv.Note); err != nil {
+			return "", "", &exit.UsageError{What: err.Error(), Fix: "a signature and the allowed signers are regular files"}
+		}
+	}
+	statement, err := r.Statement()
+	if err != nil {
+		return "", err.Error(), nil
+	}
 	out, said, err := sshKeygen(ctx, h, run, statement, "-Y", "verify", "-n", Namespace, "-f", s.Allowed, "-I", s.Signer, "-s", s.File)
 	if _, refused := errors.AsType[*buildenv.ExitError](err); refused {
-		return "", fmt.Sprintf("%s did not sign it with a key of %s: %s", s.Signer, s.Allowed, cmp.Or(said, "no key of theirs made the signature")), nil
+		no := cmp.Or(said, "no key of theirs made the signature")
+		return "", fmt.Sprintf("%s did not sign it with a key of %s: %s", s.Signer, s.Allowed, no), nil
 	}
 	_, key, _ = strings.Cut(strings.TrimSpace(string(out)), " with ")
 	return key, "", err
