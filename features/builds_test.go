@@ -90,16 +90,19 @@ func filesOf(text string) map[string]string {
 
 // build is one build that is judged, and what is to be said of it.
 type build struct {
-	story   string
-	files   string
-	units   string // the unit graph; empty: by manifests, app alone
-	ask     string
-	env     []string
-	target  string
-	os      string // default: linux
-	line    int    // of the first finding, in its manifest; 0: not looked at
-	lint    bool
-	named   []string
+	story  string
+	files  string
+	units  string // the unit graph; empty: by manifests, app alone
+	ask    string
+	env    []string
+	target string
+	os     string // default: linux
+	line   int    // of the first finding, in its manifest; 0: not looked at
+	lint   bool
+	named  []string
+
+	compiled bool // kernels, by our nvcc, for each build script
+
 	missing []string
 	want    []string // SEVERITY ID: FIX, or "ask FEATURES"; * for any; then " ~ PIECE" of the message
 	on      string   // the crates that are on in the root, unless it is "-"
@@ -120,6 +123,7 @@ func (b build) input(t *testing.T) (buildenv.Host, Input) {
 	p := hosttest.Must(manifest.Load(h, b.root()))(t)
 	h.OS = cmp.Or(b.os, h.OS)
 	in := Input{Project: p, Request: ask(b.ask), Lint: b.lint, Named: b.named, Missing: b.missing}
+	in.Compiled = func(*manifest.Package) bool { return b.compiled }
 	switch b.ask {
 	case "":
 		in.Request = manifest.Request{}
@@ -374,8 +378,10 @@ func TestRulesOfBuilds(t *testing.T) {
 			units: "app default,gpu -> candle-core@0.11.1\ncandle-core@0.11.1", ask: ""},
 		{story: "cuda of the defaults is asked for", files: appOf + "[features]\ndefault = [\"cuda\"]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
 			units: "app default,cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
-		{story: "metal for Linux is no fault of this build", files: appOf + "[features]\nmetal = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
-			units: "app metal -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "metal", want: []string{`note undecided: metal = ["candle-core/metal"]`}},
+		{story: "metal asked for on Linux", files: appOf + "[features]\nmetal = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app metal -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "metal", want: []string{"note undecided:  ~ counts on Apple's systems only"}},
+		{story: "metal beside what is on", files: appOf + "[features]\nmetal = []\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cuda,metal -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda,metal", on: "candle-core", want: []string{"note undecided:  ~ counts on Apple's systems only"}},
 		{story: "metal for Apple is", files: appOf + "[features]\nmetal = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
 			units: "app metal -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "metal", target: "aarch64-apple-darwin", want: []string{`error unreached: metal = ["candle-core/metal"]`}},
 		{story: "metal that enables nothing on Linux", files: appOf + "[features]\nmetal = []\n[dependencies]\nserde = \"1\"",
@@ -426,7 +432,19 @@ func TestRulesOfBuilds(t *testing.T) {
 		{story: "a dependency of no table that applies", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[target.'cfg(not(unix))'.dependencies]\ncandle-core = \"0.11\"" + core,
 			units: "app cuda", ask: "cuda", want: []string{"note undecided:  ~ (candle-core is a dependency of cfg(not(unix)) only)"}},
 		{story: "the feature waits for an optional dependency", lint: true, files: appOf + "[features]\ncuda = [\"candle-nn?/cuda\"]\n[dependencies]\ncandle-nn = { version = \"0.11\", optional = true }" + nn,
-			units: "app cuda", ask: "cuda", want: []string{`note undecided: cuda = ["candle-nn/cuda"] ~ counts only if something else enables`}},
+			units: "app cuda", ask: "cuda", want: []string{`warning conditional: cuda = ["candle-nn/cuda"] ~ counts only if something else enables`}},
+		{story: "a member in between lacks the edge", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"mid\"]\n" + appOf + "[features]\ncuda = [\"mid/cuda\"]\n[dependencies]\nmid = { path = \"../mid\" }\n=== mid\n[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cuda -> mid\nmid cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{"note undecided: cuda = [\"candle-core/cuda\"] # mid ~ (`cuda` of mid leaves candle-core 0.11.1 without CUDA code)"}},
+		{story: "the same, and nobody asked", lint: true, files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"mid\"]\n" + appOf + "[features]\ncuda = [\"mid/cuda\"]\n[dependencies]\nmid = { path = \"../mid\" }\n=== mid\n[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cuda -> mid\nmid cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{"warning partial: cuda = [\"candle-core/cuda\"] # mid ~ `cuda` of app: `cuda` of mid leaves"}},
+		{story: "an older copy that is not linked is not the one", files: appOf + "[features]\ncuda = []\n[dependencies]\nacandle = { package = \"candle-core\", version = \"0.8\", optional = true }\ncandle-core = \"0.11\"" + core,
+			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
+		{story: "a build script of another kind", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\n=== app/build.rs\n" + core,
+			units: "app cuda -> candle-core@0.11.1 app:run\ncandle-core@0.11.1\napp:run", ask: "cuda", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
+		{story: "one that our nvcc has compiled kernels for", compiled: true, files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\n=== app/build.rs\n" + core,
+			units: "app cuda -> candle-core@0.11.1 app:run\ncandle-core@0.11.1\napp:run", ask: "cuda", want: []string{"note undecided: *"}},
+		{story: "kernels beside the package", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\n=== app/build.rs\n" + core + "\n=== kernels/cuda/add.cu\n",
+			units: "app cuda -> candle-core@0.11.1 app:run\ncandle-core@0.11.1\napp:run", ask: "cuda", want: []string{"note undecided: *"}},
 		{story: "the same that was asked for", files: appOf + "[features]\ncuda = [\"candle-nn?/cuda\"]\n[dependencies]\ncandle-nn = { version = \"0.11\", optional = true }" + nn,
 			units: "app cuda", ask: "cuda", want: []string{`note undecided: cuda = ["candle-nn/cuda"] ~ counts only if something else enables`}},
 		{story: "a member is to get nothing that it does not know", files: appOf + whisper + "[dependencies]\nwhisper-rs-sys = \"0.15\"" + whisp,

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -235,20 +236,20 @@ func (k *rootJudge) offer(f *Finding, fixes [][]edge) {
 }
 
 // candidates adds to a finding the edges that would turn GPU crates on: those that are off, or that manifests make possible. Of a crate
-// outside of the catalog the name of a feature proves nothing: it is named, and nothing is written. why says what else is in the way.
-func (g *group) candidates(f *Finding) (why string) {
+// outside of the catalog the name of a feature proves nothing: it is named, and nothing is written. why says what else is in the way; weak: it is that nothing turns a dependency on.
+func (g *group) candidates(f *Finding) (why string, weak bool) {
 	if g.pkg == nil || !g.Project.IsMember(g.pkg) || strings.Contains(g.asked[0], "/") {
-		return ""
+		return "", false
 	}
 	if len(g.off) > 0 {
 		g.fix(f, g.off)
-		return ""
+		return "", false
 	}
 	backend, possible := g.backend, g.possible(g.pkg)
 	if backend == manifest.AnyGPU && len(possible.crates(g.usual())) > 0 {
 		backend = g.usual()
 	}
-	engines := map[string][]edge{} // by the first word of what the root depends on for it
+	engines, version := map[string][]edge{}, map[string]string{} // by the first word of what the root depends on for it
 	var off, named []string
 	linked := g.bare(slices.Concat(g.anyway, g.bound, g.always))
 	for _, c := range possible.crates(backend) {
@@ -268,15 +269,20 @@ func (g *group) candidates(f *Finding) (why string) {
 			off = manifest.Union(off, []string{name})
 			why = fmt.Sprintf("the %s code of %s stays off", strings.TrimPrefix(title(g.backend), "a "), few(off))
 			engine, _, _ := strings.Cut(name, "-")
+			if first, known := version[name]; known && first != possible.Nodes[way[1]].Version { // one of them is meant
+				engine += " " + possible.Nodes[way[1]].Version
+			}
+			version[name] = cmp.Or(version[name], possible.Nodes[way[1]].Version)
 			engines[engine] = append(engines[engine], edges...)
 		}
 		for _, e := range edges {
 			to := manifest.ParseEdge(e.text)
-			weak := to.Dep + "?/" + to.Feature
-			if !slices.Contains(e.pkg.Features[e.feature], weak) {
+			text := to.Dep + "?/" + to.Feature
+			if !slices.Contains(e.pkg.Features[e.feature], text) {
 				continue
 			}
-			why = fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", weak, e.pkg.Name, to.Dep)
+			weak = true
+			why = fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", text, e.pkg.Name, to.Dep)
 			for _, other := range e.pkg.FeatureNames() { // the one that is meant to come with it
 				strong := func(o manifest.Edge) bool { return o.Dep == to.Dep && !o.Weak }
 				if e.depth == 0 && !e.pkg.Implicit(other) && slices.ContainsFunc(e.pkg.Edges(other), strong) {
@@ -295,8 +301,8 @@ func (g *group) candidates(f *Finding) (why string) {
 		}
 		for _, name := range to.FeatureNames() {
 			b, loose := g.ask.BackendOf(name, nil)
-			_, version := catalog.CudarcVersion(name) // which CUDA, and not whether
-			if on := g.closure.Has(graph.Feature{Node: g.DepNode(g.r.Node, d, g.r.Set), Name: name}); !loose && b == backend && !on && !to.Implicit(name) && !version {
+			_, which := catalog.CudarcVersion(name) // of CUDA, and not whether
+			if on := g.closure.Has(graph.Feature{Node: g.DepNode(g.r.Node, d, g.r.Set), Name: name}); !loose && b == backend && !on && !to.Implicit(name) && !which {
 				named = append(named, d.Key+"/"+name)
 			}
 		}
@@ -311,18 +317,19 @@ func (g *group) candidates(f *Finding) (why string) {
 	if f.Fix == "" && len(f.Ask) == 0 && len(named) > 0 {
 		f.Fix = "# may be meant: " + few(named)
 	}
-	return why
+	return why, weak
 }
 
-// toml is the edits as they stand in the manifests afterwards; behind each line of several manifests stands whose it is.
-func (f *Facts) toml(edits []edit.Edit) string {
+// toml is the edits as they stand in the manifests afterwards; behind each line of several manifests, or of another package's, stands whose
+// it is.
+func (k *rootJudge) toml(edits []edit.Edit) string {
 	lines, of := make([]string, 0, len(edits)), ""
 	for i, e := range slices.Backward(edits) {
 		same := func(o edit.Edit) bool { return o.Manifest == e.Manifest && o.Feature == e.Feature }
 		if slices.ContainsFunc(edits[i+1:], same) {
 			continue
 		}
-		p := f.Project.Package(e.Manifest)
+		p := k.Project.Package(e.Manifest)
 		list := slices.Clone(p.Features[e.Feature])
 		for _, o := range edits[:i+1] {
 			if at := slices.Index(list, o.Instead); same(o) && at >= 0 {
@@ -337,7 +344,7 @@ func (f *Facts) toml(edits []edit.Edit) string {
 			line = "[features]\n" + line
 		}
 		of = e.Manifest
-		if slices.ContainsFunc(edits, func(o edit.Edit) bool { return o.Manifest != e.Manifest }) {
+		if slices.ContainsFunc(edits, func(o edit.Edit) bool { return o.Manifest != e.Manifest }) || k.pkg != nil && e.Manifest != k.pkg.Manifest {
 			line += " # " + p.Name
 		}
 		lines = append(lines, line)

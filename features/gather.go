@@ -23,6 +23,8 @@ type Input struct {
 	Lint    bool              // nobody asked for this build: a feature that only counts together with another one does not stop it
 	Named   []string          // packages that compile kernels although nothing shows it, as gpubuild.toml says
 	Sources *Sources          // shared by several questions about one workspace; nil: read for this one
+	// Compiled reports whether our nvcc has compiled kernels for a package's build script before; nil: nothing is known
+	Compiled func(*manifest.Package) bool
 }
 
 // Sources reads the packages of a workspace, each text once.
@@ -157,8 +159,8 @@ func withNamed(v *graph.View, named []string) *catalog.Catalog {
 	return out
 }
 
-// readOwn looks which of the user's packages can compile device code: those with a build script, and a build-dependency that compiles, or
-// files of device code. Where no root asks for a GPU, and in packages of a registry or a repository, CUDA source and a crate that calls
+// readOwn looks which of the user's packages can compile device code: those with a build script, and a build-dependency that compiles, files
+// of device code, or a record that it did. Where no root asks for a GPU, and in packages of a registry or a repository, CUDA source and a crate that calls
 // nvcc are signs of it: a script that compiles C++ is no GPU work.
 func (f *Facts) readOwn(src *Sources) {
 	j := newJudge(f)
@@ -173,7 +175,8 @@ func (f *Facts) readOwn(src *Sources) {
 			judged := f.Input.Alone == nil && !f.Input.Lint || n.Local // what others need is not asked, so they are not looked at
 			if _, known := f.cuda[n.Pkg]; !known && judged && n.Pkg != nil && f.Crate(i) == nil && f.runsScript(i) {
 				f.cuda[n.Pkg] = src.mayCompile(n.Pkg)
-				f.compiles[n.Pkg] = n.Local && (f.cuda[n.Pkg] || asked && (f.compilesWith(i) || src.holdsDeviceCode(n.Pkg)))
+				f.compiles[n.Pkg] = n.Local && (f.cuda[n.Pkg] || asked && (f.compilesWith(i) || src.holdsDeviceCode(n.Pkg) ||
+					f.Input.Compiled != nil && f.Input.Compiled(n.Pkg)))
 			}
 		}
 	}

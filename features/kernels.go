@@ -19,22 +19,24 @@ var (
 // demos are directories whose device code is seldom that of the library.
 var demos = []string{"target", "tests", "test", "benches", "examples", "samples", "docs", "doc"}
 
-// holds reports whether a package's directory has files with one of these endings, outside of some directories, of hidden ones, and of other
-// packages. Nothing is read.
-func (s *Sources) holds(dir string, without []string, endings ...string) (holds bool) {
+// holds reports whether a directory has files with one of these endings, down to a depth and outside of some directories, of hidden ones, and
+// of other packages. Nothing is read.
+func (s *Sources) holds(dir string, deep int, without []string, endings ...string) (holds bool) {
 	_, _ = s.host.Walk(dir, func(path, below string, e fs.DirEntry, isDir bool) bool { // what cannot be listed holds nothing
 		holds = holds || !isDir && slices.Contains(endings, strings.ToLower(s.host.Ext(below)))
-		return isDir && !holds && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(without, e.Name()) &&
-			!s.host.IsFile(s.host.Join(path, manifest.FileName))
+		return isDir && !holds && strings.Count(below, "/") < deep && !strings.HasPrefix(e.Name(), ".") &&
+			!slices.Contains(without, e.Name()) && !s.host.IsFile(s.host.Join(path, manifest.FileName))
 	})
 	return holds
 }
 
-// holdsDeviceCode reports whether a package has files that are device code, or may hold it.
+// holdsDeviceCode reports whether a package has files that are device code, or may hold it, or some that belong to no package lie beside it
+// or at the root of its workspace.
 func (s *Sources) holdsDeviceCode(p *manifest.Package) bool {
 	holds, known := s.device[p]
 	if !known {
-		holds = s.holds(p.Dir, demos[:1], slices.Concat(cudaFiles, otherFiles)...)
+		holds = s.holds(p.Dir, buildenv.MostDepth, demos[:1], slices.Concat(cudaFiles, otherFiles)...) ||
+			s.holds(s.host.Dir(p.Dir), 2, demos, cudaFiles...) || s.holds(s.project.Root, 2, demos, cudaFiles...)
 		s.device[p] = holds
 	}
 	return holds

@@ -114,6 +114,7 @@ type Open struct {
 	Always  []string // bindings that are linked whatever was asked for
 	Bound   bool     // a binding is linked by the request
 	Blind   bool     // what the bindings of Always bring into a program does not count
+	Listed  bool     // gpubuild.toml names the package
 	Warns   bool     // where nothing is found, that is a warning
 	Path    string   // of the feature
 	Line    int

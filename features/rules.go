@@ -29,7 +29,7 @@ func rules() []rule {
 		{func(g *group) bool { return g.byFile() >= 0 }, (*group).file},
 		{func(g *group) bool { return len(g.off) > 0 && len(g.bound) == 0 && len(g.could()) == 0 }, (*group).unreached},
 		{func(g *group) bool { return g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
-		{(*group).elsewhere, func(g *group) { g.note(verb(g.asked, "counts", "count") + " on Apple's systems only") }},
+		{func(g *group) bool { return g.elsewhere() && !g.named() }, func(g *group) { g.note(g.forApple()) }},
 		{func(*group) bool { return true }, (*group).undecided},
 	}
 }
@@ -438,7 +438,8 @@ func (g *group) waits() bool {
 	on := view.Closure(p.r, gpuCrate{node: p.r.Node, gate: g.asked}.features()...).Features()
 	then := func(c gpuCrate) bool {
 		return slices.ContainsFunc(on, func(f graph.Feature) bool {
-			return p.Nodes[f.Node].Name == g.Nodes[c.node].Name && slices.Contains(c.gate, f.Name)
+			other := g.backend == manifest.AnyGPU && p.Crate(f.Node) != nil && p.Crate(f.Node).Backends[f.Name] != ""
+			return p.Nodes[f.Node].Name == g.Nodes[c.node].Name && (slices.Contains(c.gate, f.Name) || other)
 		})
 	}
 	return slices.ContainsFunc(g.off, then) && !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return c.lost != "" && !then(c) })
@@ -503,9 +504,12 @@ func (k *rootJudge) own(r *graph.Root, all bool) *graph.Closure {
 	return k.Closure(r, from...)
 }
 
-// borrowed: GPU crates are on only because of other packages of this build, and stay off where this one is built alone.
+// borrowed: GPU crates are on only because of other packages of this build, or of dev-dependencies, and stay off where this one is built
+// alone.
 func (g *group) borrowed() bool {
-	base := g.own(g.r, true)
+	plain := *g.r
+	plain.Plain = true
+	base := g.own(&plain, true)
 	lent := slices.DeleteFunc(slices.Clone(g.anyway), func(c gpuCrate) bool {
 		return c.by(base) || len(g.request) > 0 && (c.lost == "" || g.itself)
 	})
@@ -513,21 +517,27 @@ func (g *group) borrowed() bool {
 	if len(gated) > 0 {
 		lent = gated
 	}
-	several := slices.ContainsFunc(g.Roots, func(r graph.Root) bool { return g.Nodes[r.Node].Name != g.Nodes[g.r.Node].Name })
-	if len(lent) == 0 || !several || g.pkg == nil {
+	if len(lent) == 0 || g.pkg == nil {
 		return false
 	}
 	var by []string
+	several, dev := false, false
 	for i := range g.Roots {
 		name, turns := g.Nodes[g.Roots[i].Node].Name, g.own(&g.Roots[i], true)
-		if name != g.Nodes[g.r.Node].Name && g.Crate(g.Roots[i].Node) == nil &&
-			slices.ContainsFunc(lent, func(c gpuCrate) bool { return c.by(turns) }) {
+		lends, own := slices.ContainsFunc(lent, func(c gpuCrate) bool { return c.by(turns) }), name == g.Nodes[g.r.Node].Name
+		several, dev = several || !own, dev || own && lends
+		if !own && lends && g.Crate(g.Roots[i].Node) == nil {
 			by = manifest.Union(by, []string{name})
 		}
 	}
 	why := "of another part of this build"
-	if len(by) > 0 {
+	switch {
+	case len(by) > 0:
 		why = few(by) + verb(by, " is", " are") + " built at the same time"
+	case dev && len(g.could()) == 0:
+		why = "of its dev-dependencies"
+	case !several:
+		return false
 	}
 	f := g.finding(IDBorrowed, g.asked[0], "%s of %s %s not enable %s, on here only because %s", quoted(g.asked), g.label,
 		verb(g.asked, "does", "do"), g.crateNames(lent), why)
@@ -586,9 +596,11 @@ func (g *group) testsOnly() string {
 	return ""
 }
 
-// elsewhere reports whether features are for Metal in a build for another system, and nobody named them: --all-features, or the defaults.
-func (g *group) elsewhere() bool {
-	return g.backend == manifest.Metal && !g.apple(g.r.Node) && !g.named()
+// elsewhere reports whether features are for Metal in a build for another system: nothing of it can be in a program there.
+func (g *group) elsewhere() bool { return g.backend == manifest.Metal && !g.apple(g.r.Node) }
+
+func (g *group) forApple() string {
+	return verb(g.asked, "counts", "count") + " on Apple's systems only"
 }
 
 // named reports whether the command line names one of the features.
@@ -603,27 +615,55 @@ func (g *group) note(says string) {
 	g.find(g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, says))
 }
 
-// undecided: what the request turns on is in no row of the catalog, or computes nothing by itself. What the build makes decides.
+// undecided: what the request turns on is in no row of the catalog, or computes nothing by itself. What the build makes decides. What
+// certainly stays off is named before it, with what would turn it on, where the request could mean nothing else.
 func (g *group) undecided() {
 	f := g.finding(IDUndecided, g.asked[0], "%s of %s: known after the build", quoted(g.asked), g.label)
 	hint, named := f, quoted(g.asked)+" of "+g.label
-	if why := g.candidates(&hint); len(g.bound) == 0 && len(g.could()) == 0 { // nothing of it could use the GPU: the fix is offered now
+	why, weak := g.candidates(&hint)
+	middle := g.middle()
+	if g.elsewhere() {
+		hint = g.finding(IDUndecided, g.asked[0], "%s %s", named, g.forApple())
+		why, weak = "", false
+	} else if middle != "" {
+		why = fmt.Sprintf("%s leaves %s without %s code", middle, g.crateNames(g.off), title(g.backend))
+	}
+	if middle != "" || len(g.bound) == 0 && len(g.could()) == 0 {
 		if f = hint; why != "" {
 			f.Message += " (" + why + ")"
 		}
-		if g.backend == manifest.Metal && g.usual() != manifest.Metal { // what it would enable is no part of this build
-			f.Edits = nil
-		}
 	}
 	f.Later = len(g.off)+len(g.bound) > 0 || !g.otherBackend()
+	if g.Input.Lint && (weak || middle != "") { // there only a warning is seen
+		f.become(map[bool]string{true: IDConditional, false: IDPartial}[middle == ""])
+		f.Message = named + ": " + why
+	}
 	if g.find(f); !f.Later {
 		return
 	}
 	listed := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name)
 	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
-		Off: g.names(g.off), Always: g.bare(g.always), Path: f.Path, Line: f.Line,
-		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0,
+		Off: g.names(g.off), Always: g.bare(g.always), Path: hint.Path, Line: hint.Line,
+		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0, Listed: listed,
 		Blind: len(g.off) > 0 && len(g.always) > 0 && !listed && !g.through()})
+}
+
+// middle is a feature that the request turns on in a package outside of the catalog, which is on the way to a crate that is off, and in
+// which nothing that is known could use a GPU by itself; empty where there is none.
+func (g *group) middle() string {
+	for _, f := range g.strangers() {
+		n := &g.Nodes[f.Node]
+		own := g.compiles[n.Pkg] || g.cuda[n.Pkg] || slices.Contains(g.Input.Named, n.Name) || slices.ContainsFunc(n.Deps, func(d graph.Dep) bool {
+			c := g.Crate(d.To)
+			return c != nil && c.Role == catalog.Binding
+		})
+		b, loose := g.ask.BackendOf(f.Name, g.known)
+		means := b == g.backend || b != "" && g.backend == manifest.AnyGPU || b == manifest.AnyGPU
+		if !own && !loose && means && slices.ContainsFunc(g.off, func(c gpuCrate) bool { return slices.Contains(g.Way(g.r, c.node), f.Node) }) {
+			return fmt.Sprintf("`%s` of %s", f.Name, n.Name)
+		}
+	}
+	return ""
 }
 
 // names names crates with their versions.

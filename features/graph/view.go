@@ -49,6 +49,7 @@ type Root struct {
 	Node   int
 	Linked []int        // the root first
 	Set    map[int]bool // the same
+	Plain  bool         // what its dev-dependencies turn on does not count
 }
 
 // NewView is what a unit graph links. It reads the manifests that cargo's metadata has not.
@@ -133,17 +134,20 @@ func (v *View) Declares(i int, feature string) bool {
 	return slices.Contains(v.Nodes[i].Features, feature) || p != nil && p.Declares(feature)
 }
 
-// DepNode returns the linked node that a dependency entry of package i means; -1 when it is not linked.
+// DepNode returns the linked node that a dependency entry of package i means; -1 when it is not linked. Sources call a package by its key; one
+// that is not renamed by the name of its library, which may be another one than the package's.
 func (v *View) DepNode(i int, d manifest.Dependency, set map[int]bool) int {
 	found := -1
 	for _, nd := range v.Nodes[i].Deps {
-		if !set[nd.To] || v.Nodes[nd.To].Name != d.Package {
-			continue
-		}
-		if nd.name == strings.ReplaceAll(d.Key, "-", "_") {
+		switch {
+		case !set[nd.To] || v.Nodes[nd.To].Name != d.Package:
+		case nd.name == strings.ReplaceAll(d.Key, "-", "_"):
 			return nd.To
+		case d.Key == d.Package && !slices.ContainsFunc(v.Nodes[i].edges.Dependencies, func(o manifest.Dependency) bool {
+			return o.Package == d.Package && strings.ReplaceAll(o.Key, "-", "_") == nd.name
+		}):
+			found = nd.To
 		}
-		found = nd.To
 	}
 	return found
 }

@@ -164,7 +164,9 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 	case len(opens) > 0 && len(opens[0].Off) > 0:
 		a.Shell.Note("nothing written: %s does not enable %s, and whether it enables something else is known after the build", opens[0].Feature,
 			strings.Join(opens[0].Off, ", "))
-		a.Shell.Hint(opens[0].Fix)
+		if !slices.ContainsFunc(j.Reach.Findings, func(f features.Finding) bool { return f.Fix == opens[0].Fix }) {
+			a.Shell.Hint(opens[0].Fix)
+		}
 	case len(opens) > 0:
 		a.Shell.Note("nothing written: what %s does is known after the build", opens[0].Feature)
 	default:

@@ -27,7 +27,7 @@ import (
 type evidence struct {
 	programs int      // that were looked at
 	shown    []string // how one of them shows that it uses the GPU; none: no one does
-	ignored  []string // what they show, and only bindings bring that are linked anyway
+	anyway   []string // what they show, and bindings may have brought that are linked anyway
 	compiled []string // packages of which kernels were compiled, or a library of the backend is linked
 	complete bool     // every program of the package was built
 	unknown  bool     // one of them cannot be looked at
@@ -67,11 +67,15 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	if o.Warns || !e.complete {
 		severity = features.Warning
 	}
-	what := "no device code, no library, no driver function"
-	if len(e.ignored) > 0 {
-		what = fmt.Sprintf("no device code, and only what %s brings, which is linked anyway", strings.Join(o.Always, ", "))
+	always, what := strings.Join(o.Always, ", "), "no library, no driver function"
+	switch {
+	case len(e.anyway) > 0 && !o.Blind:
+		return with(is(features.IDNoDeviceCode, features.Warning, "%s: %s is linked without it, too, and may be all that uses %s", o.Feature,
+			always, o.Title()))
+	case len(e.anyway) > 0:
+		what = fmt.Sprintf("and only what %s brings, which is linked anyway", always)
 	}
-	return with(is(features.IDNoDeviceCode, severity, "%s: built, but nothing in it uses %s: %s", o.Feature, o.Title(), what))
+	return with(is(features.IDNoDeviceCode, severity, "%s: built, but nothing in it uses %s: no device code, %s", o.Feature, o.Title(), what))
 }
 
 // checkBuilt decides what only the build shows of the requested features, before anything runs.
@@ -88,6 +92,12 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 		stops = stops || f.Severity == features.Error
 		shell.Finding(f)
 		list = append(list, f)
+	}
+	for _, m := range r.Built.Messages {
+		dir := manifest.ParsePkgID(m.PackageID).Dir(c.Machine.Host)
+		if m.Reason == cargo.ScriptExecuted && dir != "" && nvcc.Read(c.Machine.Host, m.OutDir).Newest > 0 {
+			s.KeepCompiled(dir)
+		}
 	}
 	withoutGPU, err := droppedTorch(c, r)
 	if err != nil {
@@ -107,12 +117,8 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 			if err != nil {
 				return list, err
 			}
-			if len(e.shown) > 0 {
-				anyway := ""
-				if len(open.Always) > 0 && !slices.Contains(e.shown, "device code") {
-					anyway = fmt.Sprintf(" (linked without the feature, too: %s)", strings.Join(open.Always, ", "))
-				}
-				shell.Status("Resolved", "%s: enabled by record: %s%s", open.Feature, strings.Join(e.shown, ", "), anyway)
+			if by := slices.Concat(e.shown, e.anyway); len(by) > 0 && (len(e.shown) > 0 || !open.Blind) {
+				shell.Status("Resolved", "%s: enabled by record: %s", open.Feature, strings.Join(manifest.Union(by), ", "))
 			}
 			if f, found := decideBuilt(open, root.Package, e); found {
 				say(f)
@@ -237,11 +243,14 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		case err != nil:
 			return e, err
 		}
-		if open.Blind {
-			e.ignored = manifest.Union(e.ignored, names)
+		if len(open.Always) > 0 && !open.Listed {
+			e.anyway = manifest.Union(e.anyway, names)
 		} else {
 			e.shown = manifest.Union(e.shown, names)
 		}
+	}
+	if len(e.anyway) > 0 && len(e.compiled) > 0 && !open.Blind { // kernels that are loaded from a file
+		e.shown = append(e.shown, e.anyway...)
 	}
 	return e, nil
 }

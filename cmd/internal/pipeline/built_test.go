@@ -11,8 +11,8 @@ import (
 func TestDecideBuilt(t *testing.T) {
 	t.Parallel()
 	off := features.Open{Feature: "`cuda` of app", Backend: "cuda", Off: []string{"candle-core 0.9.2"}}
-	none, bound, warns := features.Open{Feature: "`cuda` of app", Backend: "cuda"}, off, off
-	bound.Bound, warns.Warns = true, true
+	none, bound, warns, blind := features.Open{Feature: "`cuda` of app", Backend: "cuda"}, off, off, off
+	bound.Bound, warns.Warns, blind.Blind = true, true, true
 	shown := []string{"cuInit"}
 	for _, tt := range []struct {
 		story string
@@ -25,7 +25,8 @@ func TestDecideBuilt(t *testing.T) {
 		{"one of an unknown format", off, evidence{programs: 1, complete: true, unknown: true}, ""},
 		{"nothing", off, evidence{programs: 1, complete: true}, "features.no-device-code error"},
 		{"nothing, and no crate is off", none, evidence{programs: 1, complete: true}, "features.no-device-code error"},
-		{"only a binding that is linked anyway", off, evidence{programs: 1, ignored: shown, complete: true}, "features.no-device-code error"},
+		{"only a binding that is linked anyway", blind, evidence{programs: 1, anyway: shown, complete: true}, "features.no-device-code error"},
+		{"a binding that is linked anyway, beside no crate that is off", none, evidence{programs: 1, anyway: shown, complete: true}, "features.no-device-code warning"},
 		{"not every program was built", off, evidence{programs: 1}, "features.no-device-code warning"},
 		{"the package is named, or a binding is enabled", warns, evidence{programs: 1, complete: true}, "features.no-device-code warning"},
 		{"compiled and not used", off, evidence{programs: 1, compiled: []string{"kern"}, complete: true}, "features.not-in-program warning"},

@@ -236,7 +236,7 @@ func TestFix(t *testing.T) {
 		{story: "two of them: only together they help", app: "[features]\ncuda = [\"candle-core/cuad\"]\nfast = [\"candle-core/cudnnn\"]\n" + depends, want: Kept, app2: "cuda = [\"candle-core/cuda\"]\nfast = [\"candle-core/cudnn\"]"},
 		{story: "one of a member that is not built", app: cuda(`"candle-core/cuda"`, depends), lib: cuda(`"candle-core/cuad"`, depends), want: Kept, app2: `cuda = ["candle-core/cuda"]`},
 		{story: "a warning is fixed, too", app: cuda(`"candle-core/cuda"`, both), want: Kept, app2: `cuda = ["candle-core/cuda", "candle-nn/cuda"]`},
-		{story: "a note is not", words: "build --features metal", app: "[features]\nmetal = []\n" + depends, app2: "metal = []"},
+		{story: "what is for another system is not", words: "build --features metal", app: "[features]\nmetal = []\n" + depends, app2: "metal = []"},
 	} {
 		if tt.words == "" {
 			tt.words = "build --features cuda"
