@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -159,6 +160,30 @@ func ParseArch(s string) (Arch, error) {
 	}
 	a.Capability = c
 	return a, nil
+}
+
+// ParseArchs reads one architecture or a list such as "sm_80,sm_90", and returns it from the lowest on.
+func ParseArchs(s string) (list []Arch, err error) {
+	for word := range strings.SplitSeq(s, ",") {
+		a, err := ParseArch(word)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Arch{Capability: a.Capability, Suffix: a.Suffix})
+	}
+	slices.SortFunc(list, func(a, b Arch) int {
+		return cmp.Or(a.Capability.Compare(b.Capability), strings.Compare(a.Suffix, b.Suffix))
+	})
+	return slices.Compact(list), nil
+}
+
+// Archs words a list as ParseArchs reads it.
+func Archs(list []Arch) string {
+	var words []string
+	for _, a := range list {
+		words = append(words, a.String())
+	}
+	return strings.Join(words, ",")
 }
 
 func (a Arch) String() string {

@@ -24,27 +24,27 @@ func ArchWish(flag, name string, env buildenv.Env, configured, configuredBy stri
 	return "", ""
 }
 
-// wanted is the arch that is asked for before a toolkit is known: zero when nothing says one.
-func wanted(f Facts, w Wish) (gpu.Arch, string, error) {
+// wanted are the architectures that are asked for before a toolkit is known, from the lowest on: one zero when nothing says one.
+func wanted(f Facts, w Wish) ([]gpu.Arch, string, error) {
 	if w.Arch != "" {
-		a, err := gpu.ParseArch(w.Arch)
+		a, err := gpu.ParseArchs(w.Arch)
 		if err != nil {
-			return gpu.Arch{}, "", &MisfitError{What: fmt.Sprintf("%s: %v", w.ArchOrigin, err),
+			return nil, "", &MisfitError{What: fmt.Sprintf("%s: %v", w.ArchOrigin, err),
 				Fix: "give a compute capability such as 89 or 8.9", Part: PartCapability}
 		}
 		return a, w.ArchOrigin, nil
 	}
-	if !w.Previous.IsZero() {
-		return gpu.Arch{Capability: w.Previous, Suffix: w.PreviousSuffix}, "what this target directory was built for", nil
+	if len(w.Previous) > 0 {
+		return w.Previous, "what this target directory was built for", nil
 	}
 	if d, ok := lowest(f.Devices); ok {
 		from := "the GPU"
 		if len(f.Devices) > 1 {
 			from = fmt.Sprintf("the lowest of %d GPUs", len(f.Devices))
 		}
-		return gpu.Arch{Capability: d.Capability}, fmt.Sprintf("%s, %s", from, d.Name), nil
+		return []gpu.Arch{{Capability: d.Capability}}, fmt.Sprintf("%s, %s", from, d.Name), nil
 	}
-	return gpu.Arch{}, "", nil
+	return []gpu.Arch{{}}, "", nil
 }
 
 // lowest returns the device with the lowest capability: code for it runs, as PTX, on the others too.

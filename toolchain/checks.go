@@ -103,10 +103,16 @@ func driver(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	return verdict{}
 }
 
-// archs asks whether the toolkit compiles for the arch.
-func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
+// archs asks whether the toolkit compiles for the lowest and the highest arch.
+func archs(f Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 	if !n.NVCC || c.IsZero() {
 		return verdict{}
+	}
+	if high := n.Highest.Capability; high.Compare(c) > 0 {
+		n.Highest = gpu.Arch{}
+		if v := archs(f, n, t, high); v.why != "" {
+			return v
+		}
 	}
 	lo, hi := t.MinArch.Capability, t.MaxArch.Capability
 	switch {

@@ -55,12 +55,14 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 			return s, err
 		}
 	}
-	arch, origin, err := wanted(f, w)
+	list, origin, err := wanted(f, w)
 	if err != nil {
 		return s, err
 	}
-	s.Capability, s.Suffix, s.CapabilityOrigin, s.archAsked = arch.Capability, arch.Suffix, origin, w.Arch != ""
-	s.CapabilityUnset = w.PreviousUnset && w.Arch == "" && !w.Previous.IsZero()
+	arch := list[0]
+	s.Capability, s.Suffix, s.Further, s.CapabilityOrigin, s.archAsked = arch.Capability, arch.Suffix, list[1:], origin, w.Arch != ""
+	s.CapabilityUnset = w.PreviousUnset && w.Arch == "" && len(w.Previous) > 0
+	n.Highest = list[len(list)-1]
 	if !n.Toolkit() {
 		return s, s.withoutToolkit(f, n, w)
 	}
@@ -150,9 +152,12 @@ func NoToolkitHelps(f Facts, w Wish) error {
 // Refuses says why no build here would take a release that is not installed; empty: one would, as far as is known before it is.
 func Refuses(f Facts, n Needs, w Wish, v gpu.Version) string {
 	t := cuda.Published(v)
-	arch, _, _ := wanted(f, w) // NoToolkitHelps has the error
+	arch := gpu.Capability{}
+	if list, _, err := wanted(f, w); err == nil { // else NoToolkitHelps has it
+		arch, n.Highest = list[0].Capability, list[len(list)-1]
+	}
 	for _, check := range []func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict{versions, driver, archs} {
-		if v := check(f, n, &t, arch.Capability); v.why != "" || v.doubt != "" {
+		if v := check(f, n, &t, arch); v.why != "" || v.doubt != "" {
 			return cmp.Or(v.why, v.doubt)
 		}
 	}

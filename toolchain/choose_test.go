@@ -122,7 +122,7 @@ func TestChoose(t *testing.T) {
 			toolchain.Wish{Arch: "61", ArchOrigin: "CUDA_COMPUTE_CAP"},
 			"none of 2 CUDA toolkits fits; closest is CUDA 13.5 in /cuda-13.5: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | " +
 				"for a GPU of sm_75 or newer: `--gpu-arch=75`; for sm_61 CUDA 12.9 is the newest (`gpubuild toolchain install 12.9`)"},
-		{"what the directory was built for stays when no GPU is visible", nil, kernels, toolchain.Wish{Previous: capability("8.6")},
+		{"what the directory was built for stays when no GPU is visible", nil, kernels, toolchain.Wish{Previous: []gpu.Arch{{Capability: capability("8.6")}}},
 			"/cuda-13.5 8.6 what this target directory was built for"},
 		{"the crates' floor is above the toolkit's", nil, floored, toolchain.Wish{},
 			"/cuda-13.5 8.0 the lowest that candle-kernels 0.11.0 compiles for with CUDA 13.5, because no GPU is visible and no " +
@@ -191,7 +191,7 @@ func TestChoose(t *testing.T) {
 			"gpubuild then uses it by itself"},
 		{"what the directory was built for is too old for the only toolkit, and the GPU is another one now", func(f *toolchain.Facts) {
 			f.Toolkits, f.Devices = f.Toolkits[:1], devices("8.9")
-		}, kernels, toolchain.Wish{Previous: capability("61")}, "CUDA 13.5 compiles for sm_75 and " +
+		}, kernels, toolchain.Wish{Previous: []gpu.Arch{{Capability: capability("61")}}}, "CUDA 13.5 compiles for sm_75 and " +
 			"newer, not for sm_61 | for a GPU of sm_75 or newer: `--gpu-arch=75`; for sm_61 CUDA 12.9 is the newest (`gpubuild " +
 			"toolchain install 12.9`)"},
 		{"no cuDNN", newest,
@@ -514,7 +514,7 @@ func told(s toolchain.Set, err error) string {
 // TestCapabilityUnset: a directory that was built without CUDA_COMPUTE_CAP stays so, but not against an architecture that is asked for.
 func TestCapabilityUnset(t *testing.T) {
 	t.Parallel()
-	before := toolchain.Wish{Previous: capability("80"), PreviousUnset: true}
+	before := toolchain.Wish{Previous: []gpu.Arch{{Capability: capability("80")}}, PreviousUnset: true}
 	asked := before
 	asked.Arch = "80"
 	for _, tt := range []struct {

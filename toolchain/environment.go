@@ -369,12 +369,16 @@ func (e *writer) capability(read bool) {
 // archsOfCMake names the architecture to CMake, whose own default is nvcc's. ggml, in whisper-rs-sys and llama-cpp-sys-2, asks for
 // "native", which no machine without a GPU has, unless it is given CMAKE_CUDA_ARCHITECTURES: their build scripts hand every CMAKE_* on.
 func (e *writer) archsOfCMake() {
-	c, digits := e.s.Capability, e.s.Capability.Digits()+e.s.Suffix
+	var list []string
+	for _, a := range e.s.Archs() {
+		list = append(list, a.Capability.Digits()+a.Suffix)
+	}
+	digits := strings.Join(list, ";")
 	for _, v := range []struct{ name, read string }{{"CUDAARCHS", "CUDAARCHS"}, {"CMAKE_CUDA_ARCHITECTURES", "CMAKE_*"}} {
 		old := e.h.Env.Get(v.name) // the user's own stays, except where the command line says another
 		wins := old == "" || strings.HasPrefix(e.s.CapabilityOrigin, "--")
-		if !c.IsZero() && slices.Contains(e.names, v.read) && old != digits && wins {
-			e.d.Add(buildenv.Set, v.name, digits, "compile for "+c.String()+": "+e.s.CapabilityOrigin)
+		if digits != "" && slices.Contains(e.names, v.read) && old != digits && wins {
+			e.d.Add(buildenv.Set, v.name, digits, "compile for "+gpu.Archs(e.s.Archs())+": "+e.s.CapabilityOrigin)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func TestPreviousUnset(t *testing.T) {
 	}{{"580.65.06", true, ""}, {"580.65.06", false, "set CUDA_COMPUTE_CAP=89"}, {"", true, "set CUDA_COMPUTE_CAP=89"}} {
 		f := gather(h, nil)
 		f.Driver.Version = tt.driver
-		s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{Previous: capability("89"), PreviousUnset: tt.unset, CUDA: "12.4"}))(t)
+		s := hosttest.Must(toolchain.Choose(f, needs, toolchain.Wish{Previous: []gpu.Arch{{Capability: capability("89")}}, PreviousUnset: tt.unset, CUDA: "12.4"}))(t)
 		hosttest.Equal(t, changed(toolchain.Environment(h, s, needs)), tt.want, tt)
 	}
 }
@@ -253,7 +253,7 @@ func TestSuffix(t *testing.T) {
 
 // TestSuffixIsKept: a directory that was built for sm_100f is built for that again, not for sm_100, when nothing is said.
 func TestSuffixIsKept(t *testing.T) {
-	s, err := toolchain.Choose(toolchain.Facts{}, toolchain.Needs{}, toolchain.Wish{Previous: capability("100"), PreviousSuffix: "f"})
+	s, err := toolchain.Choose(toolchain.Facts{}, toolchain.Needs{}, toolchain.Wish{Previous: []gpu.Arch{{Capability: capability("100"), Suffix: "f"}}})
 	if err != nil || s.Suffix != "f" || s.Capability != capability("100") {
 		t.Errorf("got %s%s, %v", s.Capability, s.Suffix, err)
 	}

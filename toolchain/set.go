@@ -1,6 +1,8 @@
 package toolchain
 
 import (
+	"fmt"
+
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cuda"
@@ -40,6 +42,7 @@ type Needs struct {
 	MaxBy        string      // the package that knows no newer one; empty: cudarc
 	Pin          gpu.Version // a feature such as cuda-12030 fixes the version of cudarc's bindings
 	Floors       []Floor     // lowest capabilities that the crates' kernels compile for
+	Highest      gpu.Arch    // of a list of architectures
 	// consumers (cudarc, cudaforge, bindgen_cuda, cmake …) or variables that are read; empty: all known consumers
 	Reads   []string
 	Because []string // which crate asks for what, as a person reads it
@@ -68,16 +71,15 @@ func (n Needs) floor(v gpu.Version) (highest Floor) {
 
 // Wish is what the user asked for.
 type Wish struct {
-	CUDA           string            // a version, a root, "fetch" or nothing
-	CUDAOrigin     string            // who said so
-	Arch           string            // such as 89, 8.9, sm_89, or nothing
-	ArchOrigin     string            // who said so
-	CCBin          string            // path of a host compiler
-	EnvFiles       map[string]string // the variables that an [env] table of cargo's configuration sets, and its file
-	Backend        string            // cuda, rocm or nothing: which one where the crates reach both
-	BackendOrigin  string            // who said so
-	Previous       gpu.Capability    // what this target directory was built for
-	PreviousSuffix string            // its "a" or "f": code for sm_90a is none for sm_90
+	CUDA          string            // a version, a root, "fetch" or nothing
+	CUDAOrigin    string            // who said so
+	Arch          string            // such as 89, 8.9, sm_89, a list of those, or nothing
+	ArchOrigin    string            // who said so
+	CCBin         string            // path of a host compiler
+	EnvFiles      map[string]string // the variables that an [env] table of cargo's configuration sets, and its file
+	Backend       string            // cuda, rocm or nothing: which one where the crates reach both
+	BackendOrigin string            // who said so
+	Previous      []gpu.Arch        // what this target directory was built for; code for sm_90a is none for sm_90
 	// PreviousUnset says that it was built so with CUDA_COMPUTE_CAP unset, because nvidia-smi answered the same. Then it stays unset
 	// without asking the driver again: setting it now would make cargo rebuild every kernel.
 	PreviousUnset bool
@@ -98,6 +100,7 @@ type Set struct {
 	Devices          []gpu.Device
 	Capability       gpu.Capability // what is built for; zero when nothing is compiled
 	Suffix           string         // "a" or "f" where the user's arch has one
+	Further          []gpu.Arch     // the higher ones of a list, for which our nvcc compiles, too
 	CapabilityOrigin string
 	archAsked        bool // the user has said it
 	CapabilityUnset  bool // earlier builds had this default; see Wish.PreviousUnset
@@ -105,6 +108,24 @@ type Set struct {
 	Launchers        []string // programs in front of the toolkit's nvcc, such as ccache, that call it: they stay where they are
 	Notes            []string // what a user should know although a set was found: disagreements, doubts
 	Losers           []Loser
+}
+
+// Archs are all architectures that are built for, from the lowest on; empty when nothing is compiled.
+func (s Set) Archs() []gpu.Arch {
+	if s.Capability.IsZero() {
+		return nil
+	}
+	return append([]gpu.Arch{{Capability: s.Capability, Suffix: s.Suffix}}, s.Further...)
+}
+
+// OneArch refuses a list of architectures; fix begins what else helps than to name one.
+func (s Set) OneArch(why, fix string) error {
+	if len(s.Further) == 0 {
+		return nil
+	}
+	list := s.Archs()
+	return &MisfitError{What: fmt.Sprintf("%s (%s) is a list, and %s", gpu.Archs(list), s.CapabilityOrigin, why),
+		Fix: fmt.Sprintf("%s, or name one architecture, such as %s", fix, list[0]), Part: PartCapability}
 }
 
 // DriverLibrary finds a libcuda.so without a number where a linker can take it: in the system's library directories, or below

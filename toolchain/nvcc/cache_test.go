@@ -771,3 +771,37 @@ func TestUndecided(t *testing.T) {
 		}
 	}
 }
+
+// TestSeveralArchs: a call for a list is what the toolkit's own nvcc makes of all of it, and another list compiles for its new ones alone.
+func TestSeveralArchs(t *testing.T) {
+	t.Parallel()
+	benches(t, func(b *bench) {
+		gencode := func(a string) string { return "-gencode=arch=compute_" + a + ",code=sm_" + a }
+		clean := b.env
+		was := 0
+		for _, tt := range []struct {
+			archs []string
+			more  int // entries of the cache: of the call, and of cicc and ptxas for each new architecture
+		}{{[]string{"80", "90"}, 5}, {[]string{"75", "80", "90"}, 3}, {[]string{"75", "90"}, 1}} {
+			b.env = append(slices.Clone(clean), ArchsVariable+"="+strings.Join(tt.archs, ","))
+			for _, mode := range []string{"-c", "-fatbin"} {
+				typed, made := []string{mode, gencode(tt.archs[0]), "-I.", "k.cu"}, filepath.Join(b.dir, "out.bin")
+				whole := slices.Clone(typed)
+				for _, a := range tt.archs[1:] {
+					whole = append(whole, gencode(a))
+				}
+				want := b.plain(mode, whole)
+				for _, noted := range []string{"miss", "hit"} {
+					if got := b.nvcc(append(slices.Clone(typed), "-o", made)...); got != noted || deviceCode(b.t, made) != want {
+						b.t.Errorf("%s for %s: %s, want %s; equal: %v", mode, tt.archs, got, noted, deviceCode(b.t, made) == want)
+					}
+				}
+				files, _ := Files(filepath.Join(b.cache, Kernels, "memo"))
+				if mode == "-c" && b.real && len(files)-was != tt.more {
+					b.t.Errorf("%s: %d new entries, want %d", tt.archs, len(files)-was, tt.more)
+				}
+				was = len(files)
+			}
+		}
+	})
+}

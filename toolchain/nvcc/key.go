@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -40,11 +42,14 @@ type run struct {
 	memo     memo.Store // as the call began
 	record   *record    // of a build script's call; see list
 	tmp      string     // a directory of this call's own, once something is compiled or preprocessed
+	several  bool       // the build is for several architectures
+	parts    *sync.Map  // what was made for one of them, by its key
 }
 
 // preprocessed is what a call compiles, as the tools see it.
 type preprocessed struct {
 	sum     hash.Hash
+	tooled  hash.Hash       // of what all steps depend on
 	headers []string        // the source, and each file that it includes
 	tools   []string        // the programs that take part, and their own files
 	dirs    []string        // the directories that were searched for headers, in order
@@ -103,7 +108,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	if err := r.scratch(); err != nil {
 		return nil, err
 	}
-	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}, said: map[string]said{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
+	p := &preprocessed{sum: sha256.New(), tooled: sha256.New(), seen: map[string]bool{}, said: map[string]said{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
 	dry, err := r.runner.Run(ctx, r.dryRun(p.out))
 	if err != nil || dry.Truncated {
 		return nil, errors.New("nvcc --dryrun failed")
@@ -111,7 +116,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	fmt.Fprintf(p.sum, "%s\n%q\n%q\n", schema, r.real, r.words)
 	for _, e := range r.host.Env.Entries() {
 		if name, _, _ := strings.Cut(e, "="); Reads(name, r.host.OS) {
-			fmt.Fprintf(p.sum, "%q\n", e)
+			fmt.Fprintf(io.MultiWriter(p.sum, p.tooled), "%q\n", e)
 		}
 	}
 	host, passes, err := r.steps(ctx, string(dry.Stderr), p)
@@ -141,7 +146,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	for _, tool := range p.tools {
 		content, err := r.content(tool)
 		p.refuse(err)
-		fmt.Fprintf(p.sum, "%q %s\n", tool, content)
+		fmt.Fprintf(io.MultiWriter(p.sum, p.tooled), "%q %s\n", tool, content)
 	}
 	return p, nil
 }

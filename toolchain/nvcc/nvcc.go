@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,6 +22,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/proc"
+	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo/builddir"
 )
 
@@ -65,15 +67,23 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return 1
 	}
 	env := host.Env
+	before, after := env.Get("NVCC_PREPEND_FLAGS"), env.Get("NVCC_APPEND_FLAGS")
 	args = withChosen(args, env)
-	asked := parse(args, env.Get("NVCC_PREPEND_FLAGS"), env.Get("NVCC_APPEND_FLAGS"))
+	asked := parse(args, before, after)
 	if view.Release != "" {
 		s := standIn{call: asked, host: host, runner: proc.Runner{}, stdout: stdout, stderr: stderr}
 		s.major, s.minor, _ = strings.Cut(view.Release, ".")
 		return s.main(ctx, args)
 	}
+	archs, _ := gpu.ParseArchs(env.Get(ArchsVariable)) // gpubuild's own word
+	if with, lowest := withArchs(args, asked, archs); len(archs) > 0 {
+		args, asked = with, parse(with, before, after)
+		if name := env.Get("CARGO_PKG_NAME"); lowest && name != "" {
+			note(env.Get(LogVariable), "lowest "+name)
+		}
+	}
 	r := run{
-		call: asked, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
+		call: asked, several: len(archs) > 0, parts: &sync.Map{}, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
 		cacheDir: view.Cache, readOnly: env.Get(Variable) == "read", memo: memo.Open(host, view.Cache, time.Now()),
 	}
 	// A procedural macro's, for cargo gives that name to rustc alone, and no OUT_DIR of the macro's own; or that of a build script, for
@@ -195,6 +205,9 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		r.list(p, nil)
 	} else if r.steady(p, began) {
 		_ = r.keep(key, res) // costs time only
+		if r.several {
+			r.parts.Range(func(key, one any) bool { return r.keep(key.(string), one.(result)) == nil })
+		}
 	}
 	return "miss", 0
 }
@@ -286,7 +299,7 @@ func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err er
 				s.shell += ` -Xassembler --MD -Xassembler "` + r.assembled() + `"`
 			}
 			group.Go(func() (err error) {
-				said[i], err = r.shell(ctx, s.shell, p.env)
+				said[i], err = r.part(ctx, s, p)
 				return err
 			})
 		}

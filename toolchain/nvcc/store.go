@@ -29,7 +29,8 @@ const temporaries = "tmp"
 type result struct {
 	Key          string // another one's entry is none
 	Output       []byte
-	Order        []string // of the steps
+	Files        map[string][]byte `json:",omitempty"` // of a part: each by its place among the names of a step
+	Order        []string          // of the steps
 	Said         map[string]said
 	Milliseconds int64 // what it took
 }
@@ -108,6 +109,8 @@ type Use struct {
 	Size     int64         `json:"size,omitempty"` // bytes on the disk
 	// Reasons counts the uncached compilations by the reason.
 	Reasons map[string]int `json:"reasons,omitempty"`
+	// Lowest are packages with code for the lowest of several architectures alone.
+	Lowest []string `json:"-"`
 }
 
 // MostFrequent lists the reasons, the most frequent first.
@@ -133,6 +136,10 @@ func ReadLog(file string) (u Use) {
 			u.Saved += time.Duration(ms) * time.Millisecond
 		case "miss":
 			u.Misses++
+		case "lowest":
+			if !slices.Contains(u.Lowest, value) {
+				u.Lowest = append(u.Lowest, value)
+			}
 		case "uncached":
 			u.Uncached++
 			u.Reasons[value]++

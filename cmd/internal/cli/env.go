@@ -52,7 +52,7 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 		return usage("--toolkit=none is for --shell vscode, which gives the stand-in to rust-analyzer alone", "")
 	}
 	p, err := pipeline.Prepare(ctx, a.Machine, l, o.Tools, o.Shell == "vscode")
-	if err != nil {
+	if err = cmp.Or(err, p.Tools.Set.OneArch("another program than gpubuild compiles for one", "use `gpubuild build`")); err != nil {
 		return err
 	}
 	if o.JSON != nil {

@@ -115,8 +115,8 @@ func toolFlags(o *tools.Options, prefix string, words ...string) []*flag {
 	}
 	return grouped("Toolchain",
 		text("toolkit", holder, strings.Join(append([]string{"the CUDA toolkit to use"}, words...), "; "), &o.Toolkit),
-		newFlag("arch", cargo.Value, "sm_NN", "build for this architecture", func(v string) error {
-			_, err := gpu.ParseArch(v)
+		newFlag("arch", cargo.Value, "sm_NN", "build for this architecture, or for several: sm_80,sm_90", func(v string) error {
+			_, err := gpu.ParseArchs(v)
 			o.Arch = v
 			return err
 		}),

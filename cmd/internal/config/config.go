@@ -332,7 +332,7 @@ func check(s Source, f File, md toml.MetaData) error {
 		return s.wrong(fmt.Sprintf("toolchain.cuda has %d bytes, which no path has", len(f.Toolchain.CUDA)), `give a version such as "13.4", or a directory`,
 			"toolchain", "cuda")
 	}
-	if _, err := gpu.ParseArch(f.Toolchain.Arch); f.Toolchain.Arch != "" && err != nil {
+	if _, err := gpu.ParseArchs(f.Toolchain.Arch); f.Toolchain.Arch != "" && err != nil {
 		return s.wrong("toolchain.arch: "+err.Error(), `write one such as "sm_90"`, "toolchain", "arch")
 	}
 	if f.Scan != nil && f.Scan.MaxRegistersGrowth != nil && *f.Scan.MaxRegistersGrowth < 0 {

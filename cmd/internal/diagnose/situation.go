@@ -68,7 +68,7 @@ func (s situation) factsFor(f explain.Found) explain.Facts {
 	}
 	s.devices(facts)
 	if c := s.set.Capability; !c.IsZero() {
-		facts[explain.Target], facts[explain.TargetOrigin] = gpu.Arch{Capability: c, Suffix: s.set.Suffix}.String(), s.set.CapabilityOrigin
+		facts[explain.Target], facts[explain.TargetOrigin] = gpu.Archs(s.set.Archs()), s.set.CapabilityOrigin
 	}
 	if len(s.cudarc) == 1 {
 		facts[explain.Cudarc] = s.cudarc[0].Version

@@ -70,7 +70,7 @@ func checkCapability(f Facts) Check {
 		}
 		return c
 	}
-	c.State, c.Says = OK, fmt.Sprintf("%s, %s", gpu.Arch{Capability: built}, f.Chosen.CapabilityOrigin)
+	c.State, c.Says = OK, fmt.Sprintf("%s, %s", gpu.Archs(f.Chosen.Archs()), f.Chosen.CapabilityOrigin)
 	for _, d := range f.Toolchain.Devices {
 		switch {
 		case d.Capability.IsZero():

@@ -2,9 +2,13 @@ package fresh
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
@@ -254,11 +258,11 @@ func (b *Build) profileDir(platform string) string {
 	return h.Join(b.Graph.Places.BuildDirectory, cargo.Triple(platform, ""), h.Base(builddir.Profiles(h, "", b.Line.ProfileName(), nil)[0]))
 }
 
-// BuiltFor is the architecture that a target directory's GPU packages were last built for; zero: unknown. The tools need not be
+// BuiltFor are the architectures that a target directory's GPU packages were last built for; none: unknown. The tools need not be
 // chosen.
-func BuiltFor(b Build) gpu.Arch {
+func BuiltFor(b Build) (archs []gpu.Arch) {
 	if b.Graph.Places.BuildDirectory == "" {
-		return gpu.Arch{}
+		return nil
 	}
 	h, wanted := b.Machine.Host, map[string]bool{}
 	for _, u := range b.Reach.Units {
@@ -267,18 +271,47 @@ func BuiltFor(b Build) gpu.Arch {
 	for _, name := range b.Named {
 		wanted[name] = true
 	}
-	var arch gpu.Arch
 	var last int64
 	profiles := append(b.profileDirs(), builddir.Profiles(h, b.Graph.Places.BuildDirectory, "dev", nil)...)
 	for _, o := range builddir.Outs(h, append(profiles, builddir.Profiles(h, b.Graph.Places.BuildDirectory, "release", nil)...), wanted) {
 		stamp, ok := readStamp(h, o.Dir)
 		for _, in := range stamp.Inputs {
-			if a, err := gpu.ParseArch(in.Value); ok && in.Name == "arch" && err == nil && stamp.Ran > last {
-				arch, last = a, stamp.Ran
+			if list, err := gpu.ParseArchs(in.Value); ok && in.Name == "arch" && err == nil && stamp.Ran > last {
+				archs, last = list, stamp.Ran
 			}
 		}
 	}
-	return arch
+	return archs
+}
+
+// branch is where a build script decides by the architecture that it was given: compute_cap < 80, or of other scripts 800.
+var branch = lazyregexp.New(`(?i)comput\w*cap\w*\s*(<=?|>=?)\s*(\d{2,4})\b`)
+
+// Branches refuses several architectures where a build script decides for all of them by the lowest, which is what it is given: candle-kernels
+// leaves out its bfloat16 kernels if that is below 8.0.
+func (b Build) Branches() error {
+	archs := b.Tools.Set.Archs()
+	for _, u := range b.Reach.Units {
+		if len(archs) < 2 || !u.Inputs.Arch {
+			continue
+		}
+		text, _ := b.Machine.Host.ReadFile(b.scriptFile(u), buildenv.Source) // cargo says what is wrong with it
+		for _, m := range branch.FindAllStringSubmatch(string(text), -1) {
+			at, _ := strconv.Atoi(m[2])
+			if at >= 500 { // 800 means 8.0
+				at /= 10
+			}
+			if m[1] == "<=" || m[1] == ">" {
+				at++
+			}
+			split := func(a gpu.Arch) bool { return a.Capability.Major*10+a.Capability.Minor >= at }
+			if !split(archs[0]) && split(archs[len(archs)-1]) {
+				return b.Tools.Set.OneArch(fmt.Sprintf("the build script of %s decides once for all of them (`%s`)", u.Name, m[0]),
+					"give a list on one side of this")
+			}
+		}
+	}
+	return nil
 }
 
 // Undeclared finds a package that compiles kernels although nothing in the sources shows it: one that gpubuild.toml names, one whose
@@ -297,7 +330,7 @@ func Undeclared(b Build, asked string) tools.Undeclared {
 			for _, m := range s.contentOf(o.Dir).Made {
 				// machine code is for one architecture; PTX for that one and all that follow
 				if m.NVCC != "" && (found.Why == "" || m.PTX == "") {
-					found.Arch, found.Why = m.Arch, "its build script left kernels here that nvcc "+m.NVCC+" compiled"
+					found.Archs, found.Why = []gpu.Arch{m.Arch}, "its build script left kernels here that nvcc "+m.NVCC+" compiled"
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -63,5 +64,6 @@ func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.
 	}
 	any := *j.Reach
 	any.Needs.CUDA, any.Needs.NVCC, any.Needs.HostCXX, any.Needs.CUDALibs = true, true, true, true
-	return tools.Choose(ctx, s, j.Graph, &any, o)
+	t, err := tools.Choose(ctx, s, j.Graph, &any, o)
+	return t, cmp.Or(err, t.Set.OneArch("exec compiles for one", "use `gpubuild build`"))
 }

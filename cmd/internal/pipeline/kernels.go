@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
+	"gpubuild/gpu"
 	"gpubuild/toolchain/nvcc"
 )
 
@@ -34,30 +36,37 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 		return k, exit.Usagef("set it to one of these", "%s=%s is none of on, off, read", nvcc.Variable, k.mode)
 	}
 	toolkit := t.Set.Toolkit
-	if k.env = k.env.Set(nvcc.Variable, k.mode); k.mode == "off" || !t.Needs.NVCC || toolkit == nil || toolkit.NVCC == "" {
+	k.env = k.env.Set(nvcc.Variable, k.mode)
+	if !t.Needs.NVCC || toolkit == nil || toolkit.NVCC == "" {
 		return k, nil
+	}
+	without := func(why, fix string) (kernels, error) {
+		m.Shell.Detail("%s", why)
+		return k, t.Set.OneArch("gpubuild's nvcc, which compiles for all of them, is not used: "+why, fix)
+	}
+	if k.mode == "off" {
+		return without("the kernel cache is off", "use the cache")
 	}
 	h := m.Host
 	h.Env = t.Env
 	if own := nvcc.Launcher(h, toolkit.NVCC); own != "" {
-		m.Shell.Detail("kernels do not come from gpubuild's cache: %s", own)
-		return k, nil
+		return without("kernels do not come from gpubuild's cache: "+own, "take that away")
 	}
 	bin, err := nvcc.View(h, m.CacheDir, toolkit.Root, toolkit.NVCC, m.Self)
 	if err != nil {
-		m.Shell.Detail("no kernel cache: %v", err)
-		return k, nil
+		return without(fmt.Sprintf("no kernel cache: %v", err), "mend that")
 	}
 	if h.OS == buildenv.Windows {
 		if err := starts(m, h, bin); err != nil {
-			m.Shell.Detail("the headers that nvcc reads are not recorded: %v", err)
-			return k, nil
+			return without(fmt.Sprintf("the headers that nvcc reads are not recorded: %v", err), "mend that")
 		}
 	}
 	k = k.logged(m)
 	var d buildenv.Delta
 	d.Add(buildenv.Prepend, "PATH", bin, "the kernel cache")
-	k.env = h.Apply(k.env, d)
+	if k.env = h.Apply(k.env, d); len(t.Set.Further) > 0 {
+		k.env = k.env.Set(nvcc.ArchsVariable, gpu.Archs(t.Set.Archs()))
+	}
 	return k, nil
 }
 
@@ -86,6 +95,9 @@ func (k kernels) end(m *session.Machine) {
 	}
 	use := nvcc.ReadLog(k.log)
 	defer os.Remove(k.log)
+	for _, name := range use.Lowest {
+		m.Shell.Note("%s compiles PTX or a cubin, which is for one architecture: the lowest of the list; PTX runs on newer GPUs, too", name)
+	}
 	if k.mode == "on" {
 		if err := nvcc.End(m.CacheDir, k.log, nvcc.Limit); err != nil {
 			m.Shell.Warning("kernel cache: %v", err)

@@ -322,18 +322,21 @@ func (p Plan) build(ctx context.Context, trace *finding.Trace) (r Result, err er
 		return r, err
 	}
 	target := freshBuild(s, r.Features, r.Tools, c.Options.Fresh)
+	if err := target.Branches(); err != nil {
+		return r, err
+	}
 	unlock, err := fresh.Lock(ctx, m, r.Features.Graph.Places)
 	if err != nil {
 		return r, err
 	}
 	defer unlock()
-	r.Stale, err = stage(trace, report.CheckStale, func() (*fresh.State, error) { return fresh.Inspect(target).Clean(ctx) })
+	cache, err := startKernels(m, c.Options.Cache, r.Tools)
 	if err != nil {
 		return r, err
 	}
-
-	cache, err := startKernels(m, c.Options.Cache, r.Tools)
+	r.Stale, err = stage(trace, report.CheckStale, func() (*fresh.State, error) { return fresh.Inspect(target).Clean(ctx) })
 	if err != nil {
+		cache.end(m)
 		return r, err
 	}
 	if cache.log != "" {

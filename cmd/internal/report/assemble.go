@@ -93,9 +93,7 @@ func SetOf(t tools.Tools) *Set {
 	if s.CUDNN != nil {
 		out.CUDNN = s.CUDNN.Version
 	}
-	if !s.Capability.IsZero() {
-		out.Arch = gpu.Arch{Capability: s.Capability}.String() + s.Suffix
-	}
+	out.Arch = gpu.Archs(s.Archs())
 	if s.Toolkit == nil && s.Compiler == nil && out.Driver == "" {
 		return nil
 	}

@@ -31,7 +31,7 @@ type Options struct {
 	// Cargo is the cargo that will build. With none another program runs, and cargo's [env] tables do not count.
 	Cargo    cargo.Tool
 	Fetching *console.Shell // says what is downloaded; nil: the machine's, which is quiet where the choice is no part of the answer
-	BuiltFor gpu.Arch       // what this target directory's GPU packages were last built for; zero: not known
+	BuiltFor []gpu.Arch     // what this target directory's GPU packages were last built for; none: not known
 	// Undeclared looks for a package whose build script compiles kernels although its sources do not show it. It is called where no other
 	// package needs a toolkit, with the flag or the variable that asked for one.
 	Undeclared func(asked string) (Undeclared, error)
@@ -108,12 +108,14 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	if err != nil {
 		return t, err
 	}
-	t.Asked, _ = gpu.ParseArch(wish.Arch) // an error is one of the choice
+	if list, err := gpu.ParseArchs(wish.Arch); err == nil { // else it is one of the choice
+		t.Asked = list[0]
+	}
 	if t.Guard, err = guard(ctx, s, o, tables, wish); err != nil {
 		return t, err
 	}
 	wish.previous(o.BuiltFor, archUnset(m, graph.Places.BuildDirectory))
-	wish.previous(t.Undeclared.Arch, true) // not in our record
+	wish.previous(t.Undeclared.Archs, true) // not in our record
 	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
 	t.Facts, _ = d.run(ctx)
 	if wish.CUDA == "fetch" {

@@ -12,7 +12,6 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
-	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
@@ -115,7 +114,7 @@ func TestUndeclared(t *testing.T) {
 			return tt.found, nil
 		}})
 		if err != nil || n.NVCC != tt.nvcc || asked == tt.asksNone || (u.Package != "") != (tt.nvcc && !tt.asksNone) ||
-			tt.reads != "" && !slices.Contains(n.Reads, tt.reads) || u.Arch != (gpu.Arch{}) {
+			tt.reads != "" && !slices.Contains(n.Reads, tt.reads) || u.Archs != nil {
 			t.Errorf("%s: %+v, %+v, %v", tt.story, n, u, err)
 		}
 		if tt.bare && (slices.Contains(n.Reads, "CUDA_COMPUTE_CAP") || tt.reads == "" && n.Reads != nil) {

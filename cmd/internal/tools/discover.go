@@ -35,7 +35,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	f.LibCUDA = toolchain.DriverLibrary(h)
 	from := m.Driver()
 	from.Host = h
-	if d.everything || d.wish.Arch == "" && d.wish.Previous.IsZero() && (d.needs.NVCC || d.needs.Libraries) {
+	if d.everything || d.wish.Arch == "" && len(d.wish.Previous) == 0 && (d.needs.NVCC || d.needs.Libraries) {
 		f.Driver, f.Devices, driverNotes = from.Inventory(ctx)
 		for _, n := range driverNotes {
 			m.Shell.Detail("%s", n)

@@ -122,14 +122,13 @@ func TestNothingIsFetched(t *testing.T) {
 // TestPreviousArch: of what is known of earlier builds the first that is known counts, alone.
 func TestPreviousArch(t *testing.T) {
 	t.Parallel()
-	arch := func(major int, suffix string) gpu.Arch {
-		return gpu.Arch{Capability: gpu.Capability{Major: major}, Suffix: suffix}
-	}
 	var w wish
-	w.previous(gpu.Arch{}, true)
-	w.previous(arch(8, ""), false)
-	w.previous(arch(9, "a"), true)
-	if w.Previous != (gpu.Capability{Major: 8}) || w.PreviousSuffix != "" || w.PreviousUnset {
+	for _, list := range []string{"", "sm_80", "sm_90a,sm_120"} {
+		archs, _ := gpu.ParseArchs(list)
+		w.previous(archs, list == "")
+	}
+	w.previous([]gpu.Arch{{}}, true)
+	if gpu.Archs(w.Previous) != "sm_80" || w.PreviousUnset {
 		t.Errorf("%+v", w.Wish)
 	}
 }

@@ -114,7 +114,7 @@ func TestWhatIsLookedFor(t *testing.T) {
 		{"nvcc's version", toolchain.Needs{NVCCVersion: true}, toolchain.Wish{}, false, "toolkit compiler"},
 		{"C++ alone", toolchain.Needs{HostCompiler: true}, toolchain.Wish{}, false, "toolkit compiler"},
 		{"an architecture is asked for", toolchain.Needs{NVCC: true}, toolchain.Wish{Arch: "80"}, false, "toolkit compiler"},
-		{"one is known from earlier", toolchain.Needs{NVCC: true}, toolchain.Wish{Previous: gpu.Capability{Major: 8}}, false, "toolkit compiler"},
+		{"one is known from earlier", toolchain.Needs{NVCC: true}, toolchain.Wish{Previous: []gpu.Arch{{Capability: gpu.Capability{Major: 8}}}}, false, "toolkit compiler"},
 		{"cuDNN", toolchain.Needs{CUDNN: true}, toolchain.Wish{}, false, "toolkit compiler cudnn"},
 		{"cuDNN to run", toolchain.Needs{RunCUDNN: true}, toolchain.Wish{}, false, "toolkit compiler cudnn"},
 		{"ROCm", toolchain.Needs{ROCm: true}, toolchain.Wish{}, false, "rocm"},
@@ -253,7 +253,7 @@ func TestChoose(t *testing.T) {
 	}{
 		{story: "kernels", text: gcc + smi + kit(toolkit, "12.4"), reach: kernels, want: toolkit + " 8.9", says: "Targeting sm_89"},
 		{story: "an architecture", text: gcc + smi + kit(toolkit, "12.4"), reach: kernels, o: Options{Arch: "80"}, want: toolkit + " 8.0"},
-		{story: "what it was built for", text: gcc + smi + kit(toolkit, "12.4"), reach: kernels, o: Options{BuiltFor: gpu.Arch{Capability: gpu.Capability{Major: 9}}}, want: toolkit + " 9.0"},
+		{story: "what it was built for", text: gcc + smi + kit(toolkit, "12.4"), reach: kernels, o: Options{BuiltFor: []gpu.Arch{{Capability: gpu.Capability{Major: 9}}}}, want: toolkit + " 9.0"},
 		{story: "a driver alone", text: smi, reach: driver, want: "none unknown", says: "no toolkit and no nvcc is needed"},
 		{story: "no toolkit", text: gcc, reach: kernels, want: "there is no CUDA toolkit"},
 		{story: "no compiler", text: kit(toolkit, "12.4"), reach: kernels, want: "there is no host compiler for nvcc"},
@@ -268,7 +268,7 @@ func TestChoose(t *testing.T) {
 		{story: "sources that cannot be read", text: gcc, reach: driver, o: own(Undeclared{}, bad), want: bad.Error()},
 		{story: "an undeclared package", text: gcc + smi + kit(toolkit, "12.4"), reach: driver, o: own(Undeclared{Package: "kern"}, nil), want: toolkit + " 8.9"},
 		{story: "one whose architecture is known", text: gcc + smi + kit(toolkit, "12.4"), reach: driver,
-			o: own(Undeclared{Package: "kern", Arch: gpu.Arch{Capability: gpu.Capability{Major: 8}}}, nil), want: toolkit + " 8.0"},
+			o: own(Undeclared{Package: "kern", Archs: []gpu.Arch{{Capability: gpu.Capability{Major: 8}}}}, nil), want: toolkit + " 8.0"},
 		{story: "one without a toolkit", text: gcc, reach: driver, o: own(Undeclared{Package: "kern"}, nil), want: "none unknown", says: "no toolkit is set up for kern"},
 		{story: "a download that is forbidden", text: gcc + smi + kit(toolkit, "12.4"), words: "build --offline", reach: kernels, o: Options{Toolkit: "fetch"}, want: toolkit + " 8.9", says: "nothing is fetched (--offline)"},
 		{story: "a download that is not possible", text: gcc + "-- @env --\nPATH=/usr/bin\nGPUBUILD_REDIST=never\n", reach: kernels, o: Options{Toolkit: "fetch"}, want: "no pip to fetch the toolkit with"},
@@ -359,7 +359,7 @@ func TestTheDriverDecides(t *testing.T) {
 	t.Chdir(t.TempDir()) // to Linux the name of the cache, which has backslashes, is one of a file here
 	reach := &features.Reach{Needs: features.Needs{NVCC: true, EmbedsPTX: true}}
 	for driver, want := range map[string]string{"522.06": "driver 522.06 accepts only up to CUDA 11.8", "561.09": "", "700.1": ""} {
-		for _, o := range []Options{{}, {Arch: "86"}, {BuiltFor: gpu.Arch{Capability: gpu.Capability{Major: 8, Minor: 6}}}} {
+		for _, o := range []Options{{}, {Arch: "86"}, {BuiltFor: []gpu.Arch{{Capability: gpu.Capability{Major: 8, Minor: 6}}}}} {
 			h := hosttest.Must(hosttest.Parse([]byte(text)))(t)
 			run := &answers{of: map[string]string{`C:\Windows\system32\nvidia-smi.exe`: "0, GPU-1, RTX 3080, 8.6, 10240, " + driver + "\r\n"}}
 			for _, f := range cuda.Find(h, nil) {

@@ -60,7 +60,7 @@ func (t Tools) announce(sh *console.Shell, h buildenv.Host) {
 		sh.Status("Locating", "%s (%s)", s.ROCm, s.ROCm.Origin)
 	}
 	if !s.Capability.IsZero() && t.Needs.NVCC {
-		sh.Status("Targeting", "%s (%s)", gpu.Arch{Capability: s.Capability, Suffix: s.Suffix}, s.CapabilityOrigin)
+		sh.Status("Targeting", "%s (%s)", gpu.Archs(s.Archs()), s.CapabilityOrigin)
 	}
 	for _, n := range s.Notes {
 		sh.Warning("%s", n)

@@ -17,12 +17,12 @@ import (
 // package needs a toolkit. The zero value is none.
 type Undeclared struct {
 	Package string
-	Why     string   // how it is known
-	Arch    gpu.Arch // for which its kernels were built; zero: it is not known
-	Named   bool     // gpubuild.toml names it
-	Open    bool     // nothing is known of it but that CUDA was asked for: the build goes on without a toolkit
-	Likely  bool     // … and its manifest or its files are those of a package that compiles kernels
-	Quiet   bool     // … and nobody asked for CUDA: that there is no toolkit is no news
+	Why     string     // how it is known
+	Archs   []gpu.Arch // for which its kernels were built; none: it is not known
+	Named   bool       // gpubuild.toml names it
+	Open    bool       // nothing is known of it but that CUDA was asked for: the build goes on without a toolkit
+	Likely  bool       // … and its manifest or its files are those of a package that compiles kernels
+	Quiet   bool       // … and nobody asked for CUDA: that there is no toolkit is no news
 }
 
 // asked is the flag or the variable with which the user asked for a toolkit or an architecture for this build; empty when there was none.

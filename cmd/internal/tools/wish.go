@@ -87,9 +87,9 @@ func wishOf(s *session.Session, env buildenv.Env, tables []cargo.Given, o Option
 }
 
 // previous has the architecture stay what it was where nobody asks for another.
-func (w *wish) previous(arch gpu.Arch, unset bool) {
-	if w.Previous.IsZero() && !arch.Capability.IsZero() {
-		w.Previous, w.PreviousSuffix, w.PreviousUnset = arch.Capability, arch.Suffix, unset
+func (w *wish) previous(archs []gpu.Arch, unset bool) {
+	if len(w.Previous) == 0 && len(archs) > 0 && !archs[0].Capability.IsZero() {
+		w.Previous, w.PreviousUnset = archs, unset
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
+	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/nvcc"
@@ -216,7 +217,7 @@ func (n *collector) find(word string) string {
 // others are the architecture and cuDNN.
 func (n *collector) others() {
 	if n.in.Arch && !n.set.Capability.IsZero() {
-		n.add("arch", "sm_"+n.set.Capability.Digits()+n.set.Suffix, "")
+		n.add("arch", gpu.Archs(n.set.Archs()), "")
 	}
 	if c := n.set.CUDNN; c != nil && n.in.CUDNN {
 		n.add("cuDNN", c.Version+" "+c.Root, n.content(n.host.Join(c.Include, "cudnn_version.h"), n.host.Join(c.Include, "cudnn.h")))

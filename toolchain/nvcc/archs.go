@@ -1,0 +1,123 @@
+package nvcc
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/gpu"
+)
+
+// ArchsVariable lists the architectures of a build for several: sm_80,sm_90.
+const ArchsVariable = "GPUBUILD_GPU_ARCHS"
+
+var (
+	archOptions = set("arch gpu-architecture code gpu-code gencode generate-code")
+	// single are the options with which nvcc 13.5 refuses several architectures, or compiles for none.
+	single = set(`ptx cubin optix-ir ltoir dlto dlink-time-opt lto cuda M MM generate-dependencies generate-nonsystem-dependencies E preprocess`)
+	// typedArch matches an architecture in a value of archOptions.
+	typedArch = lazyregexp.New(`\b(sm|compute|lto)_(\d+[af]?)\b`)
+)
+
+// archValues calls f with each value of an option for the architecture, and puts what it returns in its place.
+func archValues(words []string, f func(string) string) {
+	for i, w := range words {
+		name, _, joined := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		if at := i + 1; strings.HasPrefix(w, "-") && archOptions[name] && (joined || at < len(words)) {
+			if joined {
+				at = i
+			}
+			words[at] = f(words[at])
+		}
+	}
+}
+
+// withArchs adds to a call those of a list of architectures that it does not name; its crate was given the lowest alone. A call that can
+// be for one only is lowest; PTX that cudaforge would make for that very GPU is made for newer ones, too.
+func withArchs(args []string, asked call, list []gpu.Arch) (with []string, lowest bool) {
+	if len(list) == 0 || len(asked.in) == 0 {
+		return args, false
+	}
+	var typed []gpu.Arch
+	one, every := slices.ContainsFunc(asked.words, func(w string) bool { return single[strings.TrimLeft(w, "-")] }), false
+	archValues(slices.Clone(asked.words), func(value string) string {
+		for _, m := range typedArch.FindAllStringSubmatch(value, -1) {
+			a, _ := gpu.ParseArch(m[2]) // else it is none of the list
+			typed, one = append(typed, a), one || m[1] == "lto"
+		}
+		every = every || strings.Contains(value, "=all") || strings.HasPrefix(value, "all")
+		return value
+	})
+	with = slices.Clone(args)
+	digits := list[0].Capability.Digits()
+	switch {
+	case one && asked.mode == "ptx" && list[0].Suffix == "":
+		archValues(with, func(value string) string { return strings.ReplaceAll(value, "_"+digits+"a", "_"+digits) })
+	case one || every:
+	default:
+		for _, a := range list {
+			named := func(t gpu.Arch) bool { return t.Capability == a.Capability && (t.Suffix == a.Suffix || a.Suffix == "") }
+			if name := a.Capability.Digits() + a.Suffix; !slices.ContainsFunc(typed, named) {
+				with = append(with, "-gencode=arch=compute_"+name+",code=sm_"+name)
+			}
+		}
+	}
+	return with, one && slices.Contains([]string{"o", "ptx", "cubin", "a"}, asked.mode)
+}
+
+var tempName = lazyregexp.New(`tmpxft_[0-9a-f]+_[0-9a-f]+[^" ]*`)
+
+// part carries out a step. Those of cicc and ptxas for one of several architectures are kept by themselves, so that another list compiles
+// for its new ones alone. A key has what the step reads; the call's own files, which nvcc names anew each time, count by their place.
+func (r *run) part(ctx context.Context, s step, p *preprocessed) (said, error) {
+	if program, _, _ := strings.Cut(s.name, " "); !r.several || r.debug || program != "cicc" && program != "ptxas" {
+		return r.shell(ctx, s.shell, p.env)
+	}
+	sign, places := "{gpubuild-", map[string]string{}
+	for _, name := range tempName.FindAllString(s.shell, -1) {
+		places[name] = cmp.Or(places[name], fmt.Sprint(sign, len(places), "}"))
+	}
+	names := slices.SortedFunc(maps.Keys(places), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var to, from []string // the longest first: one may begin with another
+	for _, name := range names {
+		to, from = append(to, name, places[name]), append(from, places[name], name)
+	}
+	placed, named := strings.NewReplacer(to...), strings.NewReplacer(from...)
+	sum, was := sha256.New(), map[string]string{}
+	fmt.Fprintf(sum, "%s part\n%x\n%q\n", schema, p.tooled.Sum(nil), strings.ReplaceAll(placed.Replace(s.shell), r.tmp, sign))
+	for _, name := range names {
+		if data, err := os.ReadFile(filepath.Join(r.tmp, name)); err == nil {
+			was[name] = string(data)
+			fmt.Fprintf(sum, "%q %q\n", places[name], placed.Replace(was[name]))
+		}
+	}
+	one := result{Key: hex.EncodeToString(sum.Sum(nil)), Files: map[string][]byte{}}
+	if kept, err := r.kept(one.Key); err == nil {
+		for place, data := range kept.Files {
+			err = cmp.Or(err, os.WriteFile(filepath.Join(r.tmp, named.Replace(place)), []byte(named.Replace(string(data))), 0o666))
+		}
+		return kept.Said[""], err
+	}
+	out, err := r.shell(ctx, s.shell, p.env)
+	one.Said = map[string]said{"": out}
+	known := err == nil
+	for _, name := range names {
+		data, err := os.ReadFile(filepath.Join(r.tmp, name))
+		if text := string(data); err == nil && text != was[name] {
+			one.Files[places[name]] = []byte(placed.Replace(text))
+			known = known && !strings.Contains(text, sign) && !tempName.Match(one.Files[places[name]])
+		}
+	}
+	if known {
+		r.parts.Store(one.Key, one)
+	}
+	return out, err
+}
