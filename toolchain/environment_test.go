@@ -251,6 +251,13 @@ func TestSuffix(t *testing.T) {
 	hosttest.Equal(t, changed(d), "set CUDA_COMPUTE_CAP=100f")
 }
 
+// TestListForCMake: build scripts are given the lowest architecture of a list, CMake all.
+func TestListForCMake(t *testing.T) {
+	s := hosttest.Must(toolchain.Choose(toolchain.Facts{}, toolchain.Needs{}, toolchain.Wish{Arch: "sm_120,9.0a,80,90,80", ArchOrigin: "--gpu-arch"}))(t)
+	d := toolchain.Environment(buildenv.Host{OS: buildenv.Linux}, s, toolchain.Needs{NVCC: true, Reads: []string{"CUDA_COMPUTE_CAP", "CUDAARCHS", "CMAKE_*"}})
+	hosttest.Equal(t, changed(d), "set CUDA_COMPUTE_CAP=80; set CUDAARCHS=80;90;90a;120; set CMAKE_CUDA_ARCHITECTURES=80;90;90a;120")
+}
+
 // TestSuffixIsKept: a directory that was built for sm_100f is built for that again, not for sm_100, when nothing is said.
 func TestSuffixIsKept(t *testing.T) {
 	s, err := toolchain.Choose(toolchain.Facts{}, toolchain.Needs{}, toolchain.Wish{Previous: []gpu.Arch{{Capability: capability("100"), Suffix: "f"}}})
