@@ -43,6 +43,9 @@ func (r *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
 }
 func (r *Regexp) FindAllSubmatch(b []byte, n int) [][][]byte { return r.get().FindAllSubmatch(b, n) }
 func (r *Regexp) ReplaceAll(src, repl []byte) []byte         { return r.get().ReplaceAll(src, repl) }
+func (r *Regexp) ReplaceAllFunc(src []byte, repl func([]byte) []byte) []byte {
+	return r.get().ReplaceAllFunc(src, repl)
+}
 func (r *Regexp) ReplaceAllString(src, repl string) string {
 	return r.get().ReplaceAllString(src, repl)
 }

@@ -138,7 +138,7 @@ var toolCode = lazyregexp.New(`(?i)^((LNK|MSB|C|D)\d{4}|0x[0-9a-f]{8})$`)
 // number, as %ERRORLEVEL% shows it.
 func (rs *Rules) Lookup(code string) []*Rule {
 	var byCode []*Rule
-	code = driverNames(code)
+	code = string(driverNames([]byte(code)))
 	if n, err := strconv.ParseInt(code, 0, 64); err == nil && n >= math.MinInt32 && n <= math.MaxUint32 && uint32(n)>>30 == 3 {
 		code = fmt.Sprintf("0x%08x", uint32(n))
 	}

@@ -35,7 +35,7 @@ const (
 )
 
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
-var errorWords = bytes.Split([]byte("rror|RROR|xception|FAILED|ailed|ailure|fatal|panicked|undefined|cannot |an't |ould not|unable|"+
+var errorWords = bytes.Split([]byte("rror|err: |RROR|xception|FAILED|ailed|ailure|fatal|panicked|undefined|cannot |an't |ould not|unable|"+
 	"Traceback|relocation|package config|not found|not loaded|died due|illed|borted|terminate called|multiple definition|*** |"+
 	"egmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU|"+
 	"::unwrap()|suggested alternative"), []byte("|"))
@@ -361,8 +361,8 @@ func (rs *Rules) search(all []byte, before int) Match {
 		rs.attribute(&a.Errors[i])
 	}
 	asked := t
-	if bytes.Contains(all, []byte("cudaError")) {
-		asked = split([]byte(driverNames(string(all))), before)
+	if named := driverNames(all); !bytes.Equal(named, all) {
+		asked = split(named, before)
 	}
 	index := suffixarray.New(asked.all)
 	for _, r := range rs.All { // in the table's order, so that equal places have a fixed order

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
 	"strconv"
@@ -22,11 +23,10 @@ type Status struct {
 }
 
 var statusName = lazyregexp.New(
-	`\b(CUDA_ERROR_\w+|cudaError[A-Z]\w+|(CUBLAS|CUDNN|CURAND|CUSOLVER|CUSPARSE)_STATUS_\w+|(NVML|NVRTC)_ERROR_\w+|CUFFT_\w+)\b|` +
-		`\bDriverError\((\d+), `,
+	`\b(CUDA_ERROR_\w+|cudaError[A-Z]\w+|(CUBLAS|CUDNN|CURAND|CUSOLVER|CUSPARSE)_STATUS_\w+|(NVML|NVRTC)_ERROR_\w+|CUFFT_\w+)\b`,
 )
 
-// statuses is the table by name; a driver's code is there by its number, too.
+// statuses is the table by name; a driver's code is there by its number, too, and so is what its run-time library has alone.
 var statuses = sync.OnceValue(func() map[string]*Status {
 	table := map[string]*Status{}
 	for line := range strings.Lines(statusText) {
@@ -40,9 +40,12 @@ var statuses = sync.OnceValue(func() map[string]*Status {
 		}
 		s := &Status{f[0], code, f[2], f[3]}
 		table[strings.ToLower(s.Name)] = s
-		if strings.HasPrefix(s.Name, "CUDA_ERROR_") {
+		if own := strings.HasPrefix(s.Name, "CUDA_ERROR_"); own || strings.HasPrefix(s.Name, "cudaError") && table[f[1]] == nil {
 			table[f[1]] = s
 		}
+	}
+	for before, now := range map[string]string{"30": "999", "38": "100", "48": "209", "77": "700"} { // before CUDA 10.1
+		table[before] = cmp.Or(table[before], table[now])
 	}
 	return table
 })
@@ -52,18 +55,46 @@ func LookupStatus(name string) *Status { return statuses()[strings.ToLower(name)
 
 var runtimeName = lazyregexp.New(`[‘'"]?\bcudaError[A-Z]\w+`) // behind a quote it is a name in source, of which a compiler speaks
 
-// driverNames names the statuses of CUDA's run-time library in a text as the driver names the same code, so that a rule needs to know one.
-func driverNames(text string) string {
-	return runtimeName.ReplaceAllStringFunc(text, func(name string) string {
-		s := cmp.Or(LookupStatus(name), &Status{Code: -1})
-		return cmp.Or(LookupStatus(strconv.Itoa(s.Code)), &Status{Name: name}).Name
-	})
+// statusNumber is a status that a line gives by its number alone.
+var statusNumber = lazyregexp.New(
+	`(\b(DriverError|CudaError)\(|\bcudaError[ :=]{1,2}|\b(CUDA|Cuda|cuda)(RT)?( \w+)? (?i:error|failure|failed with error)( in \w+:| with error| code|;? status:)?[ :=#(]{1,3}|` +
+		`\b(cuda[A-Z]\w+|cu(Init|Ctx|Mem|Module|Device|Launch|Stream|Event|Func|Driver|Link|Library|Graph|Primary)\w*)(\([^)]*\))? ` +
+		`(returned|failed|error|err)( with)?( error)?( code)?[ :=#(]{1,3})(\d{1,3})\b`)
+
+// statusByNumber replaces the number of what statusNumber matched; one that cudaGetDeviceCount returned may be how many there are.
+func statusByNumber(said []byte) []byte {
+	at := bytes.LastIndexAny(said, " :=#(") + 1
+	counts := len(said)-at < 2 && bytes.Contains(said, []byte("Count")) && bytes.Contains(said, []byte("returned"))
+	if s := LookupStatus(string(said[at:])); s != nil && !counts {
+		return append(bytes.Clone(said[:at]), s.Name...)
+	}
+	return said
+}
+
+// cudaWords are in every line that driverNames changes.
+var cudaWords = bytes.Split([]byte("uda|CUDA|DriverError(|cuInit|cuCtx|cuMem|cuModule|cuDevice|cuLaunch|cuStream|cuEvent|cuFunc|cuDriver|"+
+	"cuLi|cuGraph|cuPrimary"), []byte("|"))
+
+// driverNames names the statuses of CUDA in a text as the driver does: those of CUDA's run-time library, and those that a line gives by
+// their number alone. So a rule needs to know one.
+func driverNames(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for line := range bytes.Lines(text) {
+		if hasAny(line, cudaWords) {
+			line = statusNumber.ReplaceAllFunc(line, statusByNumber)
+			line = runtimeName.ReplaceAllFunc(line, func(name []byte) []byte {
+				s := cmp.Or(LookupStatus(string(name)), &Status{Code: -1})
+				return []byte(cmp.Or(LookupStatus(strconv.Itoa(s.Code)), &Status{Name: string(name)}).Name)
+			})
+		}
+		out = append(out, line...)
+	}
+	return out
 }
 
 // statusIn returns the first status that a line names.
 func statusIn(line []byte) *Status {
-	for _, m := range statusName.FindAllSubmatch(line, -1) {
-		name := cmp.Or(string(m[1]), string(m[len(m)-1]))
+	for _, name := range statusName.FindAllString(string(statusNumber.ReplaceAllFunc(line, statusByNumber)), -1) {
 		if s := LookupStatus(name); s != nil {
 			return s
 		}
