@@ -346,6 +346,10 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 			tr.why = tr.passed
 			return tr
 		}
+		if tr.passed != "" {
+			tr.passed += "; it gets " + c.Named()
+			tr.notes = append(tr.notes, tr.passed)
+		}
 		v, why := visualStudio(f, c)
 		if tr.msvc, tr.step, tr.part = v, stepSDK, PartSDK; why != "" {
 			tr.why, tr.fix = "there is no complete Windows SDK: "+why, SDKFix(f)

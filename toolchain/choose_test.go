@@ -345,7 +345,7 @@ func TestPassedCXX(t *testing.T) {
 					got = string(c.Op) + " " + c.Name + "=" + c.Value + " " + c.Reason
 				}
 			}
-			if err != nil || (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
+			if err != nil || (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) || len(s.Notes) != min(len(got), 1) {
 				t.Errorf("%s: %q, %v", tt.story, got, err)
 			}
 			continue

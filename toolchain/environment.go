@@ -215,7 +215,7 @@ func (e *writer) compiler(n Needs) {
 				fmt.Sprintf("was %s, which nvcc does not read as the cl.exe on PATH; that one is %s", old, c.Named()))
 		case old != "" && c.Kind != hostcc.MSVC && same:
 		case name == "NVCC_CCBIN" && e.s.passed != "":
-			e.d.Add(buildenv.Set, name, c.CXX, e.s.passed+"; it gets "+c.Named())
+			e.d.Add(buildenv.Set, name, c.CXX, e.s.passed)
 		case old != "" && alone:
 			e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, %s; nvcc takes %s by itself", old, e.lost(name, old), c.Named()))
 		case alone:
