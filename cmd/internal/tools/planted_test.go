@@ -100,7 +100,7 @@ func TestWhatIsLookedFor(t *testing.T) {
 	t.Parallel()
 	all := gcc + smi + kit("/usr/local/cuda-12.4", "12.4") + "-- @empty --\n/opt/rocm/bin/hipcc +x\n/opt/rocm/include/hip/hip_runtime.h\n" +
 		"-- @links --\n/usr/lib64/libcudnn.so -> libcudnn.so.9\n-- @empty --\n/usr/lib64/libcudnn.so.9\n-- /usr/include/cudnn_version.h --\n" +
-		"#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 1\n#define CUDNN_PATCHLEVEL 0\n"
+		"#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 1\n#define CUDNN_PATCHLEVEL 0\n-- /sys/module/nvidia/version --\n580.65.06\n"
 	for _, tt := range []struct {
 		story      string
 		needs      toolchain.Needs
