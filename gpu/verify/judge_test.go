@@ -393,6 +393,8 @@ func TestRulesBesideTheName(t *testing.T) {
 		}, Rules{Child: "python*"}, Unproved, "process 8 (/venv/bin/python3.11) has lost the variable"},
 		{"a child that was asked for, by name", inChild, Rules{Child: "python*"}, Proved, ""},
 		{"a child that was asked for, by path", inChild, Rules{Child: "/venv/bin/*"}, Proved, ""},
+		{"a child that was asked for, by the end of its path", inChild, Rules{Child: "*/bin/python*"}, Proved, ""},
+		{"a child of that name elsewhere", inChild, Rules{Child: "lib/python*"}, Unproved, "not by the binary itself"},
 		{"another child", inChild, Rules{Child: "ruby*"}, Unproved, "not by the binary itself"},
 		{"a glob that is none", inChild, Rules{Child: "[python"}, Unproved, "not by the binary itself"},
 		{"a child on Windows, by name", func(e *Evidence) { inChild(e); e.Processes[0].Exe = `C:\venv\Scripts\Python3.11.exe` }, Rules{Child: "python*"}, Proved, ""},

@@ -16,7 +16,7 @@ type Rules struct {
 	Kernel *regexp.Regexp // what counts as a match, by the name as recorded or the plain one; nil: a matrix product
 	// the device that they must be on: a UUID or its beginning, or the number that the process gives it; empty: any
 	Device     string
-	Child      string // a glob of executables, by path or by name: children that count like the binary itself; empty: none
+	Child      string // a glob of executables, by path, its end or name: children that count like the binary itself; empty: none
 	ExpectExit int
 
 	MinLaunches uint64        // how many launches must match and count; 0: one
@@ -79,9 +79,9 @@ func (r Rules) asksFor(p Process) bool {
 		exe = strings.ToLower(strings.ReplaceAll(exe, `\`, "/"))
 		glob = strings.ToLower(strings.ReplaceAll(glob, `\`, "/"))
 	}
-	whole, _ := path.Match(glob, exe) // a bad glob matches nothing
-	name, _ := path.Match(glob, path.Base(exe))
-	return whole || name
+	parts := strings.Split(exe, "/")                                                                         // as many of its last as the glob has: a name, the end of a path, a whole path
+	matches, _ := path.Match(glob, strings.Join(parts[max(0, len(parts)-1-strings.Count(glob, "/")):], "/")) // a bad glob matches nothing
+	return matches
 }
 
 // names reports whether a kernel's name is one that is asked for.

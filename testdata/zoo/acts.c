@@ -13,7 +13,7 @@
  *   open=PATH       opens a file             nap=MS       sleeps
  *   unset=NAME, clear   takes a variable, or all, out of its environment
  *   vanish          its children end without anybody being told (SA_NOCLDWAIT)
- *   fork … end      does that in a child, and waits for it      leave … end   does not wait, and lets it have a session of its own
+ *   fork … end      does that in a child, and waits for it      leave … end   does not wait, and lets it have a session of its own, in which it ends 300 ms later
  *   atexit … end, destructor … end, thread … end   does that when it ends, in a destructor, or in a thread beside it; join   waits for the thread
  *   exit=N, _exit=N, abort, kill   ends so      hang   does not end for a minute
  *   alloc=BYTES     allocates               refuse        a launch that no device takes
@@ -194,7 +194,7 @@ static pid_t twin(void) {
 }
 
 static uint64_t now_ms(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000; }
-static char **words; static int count;
+static char **words; static int count, left;
 static struct { int from; pthread_t thread; } at_end, last, beside;
 static void run(int i);
 static void on_exit_of_it(void) { run(at_end.from); }
@@ -243,7 +243,7 @@ static void run(int i) {
         else if (!strcmp(what, "vanish")) { struct sigaction a = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT }; sigaction(SIGCHLD, &a, NULL); }
         else if (!strcmp(what, "fork") || !strcmp(what, "leave")) {
             pid_t child = fork();
-            if (child == 0) { if (what[0] == 'l') setsid(); continue; }
+            if (child == 0) { if (what[0] == 'l') { setsid(); left = 1; } continue; }
             if (what[0] == 'f') waitpid(child, &status, 0);
             i = block_end(i);
         } else if (!strcmp(what, "atexit") || !strcmp(what, "destructor") || !strcmp(what, "thread")) {
@@ -251,7 +251,7 @@ static void run(int i) {
             else if (what[0] == 'd') last.from = i + 1;
             else { beside.from = i + 1; pthread_create(&beside.thread, NULL, in_thread, NULL); }
             i = block_end(i);
-        } else if (!strcmp(what, "end")) { if (top) exit(0); return; }
+        } else if (!strcmp(what, "end")) { if (top && left) nap(300); if (top) exit(0); return; }
         else if (!strcmp(what, "ex") || !strcmp(what, "together")) { if (launch("matmul", what[0]) == 0) (void)waits("sync"); }
         else if (!strcmp(what, "exec")) { v[i] = v[0]; execv("/proc/self/exe", v + i); exit(8); }
         else if (!strcmp(what, "memory")) {

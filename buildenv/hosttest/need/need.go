@@ -93,6 +93,7 @@ var asked = map[string]thing{
 	"long":        {how: "minutes of cargo and of compilers"},
 	"matmul":      {how: "matmul=FILE, testdata/matmul, built with --features cuda --release"},
 	"mingw":       {[]string{"x86_64-w64-mingw32-gcc"}, "apt-get install gcc-mingw-w64-x86-64-posix"},
+	"mpi":         {[]string{"mpirun"}, "apt-get install openmpi-bin"},
 	"network":     {how: "a network, and time to fetch up to 140 MB"},
 	"nextest":     {[]string{"cargo-nextest"}, "cargo install cargo-nextest --locked"},
 	"nightly":     {how: "rustup toolchain install nightly --profile minimal"},
