@@ -58,7 +58,7 @@ type Config struct {
 	Arch        Value[string]   // such as sm_90
 	Strict      Value[bool]
 	Prove       Value[*Prove] // not nil: build runs what it built, under the probe
-	Test        Value[*Marked]
+	Test        Value[*Tested]
 	Bench       Value[*Marked]
 	CI          Value[*CI]
 	On          Value[map[string]On]
@@ -145,7 +145,7 @@ type File struct {
 	Prove *Prove `toml:"prove"`
 	// The targets that must run a kernel on the GPU in `gpubuild test`. Without a GPU its exit code stays;
 	// `--gpu-require-proof` makes it 21.
-	Test *Marked `toml:"test"`
+	Test *Tested `toml:"test"`
 	// The targets that must run a kernel on the GPU in `gpubuild bench`.
 	Bench *Marked `toml:"bench"`
 	// Other machines, by a name that --on and --gpu-on take. One that your repository's file names runs only with your consent.
@@ -355,5 +355,5 @@ func check(s Source, f File, md toml.MetaData) error {
 				"prove", "min-gpu-time")
 		}
 	}
-	return cmp.Or(s.checkMarked("test", f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch), s.checkOn(f.On))
+	return cmp.Or(s.checkTested(f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch), s.checkOn(f.On))
 }

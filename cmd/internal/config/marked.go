@@ -8,15 +8,20 @@ import (
 	"strings"
 )
 
-// Marked is the [test] or the [bench] table: which of the programs that cargo starts for it must run a kernel on the GPU.
+// Tested is the [test] table.
+type Tested struct {
+	Marked
+	// How many percent of the kernels in the test programs must be launched; below that `gpubuild test` exits with 22.
+	Coverage *int `toml:"coverage"`
+}
+
+// Marked is the [bench] table, and a part of [test]: which of the programs that cargo starts for it must run a kernel on the GPU.
 type Marked struct {
 	// Names of targets, or patterns such as integration-*. A kind in front (lib:kernels, bin:*, test:*) or a package (kernels/unit)
 	// narrows one.
 	GPU []string `toml:"gpu"`
 	// Regular expressions: the kernels that count. Default: matrix products.
 	Kernel Kernels `toml:"kernel"`
-	// [test]: how many percent of the kernels in the test programs must be launched; below that `gpubuild test` exits with 22.
-	Coverage *int `toml:"coverage"`
 
 	source Source
 	table  string // test or bench
@@ -114,20 +119,25 @@ func (m *Marked) bad(problem, fix string) error {
 	return m.source.wrong(m.table+".gpu: "+problem, fix, m.table, "gpu")
 }
 
+func (s Source) checkTested(t *Tested) error {
+	switch {
+	case t == nil:
+		return nil
+	case t.Coverage == nil:
+	case *t.Coverage < 1 || *t.Coverage > 100:
+		return s.wrong(fmt.Sprintf("test.coverage: %d is not a number from 1 to 100", *t.Coverage), "write one such as 80", "test", "coverage")
+	case len(t.GPU)+len(t.Kernel) == 0:
+		return nil
+	}
+	return s.checkMarked("test", &t.Marked)
+}
+
 // checkMarked refuses patterns that cannot match.
 func (s Source) checkMarked(table string, m *Marked) error {
 	if m == nil {
 		return nil
 	}
-	m.source, m.table = s, table
-	switch n := m.Coverage; {
-	case n == nil:
-	case table != "test":
-		return s.wrong(table+".coverage: only tests have it", "write it below [test]", table, "coverage")
-	case *n < 1 || *n > 100:
-		return s.wrong(fmt.Sprintf("test.coverage: %d is not a number from 1 to 100", *n), "write one such as 80", table, "coverage")
-	}
-	if len(m.GPU) == 0 && (m.Coverage == nil || len(m.Kernel) > 0) {
+	if m.source, m.table = s, table; len(m.GPU) == 0 {
 		return m.bad("no target is named", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
 	}
 	if err := s.checkKernels(table, m.Kernel); err != nil {

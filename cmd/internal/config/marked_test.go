@@ -39,6 +39,7 @@ func TestMarksRefuse(t *testing.T) {
 		{"nothing behind the kind", "", "[test]\ngpu = [\"lib:\"]\n", 2, "is no pattern"},
 		{"no kind of cargo's", "", "[test]\ngpu = [\"dylib:x\"]\n", 2, "is no kind"},
 		{"twice", "", "[test]\ngpu = [\"a\", \"a\"]\n", 2, "twice"},
+		{"the coverage of benchmarks", "", "[bench]\ngpu = [\"a\"]\ncoverage = 80\n", 3, `unknown key "bench.coverage"`},
 		{"an unknown key", "", "[test]\ncpu = [\"a\"]\n", 2, `unknown key "test.cpu"`},
 		{
 			"in a manifest",

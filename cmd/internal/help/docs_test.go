@@ -52,14 +52,13 @@ func (p property) kind() string {
 	return name
 }
 
-// TestDocsOfConfiguration: docs/configuration.md has every key of the schema, every variable and the example of `gpubuild help config`.
+// TestDocsOfConfiguration: docs/configuration.md has every key of the schema, every variable and the user's file of `gpubuild help config`.
 func TestDocsOfConfiguration(t *testing.T) {
 	data := hosttest.Must(os.ReadFile("../../../schema/gpubuild.toml.schema.json"))(t)
 	var schema property
 	hosttest.OK(t, json.Unmarshal(data, &schema))
-	example, rest, found := strings.Cut(strings.SplitN(configHelp, "\n\n", 2)[1], "\nThe same keys work")
-	_, user, userFound := strings.Cut(rest, "GPUBUILD_CONFIG:\n\n")
-	if !found || !userFound {
+	_, user, found := strings.Cut(configHelp, "GPUBUILD_CONFIG:\n\n")
+	if !found {
 		t.Fatal("the help has no end of its example")
 	}
 	var b strings.Builder
@@ -67,8 +66,9 @@ func TestDocsOfConfiguration(t *testing.T) {
 
 <!-- Generated from schema/gpubuild.toml.schema.json and the help: run ` + "`go test ./cmd/internal/help -run TestDocs -update`" + `. -->
 
-gpubuild needs no configuration. A project can have a ` + "`gpubuild.toml`" + ` in the workspace root; ` + "`gpubuild init`" +
-		` writes one with comments.
+gpubuild needs no configuration. A project can have a ` + "`gpubuild.toml`" + ` in the workspace root: ` + "`gpubuild init`" +
+		` writes one with comments, and ` + "`gpubuild help config`" + `
+prints one with every key.
 The same keys can be in ` + "`[workspace.metadata.gpubuild]` and `[package.metadata.gpubuild]`" + ` of a Cargo.toml. The table of a
 package counts where the command line selects that package, by ` + "`-p`, `--manifest-path` or the directory" + `. Of several selected packages the names in
 ` + "`gpu-features` and `gpu-packages`" + ` count together; another key that two of them have counts as in the first, with a warning. A package's
@@ -96,6 +96,9 @@ An editor can check and complete the file with the JSON Schema ` + "`schema/gpub
 			if v.Ref != "" {
 				return schema.Defs[strings.TrimPrefix(v.Ref, "#/$defs/")], false
 			}
+			if of := new(property); len(v.Additional) > 0 && json.Unmarshal(v.Additional, of) == nil && of.Ref != "" {
+				return schema.Defs[strings.TrimPrefix(of.Ref, "#/$defs/")], false
+			}
 			if len(v.Properties) > 0 {
 				return v, false
 			}
@@ -116,7 +119,11 @@ An editor can check and complete the file with the JSON Schema ` + "`schema/gpub
 			if inner == nil {
 				continue
 			}
-			if title := name + key; array {
+			title := name + key
+			if len(p.Properties[key].Additional) > 0 && len(p.Properties[key].Properties) == 0 && p.Properties[key].Ref == "" {
+				title += ".NAME"
+			}
+			if array {
 				fmt.Fprintf(&b, "\n### `[[%s]]`\n\n%s\n", title, p.Properties[key].Description)
 			} else {
 				fmt.Fprintf(&b, "\n### `[%s]`\n\n%s\n", title, p.Properties[key].Description)
@@ -125,9 +132,9 @@ An editor can check and complete the file with the JSON Schema ` + "`schema/gpub
 		}
 	}
 	table("", schema)
-	fmt.Fprintf(&b, "\n## Example\n\n```toml\n%s```\n\n## Your own configuration\n\nIt is `gpubuild/config.toml` in your configuration "+
+	fmt.Fprintf(&b, "\n## Your own configuration\n\nIt is `gpubuild/config.toml` in your configuration "+
 		"directory, or the file that `GPUBUILD_CONFIG` names.\n\n```toml\n%s```\n\n## Environment variables\n\n| variable | meaning |\n"+
-		"| --- | --- |\n", example, user)
+		"| --- | --- |\n", user)
 	for _, v := range variables {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(v.Name, ", ", "`, `"), v.Meaning)
 	}

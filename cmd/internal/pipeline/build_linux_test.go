@@ -210,7 +210,7 @@ func TestOutcome(t *testing.T) {
 		c.Options.Proof = tt.o
 		s := &session.Session{Machine: b.m, Line: c.Line, Project: &manifest.Project{Root: b.m.Host.Cwd, Manifest: filepath.Join(b.m.Host.Cwd, "Cargo.toml")}}
 		if s.Config.Prove.Value = tt.prove; tt.prove != nil {
-			s.Config.Test.Value = &config.Marked{GPU: []string{"app"}}
+			s.Config.Test.Value = &config.Tested{Marked: config.Marked{GPU: []string{"app"}}}
 		}
 		got := Result{Session: s}.outcome(c, finding.NewTrace(time.Now)).Collected
 		if got.Proving.Asked != tt.asked || got.Proving.MarkedOnly != tt.marked || got.Project != "Cargo.toml" {

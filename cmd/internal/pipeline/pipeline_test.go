@@ -82,7 +82,7 @@ func TestWithoutGPUWorkAProofIsMissing(t *testing.T) {
 		m := &session.Machine{Host: buildenv.Host{Env: buildenv.Env{}.Set("CI", tt.ci)}}
 		c := Command{Line: lineOf(t, strings.Fields(tt.words)...), Options: tt.o, Machine: m}
 		s := &session.Session{Machine: m, Line: c.line()}
-		s.Config.Prove.Value, s.Config.Test.Value = &config.Prove{Bin: tt.bin}, &config.Marked{GPU: []string{"app"}}
+		s.Config.Prove.Value, s.Config.Test.Value = &config.Prove{Bin: tt.bin}, &config.Tested{Marked: config.Marked{GPU: []string{"app"}}}
 		if got := c.demandsProof(s); got != tt.want {
 			t.Errorf("%s with CI=%q, bin %q and %+v: %v, want %v", tt.words, tt.ci, tt.bin, tt.o.Proof, got, tt.want)
 		}

@@ -82,7 +82,10 @@ func TestWhatIsAsked(t *testing.T) {
 		for _, ci := range []string{"", "true"} {
 			m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{"CI=" + ci})}, Shell: &console.Shell{Err: new(bytes.Buffer)}}
 			s := &session.Session{Machine: m, Line: line}
-			s.Config.Prove.Value, s.Config.Test.Value, s.Config.Bench.Value = tt.prove, tt.marks, tt.marks
+			s.Config.Prove.Value = tt.prove
+			if tt.marks != nil {
+				s.Config.Test.Value, s.Config.Bench.Value = &config.Tested{Marked: *tt.marks}, tt.marks
+			}
 			r := Request{Session: s, Options: tt.o, Programs: tt.programs, Targets: tt.targets}
 			task := r.task("app")
 			if (task.Asked.Kernel != "") != (tt.kernel != "") || !strings.Contains(task.Asked.Kernel, tt.kernel) || task.Asked.ExpectExit != tt.exit || task.Until != tt.until {

@@ -92,7 +92,7 @@ func TestCoverageOfTraces(t *testing.T) {
 		}
 		s := &session.Session{Machine: &session.Machine{Host: h, CacheDir: t.TempDir(), Shell: &console.Shell{Err: &said}}, Line: line}
 		if tt.limit > 0 {
-			s.Config.Test.Value = &config.Marked{Coverage: &tt.limit}
+			s.Config.Test.Value = &config.Tested{Coverage: &tt.limit}
 		}
 		file := filepath.Join(t.TempDir(), "lcov.info")
 		c, err := Request{Session: s, Programs: programs, Options: Options{Coverage: &file}}.cover(tt.proofs)

@@ -18,13 +18,12 @@ import (
 
 // Marks are the table of the configuration that says which programs of a command line must use the GPU; nil: none does.
 func Marks(s *session.Session) *config.Marked {
-	table := s.Config.Bench.Value
-	switch s.Line.Verb {
-	case "test":
-		table = s.Config.Test.Value
-	case "bench":
-	default:
-		return nil
+	var table *config.Marked
+	switch test := s.Config.Test.Value; {
+	case s.Line.Verb == "bench":
+		table = s.Config.Bench.Value
+	case s.Line.Verb == "test" && test != nil:
+		table = &test.Marked
 	}
 	if table == nil || len(table.GPU) == 0 {
 		return nil

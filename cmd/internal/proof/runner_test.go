@@ -171,7 +171,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 				return
 			}
 			s := &session.Session{Machine: &session.Machine{Host: h}, Line: cargo.Line{Verb: "test"}}
-			s.Config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
+			s.Config.Test.Value = &config.Tested{Marked: config.Marked{GPU: []string{"multiply"}}}
 			r := Request{Session: s, Programs: []cargorun.Program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
 			rows := r.tested(nil, listed, false)
 			if missed := r.missedMarks(rows); len(missed) != 1 || !strings.Contains(missed[0], "none of its tests was run") {
