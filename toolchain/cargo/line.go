@@ -80,14 +80,16 @@ func (l Line) verbWord() string {
 	return l.VerbWord
 }
 
-// Started is the line of a second cargo, which starts what the first one built. cargo 1.97 and newer keep the warnings of that build to
-// themselves then (older ones ignore the setting), and `run` is quiet, since nothing is left to say but what the first one said; of `test`
+// Started is the line of a second cargo, which starts what the first one built. cargo 1.97 and newer, by the rustc beside them, keep the
+// warnings of that build to themselves then (older ones warn of the setting), and `run` is quiet, since nothing is left to say but what the first one said; of `test`
 // and `bench` that would change what the programs print.
-func (l Line) Started() Line {
+func (l Line) Started(rustc VersionInfo) Line {
 	if !l.Purpose().Starts() {
 		return l
 	}
-	l = l.WithConfig(`build.warnings="allow"`)
+	if rustc.Minor >= 97 {
+		l = l.WithConfig(`build.warnings="allow"`)
+	}
 	if l.Purpose() == Runs && !l.Has("--quiet", "--verbose") {
 		l.Args = append([]string{"--quiet"}, l.Args...)
 	}

@@ -172,6 +172,20 @@ func TestConfigBeforeTheVerb(t *testing.T) {
 	}
 }
 
+// TestStarted: the cargo that starts what another one built is told to keep its warnings to itself where it knows the setting.
+func TestStarted(t *testing.T) {
+	for _, tt := range []struct {
+		words string
+		minor int
+		want  string
+	}{
+		{"run", 97, `run --quiet --config build.warnings="allow"`}, {"run", 65, "run --quiet"}, {"test", 96, "test"}, {"test", 0, "test"}, {"build", 97, "build"},
+	} {
+		l, _ := hosttest.Must2(Split(strings.Fields(tt.words), nil))(t)
+		hosttest.Equal(t, strings.Join(l.Started(VersionInfo{Minor: tt.minor}).Words(), " "), tt.want, tt.words, tt.minor)
+	}
+}
+
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{"--features cuda run", "+x -C d b -vrFc --gpu-arch a -- --", "run a --gpu-arch", "-", "- -- -", "--=", "-=", "-p= -F=", "--gpu-prove= x", "test -j -- y"} {
 		f.Add(strings.ReplaceAll(s, " ", "\x00"))

@@ -13,7 +13,6 @@ import (
 
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/config"
-	"gpubuild/gpu/kernelname"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/configuration.md")
@@ -180,13 +179,4 @@ func TestHelpShowsEveryKey(t *testing.T) {
 	}
 	filled("ci", c.CI.Value)
 	filled("prove", c.Prove.Value)
-}
-
-// TestVerdictsHaveTheKernelWords holds the table of words of kernel names against docs/verdicts.md.
-func TestVerdictsHaveTheKernelWords(t *testing.T) {
-	t.Parallel()
-	page := string(hosttest.Must(os.ReadFile("../../../docs/verdicts.md"))(t))
-	if words := strings.TrimSpace(kernelname.Words); !strings.Contains(page, "```text\n"+words+"\n```\n") {
-		t.Errorf("docs/verdicts.md does not have the words of gpu/kernelname/words.txt:\n%s", words)
-	}
 }

@@ -121,7 +121,7 @@ func TestBuild(t *testing.T) {
 		code         int
 		says         []string // "!": it does not say that
 	}{
-		{story: "a build", words: "build --features cuda", worker: worker{on: true}, ran: "graph build", says: []string{"Resolving", "no toolkit and no nvcc is needed", "gpubuild prove", "!leaves off", "!Executable"}},
+		{story: "a build", words: "build --features cuda", worker: worker{on: true}, ran: "graph build", says: []string{"Resolving", "no toolkit: the GPU crates", "gpubuild prove", "!leaves off", "!Executable"}},
 		{story: "one that fails", words: "build --features cuda", worker: worker{on: true, fails: 101}, ran: "graph build", code: 101, says: []string{"cargo says why", "!gpubuild prove"}},
 		{story: "a type check", words: "check --features cuda", worker: worker{on: true}, ran: "graph check", says: []string{"Resolving", "!gpubuild prove", "!Scanned"}},
 		{story: "clippy", words: "clippy --features cuda", worker: worker{on: true}, ran: "graph clippy", says: []string{"!gpubuild prove", "!Scanned"}},

@@ -21,7 +21,7 @@ import (
 // and pipes stay what they were. The error is that of the run: cargo's where it failed, else an exit.Code where everything was said.
 func Run(ctx context.Context, r Request) (Result, error) {
 	m, line := r.Session.Machine, r.Session.Line
-	triple, err := r.triple(ctx)
+	triple, rustc, err := r.triple(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -61,7 +61,7 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	c := cargo.Command(tool, typed.Started())
+	c := cargo.Command(tool, typed.Started(rustc))
 	c.Stdin, c.Stdout, c.Stderr = m.Stdin, heard.Stdout, heard.Stderr
 	c.Grace = buildenv.ProgramGrace
 	_, ran := m.Runner.Run(ctx, c)
@@ -304,27 +304,20 @@ func readProofs(dir string) (proofs []Proof, listed []string, err error) {
 	return proofs, listed, nil
 }
 
-// triple is what is built for.
-func (r Request) triple(ctx context.Context) (string, error) {
+// triple is what is built for, and by which rustc.
+func (r Request) triple(ctx context.Context) (string, cargo.VersionInfo, error) {
 	m, line := r.Session.Machine, r.Session.Line
-	target := ""
-	if len(line.Target) > 0 {
-		target = line.Target[0]
-	}
-	if target != "" && target != "host-tuple" {
-		return cargo.Triple(target, ""), nil
-	}
 	c, err := cargo.RustcVersion(m.Host, r.Tool, line)
 	if err != nil {
-		return "", err
+		return "", cargo.VersionInfo{}, err
 	}
 	res, err := m.Runner.Run(ctx, c)
 	if err != nil {
-		return "", err
+		return "", cargo.VersionInfo{}, err
 	}
 	v, ok := cargo.ParseVersion(res.Stdout)
 	if !ok {
-		return "", fmt.Errorf("rustc -vV does not say its host")
+		return "", v, fmt.Errorf("rustc -vV does not say its host")
 	}
-	return cargo.Triple(target, v.Host), nil
+	return cargo.Triple(strings.Join(line.Target[:min(1, len(line.Target))], ""), v.Host), v, nil
 }

@@ -114,7 +114,7 @@ func TestAnnounce(t *testing.T) {
 		want  string
 	}{
 		{"nothing", Tools{}, ""},
-		{"the driver alone", Tools{Needs: toolchain.Needs{CUDA: true}}, "no toolkit and no nvcc is needed"},
+		{"the driver alone", Tools{Needs: toolchain.Needs{CUDA: true}}, "no toolkit: the GPU crates"},
 		{"an architecture", Tools{Needs: toolchain.Needs{NVCC: true}, Set: toolchain.Set{Toolkit: toolkit, Capability: gpu.Capability{Major: 9}, Suffix: "a", CapabilityOrigin: "GPU 0"}}, "Targeting sm_90a (GPU 0)"},
 		{"a toolkit", Tools{Needs: toolchain.Needs{CUDA: true}, Set: toolchain.Set{Toolkit: toolkit}}, "Locating CUDA 13.4 in /cuda (CUDA_HOME)"},
 		{"a toolkit, of which the driver alone is no matter", Tools{Needs: toolchain.Needs{CUDA: true}, Set: toolchain.Set{Toolkit: toolkit}}, "!no toolkit"},

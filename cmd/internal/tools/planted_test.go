@@ -254,7 +254,7 @@ func TestChoose(t *testing.T) {
 		{story: "kernels", text: gcc + smi + kit(toolkit, "12.4"), reach: kernels, want: toolkit + " 8.9", says: "Targeting sm_89"},
 		{story: "an architecture", text: gcc + smi + kit(toolkit, "12.4"), reach: kernels, o: Options{Arch: "80"}, want: toolkit + " 8.0"},
 		{story: "what it was built for", text: gcc + smi + kit(toolkit, "12.4"), reach: kernels, o: Options{BuiltFor: []gpu.Arch{{Capability: gpu.Capability{Major: 9}}}}, want: toolkit + " 9.0"},
-		{story: "a driver alone", text: smi, reach: driver, want: "none unknown", says: "no toolkit and no nvcc is needed"},
+		{story: "a driver alone", text: smi, reach: driver, want: "none unknown", says: "no toolkit: the GPU crates"},
 		{story: "no toolkit", text: gcc, reach: kernels, want: "there is no CUDA toolkit"},
 		{story: "no compiler", text: kit(toolkit, "12.4"), reach: kernels, want: "there is no host compiler for nvcc"},
 		{story: "no compiler, which is said before a toolkit is fetched", text: smi, reach: kernels, o: Options{Toolkit: "fetch"}, want: "there is no host compiler"},

@@ -54,7 +54,7 @@ func (t Tools) announce(sh *console.Shell, h buildenv.Host) {
 		sh.Status("Locating", "%s", line)
 	case s.ROCm != nil:
 	case t.Needs.CUDA:
-		sh.Status("Locating", "no toolkit and no nvcc is needed: these crates load the driver when they run")
+		sh.Status("Locating", "no toolkit: the GPU crates that gpubuild knows load the driver when they run")
 	}
 	if s.ROCm != nil {
 		sh.Status("Locating", "%s (%s)", s.ROCm, s.ROCm.Origin)
