@@ -233,8 +233,8 @@ func duration(to *time.Duration) func(string) error {
 // resultFlags say where a verb's result goes.
 func resultFlags(o *report.Files) []*flag {
 	return grouped("Results",
-		text("sarif", "FILE", "write the findings as SARIF 2.1.0, for code scanning", &o.SARIF),
-		text("junit", "FILE", "write the checks as JUnit XML: one suite, one case for each check and proof", &o.JUnit),
+		text("sarif", "FILE", "write the findings as SARIF 2.1.0", &o.SARIF),
+		text("junit", "FILE", "write the checks as JUnit XML", &o.JUnit),
 		jsonFlag(&o.JSON),
 	)
 }
