@@ -79,7 +79,7 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 		}
 	}
 	chosen := hosttest.Must(choose(only))(t)
-	others := 6 // install.sh, install.ps1, the image, and by -address the formula and two manifests
+	others := 8 // install.sh, install.ps1, the image, and by -address the formula, the manifest of Scoop and the three of winget
 	for _, target := range chosen {
 		switch {
 		case target.nvml:

@@ -274,30 +274,32 @@ def scoop(have):
 
 
 def winget(have):
-    """The three files of https://github.com/microsoft/winget-pkgs in one: a singleton manifest."""
+    """The three files of a package in https://github.com/microsoft/winget-pkgs: a manifest in one file has one installer only."""
     owner = ADDRESS.split("/")[3]
-    text = f"""PackageIdentifier: {owner}.gpubuild
-PackageVersion: {VERSION}
-PackageLocale: en-US
-Publisher: {owner}
-PackageName: gpubuild
-License: MIT
-ShortDescription: {SUMMARY}
-PackageUrl: {ADDRESS}
-InstallerType: zip
-NestedInstallerType: portable
-Installers:
-"""
+    installers = "InstallerType: zip\nNestedInstallerType: portable\nInstallers:\n"
     for arch, triple in WINDOWS.items():
         if triple in have:
-            text += f"""- Architecture: {arch}
+            installers += f"""- Architecture: {arch}
   InstallerUrl: {BASE}/{archive(triple).name}
   InstallerSha256: {sum_of(triple).upper()}
   NestedInstallerFiles:
   - RelativeFilePath: {stem(triple)}\\gpubuild.exe
     PortableCommandAlias: gpubuild
 """
-    (DIST / "winget.yaml").write_text(text + "ManifestType: singleton\nManifestVersion: 1.6.0\n")
+    locale = f"""PackageLocale: en-US
+Publisher: {owner}
+PackageName: gpubuild
+License: MIT
+ShortDescription: {SUMMARY}
+PackageUrl: {ADDRESS}
+"""
+    for suffix, kind, text in (
+        ("", "version", "DefaultLocale: en-US\n"),
+        (".installer", "installer", installers),
+        (".locale.en-US", "defaultLocale", locale),
+    ):
+        head = f"PackageIdentifier: {owner}.gpubuild\nPackageVersion: {VERSION}\n"
+        (DIST / f"{owner}.gpubuild{suffix}.yaml").write_text(f"{head}{text}ManifestType: {kind}\nManifestVersion: 1.6.0\n")
 
 
 def main():

@@ -99,7 +99,7 @@ func (w Workflow) check() error {
 }
 
 // goBin makes what `go install` put into Go's own directory known to later steps: not every runner has that on PATH.
-const goBin = `if command -v go >/dev/null; then echo "$(go env GOPATH)/bin" >> "$GITHUB_PATH"; fi`
+const goBin = `if command -v go >/dev/null; then echo "$(go env GOPATH)/bin" >> "${GITHUB_PATH:-/dev/null}"; fi`
 
 //go:embed workflows
 var templates embed.FS
