@@ -1,10 +1,26 @@
+// Package verify runs a program under gpu/probe and judges whether its kernel ran on a GPU.
+//
+// Run gathers Evidence: first the positive control, then the program, in one environment, while the tree of its processes is looked at
+// through /proc; where nothing matched the control runs once more, because the verdict then hangs on silence. Judge is pure: Evidence and
+// Rules in, Verdict out. Nothing is averaged: one piece of evidence against is enough to keep a program from being called Proved, and
+// silence counts only where everything was seen.
+//
+// What is claimed: by the CUDA driver's own records, a kernel of that name ran on that device in a process whose executable is the given
+// file. What is not: that the program is honest. A program that wants to deceive can write its own records into the directory that
+// GPUBUILD_PROBE_DIR names; the rules guard against accident. Only Linux can be watched so far.
+//
+// Vulkan's evidence (vulkan.go) is of the same kind. There any compute pipeline of the program's own counts unless one is named, and what
+// ran on a software rasteriser ran on the CPU.
 package verify
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )
@@ -186,4 +202,91 @@ type Evidence struct {
 	Removed   string     `json:"removed,omitempty"` // why the records could not be read at all
 	Watch     Watch      `json:"watch"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`
+}
+
+// Reconsider returns stored evidence with its drivers judged once more: one counts as real only if it did when it was seen and still does
+// by real. The files of the machine where it was recorded need not be here, so what was found out about them then stands as it was stored.
+func Reconsider(e Evidence, real func(Loaded) (bool, string)) Evidence {
+	again := func(ok bool, note string, l Loaded) (bool, string) {
+		if !ok {
+			return false, note
+		}
+		l.Drivers = nil // that they are one file was seen then, and can be seen only there
+		if still, why := real(l); !still {
+			return false, why
+		}
+		return true, note
+	}
+	e.Control.Real, e.Control.RealNote = again(e.Control.Real, e.Control.RealNote, e.Control.Loaded)
+	if e.After != nil {
+		after := *e.After
+		after.Real, after.RealNote = again(after.Real, after.RealNote, after.Loaded)
+		e.After = &after
+	}
+	e.Processes = slices.Clone(e.Processes)
+	for i := range e.Processes {
+		p := &e.Processes[i]
+		p.Real, p.RealNote = again(p.Real, p.RealNote, p.Loaded)
+	}
+	return e
+}
+
+// interpreter knows by its name a program that runs a script.
+var interpreter = lazyregexp.New(`^(python|pypy|perl|ruby|node|julia|Rscript|bash|dash|sh|zsh)[\d.]*$`).MatchString
+
+// bare are options of interpreters without a value.
+var bare = lazyregexp.New(`^-[uBOsSPqvxw]+$`).MatchString
+
+// script is the file that an interpreter runs: of the words that it was started with the first behind options without a value. A relative
+// one is known only of a process that is still in dir, where gpubuild started the program: it may have been another file elsewhere.
+// Nothing where that is not known: `-m`, `-c`, options with values, a title that the program gave itself.
+func script(h buildenv.Host, p probe.Process, dir string) string {
+	if !interpreter(path.Base(p.Exe)) {
+		return ""
+	}
+	i := slices.IndexFunc(p.Words, func(w string) bool { return !bare(w) })
+	if i < 0 || !h.IsAbs(p.Words[i]) && p.Dir != h.Real(dir) {
+		return ""
+	}
+	if file := h.From(dir, p.Words[i]); h.IsFile(file) {
+		return file
+	}
+	return ""
+}
+
+// Script is the file that the program runs if it is an interpreter and that is known.
+func (o Options) Script(h buildenv.Host) string {
+	dir := h.Real(h.Abs(o.Dir))
+	return script(h, probe.Process{Identity: probe.Identity{Exe: h.Real(o.Binary)}, Words: o.Args, Dir: dir}, dir)
+}
+
+// UsedFile is a file that ran next to the binary, and that a proof is of: one of a child whose kernels count, or an interpreter's script.
+type UsedFile struct {
+	Path   string
+	Inode  uint64 // of a child's file, as it ran; 0: not known
+	Device uint64
+}
+
+// UsedFiles lists the files besides the binary that launched what counts, and the script that it was started with.
+func (e Evidence) UsedFiles(r Rules, script string) (out []UsedFile) {
+	add := func(a UsedFile) {
+		if !slices.ContainsFunc(out, func(b UsedFile) bool { return a.Path == b.Path }) {
+			out = append(out, a)
+		}
+	}
+	for _, p := range e.Processes {
+		if p.Forked || p.Launches() == 0 || !p.Self && !r.asksFor(p) {
+			continue
+		}
+		if !p.Self || p.Script == e.Binary { // a child, or the script's interpreter
+			add(UsedFile{Path: p.Exe, Inode: p.ExeInode, Device: p.ExeDevice})
+		}
+		if p.Script != "" && p.Script != e.Binary {
+			add(UsedFile{Path: p.Script})
+		}
+	}
+	if script != "" {
+		add(UsedFile{Path: script})
+	}
+	return out
 }

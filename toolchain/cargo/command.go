@@ -1,7 +1,19 @@
+// Package cargo speaks cargo's language: it takes a command line apart exactly as cargo does, builds every cargo call that gpubuild makes
+// as a value, and reads cargo's JSON messages.
+//
+// It decides which words belong to cargo and which to us, how a question about a build is put so that cargo answers for that very build,
+// and how the question leaves the user's target directory and rustc's cache as they were. It never resolves features itself: cargo's unit
+// graph does, and `cargo tree` where the graph is refused or unsafe.
+//
+// Limits: a flag that a later cargo adds passes untouched, but a value that follows it as a word of its own looks like a positional.
+// Windows' and cargo's own files below target are read by nobody here; paths of messages are as cargo writes them.
+//
+// Facts about cargo carry the version they were observed with; "measured": with cargo 1.95.
 package cargo
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -292,4 +304,24 @@ func (a Asking) env(t Tool) buildenv.Env {
 		e = e.Set("CARGO_TERM_COLOR", "always")
 	}
 	return e
+}
+
+// OnTerminal makes cargo draw on a pipe what it would draw on a terminal of this width: its bar,
+// and its colours where colour says that the terminal has them. What the user has settled stays.
+// The settings go on the command line, so that no cargo below a build script inherits them.
+func (l Line) OnTerminal(h buildenv.Host, t Tool, width int, colour bool) Line {
+	config := readConfig(h, t, l)
+	if set, _ := config.find("term", "color"); colour && l.Color == "" && (set == nil || set == "auto") {
+		l = l.WithConfig(`term.color="always"`)
+	}
+	// cargo's own conditions for a bar on a terminal, which "always" leaves out. Source: cargo 1.95, src/cargo/util/progress.rs.
+	_, ci := t.Env.Lookup("CI")
+	_, azure := t.Env.Lookup("TF_BUILD")
+	if l.Has("--quiet") || t.Env.Get("CARGO_TERM_QUIET") == "true" || t.Env.Get("TERM") == "dumb" || ci || azure {
+		return l
+	}
+	if !config.has("term", "progress", "when") && !config.has("term", "progress", "width") {
+		l = l.WithConfig(`term.progress.when="always"`, fmt.Sprintf("term.progress.width=%d", width))
+	}
+	return l
 }

@@ -8,8 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"time"
 	"unicode/utf8"
+
+	"github.com/schollz/progressbar/v3"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -283,4 +287,60 @@ func (s *Shell) Page(text string) error {
 		width = min(width, s.Columns)
 	}
 	return s.Print(Fold(text, width))
+}
+
+// signs colour a line of an answer for people by what it begins with.
+var signs = []struct{ sign, colour string }{
+	{"✓ ", green}, {"✗ ", red}, {"⚠ ", yellow}, {"? ", yellow}, {"  on ", green}, {"  off ", red},
+	{"  warning: ", yellow}, {"  note: ", cyan},
+}
+
+// painted colours the signs and the headings of an answer for people.
+func painted(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		for _, s := range signs {
+			if rest, ok := strings.CutPrefix(l, s.sign); ok {
+				lines[i] = s.colour + strings.TrimRight(s.sign, " ") + reset + s.sign[len(strings.TrimRight(s.sign, " ")):] + rest
+			}
+		}
+		if strings.HasSuffix(l, ":") && l[0] >= 'A' && l[0] <= 'Z' { // a heading, as cargo's help has them
+			lines[i] = green + l + reset
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// tilde shows the user's home directory as ~, where a path begins with it.
+func tilde(text, home string) string {
+	if len(home) < 2 || !strings.Contains(text, home) {
+		return text
+	}
+	paths := regexp.MustCompile("(^|[ \t\n(\"'`=])" + regexp.QuoteMeta(home) + "($|[/\\\\ ,:;)\"'`\n])")
+	once := paths.ReplaceAllString(text, "$1~$2")
+	return paths.ReplaceAllString(once, "$1~$2") // two paths may share the space between them
+}
+
+// Download shows how far downloads of a total size are: on a terminal one bar with size, speed and time left, elsewhere nothing. end
+// removes the bar.
+func (s *Shell) Download(total int64) (set func(done int64), end func()) {
+	if !s.ErrTerminal || s.Quiet || total <= 0 {
+		return func(int64) {}, func() {}
+	}
+	bar := progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(s.Err), progressbar.OptionSetDescription("    Fetching"), progressbar.OptionShowBytes(true),
+		progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true), progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetWidth(25), progressbar.OptionUseANSICodes(false),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "=", SaucerHead: ">", SaucerPadding: " ", BarStart: "[", BarEnd: "]"}),
+	)
+	// A bar that cannot be drawn stops no download. The library divides by the time since its first line; a speed over less than its
+	// own interval would be nonsense, so nothing is shown before.
+	bar.StartWithoutRender()
+	began := time.Now()
+	set = func(done int64) {
+		if time.Since(began) > 500*time.Millisecond {
+			_ = bar.Set64(done)
+		}
+	}
+	return set, func() { _ = bar.Clear(); _, _ = io.WriteString(s.Err, "\r") }
 }

@@ -1,3 +1,9 @@
+// Package tree puts a toolkit's directory together: it unpacks archives into one root, adds what no archive has (links, version.json, link
+// stubs).
+//
+// It owns the marker gpubuild-toolkit.json and stubs/*.txt. The marker is renamed into place last: a directory without one is not a
+// toolkit. It never fetches anything and does not know where toolkits are kept. Trees for Windows get no link stubs: the runtime's wheel
+// has the import libraries.
 package tree
 
 import (
@@ -198,3 +204,15 @@ func (t *Tree) write(rel string, data []byte) error {
 		return archiveError(rel, "", why, err)
 	})
 }
+
+// Event is what an installation does now: a step, or a file of which some bytes are here.
+type Event struct {
+	Text        string // the step, or the file
+	Done, Total int64  // bytes; Total is 0 for a step
+}
+
+// Progress is called for each event; the first one of a file has no bytes.
+type Progress func(Event)
+
+// Step reports a step.
+func (p Progress) Step(text string) { p(Event{Text: text}) }
