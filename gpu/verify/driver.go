@@ -193,6 +193,8 @@ func hasNode(nodes []string, prefix string) bool {
 	return slices.ContainsFunc(nodes, func(n string) bool { return strings.HasPrefix(n, prefix) })
 }
 
+var gpuNode = lazyregexp.New(`^(nvidia(ctl$|\d)|dxg$|kfd$|nvmap$|nvhost-.*gpu)`)
+
 // DeviceNodes lists the device nodes through which a GPU is used on this machine, by any API: NVIDIA's own (CUDA, OpenCL), WSL2's, those
 // of Jetson, and the kernel's (Vulkan, OpenGL, AMD's and Intel's). Nobody uses a GPU without opening one of them. Source: NVIDIA's kernel
 // modules, linux/drivers/gpu/drm, linux/drivers/hv/dxgkrnl.
@@ -209,11 +211,7 @@ func DeviceNodes(h buildenv.Host) []string {
 			}
 		}
 	}
-	list("/dev", func(n string) bool {
-		rest, nvidia := strings.CutPrefix(n, "nvidia")
-		return nvidia && (rest == "ctl" || rest != "" && isDigit(rest[0])) || n == "dxg" || n == "kfd" || n == "nvmap" ||
-			strings.HasPrefix(n, "nvhost-") && strings.Contains(n, "gpu")
-	})
+	list("/dev", gpuNode.MatchString)
 	list("/dev/dri", func(n string) bool { return strings.HasPrefix(n, "renderD") })
 	list("/dev/nvgpu/igpu0", func(string) bool { return true })
 	return out
@@ -228,5 +226,3 @@ func HasNode(h buildenv.Host) bool {
 func ofAnother(b probe.Backend, node string) bool {
 	return b == probe.CUDA && strings.HasPrefix(node, "/dev/dri/") || node == "/dev/kfd"
 }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -553,8 +553,8 @@ func (c *counter) end(p Process, where string) {
 	dropped := p.Dropped
 	if end := p.End; end != nil {
 		if end.Written > end.Kernels {
-			c.conflicts = append(c.conflicts, fmt.Sprintf("more launches are written down of %s than the probe counted: %d, not %d; a second driver in it (dlmopen) writes there, too", where,
-				end.Written, end.Kernels))
+			c.conflicts = append(c.conflicts, fmt.Sprintf("more launches are written down of %s than the probe counted: %d, not %d; "+
+				"a second driver in it (dlmopen) writes there, too", where, end.Written, end.Kernels))
 		}
 		dropped = max(dropped, end.Dropped)
 		c.unfinished += end.Unfinished
@@ -721,11 +721,14 @@ func failures(e Evidence, p Process, last map[uint32]uint64, where string) (out 
 	return out
 }
 
+// ofAnyContext are calls of which an answer speaks against kernels of each context.
+var ofAnyContext = []probe.CallKind{probe.Launches, probe.Memory, probe.Code, probe.Contexts}
+
 // speaksAgainst reports whether a refusal speaks against kernels that match.
 func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint64) bool {
 	after, confirmed := last == nil, true // after a kernel that matches, in its context; all of these had been waited for before
 	for context, kernel := range last {
-		if f.Last || f.Context == 0 || f.Context == context || f.Kind == probe.Launches || f.Kind == probe.Memory || f.Kind == probe.Code || f.Kind == probe.Contexts {
+		if f.Last || f.Context == 0 || f.Context == context || slices.Contains(ofAnyContext, f.Kind) {
 			after = after || f.Last || f.CameAfter(kernel) // of those that are not listed nothing is known
 		}
 		if f.Context == 0 || f.Context == context {

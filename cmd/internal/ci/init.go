@@ -199,8 +199,8 @@ func rows(h buildenv.Host, p *manifest.Project, members []*manifest.Package) (ou
 	return out, needed
 }
 
-// leading says of each feature of a member whether it leads to a GPU crate. One that enables another which does so does it, too, and what is enabled
-// by one that does not does not: most of a long chain is not asked about.
+// leading says of each feature of a member whether it leads to a GPU crate. One that enables another which does so does it, too, and
+// what is enabled by one that does not does not: most of a long chain is not asked about.
 func leading(h buildenv.Host, p *manifest.Project, m *manifest.Package) map[string]bool {
 	enabledBy := map[string][]string{}
 	for f, edges := range m.Features {

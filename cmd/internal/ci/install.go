@@ -33,11 +33,11 @@ func Install(ctx context.Context, s *session.Session, value, sum string) (string
 	}
 	switch {
 	case !packed.MatchString(value) && sum != "":
-		return "", &exit.UsageError{What: "--sha256 is that of an archive or wheel, and --install names none", Fix: "--install URL|FILE --sha256 " + sum}
+		return "", exit.Usagef("--install URL|FILE --sha256 "+sum, "--sha256 is that of an archive or wheel, and --install names none")
 	case !packed.MatchString(value):
 		return value, nil
 	case sum != "" && !digest.MatchString(sum):
-		return "", &exit.UsageError{What: fmt.Sprintf("--sha256 %.200q is no SHA-256", sum), Fix: "64 hexadecimal digits, as sha256sum prints them"}
+		return "", exit.Usagef("64 hexadecimal digits, as sha256sum prints them", "--sha256 %.200q is no SHA-256", sum)
 	}
 	name := path.Base(value)
 	get := "curl -fsSL --proto '=https' --retry 3 -o \"$d/" + name + "\" '" + value + "'"
@@ -45,17 +45,17 @@ func Install(ctx context.Context, s *session.Session, value, sum string) (string
 		file := h.Join(s.Project.Root, value)
 		real, err := cache.Hash(file)
 		if err != nil || !h.Below(file, s.Project.Root) {
-			return "", &exit.UsageError{What: fmt.Sprintf("%s is no file below %s", value, s.Machine.Shown(s.Project.Root)),
-				Fix: "commit the archive or wheel there, and name its path below the project"}
+			return "", exit.Usagef("commit the archive or wheel there, and name its path below the project",
+				"%s is no file below %s", value, s.Machine.Shown(s.Project.Root))
 		}
 		if sum = cmp.Or(sum, real); sum != real {
-			return "", &exit.UsageError{What: value + " has the SHA-256 " + real + ", not that of --sha256", Fix: "leave --sha256 out"}
+			return "", exit.Usagef("leave --sha256 out", "%s has the SHA-256 %s, not that of --sha256", value, real)
 		}
 		get = "cp '" + value + "' \"$d/" + name + "\""
 	} else if sum == "" {
 		var err error
 		if sum, err = published(ctx, s, value); err != nil {
-			return "", &exit.UsageError{What: fmt.Sprintf("the SHA-256 of %s is not known: %v", value, err), Fix: "give it: --sha256 HEX"}
+			return "", exit.Usagef("give it: --sha256 HEX", "the SHA-256 of %s is not known: %v", value, err)
 		}
 	}
 	unpack := `tar -xzf "$d/` + name + `" -C "$d"`

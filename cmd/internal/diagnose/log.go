@@ -34,7 +34,7 @@ type Cause struct {
 func ReadLog(rules *explain.Rules, name string, r io.Reader) (Log, error) {
 	match, err := explain.Read(rules, r)
 	if errors.Is(err, explain.ErrBinary) {
-		return Log{}, &exit.UsageError{What: fmt.Sprintf("the log %s cannot be read: %v", name, err), Fix: "give what the build or the program printed"}
+		return Log{}, exit.Usagef("give what the build or the program printed", "the log %s cannot be read: %v", name, err)
 	}
 	if err != nil {
 		return Log{}, &exit.UsageError{

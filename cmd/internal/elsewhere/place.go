@@ -112,7 +112,7 @@ func ssh(place string) ([]string, error) {
 	words := []string{"ssh", "-T", "-oServerAliveInterval=15", "-oServerAliveCountMax=4"}
 	if port := m[3]; port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, &exit.UsageError{What: fmt.Sprintf("ssh:%s: no port has the number %s", place, port), Fix: "give a port from 1 to 65535"}
+			return nil, exit.Usagef("give a port from 1 to 65535", "ssh:%s: no port has the number %s", place, port)
 		}
 		words = append(words, "-p", port)
 	}

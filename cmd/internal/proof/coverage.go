@@ -133,7 +133,8 @@ func (r Request) measure(proofs []Proof, gpus []gpu.Capability) (*Coverage, erro
 	packageOf := map[string]string{}               // by the program's path
 	for _, p := range r.Programs {
 		started := func(got Proof) bool { // or called by a test
-			return m.Host.SamePath(got.Program, p.Path) || slices.ContainsFunc(launchers(got), func(exe string) bool { return m.Host.SamePath(exe, p.Path) })
+			is := func(exe string) bool { return m.Host.SamePath(exe, p.Path) }
+			return is(got.Program) || slices.ContainsFunc(launchers(got), is)
 		}
 		if packageOf[p.Path] = p.Package; !slices.ContainsFunc(proofs, started) {
 			continue

@@ -120,7 +120,8 @@ func (r Request) WantedBy() string {
 // Requires reports whether a run that proves nothing is an error: where a flag asks for a proof, and in CI where the configuration does.
 func (r Request) Requires() bool {
 	s, o := r.Session, r.Options
-	configured := r.coverageLimit() > 0 && !asksForWords(s.Line.Trailing) || s.Line.Purpose() == cargo.Runs && r.table() != nil || Marks(s) != nil && !asksForWords(s.Line.Trailing) &&
+	configured := r.coverageLimit() > 0 && !asksForWords(s.Line.Trailing) ||
+		s.Line.Purpose() == cargo.Runs && r.table() != nil || Marks(s) != nil && !asksForWords(s.Line.Trailing) &&
 		(r.Targets == nil || len(r.missedMarks(r.tested(nil, nil, false))) > 0) // what cargo does not test by choice needs no proof
 	return o.Demanded() || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
 }

@@ -5,8 +5,8 @@
 // the stored evidence, come to the same verdict. It writes nothing and starts nothing, and reads only the binary.
 //
 // Its sum finds damage and careless edits; whoever can write the file can also write the sum, so trust a receipt only as far as the
-// channel that delivered it, or its signature, which ssh-keygen makes and verifies. It holds a hash of the program's arguments, unless the user wants them stored, and
-// of the environment only Allowed.
+// channel that delivered it, or its signature, which ssh-keygen makes and verifies. It holds a hash of the program's arguments, unless
+// the user wants them stored, and of the environment only Allowed.
 package receipt
 
 import (
