@@ -23,7 +23,7 @@ struct process {
     DWORD pid;
     uint64_t started;
     int closed, lost, bare;         /* may not be looked into; has not our variables; had no environment at the last look */
-    WCHAR exe[1024], driver[MAX_PATH];  /* longer than MAX_PATH, too, where Windows starts a program from there (Wine does not) */
+    WCHAR exe[1024], driver[MAX_PATH];  /* a path may be longer than MAX_PATH (never tried: CreateProcess under Wine refuses one) */
 };
 static struct process all[MOST];
 static size_t known;
