@@ -1,10 +1,12 @@
 package nvcc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +116,36 @@ func TestAsWithoutUs(t *testing.T) {
 	}
 	b.compare("into a directory that is not there", none, "-c", "k.cu", "-o", "none/out")
 	b.compare("over a directory", func(dir string) { write(t, filepath.Join(dir, "out", "x"), "") }, "-ptx", "k.cu", "-o", "out")
+}
+
+// TestListsOfTheUser: what is run for the record adds nothing to a list that the user asked for.
+func TestListsOfTheUser(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "toolkit")
+	b := newBench(t, need.Toolkit(t))
+	unit := filepath.Join(t.TempDir(), "k-1")
+	write(t, filepath.Join(unit, "invoked.timestamp"), "")
+	b.env = append(b.env, "OUT_DIR="+filepath.Join(unit, "out"))
+	env := b.env
+	for _, variable := range []string{"DEPENDENCIES_OUTPUT=list k", "SUNPRO_DEPENDENCIES=list k", ""} {
+		args := []string{"-c", "k.cu", "-o", "out"}
+		if b.env = append(slices.Clip(env), variable); variable == "" {
+			args = append(args, "--time", "list")
+		}
+		lines := func(nvcc string) int {
+			if says, code := b.call(nvcc, args...); code != 0 {
+				t.Fatal(says)
+			}
+			text, err := os.ReadFile(filepath.Join(b.dir, "list"))
+			if err = errors.Join(err, os.Remove(filepath.Join(b.dir, "list"))); err != nil {
+				t.Fatal(err)
+			}
+			return strings.Count(string(text), "\n")
+		}
+		if is, want := lines(filepath.Join(b.view, "nvcc")), lines(filepath.Join(b.root, "bin", "nvcc")); is != want {
+			t.Errorf("%s %q: %d lines, without us %d", variable, args, is, want)
+		}
+	}
 }
 
 // options name files, programs, plugins or the machine, to each of the programs that take part.

@@ -2,6 +2,7 @@ package nvcc
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -165,7 +166,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestHiddenOutDir: calls of one build that have no OUT_DIR, with equal arguments and another source each, have a record each.
+// TestHiddenOutDir: calls of a build script that have no environment of it, with equal arguments and another source each, have a record each
+// next to its OUT_DIR.
 func TestHiddenOutDir(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "")
@@ -173,19 +175,23 @@ func TestHiddenOutDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	macros, clean := t.TempDir(), b.env
-	for _, build := range []string{"first", "second"} {
-		b.log = filepath.Join(t.TempDir(), build)
-		write(t, b.log, "")
-		b.env = append(slices.Clip(clean), "NUM_JOBS=1", "CARGO_PKG_NAME=k", MacrosVariable+"="+macros, LogVariable+"="+b.log)
-		for _, header := range []string{"a.h", "host.h"} {
-			b.write("same.cu", "#include \""+header+"\"\n__global__ void k() {}\n")
-			b.nvcc("-c", "same.cu", "-o", "same.o")
+	if h.OS != "linux" {
+		t.Skip("only Linux shows the environment of another process")
+	}
+	unit := filepath.Join(t.TempDir(), "k-1")
+	write(t, filepath.Join(unit, "invoked.timestamp"), "")
+	for _, header := range []string{"a.h", "host.h"} {
+		b.write("same.cu", "#include \""+header+"\"\n__global__ void k() {}\n")
+		script := exec.Command("sh", "-c", `env -u OUT_DIR -u `+Variable+` sh -c '"$0" "$@"; exit $?' "$0" "$@"; exit $?`,
+			filepath.Join(b.view, "nvcc"), "-c", "same.cu", "-o", "same.o")
+		script.Dir, script.Env = b.dir, append(slices.Clip(b.env), "OUT_DIR="+filepath.Join(unit, "out"), LogVariable+"="+b.log)
+		if out, err := script.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
-		k := Read(h, MacroOut(macros, "k"))
-		if k.Compiled != 2 || k.Read[filepath.Join(b.dir, "a.h")] == "" || k.Read[filepath.Join(b.dir, "host.h")] == "" {
-			t.Errorf("the %s build: %+v", build, k)
-		}
+	}
+	k := Read(h, filepath.Join(unit, "out"))
+	if k.Compiled != 2 || len(k.Partial) > 0 || k.Read[filepath.Join(b.dir, "a.h")] == "" || k.Read[filepath.Join(b.dir, "host.h")] == "" {
+		t.Errorf("%+v", k)
 	}
 }
 

@@ -1,6 +1,7 @@
 package nvcc
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -84,17 +86,38 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	r := run{
 		call: asked, several: len(archs) > 0, parts: &sync.Map{}, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
-		cacheDir: view.Cache, readOnly: env.Get(Variable) == "read", memo: memo.Open(host, view.Cache, time.Now()),
+		cacheDir: view.Cache, memo: memo.Open(host, view.Cache, time.Now()),
 	}
-	// A procedural macro's, for cargo gives that name to rustc alone, and no OUT_DIR of the macro's own; or that of a build script, for
-	// which the number of jobs is, that hides its OUT_DIR.
-	hidden := env.Get("NUM_JOBS") != "" && builddir.Ran(host, env.Get("OUT_DIR")) == 0
-	if build := env.Get(MacrosVariable); build != "" && (env.Get("CARGO_CRATE_NAME") != "" || hidden) {
-		r.host.Env = env.Set("OUT_DIR", begun(MacroOut(build, env.Get("CARGO_PKG_NAME")), env.Get(LogVariable)))
+	script := scriptEnv(host)
+	out := script.Get("OUT_DIR")
+	if build := script.Get(MacrosVariable); build != "" && script.Get("CARGO_CRATE_NAME") != "" { // rustc's: a procedural macro calls
+		out = begun(MacroOut(build, script.Get("CARGO_PKG_NAME")), script.Get(LogVariable))
 	}
+	r.host.Env = env.Set("OUT_DIR", out)
+	for _, name := range []string{Variable, LogVariable} {
+		r.host.Env = r.host.Env.Set(name, cmp.Or(env.Get(name), script.Get(name)))
+	}
+	r.readOnly = r.host.Env.Get(Variable) == "read"
 	code := r.answer(ctx, stdin, stdout, stderr)
 	r.keepRecord(code == 0)
 	return code
+}
+
+// scriptEnv is the environment that a call of a build script or of rustc has, or has lost (env_clear): that of the nearest process above
+// it which cargo started.
+func scriptEnv(h buildenv.Host) buildenv.Env {
+	env, pid := h.Env, os.Getppid()
+	for env.Get("CARGO_CRATE_NAME") == "" && builddir.Ran(h, env.Get("OUT_DIR")) == 0 {
+		entries, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		stat, failed := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		above := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // its state, and its parent (proc(5))
+		if err != nil || failed != nil || len(above) < 2 {
+			return h.Env
+		}
+		env = buildenv.NewEnv(h.OS, strings.Split(string(entries), "\x00"))
+		pid, _ = strconv.Atoi(above[1]) // 0: there is none
+	}
+	return env
 }
 
 // answer runs a compilation.
@@ -173,6 +196,8 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if r.unknown == "" {
 		r.unknown = r.unusual()
 	}
+	// What is run for the record adds nothing to a list of the user's.
+	r.host.Env = r.host.Env.Unset("DEPENDENCIES_OUTPUT").Unset("SUNPRO_DEPENDENCIES")
 	if r.unknown != "" && (!r.compiles() || r.host.Env.Get("OUT_DIR") == "") {
 		r.list(nil, nil)
 		return "uncached " + r.unknown, r.plain(ctx, stdin, stdout, stderr)
