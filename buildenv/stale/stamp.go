@@ -43,6 +43,8 @@ type Stamp struct {
 	Known string `json:"known"`
 	Why   string `json:"why,omitempty"`
 	All   bool   `json:"all,omitempty"` // every file of the package counts
+	// Alone says that no compiler but nvcc is known to have run: C and C++ that is not in Read was read by nobody.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // How much is known of what an OUT_DIR was compiled from.

@@ -137,7 +137,7 @@ func TestScriptWithItsOwnNvcc(t *testing.T) {
 	b.edit("build.rs", "let nvcc = Nvcc::find();", fixed)
 	b.edit("build.rs", "    fn find() -> Nvcc {", "    #[allow(dead_code)]\n    fn find() -> Nvcc {")
 	const warning = "warning: matmul did not use the chosen nvcc: it holds "
-	b.ends("its own nvcc", b.first, "sm_90", 0, 0, warning, " from nvcc "+nvccVersion(t, b.other)+"; nvcc ", "so what they were made of is unknown")
+	b.ends("its own nvcc", b.first, "sm_90", 0, 0, warning, " from nvcc "+nvccVersion(t, b.other)+"; nvcc ", "so every file of the package counts")
 	b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 0, "!warning"))
 }
 

@@ -362,7 +362,7 @@ pub fn ptx(_: proc_macro::TokenStream) -> proc_macro::TokenStream {
 		"kmac/src/lib.rs": strings.NewReplacer(`"-ptx", "-Iinclude", "k.cu"`, `"-cubin", "k.ptx"`,
 			`std::fs::read_to_string(&out).unwrap()`, `std::fs::read_to_string("used.by").unwrap()`).Replace(string(macro)),
 	})
-	if text := build(s.a, "sm_90"); !strings.Contains(text, "app: gpubuild did not see every kernel compiled") {
+	if text := build(s.a, "sm_90"); !strings.Contains(text, ", so every file of the package counts") {
 		t.Errorf("a call that nobody can follow: not said\n%s", text)
 	}
 	s.compiled("and then, too", build(s.a, "sm_90"), "")

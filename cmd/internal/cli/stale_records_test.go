@@ -122,8 +122,40 @@ func recordStories(t *testing.T) []recordStory {
 			s.change("sys/more.h", "#define MORE 5006\n", "5006")
 			s.change("sys/value.h", value("1002"), "1002")
 		}},
-		{"one call without OUT_DIR", `ok(nvcc("k.ptx").arg("k.cu")); ok(nvcc("more.ptx").arg("more.cu").env_remove("OUT_DIR"));`, more, func(s scripted) {
+		{"one call without the script's environment", `ok(nvcc("k.ptx").arg("k.cu"));
+    ok(nvcc("more.ptx").arg("more.cu").env_clear().env("PATH", env::var_os("PATH").unwrap()));`, more, func(s scripted) {
 			s.change("sys/more.h", "#define MORE 5006\n", "5006")
+		}},
+		{"numbers by an nvcc that nobody sees", `let to = env::temp_dir().join(format!("k{}.ptx", std::process::id()));
+    ok(Command::new(PathBuf::from(env::var_os("CUDA_HOME").unwrap()).join("bin/nvcc")).args(["-ptx", "-arch=compute_90", "k.cu", "-o"]).arg(&to));
+    let numbers: Vec<String> = fs::read(&to).unwrap().iter().map(|b| (b ^ 1).to_string()).collect();
+    fs::remove_file(&to).unwrap();
+    fs::write(out.join("k.txt"), numbers.join(",")).unwrap();`, map[string]string{
+			"sys/src/lib.rs": "pub const PTX: &str = include_str!(concat!(env!(\"OUT_DIR\"), \"/k.txt\"));\n",
+			"src/main.rs":    "fn main() { for b in app_sys::PTX.split(',') { print!(\"{}\", (b.parse::<u8>().unwrap() ^ 1) as char) } }\n",
+		}, func(s scripted) {
+			writeFiles(t, s.dir, map[string]string{"sys/value.h": value("1002")})
+			if text := s.next("a header", "1002"); !strings.Contains(text, "app-sys: no compilation by nvcc is recorded, so every file of the package counts") {
+				s.t.Errorf("not said that nobody saw it\n%s", text)
+			}
+		}},
+		{"a generator that gcc compiles", `ok(Command::new("gcc").args(["gen.c", "-o"]).arg(out.join("gen"))); ok(Command::new(out.join("gen")).current_dir(&out));
+    ok(nvcc("k.ptx").arg("-I").arg(&out).arg("k.cu"));`, map[string]string{
+			"sys/k.cu": "#include <gen.h>\n__global__ void k(int *x) { *x = GEN; }\n", "sys/table.txt": "1001",
+			"sys/gen.c": "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\nint main() { char path[999], text[99] = \"\"; " +
+				"strcat(strcat(strcpy(path, getenv(\"CARGO_MANIFEST_DIR\")), \"/tab\"), \"le.txt\"); fgets(text, 99, fopen(path, \"r\")); " +
+				"fprintf(fopen(\"gen.h\", \"w\"), \"#define GEN %s\\n\", text); }\n",
+		}, func(s scripted) {
+			writeFiles(t, s.dir, map[string]string{"sys/table.txt": "1002"})
+			if text := s.next("a table", "1002"); !strings.Contains(text, "app-sys: what the program gen reads is not recorded, so every file of the package counts") {
+				s.t.Errorf("not said that nobody saw it\n%s", text)
+			}
+			s.change("sys/table.txt", "1003", "1003")
+		}},
+		{"C and C++ that nobody reads", `ok(nvcc("k.ptx").arg("k.cu"));`, nil, func(s scripted) {
+			writeFiles(t, s.dir, map[string]string{"sys/unread.h": "//", "sys/unread.cpp": "//"})
+			s.compiled("files that nobody reads", s.build(s.a, "sm_90"), "")
+			s.change("sys/value.h", value("1002"), "1002")
 		}},
 		{"two calls with equal arguments", `fs::create_dir_all("../made").unwrap();
     for to in ["k.ptx", "more.ptx"] {
@@ -184,7 +216,7 @@ func TestRecordsOfScripts(t *testing.T) {
 			switch {
 			case !strings.Contains(tt.script, `nvcc("`) && !strings.Contains(tt.script, `"nvcc"`):
 				known = "none: "
-			case strings.Contains(tt.script, `"-"`) || strings.Contains(tt.script, "CUDA_HOME") || strings.Contains(tt.script, "OUT_DIR"):
+			case strings.Contains(tt.script, `"-"`) || strings.Contains(tt.script, "CUDA_HOME") || strings.Contains(tt.script, `"gen"`):
 				known = "partial: "
 			}
 			s := newScripted(t, tt.story, tt.script, tt.files, strings.Contains(tt.script, "t.cu"))

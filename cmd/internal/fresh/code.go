@@ -2,6 +2,7 @@ package fresh
 
 import (
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,7 @@ type content struct {
 	Files []string   `json:"files"`          // each with its hash, and what the script says to the linker
 	Made  []made     `json:"made,omitempty"` // the device code in them, each kind once
 	Code  []codeFile `json:"code,omitempty"`
+	Host  []hostFile `json:"host,omitempty"`
 }
 
 // has reports whether all that is in a stamp is still there. What came later, such as a file that a program writes, nobody compiled.
@@ -71,24 +73,45 @@ func (f codeFile) madeOf(made map[string]bool) bool {
 	return made[f.Sum] || len(f.Parts) > 0 && !slices.ContainsFunc(f.Parts, foreign)
 }
 
-// members hashes the members of an archive that hold an image; none: it is no archive.
-func members(h buildenv.Host, path string, report *fatbin.Report) (sums []string) {
+// hostFile is a file that holds what is compiled for the host alone.
+type hostFile struct {
+	Name    string   `json:"name"`
+	Sums    []string `json:"sums,omitempty"` // of each object in it, or of itself
+	Program bool     `json:"program,omitempty"`
+}
+
+// objects hashes the objects in an archive, or is the hash of what is none: those that hold device code, and those that do not.
+func objects(h buildenv.Host, path, whole string, report *fatbin.Report) (device, host []string, program bool) {
 	file, err := h.Files.Open(path)
 	if err != nil {
-		return nil
+		return nil, nil, false
 	}
 	defer file.Close()
 	f, ok := file.(io.ReaderAt)
-	for _, m := range report.Members {
-		within := func(im fatbin.Image) bool { return im.Offset >= m.From && im.Offset < m.From+m.Size }
-		if sum := sha256.New(); ok && slices.ContainsFunc(report.Images, within) {
-			if _, err := io.Copy(sum, io.NewSectionReader(f, m.From, m.Size)); err != nil {
-				return nil
+	if !ok {
+		return nil, nil, false
+	}
+	for _, m := range append(report.Members, fatbin.Member{Size: report.Size})[:max(1, len(report.Members))] {
+		part := io.NewSectionReader(f, m.From, m.Size)
+		object, err := elf.NewFile(part)
+		image := slices.ContainsFunc(report.Images, func(im fatbin.Image) bool { return im.Offset >= m.From && im.Offset < m.From+m.Size })
+		if sum := sha256.New(); image || err == nil { // others are tables of the archive
+			hash := whole
+			if len(report.Members) > 0 {
+				if _, err := io.Copy(sum, part); err != nil {
+					return nil, nil, false
+				}
+				hash = hex.EncodeToString(sum.Sum(nil))
 			}
-			sums = append(sums, hex.EncodeToString(sum.Sum(nil)))
+			to := map[bool]*[]string{true: &device, false: &host}[image]
+			*to = append(*to, hash)
+		}
+		if err == nil && object.Machine != elf.EM_CUDA {
+			flags, _ := object.DynValue(elf.DT_FLAGS_1) // a library has none
+			program = program || object.Type == elf.ET_EXEC || len(flags) > 0 && flags[0]&uint64(elf.DF_1_PIE) != 0
 		}
 	}
-	return sums
+	return device, host, program
 }
 
 // made is what device code says of its making.
@@ -151,7 +174,7 @@ func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error
 }
 
 // codeKind names the cache entries about the device code of files.
-const codeKind = "code-5"
+const codeKind = "code-6"
 
 // contentOf reads what a build script made, or takes what was read when nothing there has changed since.
 func (r *reader) contentOf(outDir string) (content, error) {
@@ -195,8 +218,13 @@ func (r *reader) contentOf(outDir string) (content, error) {
 				found.Made = append(found.Made, m)
 			}
 		}
+		device, host, program := objects(r.m.Host, path, of[path], report)
+		name := strings.TrimPrefix(path, outDir)[1:]
 		if len(report.Images) > 0 {
-			found.Code = append(found.Code, codeFile{strings.TrimPrefix(path, outDir)[1:], of[path], members(r.m.Host, path, report), !kernels})
+			found.Code = append(found.Code, codeFile{name, of[path], device, !kernels})
+		}
+		if program || len(host) > 0 {
+			found.Host = append(found.Host, hostFile{name, host, program})
 		}
 	}
 	said, err := builddir.Output(r.m.Host, outDir)
@@ -264,14 +292,16 @@ func (s *State) warnOfEmpty(o outDir, k knowledge) {
 	}
 }
 
-// noteUnknown says once for a package that nobody knows which headers its kernels were made from.
-func (s *State) noteUnknown(o outDir) {
-	text := o.pkg.Name + ": gpubuild did not see every kernel compiled, so what they were made of is unknown: " +
-		"every file of the package counts"
+// noteUnknown says once for a package why not all that its build script read is known.
+func (s *State) noteUnknown(o outDir, k knowledge) {
+	text := fmt.Sprintf("%s: %s, so every file of the package counts", o.pkg.Name, k.why)
 	if source.Unchanging(s.b.Machine.Host, o.pkg.Dir) || slices.Contains(s.noted, text) {
 		return
 	}
 	s.noted = append(s.noted, text)
 	s.b.Machine.Shell.Note("%s", text)
+	if k.program {
+		return
+	}
 	s.b.Machine.Shell.Hint("headers are known where a build script runs `nvcc` from PATH, NVIDIA's own program, with the kernel cache on")
 }

@@ -16,7 +16,6 @@ import (
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
-	"gpubuild/toolchain/nvcc"
 )
 
 // outDir is an OUT_DIR as it was when it was looked at, and what comes of comparing it.
@@ -149,8 +148,8 @@ func (s *State) judge(o outDir) outDir {
 	return o
 }
 
-// differences are those between a stamp and now, without what cargo itself rebuilds: a file that the script declares and that is newer than
-// its last run.
+// differences are those between a stamp and now, without what cargo itself rebuilds (a file that the script declares and that is newer than
+// its last run), and where no compiler ran but nvcc, without the files of C and C++ that nobody read.
 func (s *State) differences(o outDir) []stale.Reason {
 	h := s.b.Machine.Host
 	was, now := s.stillRead(o)
@@ -163,7 +162,12 @@ func (s *State) differences(o outDir) []stale.Reason {
 	all := stale.Differences(o.pkg.Name, old, append(slices.DeleteFunc(slices.Clone(o.inputs), recorded), now...))
 	var said *builddir.Words
 	return slices.DeleteFunc(all, func(r stale.Reason) bool {
-		path := h.From(o.pkg.Dir, r.Input)
+		path, name := h.From(o.pkg.Dir, r.Input), stale.Part(inputs.Sources, r.Input)
+		unread := func(in stale.Input) bool { return in.Name == name && !both[name] }
+		if o.stamp.Alone && s.read.hashes.ReadByNobody(o.pkg.unit(false, false), path, both) &&
+			(slices.ContainsFunc(o.inputs, unread) || slices.ContainsFunc(o.stamp.Inputs, unread)) {
+			return true
+		}
 		fi, err := h.Files.Stat(path)
 		if r.New != stale.InPlace || err != nil || fi.ModTime().UnixNano() <= o.ran {
 			return false
@@ -298,9 +302,8 @@ func (s *State) builtNow(o *outDir, m cargo.Message) {
 		o.state = differs
 	}
 	o.stamp, o.stamped = s.stampOf(*o, k, all), true
-	macro := o.dir == nvcc.MacroOut(s.Macros(), o.pkg.Name)                                        // it is there because nvcc ran
-	if unknown && (k.state == stale.Partial || macro || len(o.content.Made)+k.records.Calls > 0) { // else no device code was made
-		s.noteUnknown(*o)
+	if unknown && (k.state == stale.Partial || s.ofMacro(*o) || k.records.Calls+len(s.b.Machine.Host.Names(o.dir)) > 0) { // else nothing was made
+		s.noteUnknown(*o, k)
 	}
 	s.warnOfCode(*o)
 	s.warnOfEmpty(*o, k)
@@ -318,7 +321,7 @@ func remove(records []string) {
 func (s *State) stampOf(o outDir, k knowledge, all bool) stale.Stamp {
 	sets := slices.Sorted(slices.Values(o.pkg.sets))
 	return stale.Stamp{PkgID: o.pkg.PkgID, Features: sets, Ran: o.ran, Inputs: o.inputs, Files: o.content.Files,
-		Read: k.read, Known: k.state, Why: k.why, All: all}
+		Read: k.read, Known: k.state, Why: k.why, Alone: k.alone, All: all}
 }
 
 // keepFailed writes the stamps of scripts that failed by themselves in our own build: they begin where they ended, as under cargo. What

@@ -2,6 +2,7 @@ package fresh
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -498,12 +499,32 @@ func TestWhatNvccRead(t *testing.T) {
 		}
 		hosttest.Equal(t, b.s.known(o, nil).state, want, story)
 	}
+	o.pkg.script.Source, o.content.Host = filepath.Join(dir, "build.rs"), []hostFile{{Name: "k.o", Sums: []string{"s"}}}
+	b.write(o.pkg.script.Source, `fn main() { Command::new("nvcc").args(["-DX", include_str!("named.h")]); }`)
+	b.write(filepath.Join(dir, "named.h"), "")
+	b.s.read = newReader(b.s.b)
+	b.write(filepath.Join(unit, "gpubuild-read-2.json"), `{"call": "2", "compiles": true, "made": ["s"]}`)
+	k := b.s.known(o, nil)
+	hosttest.Equal(t, k.alone, true, "no compiler but nvcc left anything")
+	o.stamp = b.s.stampOf(o, k, false)
+	unit2 := o.pkg.unit(false, false)
+	o.stamp.Inputs = inputs.Now(b.s.b.Machine.Host, b.s.b.Tools, unit2, b.s.read.hashes)
+	for _, name := range []string{"unread.h", "named.h", "unread.cpp", "new.cu"} {
+		b.write(filepath.Join(dir, name), "new")
+	}
+	o.inputs = inputs.Now(b.s.b.Machine.Host, b.s.b.Tools, unit2, inputs.NewHashes(b.s.b.Machine))
+	hosttest.Equal(t, changed(), "mylib/a.h "+twice+" later named.h new.cu odd", "C and C++ that nobody reads does not count")
+	o.content.Host[0].Sums[0] = "of gcc"
+	hosttest.Equal(t, b.s.known(o, nil).alone, false, "an object that no nvcc made")
+	o.content.Host[0].Program = true
+	hosttest.Equal(t, b.s.known(o, nil).why, "what the program k.o reads is not recorded")
 	record("1", "false", "")
 	hosttest.OK(t, os.Remove(filepath.Join(unit, "gpubuild-read-2.json")))
 	hosttest.Equal(t, b.s.known(o, nil).state, stale.None, "without the record of a compilation")
 }
 
-// TestMembers: of an archive those members count that hold device code, with the hash of the file that was packed.
+// TestMembers: of an archive those members count that hold device code, with the hash of the file that was packed; other objects and programs
+// are known as such.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	need.CC(t)
@@ -517,7 +538,11 @@ func TestMembers(t *testing.T) {
 	data := hosttest.Must(os.ReadFile(filepath.Join(b.top, "k.a")))(t)
 	report := hosttest.Must(fatbin.ScanFile(b.s.b.Machine.Host, filepath.Join(b.top, "k.a")))(t)
 	report.Images = []fatbin.Image{{Offset: int64(bytes.Index(data, []byte("kernel b")))}, {Offset: int64(bytes.Index(data, []byte("kernel c")))}}
-	f := codeFile{Sum: "of the archive", Parts: members(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), report)}
+	device, host, program := objects(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), "of the archive", report)
+	if len(host) > 0 || program {
+		t.Errorf("objects without device code: %v, %v", host, program)
+	}
+	f := codeFile{Sum: "of the archive", Parts: device}
 	made := map[string]bool{hosttest.Must(cache.Hash(filepath.Join(b.top, "b.o")))(t): true}
 	if len(f.Parts) != 2 || f.madeOf(made) {
 		t.Errorf("one of two: %+v", f)
@@ -525,6 +550,14 @@ func TestMembers(t *testing.T) {
 	made[hosttest.Must(cache.Hash(filepath.Join(b.top, "a name of more than fifteen bytes.o")))(t)] = true
 	if !f.madeOf(made) {
 		t.Errorf("both: %+v", f)
+	}
+	c = exec.Command("sh", "-ec", "echo 'int main() { return 0; }' >m.c; $CC -c m.c -o m.o; ar cq m.a a.o m.o; $CC m.o -o m; $CC -shared -fPIC m.c -o libm.so")
+	c.Dir, c.Env = b.top, append(os.Environ(), "CC="+need.CC(t))
+	hosttest.OK(t, c.Run())
+	for name, want := range map[string]string{"m.o": "1 false", "m.a": "1 false", "m": "1 true", "libm.so": "1 false", "a.o": "0 false"} {
+		path := filepath.Join(b.top, name)
+		_, host, program := objects(b.s.b.Machine.Host, path, "it", hosttest.Must(fatbin.ScanFile(b.s.b.Machine.Host, path))(t))
+		hosttest.Equal(t, fmt.Sprint(len(host), program), want, name)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/toolchain/cargo"
@@ -119,6 +120,8 @@ func nameOf(place string) string {
 type knowledge struct {
 	state, why string            // see stale.Stamp
 	read       map[string]string // by place
+	program    bool              // the reason is a program that the script made, and may have run
+	alone      bool              // no compiler but nvcc is known to have run
 	records    nvcc.Known
 }
 
@@ -129,6 +132,8 @@ func (s *State) known(o outDir, linked []string) knowledge {
 	if o.pkg.Inputs.Arch {
 		k.records = nvcc.Read(h, o.dir)
 		foreign := slices.IndexFunc(o.content.Code, func(f codeFile) bool { return !f.madeOf(k.records.Made) })
+		program := slices.IndexFunc(o.content.Host, func(f hostFile) bool { return f.Program })
+		other := func(sum string) bool { return !k.records.Made[sum] }
 		switch {
 		case k.records.Compiled == 0:
 			k.state, k.why = stale.None, "no compilation by nvcc is recorded"
@@ -136,6 +141,11 @@ func (s *State) known(o outDir, linked []string) knowledge {
 			k.state, k.why = stale.Partial, k.records.Partial[0]
 		case foreign >= 0:
 			k.state, k.why = stale.Partial, o.content.Code[foreign].Name+" holds device code of a compilation that is not recorded"
+		case program >= 0:
+			k.state, k.program, k.why = stale.Partial, true, "what the program "+o.content.Host[program].Name+" reads is not recorded"
+		default:
+			k.alone = h.OS != buildenv.Windows && !s.read.hashes.NamesCompiler(o.pkg.unit(false, false)) &&
+				!slices.ContainsFunc(o.content.Host, func(f hostFile) bool { return slices.ContainsFunc(f.Sums, other) })
 		}
 	}
 	seen := map[string]string{}

@@ -34,6 +34,9 @@ func (s *State) macros() (list []features.ScriptUnit) {
 	return list
 }
 
+// ofMacro reports whether an OUT_DIR is that of a package's procedural macros: it is there because nvcc ran.
+func (s *State) ofMacro(o outDir) bool { return o.dir == nvcc.MacroOut(s.Macros(), o.pkg.Name) }
+
 // macrosBuilt is what cargo would say of macros if they were build scripts.
 func (s *State) macrosBuilt() (list []cargo.Message) {
 	for _, u := range s.macros() {

@@ -44,8 +44,12 @@ type Report struct {
 func (s *State) Report() Report {
 	r := Report{Reasons: s.Reasons(), Unknown: s.doubts(), Clean: s.stalePackages(), Units: []Unit{}}
 	for _, o := range s.outs {
+		dir := o.dir
+		if s.ofMacro(o) { // which has none: where the records are
+			dir = s.b.Machine.Host.Dir(dir)
+		}
 		u := Unit{
-			Package: o.pkg.Name, Features: strings.Join(o.pkg.sets, " or "), OutDir: o.dir, State: o.state, Why: o.why, Recorded: o.stamped,
+			Package: o.pkg.Name, Features: strings.Join(o.pkg.sets, " or "), OutDir: dir, State: o.state, Why: o.why, Recorded: o.stamped,
 			Known: o.stamp.Known, Partly: o.stamp.Why, Inputs: stale.Pairs(o.stamp.Inputs, o.inputs),
 		}
 		for i, in := range u.Inputs {

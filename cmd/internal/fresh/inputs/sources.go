@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/buildenv/stale"
 	"gpubuild/features"
 	"gpubuild/features/source"
 )
@@ -26,10 +28,10 @@ type Unit struct {
 
 // compiledFrom are the endings of files that nvcc, CMake or make read without telling cargo: of C++ as GCC and the usual libraries of
 // templates name it, and of compiled kernels.
-var compiledFrom = []string{
-	".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".txx", ".impl",
-	".def", ".cmake", ".ptx", ".cubin", ".fatbin",
-}
+var (
+	compiledFrom = append([]string{".cu", ".c", ".cc", ".cpp", ".cxx", ".cmake", ".ptx", ".cubin", ".fatbin"}, headers...)
+	headers      = []string{".cuh", ".h", ".hh", ".hpp", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".txx", ".impl", ".def"}
+)
 
 // Compiled reports whether a file is a source by its name alone.
 func Compiled(h buildenv.Host, path string) bool {
@@ -114,6 +116,31 @@ func (n *Hashes) script(u Unit) (files, dirs, words []string) {
 	}
 	text := n.reader.TextOf(u.Script, u.Dir)
 	return text.Files, text.Dirs, n.reader.Words(text, u.Dir)
+}
+
+// compiler is what a script runs that compiles C or C++: by its name, or as a crate.
+var compiler = lazyregexp.New(`\b(cc|CC|CXX|[\w-]*(gcc|g\+\+|c\+\+|clang)|clang\+\+|cl|[cgn]?make|CMake|MAKE|ninja|meson|bazel|scons|zig|tcc|autotools)(\b|\W)`)
+
+// NamesCompiler reports whether a script, or what it runs, may run a compiler of C or C++.
+func (n *Hashes) NamesCompiler(u Unit) bool {
+	return u.Script.Source == "" || compiler.MatchString(n.reader.TextOf(u.Script, u.Dir).All)
+}
+
+// ReadByNobody reports whether a file of a package is C or C++ that its script does not name and, as a source, not of a kind that nvcc
+// compiled: a script may list those.
+func (n *Hashes) ReadByNobody(u Unit, path string, read map[string]bool) bool {
+	h, ending := n.m.Host, strings.ToLower(n.m.Host.Ext(path))
+	source := slices.Contains([]string{".c", ".cc", ".cpp", ".cxx"}, ending)
+	if !source && !slices.Contains(headers, ending) || !h.Below(path, u.Dir) {
+		return false
+	}
+	for name := range read {
+		if source && strings.HasPrefix(name, stale.Part(Sources, "")) && h.Ext(name) == ending {
+			return false
+		}
+	}
+	files, dirs, _ := n.script(u)
+	return !slices.Contains(files, path) && !slices.ContainsFunc(dirs, func(dir string) bool { return h.Below(path, dir) && !h.Below(u.Dir, dir) })
 }
 
 func anywhere(string) bool { return true }
