@@ -271,7 +271,7 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 		}
 		bases := []string{dir}
 		if !rust {
-			ending = r.h.Ext(p.file)
+			ending = strings.Replace(r.h.Ext(p.file), ".pl", ".pm", 1)
 		}
 		if i >= len(parts) {
 			bases = append(bases, r.h.Dir(p.file))
@@ -304,7 +304,9 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 				switch {
 				case !found || r.h.Below(dir, path):
 				case !isDir:
-					read(path, true)
+					if read(path, true); strings.HasSuffix(name, "/"+manifest.FileName) { // cargo run --manifest-path
+						read(r.h.Join(r.h.Dir(path), "src", "main.rs"), true)
+					}
 				case !slices.Contains(bases, path):
 					bases, dirs = append(bases, path), append(dirs, path)
 				}

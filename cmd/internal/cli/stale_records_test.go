@@ -132,6 +132,7 @@ func recordStories(t *testing.T) []recordStory {
     fs::remove_file(&to).unwrap();
     fs::write(out.join("k.txt"), numbers.join(",")).unwrap();`, map[string]string{
 			"sys/src/lib.rs": "pub const PTX: &str = include_str!(concat!(env!(\"OUT_DIR\"), \"/k.txt\"));\n",
+			"gpubuild.toml":  "gpu-packages = [\"app\"]\n",
 			"src/main.rs":    "fn main() { for b in app_sys::PTX.split(',') { print!(\"{}\", (b.parse::<u8>().unwrap() ^ 1) as char) } }\n",
 		}, func(s scripted) {
 			writeFiles(t, s.dir, map[string]string{"sys/value.h": value("1002")})

@@ -2,6 +2,7 @@ package fresh
 
 import (
 	"bytes"
+	"debug/elf"
 	"fmt"
 	"io"
 	"io/fs"
@@ -518,6 +519,15 @@ func TestWhatNvccRead(t *testing.T) {
 	hosttest.Equal(t, b.s.known(o, nil).alone, false, "an object that no nvcc made")
 	o.content.Host[0].Program = true
 	hosttest.Equal(t, b.s.known(o, nil).why, "what the program k.o reads is not recorded")
+	o.content.Host = nil
+	for name, text := range map[string]string{"ready": elf.ELFMAG, "script": "#!/bin/sh"} {
+		b.write(o.pkg.script.Source, `fn main() { Command::new("tools/`+name+`"); }`)
+		b.write(filepath.Join(dir, "tools", name), text)
+		hosttest.OK(t, os.Chmod(filepath.Join(dir, "tools", name), 0o755))
+		b.s.read = newReader(b.s.b)
+		want := map[string]string{"ready": "what the program tools/ready reads is not recorded"}[name]
+		hosttest.Equal(t, b.s.known(o, nil).why, want, name)
+	}
 	record("1", "false", "")
 	hosttest.OK(t, os.Remove(filepath.Join(unit, "gpubuild-read-2.json")))
 	hosttest.Equal(t, b.s.known(o, nil).state, stale.None, "without the record of a compilation")

@@ -132,7 +132,12 @@ func (s *State) known(o outDir, linked []string) knowledge {
 	if o.pkg.Inputs.Arch {
 		k.records = nvcc.Read(h, o.dir)
 		foreign := slices.IndexFunc(o.content.Code, func(f codeFile) bool { return !f.madeOf(k.records.Made) })
-		program := slices.IndexFunc(o.content.Host, func(f hostFile) bool { return f.Program })
+		program := s.read.hashes.Program(o.pkg.unit(false, false))
+		for _, f := range o.content.Host {
+			if f.Program {
+				program = f.Name
+			}
+		}
 		other := func(sum string) bool { return !k.records.Made[sum] }
 		switch {
 		case k.records.Compiled == 0:
@@ -141,8 +146,8 @@ func (s *State) known(o outDir, linked []string) knowledge {
 			k.state, k.why = stale.Partial, k.records.Partial[0]
 		case foreign >= 0:
 			k.state, k.why = stale.Partial, o.content.Code[foreign].Name+" holds device code of a compilation that is not recorded"
-		case program >= 0:
-			k.state, k.program, k.why = stale.Partial, true, "what the program "+o.content.Host[program].Name+" reads is not recorded"
+		case program != "":
+			k.state, k.program, k.why = stale.Partial, true, "what the program "+program+" reads is not recorded"
 		default:
 			k.alone = h.OS != buildenv.Windows && !s.read.hashes.NamesCompiler(o.pkg.unit(false, false)) &&
 				!slices.ContainsFunc(o.content.Host, func(f hostFile) bool { return slices.ContainsFunc(f.Sums, other) })

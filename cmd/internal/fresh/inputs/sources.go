@@ -1,7 +1,9 @@
 package inputs
 
 import (
+	"debug/elf"
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -124,6 +126,30 @@ var compiler = lazyregexp.New(`\b(cc|CC|CXX|[\w-]*(gcc|g\+\+|c\+\+|clang)|clang\
 // NamesCompiler reports whether a script, or what it runs, may run a compiler of C or C++.
 func (n *Hashes) NamesCompiler(u Unit) bool {
 	return u.Script.Source == "" || compiler.MatchString(n.reader.TextOf(u.Script, u.Dir).All)
+}
+
+// Program names a compiled program that a script names, and may run; empty: it names none but those of PATH.
+func (n *Hashes) Program(u Unit) string {
+	h := n.m.Host
+	files, _, _ := n.script(u)
+	at := slices.IndexFunc(files, func(path string) bool {
+		fi, err := h.Files.Stat(path)
+		if err != nil || fi.Mode()&0o111 == 0 || strings.Contains(h.Base(path), ".so") || slices.Contains(h.SplitList(h.Env.Get("PATH")), h.Dir(path)) {
+			return false
+		}
+		f, err := h.Files.Open(path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		mark := make([]byte, 4)
+		_, err = io.ReadFull(f, mark)
+		return err == nil && string(mark) == elf.ELFMAG
+	})
+	if at < 0 {
+		return ""
+	}
+	return NameOf(h, u.Dir, files[at])
 }
 
 // ReadByNobody reports whether a file of a package is C or C++ that its script does not name and, as a source, not of a kind that nvcc
