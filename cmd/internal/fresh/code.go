@@ -47,7 +47,6 @@ type content struct {
 	Files []string   `json:"files"`          // each with its hash, and what the script says to the linker
 	Made  []made     `json:"made,omitempty"` // the device code in them, each kind once
 	Code  []codeFile `json:"code,omitempty"`
-	Host  []hostFile `json:"host,omitempty"`
 }
 
 // has reports whether all that is in a stamp is still there. What came later, such as a file that a program writes, nobody compiled.
@@ -59,59 +58,59 @@ func (c content) has(files []string) bool {
 	return !slices.ContainsFunc(files, func(f string) bool { return !is[f] })
 }
 
-// codeFile is a file that holds device code.
+// codeFile is a file that holds compiled code. Device and Host are the hashes of the objects in an archive, or of what is none: of those
+// that hold device code, and of the others.
 type codeFile struct {
-	Name  string   `json:"name"`
-	Sum   string   `json:"sum"`
-	Parts []string `json:"parts,omitempty"` // of an archive, the hashes of those members that hold it
-	Empty bool     `json:"empty,omitempty"` // without a kernel
-}
-
-// madeOf reports whether all device code of a file was made by recorded calls: as it is, or packed into an archive.
-func (f codeFile) madeOf(made map[string]bool) bool {
-	foreign := func(sum string) bool { return !made[sum] }
-	return made[f.Sum] || len(f.Parts) > 0 && !slices.ContainsFunc(f.Parts, foreign)
-}
-
-// hostFile is a file that holds what is compiled for the host alone.
-type hostFile struct {
 	Name    string   `json:"name"`
-	Sums    []string `json:"sums,omitempty"` // of each object in it, or of itself
+	Device  []string `json:"device,omitempty"`
+	Host    []string `json:"host,omitempty"`
+	Empty   bool     `json:"empty,omitempty"` // no kernel is in its device code
 	Program bool     `json:"program,omitempty"`
 }
 
-// objects hashes the objects in an archive, or is the hash of what is none: those that hold device code, and those that do not.
-func objects(h buildenv.Host, path, whole string, report *fatbin.Report) (device, host []string, program bool) {
+// objects looks into a file with some hash. Device code of which no hash is known has an empty one.
+func objects(h buildenv.Host, path, whole string, report *fatbin.Report) (f codeFile) {
 	file, err := h.Files.Open(path)
-	if err != nil {
-		return nil, nil, false
+	if err == nil {
+		defer file.Close()
 	}
-	defer file.Close()
-	f, ok := file.(io.ReaderAt)
-	if !ok {
-		return nil, nil, false
-	}
+	at, ok := file.(io.ReaderAt)
+	seen := 0
 	for _, m := range append(report.Members, fatbin.Member{Size: report.Size})[:max(1, len(report.Members))] {
-		part := io.NewSectionReader(f, m.From, m.Size)
-		object, err := elf.NewFile(part)
-		image := slices.ContainsFunc(report.Images, func(im fatbin.Image) bool { return im.Offset >= m.From && im.Offset < m.From+m.Size })
-		if sum := sha256.New(); image || err == nil { // others are tables of the archive
-			hash := whole
-			if len(report.Members) > 0 {
-				if _, err := io.Copy(sum, part); err != nil {
-					return nil, nil, false
-				}
-				hash = hex.EncodeToString(sum.Sum(nil))
+		if !ok {
+			break
+		}
+		images := 0
+		for _, im := range report.Images {
+			if im.Offset >= m.From && im.Offset < m.From+m.Size {
+				images++
 			}
-			to := map[bool]*[]string{true: &device, false: &host}[image]
-			*to = append(*to, hash)
+		}
+		seen += images
+		part, sum := io.NewSectionReader(at, m.From, m.Size), whole
+		object, err := elf.NewFile(part)
+		if images == 0 && err != nil { // a table of the archive, or a file of another kind
+			continue
+		}
+		if len(report.Members) > 0 {
+			all := sha256.New()
+			_, _ = io.Copy(all, part) // what cannot be read has a hash that nothing else has
+			sum = hex.EncodeToString(all.Sum(nil))
+		}
+		if images > 0 {
+			f.Device = append(f.Device, sum)
+		} else {
+			f.Host = append(f.Host, sum)
 		}
 		if err == nil && object.Machine != elf.EM_CUDA {
 			flags, _ := object.DynValue(elf.DT_FLAGS_1) // a library has none
-			program = program || object.Type == elf.ET_EXEC || len(flags) > 0 && flags[0]&uint64(elf.DF_1_PIE) != 0
+			f.Program = f.Program || object.Type == elf.ET_EXEC || len(flags) > 0 && flags[0]&uint64(elf.DF_1_PIE) != 0
 		}
 	}
-	return device, host, program
+	if seen < len(report.Images) {
+		f.Device = append(f.Device, "")
+	}
+	return f
 }
 
 // made is what device code says of its making.
@@ -218,13 +217,9 @@ func (r *reader) contentOf(outDir string) (content, error) {
 				found.Made = append(found.Made, m)
 			}
 		}
-		device, host, program := objects(r.m.Host, path, of[path], report)
-		name := strings.TrimPrefix(path, outDir)[1:]
-		if len(report.Images) > 0 {
-			found.Code = append(found.Code, codeFile{name, of[path], device, !kernels})
-		}
-		if program || len(host) > 0 {
-			found.Host = append(found.Host, hostFile{name, host, program})
+		if f := objects(r.m.Host, path, of[path], report); len(f.Device)+len(f.Host) > 0 {
+			f.Name, f.Empty = strings.TrimPrefix(path, outDir)[1:], len(f.Device) > 0 && !kernels
+			found.Code = append(found.Code, f)
 		}
 	}
 	said, err := builddir.Output(r.m.Host, outDir)
@@ -285,7 +280,7 @@ func (s *State) warnOfCode(o outDir) {
 // -c of /dev/stdin and a pipe).
 func (s *State) warnOfEmpty(o outDir, k knowledge) {
 	for _, f := range o.content.Code {
-		if f.Empty && k.records.Once[f.Sum] {
+		if f.Empty && slices.ContainsFunc(f.Device, func(sum string) bool { return k.records.Once[sum] }) {
 			s.say(finding.Finding{ID: "stale.other-code", Message: fmt.Sprintf("%s: nvcc left no kernel in %s, whose source it read from a pipe",
 				o.pkg.Name, f.Name), Fix: "write the source to a file and name that: nvcc reads its input more than once"})
 		}

@@ -494,13 +494,13 @@ func TestWhatNvccRead(t *testing.T) {
 	hosttest.Equal(t, changed(), "mylib/a.h "+twice+" later odd", "what the script wrote is another thing now")
 	for story, want := range map[string]string{"code of nobody knows whom": stale.Partial, "code of a recorded call": stale.Complete} {
 		record("2", "true", "")
-		o.content.Code = []codeFile{{Name: "k.ptx", Sum: "s"}}
+		o.content.Code = []codeFile{{Name: "k.ptx", Device: []string{"s"}}}
 		if want == stale.Complete {
 			b.write(filepath.Join(unit, "gpubuild-read-2.json"), `{"call": "2", "compiles": true, "made": ["s"]}`)
 		}
 		hosttest.Equal(t, b.s.known(o, nil).state, want, story)
 	}
-	o.pkg.script.Source, o.content.Host = filepath.Join(dir, "build.rs"), []hostFile{{Name: "k.o", Sums: []string{"s"}}}
+	o.pkg.script.Source, o.content.Code = filepath.Join(dir, "build.rs"), []codeFile{{Name: "k.o", Host: []string{"s"}}}
 	b.write(o.pkg.script.Source, `fn main() { Command::new("nvcc").args(["-DX", include_str!("named.h")]); }`)
 	b.write(filepath.Join(dir, "named.h"), "")
 	b.s.read = newReader(b.s.b)
@@ -515,11 +515,11 @@ func TestWhatNvccRead(t *testing.T) {
 	}
 	o.inputs = inputs.Now(b.s.b.Machine.Host, b.s.b.Tools, unit2, inputs.NewHashes(b.s.b.Machine))
 	hosttest.Equal(t, changed(), "mylib/a.h "+twice+" later named.h new.cu odd", "C and C++ that nobody reads does not count")
-	o.content.Host[0].Sums[0] = "of gcc"
+	o.content.Code[0].Host[0] = "of gcc"
 	hosttest.Equal(t, b.s.known(o, nil).alone, false, "an object that no nvcc made")
-	o.content.Host[0].Program = true
+	o.content.Code[0].Program = true
 	hosttest.Equal(t, b.s.known(o, nil).why, "what the program k.o reads is not recorded")
-	o.content.Host = nil
+	o.content.Code = nil
 	for name, text := range map[string]string{"ready": elf.ELFMAG, "script": "#!/bin/sh"} {
 		b.write(o.pkg.script.Source, `fn main() { Command::new("tools/`+name+`"); }`)
 		b.write(filepath.Join(dir, "tools", name), text)
@@ -548,26 +548,23 @@ func TestMembers(t *testing.T) {
 	data := hosttest.Must(os.ReadFile(filepath.Join(b.top, "k.a")))(t)
 	report := hosttest.Must(fatbin.ScanFile(b.s.b.Machine.Host, filepath.Join(b.top, "k.a")))(t)
 	report.Images = []fatbin.Image{{Offset: int64(bytes.Index(data, []byte("kernel b")))}, {Offset: int64(bytes.Index(data, []byte("kernel c")))}}
-	device, host, program := objects(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), "of the archive", report)
-	if len(host) > 0 || program {
-		t.Errorf("objects without device code: %v, %v", host, program)
+	f := objects(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), "of the archive", report)
+	var want []string
+	for _, name := range []string{"b.o", "a name of more than fifteen bytes.o"} {
+		want = append(want, hosttest.Must(cache.Hash(filepath.Join(b.top, name)))(t))
 	}
-	f := codeFile{Sum: "of the archive", Parts: device}
-	made := map[string]bool{hosttest.Must(cache.Hash(filepath.Join(b.top, "b.o")))(t): true}
-	if len(f.Parts) != 2 || f.madeOf(made) {
-		t.Errorf("one of two: %+v", f)
+	if !slices.Equal(f.Device, want) || len(f.Host) > 0 || f.Program {
+		t.Errorf("%+v, want %q", f, want)
 	}
-	made[hosttest.Must(cache.Hash(filepath.Join(b.top, "a name of more than fifteen bytes.o")))(t)] = true
-	if !f.madeOf(made) {
-		t.Errorf("both: %+v", f)
-	}
+	report.Images = append(report.Images, fatbin.Image{Offset: 0})
+	hosttest.Equal(t, len(objects(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), "", report).Device), 3, "device code in no member")
 	c = exec.Command("sh", "-ec", "echo 'int main() { return 0; }' >m.c; $CC -c m.c -o m.o; ar cq m.a a.o m.o; $CC m.o -o m; $CC -shared -fPIC m.c -o libm.so")
 	c.Dir, c.Env = b.top, append(os.Environ(), "CC="+need.CC(t))
 	hosttest.OK(t, c.Run())
 	for name, want := range map[string]string{"m.o": "1 false", "m.a": "1 false", "m": "1 true", "libm.so": "1 false", "a.o": "0 false"} {
 		path := filepath.Join(b.top, name)
-		_, host, program := objects(b.s.b.Machine.Host, path, "it", hosttest.Must(fatbin.ScanFile(b.s.b.Machine.Host, path))(t))
-		hosttest.Equal(t, fmt.Sprint(len(host), program), want, name)
+		f := objects(b.s.b.Machine.Host, path, "it", hosttest.Must(fatbin.ScanFile(b.s.b.Machine.Host, path))(t))
+		hosttest.Equal(t, fmt.Sprint(len(f.Host), f.Program), want, name)
 	}
 }
 

@@ -131,26 +131,28 @@ func (s *State) known(o outDir, linked []string) knowledge {
 	h, k := s.b.Machine.Host, knowledge{state: stale.Complete, read: map[string]string{}}
 	if o.pkg.Inputs.Arch {
 		k.records = nvcc.Read(h, o.dir)
-		foreign := slices.IndexFunc(o.content.Code, func(f codeFile) bool { return !f.madeOf(k.records.Made) })
-		program := s.read.hashes.Program(o.pkg.unit(false, false))
-		for _, f := range o.content.Host {
+		other := func(sum string) bool { return !k.records.Made[sum] }
+		host := func(f codeFile) bool { return slices.ContainsFunc(f.Host, other) }
+		foreign, program := "", s.read.hashes.Program(o.pkg.unit(false, false))
+		for _, f := range o.content.Code {
+			if foreign == "" && slices.ContainsFunc(f.Device, other) {
+				foreign = f.Name
+			}
 			if f.Program {
 				program = f.Name
 			}
 		}
-		other := func(sum string) bool { return !k.records.Made[sum] }
 		switch {
 		case k.records.Compiled == 0:
 			k.state, k.why = stale.None, "no compilation by nvcc is recorded"
 		case len(k.records.Partial) > 0:
 			k.state, k.why = stale.Partial, k.records.Partial[0]
-		case foreign >= 0:
-			k.state, k.why = stale.Partial, o.content.Code[foreign].Name+" holds device code of a compilation that is not recorded"
+		case foreign != "":
+			k.state, k.why = stale.Partial, foreign+" holds device code of a compilation that is not recorded"
 		case program != "":
 			k.state, k.program, k.why = stale.Partial, true, "what the program "+program+" reads is not recorded"
 		default:
-			k.alone = h.OS != buildenv.Windows && !s.read.hashes.NamesCompiler(o.pkg.unit(false, false)) &&
-				!slices.ContainsFunc(o.content.Host, func(f hostFile) bool { return slices.ContainsFunc(f.Sums, other) })
+			k.alone = h.OS != buildenv.Windows && !slices.ContainsFunc(o.content.Code, host) && !s.read.hashes.NamesCompiler(o.pkg.unit(false, false))
 		}
 	}
 	seen := map[string]string{}
