@@ -74,8 +74,8 @@ func sourced(t testing.TB, shell, text string, env []string) map[string]string {
 	args := map[string][]string{
 		"bash": {"--noprofile", "--norc", "-c", `. "$0" && exec /usr/bin/env -0`, file},
 		"zsh":  {"-f", "-c", `. "$0" && exec /usr/bin/env -0`, file},
-		"fish": {"--no-config", "-c", "source " + file + "; and exec /usr/bin/env -0"},
-		"pwsh": {"-NoProfile", "-NonInteractive", "-Command", ". " + file + ".ps1; & /usr/bin/env -0"},
+		"fish": {"--no-config", "-c", "source '" + file + "'; and exec /usr/bin/env -0"},
+		"pwsh": {"-NoProfile", "-NonInteractive", "-Command", ". '" + file + ".ps1'; & /usr/bin/env -0"},
 	}[shell]
 	if shell == "pwsh" {
 		hosttest.OK(t, os.Rename(file, file+".ps1"))
