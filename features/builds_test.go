@@ -223,7 +223,7 @@ func (b build) applied(t *testing.T, f Finding) {
 		files[e.Manifest] = string(text)
 	}
 	p := hosttest.Must(manifest.Load(hosttest.Memory(files), b.root()))(t)
-	if refused := RefusedEdges(p, p.Selected); len(refused) > 0 {
+	if refused := RefusedEdges(p, p.Selected, ""); len(refused) > 0 {
 		t.Errorf("%s: cargo refuses what was written: %+v", b.story, refused)
 	}
 	r := ask(cmp.Or(b.ask, strings.Join(b.missing, ",")))

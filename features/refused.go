@@ -19,9 +19,9 @@ const mostRefused = 20
 
 // RefusedEdges finds the edges of a workspace's member that cargo refuses: those that name a feature or dependency that is not there. One
 // within two letters of a right one, "dep:" not counted, has that as its fix, or else the one feature of the same dependency that means the
-// same GPU. Of a dependency whose manifest nothing here leads to, such as by [patch], only misspellings are found: cargo names the others.
+// same GPU. Of a dependency whose manifest nothing here leads to, only cargo knows the features: what it said counts.
 // Source: cargo's summary.rs, build_feature_map.
-func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
+func RefusedEdges(p *manifest.Project, member *manifest.Package, said string) []Finding {
 	var out []Finding
 	known, open := possible(p, member)
 	is := make(map[string]bool, len(known))
@@ -39,7 +39,7 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package) []Finding {
 			}
 			others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
 			instead := nearest(e.Text, others)
-			if open[e.Dep] && e.Feature != "" && instead == "" {
+			if open[e.Dep] && e.Feature != "" && (instead == "" || !strings.Contains(said, e.Feature+"`")) {
 				continue
 			}
 			same := slices.DeleteFunc(others, func(s string) bool { // the same dependency's feature for the same GPU

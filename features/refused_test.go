@@ -40,6 +40,7 @@ func TestRefusedEdges(t *testing.T) {
 		{"both/cuda", "none"},
 		{"candle-core/cuda", ""},
 		{"candle-core/cudda", "candle-core/cuda"},
+		{"candle-core/cudaa", ""},      // nor does cargo say so
 		{"candle-core/unheard-of", ""}, // of what is not here nothing is known
 		{"other/cuda", ""},
 		{"candle/cuda", "candle-core/cuda"}, // no dependency, and one begins so
@@ -60,7 +61,7 @@ func TestRefusedEdges(t *testing.T) {
 			"/w/member/Cargo.toml": pkg("member", "[features]\nslow = []\n"),
 		}), "/w/Cargo.toml"))(t)
 		got, message := "", ""
-		for _, f := range RefusedEdges(p, p.Selected) {
+		for _, f := range RefusedEdges(p, p.Selected, "without `cudda` and `defaul`") {
 			if got = "none"; len(f.Edits) == 1 {
 				if e := f.Edits[0]; e.Instead == tt.edge && len(e.Add) == 1 && e.Manifest == "/w/Cargo.toml" && strings.Contains(f.Fix, e.Add[0]) {
 					got = e.Add[0]

@@ -233,7 +233,7 @@ func TestFix(t *testing.T) {
 		{story: "a feature that nobody declares, where no Cargo.lock has the versions", app: "[features]\n" + depends, change: unlocked, want: Kept, app2: `cuda = ["candle-core/cuda"]`},
 		{story: "one that means no GPU, where there is no Cargo.lock", words: "build --features serde", app: "[features]\n" + depends, change: unlocked, app2: "[features]\n[dep", bad: "serde"},
 		{story: "an edge that cargo refuses", app: cuda(`"candle-core/cuad"`, depends), want: Kept, app2: `cuda = ["candle-core/cuda"]`},
-		{story: "two of them: only together they help", app: "[features]\ncuda = [\"candle-core/cuad\"]\nfast = [\"candle-core/cudnnn\"]\n" + depends, want: Kept, app2: "cuda = [\"candle-core/cuda\"]\nfast = [\"candle-core/cudnn\"]"},
+		{story: "two of them: only together they help", app: "[features]\ncuda = [\"candle-core/cuad\"]\nfast = [\"candle-cor/cudnn\"]\n" + depends, want: Kept, app2: "cuda = [\"candle-core/cuda\"]\nfast = [\"candle-core/cudnn\"]"},
 		{story: "one of a member that is not built", app: cuda(`"candle-core/cuda"`, depends), lib: cuda(`"candle-core/cuad"`, depends), want: Kept, app2: `cuda = ["candle-core/cuda"]`},
 		{story: "a warning is fixed, too", app: cuda(`"candle-core/cuda"`, both), want: Kept, app2: `cuda = ["candle-core/cuda", "candle-nn/cuda"]`},
 		{story: "what is for another system is not", words: "build --features metal", app: "[features]\nmetal = []\n" + depends, app2: "metal = []"},
@@ -327,8 +327,8 @@ func TestLintOfBroken(t *testing.T) {
 		asks bool
 		want string // PACKAGE/FEATURE, and ! where it stops; or the error
 	}{
-		{cuda(`"candle-core/cuda"`, depends), true, "error 30: no such thing"}, {cuda(`"candle-core/cuda"`, depends), false, "app/cuda"}, {cuda(`"candle-core/cuad"`, depends), true, "app/cuda!"},
-		{cuda(`"candle-core/cuad"`, depends), false, "app/cuda!"},
+		{cuda(`"candle-core/cuda"`, depends), true, "error 30: no such thing"}, {cuda(`"candle-core/cuda"`, depends), false, "app/cuda"}, {cuda(`"candle-cor/cuda"`, depends), true, "app/cuda!"},
+		{cuda(`"candle-cor/cuda"`, depends), false, "app/cuda!"}, {cuda(`"candle-core/cuad"`, depends), false, "app/cuda"},
 	} {
 		m, _, _, _ := withCargo(t, "build", tt.app, "", func(r *resolver) { r.deaf = "error: no such thing" })
 		c, err := Lint(t.Context(), m, lineOf(t, "build"), false, tt.asks)

@@ -139,7 +139,7 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 	if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
 		return nil, j, err
 	}
-	list := suspected(ctx, s)
+	list := suspected(ctx, s, err)
 	for len(list) > 1 && list[1].ID == list[0].ID && !list[0].Choice() && !list[1].Choice() {
 		list[0].Edits, list[0].Lacks = slices.Concat(list[0].Edits, list[1].Edits), slices.Concat(list[0].Lacks, list[1].Lacks)
 		list = slices.Delete(list, 1, 2)

@@ -100,7 +100,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 		return Judge(s, tool, g, o), nil
 	}
 	refused := func(f features.Finding) bool { return f.ID == features.IDRefused }
-	if edges := suspected(ctx, s); o.Edges && slices.ContainsFunc(edges, refused) {
+	if edges := suspected(ctx, s, err); o.Edges && slices.ContainsFunc(edges, refused) {
 		return Judged{Session: s, Reach: &features.Reach{Via: "unknown", Unknown: cargo.FirstLine(err), Findings: edges, Stops: true,
 			Roots: []features.Root{}, Units: []features.ScriptUnit{}}}, nil
 	}
@@ -136,7 +136,7 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 	if !errors.As(err, &refused) || refused.Fix != "" {
 		return err
 	}
-	for _, f := range suspected(ctx, s) {
+	for _, f := range suspected(ctx, s, err) {
 		if len(f.Edits) > 0 {
 			first, _, more := strings.Cut(strings.TrimPrefix(f.Fix, "[features]\n"), "\n")
 			first += map[bool]string{true: " and more"}[more]
@@ -152,9 +152,9 @@ func WithMissingFeature(ctx context.Context, s *session.Session, err error) erro
 
 // suspected lists what cargo may have refused a build for: edges that it accepts in no manifest, or else what
 // the build lacks with the GPU features that no selected package declares.
-func suspected(ctx context.Context, s *session.Session) (list []features.Finding) {
+func suspected(ctx context.Context, s *session.Session, refusal error) (list []features.Finding) {
 	for _, m := range s.Project.Members {
-		list = append(list, features.RefusedEdges(s.Project, m)...)
+		list = append(list, features.RefusedEdges(s.Project, m, refusal.Error())...)
 	}
 	r := s.Request()
 	selected, known := s.Project.Selection(r)

@@ -69,7 +69,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		if q.findings = features.RefusedEdges(in.Project, q.member); len(q.findings) == 0 && !broken {
+		if q.findings = features.RefusedEdges(in.Project, q.member, refused); len(q.findings) == 0 && !broken {
 			q.findings = look(q, false)
 		}
 		for _, f := range q.findings {
