@@ -56,7 +56,9 @@ func TestLibtorch(t *testing.T) {
 		if a := b.check(t); a.Stops != strings.HasPrefix(tt.want, Error) {
 			t.Errorf("%s: stops %v", tt.story, a.Stops)
 		}
-		b.units, b.ask, b.want = strings.Replace(b.units, "app cuda", "app", 1), "", nil // nothing is asked
+		b.lint, b.want = true, []string{"note by-file:  ~ libtorch_cuda.so (torch_cuda.dll)"} // the manifests do not say which
+		b.check(t)
+		b.lint, b.units, b.ask, b.want = false, strings.Replace(b.units, "app cuda", "app", 1), "", nil // nothing is asked
 		b.check(t)
 	}
 }

@@ -82,10 +82,10 @@ func Gather(h buildenv.Host, in Input) Facts {
 	f.Catalog = withNamed(f.View, in.Named)
 	f.cudarc.value, f.cudarc.set = h.Env.Lookup("CUDARC_CUDA_VERSION")
 	for i := range f.Nodes {
-		switch f.Nodes[i].Name {
-		case "torch-sys":
+		switch name := f.Nodes[i].Name; {
+		case name == "torch-sys" && !in.Lint: // which finds another libtorch on each machine
 			f.torch[i] = src.LibtorchOf(f.Nodes[i].Features)
-		case "cudarc":
+		case name == "cudarc":
 			f.cudarc.configured = f.cudarc.configured || !f.cudarc.set && src.ConfigNames("CUDARC_CUDA_VERSION")
 		}
 	}

@@ -727,9 +727,12 @@ func (g *group) byFile() int {
 // file says what decides where libtorch is linked.
 func (g *group) file() {
 	f := g.finding(IDByFile, g.asked[0], "`%s` of %s does not decide: %s", g.asked[0], g.label, g.Crate(g.r.Linked[g.byFile()]).Notes)
-	if at := slices.IndexFunc(g.r.Linked, func(i int) bool { return g.Nodes[i].Name == "torch-sys" }); at >= 0 {
-		t := g.torch[g.r.Linked[at]]
-		if f.Message += "; " + t.Says; t.CPU {
+	for _, i := range g.r.Linked {
+		t, looked := g.torch[i]
+		if looked {
+			f.Message += "; " + t.Says
+		}
+		if t.CPU {
 			f.become(IDFileCPU)
 			f.Fix = t.Fix
 		}
