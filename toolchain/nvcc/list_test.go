@@ -11,6 +11,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
 	"gpubuild/toolchain/cargo/builddir"
@@ -176,7 +177,7 @@ func TestHiddenOutDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.OS != "linux" {
-		t.Skip("only Linux shows the environment of another process")
+		need.Missing(t, "linux", "only Linux shows the environment of another process")
 	}
 	unit := filepath.Join(t.TempDir(), "k-1")
 	write(t, filepath.Join(unit, "invoked.timestamp"), "")
