@@ -15,6 +15,7 @@ import (
 	"gpubuild/gpu/kernelname"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/runs"
+	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -87,9 +88,12 @@ func (r Request) cover(proofs []Proof) (*Coverage, error) {
 	if file == nil && r.coverageLimit() == 0 {
 		return nil, nil
 	}
-	gpus := capabilities(proofs)
+	gpus, why := capabilities(proofs), unrecorded(m, proofs)
 	if len(gpus) == 0 {
-		m.Shell.Warning("the kernel coverage was not measured: no GPU was seen in any test")
+		why = "no GPU was seen in any test"
+	}
+	if why != "" {
+		m.Shell.Warning("the kernel coverage was not measured: %s", why)
 		if r.coverageLimit() > 0 && r.Requires() {
 			return nil, exit.Code(exit.Unproved)
 		}
@@ -202,6 +206,20 @@ func (r Request) measure(proofs []Proof, gpus []gpu.Capability) (*Coverage, erro
 		}
 	}
 	return out, nil
+}
+
+// unrecorded says of which test launches may be missing: they cannot be told from kernels that were never launched. Empty: of none.
+func unrecorded(m *session.Machine, proofs []Proof) string {
+	for _, p := range proofs {
+		lost := p.Evidence.Control.Outcome == verify.ControlUnrecorded
+		for _, q := range p.Evidence.Processes {
+			lost = lost || q.Unavailable != nil || q.Dropped > 0 || q.End != nil && q.End.Dropped > 0
+		}
+		if lost {
+			return "CUPTI did not record each launch of " + strings.TrimSpace(m.Shown(p.Program)+" "+p.Test)
+		}
+	}
+	return ""
 }
 
 // capabilities are those of the GPUs that kernels ran on, or of the one that the recorder was tested on.

@@ -61,6 +61,9 @@ func TestCoverageOfTraces(t *testing.T) {
 		}
 	}
 	filled := traced(t, "346-*") // fill_f32, and matmul
+	dropped, unrecorded := traced(t, "231-*"), traced(t, "231-*")
+	dropped.Processes[0].Dropped = 1
+	unrecorded.Control.Outcome = verify.ControlUnrecorded
 	for story, tt := range map[string]struct {
 		words    string
 		proofs   []Proof
@@ -84,6 +87,9 @@ func TestCoverageOfTraces(t *testing.T) {
 		"a GPU that takes no image":   {proofs: []Proof{{Program: one, Evidence: older}}, limit: 1, want: "0 of 0 kernels were launched (none), and 1 of libraries or compiled at run time", below: true},
 		"nothing ran":                 {limit: 1},
 		"nothing ran, in CI":          {limit: 1, ci: true},
+		"no record":                   {proofs: []Proof{{Program: one, Evidence: unrecorded}}, limit: 1, ci: true},
+		"a record was dropped":        {proofs: []Proof{{Program: one, Evidence: dropped}}, limit: 1, ci: true},
+		"it profiles itself":          {proofs: []Proof{{Program: one, Evidence: fork}, {Program: two, Evidence: traced(t, "300-*")}}, limit: 1},
 	} {
 		line, _ := hosttest.Must2(cargo.Split(strings.Fields("test"+tt.words), nil))(t)
 		var said bytes.Buffer
