@@ -30,6 +30,8 @@ func TestScriptsAreGPUWork(t *testing.T) {
 	}{
 		{"its own script", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": nvcc, "/w/k/a.cu": ""}, nil, "app"},
 		{"its own, for a feature that is off", map[string]string{"/w/Cargo.toml": pkg("app", "[features]\ncuda = []\n"), "/w/build.rs": gated}, nil, "cuda"},
+		{"kernels of a crate below that has no script for them", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": nvcc, "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/a.cu": ""}, nil, "app"},
+		{"of one that has", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": nvcc, "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": "", "/w/kern/a.cu": ""}, nil, ""},
 		{"a script without CUDA source, whatever it says", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": gated, "/w/a.c": ""}, nil, ""},
 		{"a path dependency that is off: cargo's graph shows that", map[string]string{
 			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc, "/w/kern/k/a.cu": "",
