@@ -140,7 +140,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		}
 		candidates := []string{asked}
 		if x > 0 {
-			candidates = p.FeatureNames()
+			candidates = append(candidates, p.FeatureNames()...)
 		}
 		leading := k.leading(way[x], wants, c.backend, asked, candidates)
 		leads := x == 0 && leading != "" // were its table for this target, it would be linked
@@ -174,16 +174,18 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 }
 
 // leading is the feature of a package, of some, that turns something wanted on: the asked one if that does, else the one that turns least
-// on besides.
+// on besides. Of thousands of features the first ones are followed.
 func (k *rootJudge) leading(node int, wants []graph.Feature, backend, asked string, candidates []string) string {
 	best, least := "", 0
-	for _, f := range candidates {
+	for followed, at := 0, 0; at < len(candidates) && followed < 100_000; at++ {
+		f := candidates[at]
 		c := k.Closure(k.r, graph.Feature{Node: node, Name: f})
 		stranger := func(on graph.Feature) bool { // another GPU's
 			known := k.Crate(on.Node)
 			return known != nil && known.Backends[on.Name] != "" && family(known.Backends[on.Name]) != backend
 		}
-		switch n := len(c.Features()); {
+		n := len(c.Features())
+		switch followed += n; {
 		case f == "default" || !slices.ContainsFunc(wants, c.Has):
 		case f == asked:
 			return f

@@ -763,8 +763,13 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// quoted names features in a sentence.
-func quoted(features []string) string { return "`" + strings.Join(features, "` and `") + "`" }
+// quoted names features in a sentence, of many the first three.
+func quoted(features []string) string {
+	if more := len(features) - 3; more > 1 {
+		return fmt.Sprintf("%s and %d more", quoted(features[:3]), more)
+	}
+	return "`" + strings.Join(features, "` and `") + "`"
+}
 
 // verb is the form of a verb behind the named.
 func verb(named []string, one, several string) string {

@@ -119,27 +119,31 @@ type Question struct {
 // Questions lists every member's GPU features, but for those that are no user's to ask for by their name: _cuda.
 func (p *Project) Questions(gpu []string) []Question {
 	a := Asked{Request: Request{GPUFeatures: gpu}}
-	names := map[string]bool{}
+	var names []string
 	for i := range p.Lock {
-		names[p.Lock[i].Name] = true
+		names = append(names, p.Lock[i].Name)
 	}
 	for _, m := range slices.Concat(p.Members, p.Locals) {
-		names[m.Name] = true
+		names = append(names, m.Name)
 		for _, d := range m.Dependencies {
-			names[d.Package] = true
+			names = append(names, d.Package)
+		}
+	}
+	names = Union(names)
+	known := func(word string) bool {
+		return slices.ContainsFunc(names, func(pkg string) bool { return IsNamed(pkg, word) })
+	}
+	means := map[string]string{}
+	for _, name := range names {
+		if c := catalog.Default().Crate(name); c != nil {
+			maps.Copy(means, c.Means)
 		}
 	}
 	var out []Question
 	for _, m := range p.Members {
 		for _, f := range m.FeatureNames() {
-			backend, loose := a.BackendOf(f, func(word string) bool {
-				return slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(pkg string) bool { return IsNamed(pkg, word) })
-			})
-			means := slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(pkg string) bool {
-				c := catalog.Default().Crate(pkg)
-				return c != nil && c.Means[f] != ""
-			})
-			if (means || backend != "" && !loose) && !m.ProcMacro && !m.modifies(f) {
+			backend, loose := a.BackendOf(f, known)
+			if (means[f] != "" || backend != "" && !loose) && !m.ProcMacro && !m.modifies(f) {
 				out = append(out, Question{m, f})
 			}
 		}

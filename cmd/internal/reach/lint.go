@@ -14,6 +14,9 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
+// mostQuestions bounds the features of one member, each of which cargo may be asked about: crates.io accepts 300 of any kind.
+const mostQuestions = 300
+
 // Question is whether a feature of a member enables what it should, and its answer.
 type Question struct {
 	Package string `json:"package"`
@@ -65,11 +68,15 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 	if out.Unfetched = cargo.Unfetched(refused); out.Unfetched != "" {
 		refused = ""
 	}
+	refusedEdges := map[*manifest.Package][]features.Finding{}
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		if q.findings = features.RefusedEdges(in.Project, q.member, refused); len(q.findings) == 0 && !broken {
+		if _, known := refusedEdges[q.member]; !known {
+			refusedEdges[q.member] = features.RefusedEdges(in.Project, q.member, refused)
+		}
+		if q.findings = refusedEdges[q.member]; len(q.findings) == 0 && !broken {
 			q.findings = look(q, false)
 		}
 		for _, f := range q.findings {
@@ -124,11 +131,14 @@ func questions(s *session.Session) ([]*Question, error) {
 			Fix:  "see the members in " + s.Machine.Shown(p.RootManifest),
 		}
 	}
-	typed := manifest.ParseRequest(r)
+	typed, of := manifest.ParseRequest(r), map[*manifest.Package]int{}
 	for _, q := range p.Questions(r.GPUFeatures) {
 		if len(r.Features) > 0 && !typed.Names(q.Package.Name, q.Feature) ||
 			(len(r.Packages) > 0 || r.Workspace) && !slices.Contains(selected, q.Package) {
 			continue
+		}
+		if of[q.Package]++; of[q.Package] > mostQuestions {
+			return nil, exit.Errorf(exit.Config, "give --features with those that matter", "%s has more than %d GPU features", q.Package.Name, mostQuestions)
 		}
 		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault}
 		list = append(list, &Question{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package})
