@@ -186,10 +186,13 @@ func tooLarge(path string, kind Kind) error {
 // /proc/self/pagemap, whose end no reader has seen.
 const ofKernel = "a file of the kernel, not a regular file: it may have no end"
 
-// Check returns the *UnboundedError with which ReadFile would end. It reads at most one byte.
+// Check returns the *UnboundedError with which ReadFile would end, or one for a directory that cargo would read. It reads at most one byte.
 func (h Host) Check(path string, kind Kind) error {
 	f, _, err := h.open(path, kind)
 	if err == nil {
+		if fi, failed := f.Stat(); failed == nil && fi.IsDir() && kind.Cargos {
+			err = &UnboundedError{path, "a directory, not a regular file"}
+		}
 		_ = f.Close() // nothing was written
 	}
 	if !errors.Is(err, ErrUnbounded) { // the caller finds out

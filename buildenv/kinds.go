@@ -7,14 +7,16 @@ type Kind struct {
 	Most  int64 // bytes
 	// System is set for a path that gpubuild itself names, below /proc or /sys: such a file has no size.
 	System bool
+	// Cargos is set where cargo fails at a directory of that name. Rustup passes over one.
+	Cargos bool
 }
 
 // The kinds of files that gpubuild reads. Of a file that it only hashes, it reads as many bytes as the file has (cache.Hash).
 var (
-	Manifest = Kind{Names: []string{ManifestFile, "gpubuild.toml"}, Most: 4 << 20}
-	Lock     = Kind{Names: []string{"Cargo.lock"}, Most: 64 << 20}
+	Manifest = Kind{Names: []string{ManifestFile, "gpubuild.toml"}, Most: 4 << 20, Cargos: true}
+	Lock     = Kind{Names: []string{"Cargo.lock"}, Most: 64 << 20, Cargos: true}
 	// Of two names cargo and rustup take the first one only.
-	Config    = Kind{Names: []string{".cargo/config", ".cargo/config.toml"}, Most: 1 << 20}
+	Config    = Kind{Names: []string{".cargo/config", ".cargo/config.toml"}, Most: 1 << 20, Cargos: true}
 	Toolchain = Kind{Names: []string{"rust-toolchain", "rust-toolchain.toml"}, Most: 1 << 20}
 	// Source is a file of which the text is read: a build script and its modules, CMake's files.
 	Source = Kind{Names: []string{"build.rs", "CMakeLists.txt", ".gitmodules"}, Most: 4 << 20}

@@ -64,7 +64,7 @@ func (r *reader) files(t Tool, l Line) config {
 	before := len(r.out)
 	look := func(dir string) {
 		for _, name := range []string{"config", "config.toml"} { // of both cargo takes the first only (get_file_path)
-			if p := h.Join(dir, name); h.IsFile(p) {
+			if p := h.Join(dir, name); h.IsFile(p) || h.IsDir(p) {
 				r.file(p)
 				return
 			}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/receipt"
@@ -148,5 +150,9 @@ func WriteHistory(m *session.Machine, dir string, rows []Row) error {
 	if err := m.MakeDir(dir); err != nil {
 		return err
 	}
-	return m.WriteFile(m.Host.Join(dir, historyFile), append(data, '\n'), 0o644)
+	file := m.Host.Join(m.Host.Abs(dir), historyFile)
+	if err := m.Host.Check(file, buildenv.Entry); err != nil { // a pipe would wait for a reader
+		return exit.Errorf(exit.Config, "remove it", "%w", err)
+	}
+	return m.WriteFile(file, append(data, '\n'), 0o644)
 }
