@@ -60,7 +60,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 		return s, err
 	}
 	arch := list[0]
-	s.Capability, s.Suffix, s.Further, s.CapabilityOrigin, s.archAsked = arch.Capability, arch.Suffix, list[1:], origin, w.Arch != ""
+	s.Capability, s.Suffix, s.Further, s.CapabilityOrigin, s.ArchAsked = arch.Capability, arch.Suffix, list[1:], origin, w.Arch != ""
 	s.CapabilityUnset = w.PreviousUnset && w.Arch == "" && len(w.Previous) > 0
 	n.Highest = list[len(list)-1]
 	if !n.Toolkit() {

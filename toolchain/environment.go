@@ -389,7 +389,7 @@ func (e *writer) archOfOxide() {
 	const name = "CUDA_OXIDE_TARGET"
 	arch, old := "sm_"+e.s.Capability.Digits()+e.s.Suffix, e.h.Env.Get(name)
 	wins := old == "" || strings.HasPrefix(e.s.CapabilityOrigin, "--")
-	if e.s.archAsked && slices.Contains(e.names, name) && old != arch && wins {
+	if e.s.ArchAsked && slices.Contains(e.names, name) && old != arch && wins {
 		e.d.Add(buildenv.Set, name, arch, "compile for "+e.s.Capability.String()+": "+e.s.CapabilityOrigin)
 	}
 }

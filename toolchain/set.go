@@ -110,7 +110,7 @@ type Set struct {
 	Suffix           string         // "a" or "f" where the user's arch has one
 	Further          []gpu.Arch     // the higher ones of a list, for which our nvcc compiles, too
 	CapabilityOrigin string
-	archAsked        bool // the user has said it
+	ArchAsked        bool // the user has said it
 	CapabilityUnset  bool // earlier builds had this default; see Wish.PreviousUnset
 	LibCUDA          string
 	Launchers        []string // programs in front of the toolkit's nvcc, such as ccache, that call it: they stay where they are

@@ -40,37 +40,49 @@ func archValues(words []string, f func(string) string) {
 	}
 }
 
-// withArchs adds to a call those of a list of architectures that it does not name; its crate was given the lowest alone. A call that can
-// be for one only is lowest; PTX that cudaforge would make for that very GPU is made for newer ones, too.
-func withArchs(args []string, asked call, list []gpu.Arch) (with []string, lowest bool) {
+// withArchs adds to a call those of a list of architectures that it does not name; its crate was given the lowest alone, which takes the place
+// of nvcc's default and of the GPU here. PTX that cudaforge would make for that very GPU is made for newer ones, too. What a call can make
+// for one architecture only is for only; zero: there is none.
+func withArchs(args []string, asked call, list []gpu.Arch) (with []string, only gpu.Arch) {
 	if len(list) == 0 || len(asked.in) == 0 {
-		return args, false
+		return args, only
 	}
+	one, given, every := slices.ContainsFunc(asked.words, func(w string) bool { return single[strings.TrimLeft(w, "-")] }), false, false
 	var typed []gpu.Arch
-	one, every := slices.ContainsFunc(asked.words, func(w string) bool { return single[strings.TrimLeft(w, "-")] }), false
-	archValues(slices.Clone(asked.words), func(value string) string {
+	digits, ptx := list[0].Capability.Digits(), asked.mode == "ptx"
+	change := func(value string) string {
+		if before, is := strings.CutSuffix(value, "native"); is {
+			value = before + list[0].String()
+		} else if ptx && list[0].Suffix == "" {
+			value = strings.ReplaceAll(value, "_"+digits+"a", "_"+digits)
+		}
 		for _, m := range typedArch.FindAllStringSubmatch(value, -1) {
 			a, _ := gpu.ParseArch(m[2]) // else it is none of the list
+			a.Virtual = m[1] == "compute"
 			typed, one = append(typed, a), one || m[1] == "lto"
 		}
-		every = every || strings.Contains(value, "=all") || strings.HasPrefix(value, "all")
+		given, every = true, every || strings.Contains(value, "=all") || strings.HasPrefix(value, "all")
 		return value
-	})
+	}
+	archValues(slices.Clone(asked.words), change)
 	with = slices.Clone(args)
-	digits := list[0].Capability.Digits()
-	switch {
-	case one && asked.mode == "ptx" && list[0].Suffix == "":
-		archValues(with, func(value string) string { return strings.ReplaceAll(value, "_"+digits+"a", "_"+digits) })
-	case one || every:
-	default:
-		for _, a := range list {
-			named := func(t gpu.Arch) bool { return t.Capability == a.Capability && (t.Suffix == a.Suffix || a.Suffix == "") }
-			if name := a.Capability.Digits() + a.Suffix; !slices.ContainsFunc(typed, named) {
-				with = append(with, "-gencode=arch=compute_"+name+",code=sm_"+name)
-			}
+	archValues(with, change)
+	makes := slices.Contains([]string{"o", "ptx", "cubin", "fatbin", "a"}, asked.mode)
+	if !given && (makes || !one) {
+		with = append(with, "-arch="+change(list[0].String()))
+	}
+	for _, a := range list {
+		named := func(t gpu.Arch) bool { return t.Capability == a.Capability && (t.Suffix == a.Suffix || a.Suffix == "") }
+		if name := a.Capability.Digits() + a.Suffix; !one && !every && !slices.ContainsFunc(typed, named) {
+			with = append(with, "-gencode=arch=compute_"+name+",code=sm_"+name)
 		}
 	}
-	return with, one && slices.Contains([]string{"o", "ptx", "cubin", "a"}, asked.mode)
+	for _, a := range typed {
+		if one && makes && (only.Capability.IsZero() || a.Virtual == ptx) {
+			only = gpu.Arch{Capability: a.Capability, Suffix: a.Suffix, Virtual: ptx}
+		}
+	}
+	return with, only
 }
 
 var tempName = lazyregexp.New(`tmpxft_[0-9a-f]+_[0-9a-f]+[^" ]*`)

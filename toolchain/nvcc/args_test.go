@@ -1,6 +1,7 @@
 package nvcc
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,51 +131,56 @@ func TestWithChosen(t *testing.T) {
 // TestWithArchs: which calls are compiled for all architectures of a list, and for which of them.
 func TestWithArchs(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ list, typed, with string }{ // with: +, what is added; =, the whole line; !, it is for the lowest alone
-		{"80,90", "-c -gencode=arch=compute_80,code=sm_80 k.cu", "+ 90"},
-		{"80,90", "-c --gpu-architecture=sm_80 k.cu", "+ 90"},
-		{"90,80", "-dc -arch compute_80 -code sm_80 k.cu", "+ 90"},
-		{"80,90", "-fatbin -gencode arch=compute_80,code=[sm_80,compute_80] k.cu", "+ 90"},
-		{"80,90", "-c k.cu", "+ 80 90"},
-		{"80,90", "-c -arch=native k.cu", "+ 80 90"},
-		{"80,90", "-c -arch=sm_70 k.cu", "+ 80 90"},
-		{"80,90", "-c -arch=all-major k.cu", "+"},
-		{"80,90", "-c -arch all k.cu", "+"},
-		{"80,90", "-c -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90 k.cu", "+"},
-		{"90,120", "-c -gencode=arch=compute_90a,code=sm_90a k.cu", "+ 120"},
-		{"90a,120", "-c -arch=sm_90 k.cu", "+ 90a 120"},
-		{"80,90", "--lib -arch=sm_80 k.o -o k.a", "+ 90"},
-		{"80,90", "-dlink -arch=sm_80 k.o -o k.o", "+ 90"},
-		{"80,90", "-shared -arch=sm_80 k.cu -o libk.so", "+ 90"},
-		{"80,90", "-E -arch=sm_80 k.cu", "+"},
-		{"80,90", "-M k.cu", "+"},
-		{"80,90", "--version", "+"},
-		{"80,90", "-c -dlto -arch=sm_80 k.cu", "!"},
-		{"80,90", "-dc -gencode arch=compute_80,code=lto_80 k.cu", "!"},
-		{"80,90", "-cubin -arch=sm_80 k.cu", "!"},
-		{"80,90", "-ptx -arch=compute_80 -Ix_80a k.cu", "!"},
-		{"90,120", "-ptx -gencode=arch=compute_90a,code=sm_90a -Ix_90a k.cu", "=-ptx -gencode=arch=compute_90,code=sm_90 -Ix_90a k.cu"},
-		{"90,120", "-ptx -arch sm_90a k.cu", "=-ptx -arch sm_90 k.cu"},
-		{"90a,120", "-ptx -arch sm_90a k.cu", "!"},
-		{"90,120", "-cubin -arch=sm_90a k.cu", "!"},
-		{"", "-c k.cu", "+"},
+	for _, tt := range []struct{ list, typed, with, only string }{ // with: +, what is added; =, the whole line
+		{"80,90", "-c -gencode=arch=compute_80,code=sm_80 k.cu", "+ 90", ""},
+		{"80,90", "-c --gpu-architecture=sm_80 k.cu", "+ 90", ""},
+		{"90,80", "-dc -arch compute_80 -code sm_80 k.cu", "+ 90", ""},
+		{"80,90", "-fatbin -gencode arch=compute_80,code=[sm_80,compute_80] k.cu", "+ 90", ""},
+		{"80,90", "-c k.cu", "=-c k.cu -arch=sm_80 -gencode=arch=compute_90,code=sm_90", ""}, // as nvcc's default, machine code and PTX
+		{"80,90", "-shared k.cu", "=-shared k.cu -arch=sm_80 -gencode=arch=compute_90,code=sm_90", ""},
+		{"80,90", "-cubin k.cu", "=-cubin k.cu -arch=sm_80", "sm_80"},
+		{"80,90", "-ptx k.cu", "=-ptx k.cu -arch=sm_80", "compute_80"},
+		{"90a,120", "-ptx k.cu", "=-ptx k.cu -arch=sm_90a", "compute_90a"},
+		{"80,90", "-cubin -arch native k.cu", "=-cubin -arch sm_80 k.cu", "sm_80"},
+		{"80,90", "-cubin -gencode=arch=compute_75,code=sm_86 k.cu", "+", "sm_86"},
+		{"80,90", "-ptx -arch=compute_75 -code=sm_86 k.cu", "+", "compute_75"},
+		{"80,90", "-c -arch=native k.cu", "=-c -arch=sm_80 k.cu -gencode=arch=compute_90,code=sm_90", ""},
+		{"80,90", "-c -arch=sm_70 k.cu", "+ 80 90", ""},
+		{"80,90", "-c -arch=all-major k.cu", "+", ""},
+		{"80,90", "-c -arch all k.cu", "+", ""},
+		{"80,90", "-c -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90 k.cu", "+", ""},
+		{"90,120", "-c -gencode=arch=compute_90a,code=sm_90a k.cu", "+ 120", ""},
+		{"90a,120", "-c -arch=sm_90 k.cu", "+ 90a 120", ""},
+		{"80,90", "--lib -arch=sm_80 k.o -o k.a", "+ 90", ""},
+		{"80,90", "-dlink -arch=sm_80 k.o -o k.o", "+ 90", ""},
+		{"80,90", "-shared -arch=sm_80 k.cu -o libk.so", "+ 90", ""},
+		{"80,90", "-E -arch=sm_80 k.cu", "+", ""},
+		{"80,90", "-M k.cu", "+", ""},
+		{"80,90", "--version", "+", ""},
+		{"80,90", "-c -dlto -arch=sm_80 k.cu", "+", "sm_80"},
+		{"80,90", "-dc -gencode arch=compute_80,code=lto_80 k.cu", "+", "sm_80"},
+		{"80,90", "-cubin -arch=sm_80 k.cu", "+", "sm_80"},
+		{"80,90", "-ptx -arch=compute_80 -Ix_80a k.cu", "+", "compute_80"},
+		{"90,120", "-ptx -gencode=arch=compute_90a,code=sm_90a -Ix_90a k.cu", "=-ptx -gencode=arch=compute_90,code=sm_90 -Ix_90a k.cu", "compute_90"},
+		{"90,120", "-ptx -arch sm_90a k.cu", "=-ptx -arch sm_90 k.cu", "compute_90"},
+		{"90a,120", "-ptx -arch sm_90a k.cu", "+", "compute_90a"},
+		{"90,120", "-cubin -arch=sm_90a k.cu", "+", "sm_90a"},
+		{"", "-c k.cu", "+", ""},
 	} {
 		list, err := gpu.ParseArchs(tt.list)
 		hosttest.Equal(t, err == nil, tt.list != "", tt.list)
 		args := strings.Fields(tt.typed)
 		want := tt.typed
-		whole, is := strings.CutPrefix(tt.with, "=")
-		if is {
+		if whole, is := strings.CutPrefix(tt.with, "="); is {
 			want = whole
-		}
-		for _, a := range strings.Fields(strings.Trim(tt.with, "+!")) {
-			if !is {
+		} else {
+			for _, a := range strings.Fields(tt.with)[1:] {
 				want += " -gencode=arch=compute_" + a + ",code=sm_" + a
 			}
 		}
-		with, lowest := withArchs(args, parse(args, "", ""), list)
+		with, only := withArchs(args, parse(args, "", ""), list)
 		hosttest.Equal(t, strings.Join(with, " "), want, tt.list, tt.typed)
-		hosttest.Equal(t, lowest, tt.with[0] != '+', tt.list, tt.typed)
+		hosttest.Equal(t, only.String(), cmp.Or(tt.only, gpu.Arch{}.String()), tt.list, tt.typed)
 		hosttest.Equal(t, strings.Join(args, " "), tt.typed)
 	}
 }

@@ -42,6 +42,7 @@ type run struct {
 	memo     memo.Store // as the call began
 	record   *record    // of a build script's call; see list
 	tmp      string     // a directory of this call's own, once something is compiled or preprocessed
+	refused  bool       // nvcc does not take the command line, and reads nothing
 	several  bool       // the build is for several architectures
 	parts    *sync.Map  // what was made for one of them, by its key
 }
@@ -110,7 +111,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	}
 	p := &preprocessed{sum: sha256.New(), tooled: sha256.New(), seen: map[string]bool{}, said: map[string]said{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
 	dry, err := r.runner.Run(ctx, r.dryRun(p.out))
-	if err != nil || dry.Truncated {
+	if r.refused = err != nil; err != nil || dry.Truncated {
 		return nil, errors.New("nvcc --dryrun failed")
 	}
 	fmt.Fprintf(p.sum, "%s\n%q\n%q\n", schema, r.real, r.words)

@@ -81,6 +81,9 @@ func (r *run) keepRecord(succeeded bool) {
 	if r.record == nil {
 		return
 	}
+	if r.refused && !succeeded { // as cc asks for a flag (flag_if_supported)
+		r.record.Partial = ""
+	}
 	for _, path := range r.outputs() {
 		if sum, err := cache.Hash(path); err == nil && succeeded {
 			r.record.Made = append(r.record.Made, sum)

@@ -165,6 +165,14 @@ func TestRecords(t *testing.T) {
 	if k = Read(h, out); len(k.Partial) != 1 {
 		t.Errorf("half a record: %+v", k)
 	}
+	for succeeded, want := range map[bool]int{true: 1, false: 0} { // --dryrun fails: nvcc knows no such option, or it was killed
+		refused := run0(h, filepath.Join(t.TempDir(), "out"), "-c k.cu -mno-omit-leaf-frame-pointer")
+		refused.refused, refused.in, refused.record = true, []string{"k.cu"}, &record{Partial: "nvcc --dryrun failed"}
+		refused.keepRecord(succeeded)
+		if k := Read(h, refused.host.Env.Get("OUT_DIR")); k.Calls != 1 || len(k.Partial) != want {
+			t.Errorf("refused, %v: %+v", succeeded, k)
+		}
+	}
 }
 
 // TestHiddenOutDir: calls of a build script that have no environment of it, with equal arguments and another source each, have a record each

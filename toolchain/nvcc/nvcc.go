@@ -78,10 +78,10 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return s.main(ctx, args)
 	}
 	archs, _ := gpu.ParseArchs(env.Get(ArchsVariable)) // gpubuild's own word
-	if with, lowest := withArchs(args, asked, archs); len(archs) > 0 {
+	if with, only := withArchs(args, asked, archs); len(archs) > 0 {
 		args, asked = with, parse(with, before, after)
-		if name := env.Get("CARGO_PKG_NAME"); lowest && name != "" {
-			note(env.Get(LogVariable), "lowest "+name)
+		if name := env.Get("CARGO_PKG_NAME"); !only.Capability.IsZero() && name != "" {
+			note(env.Get(LogVariable), "only "+only.String()+" "+name)
 		}
 	}
 	r := run{

@@ -109,8 +109,8 @@ type Use struct {
 	Size     int64         `json:"size,omitempty"` // bytes on the disk
 	// Reasons counts the uncached compilations by the reason.
 	Reasons map[string]int `json:"reasons,omitempty"`
-	// Lowest are packages with code for the lowest of several architectures alone.
-	Lowest []string `json:"-"`
+	// Only are packages with code for one of several architectures alone: that and the name.
+	Only []string `json:"-"`
 }
 
 // MostFrequent lists the reasons, the most frequent first.
@@ -136,9 +136,9 @@ func ReadLog(file string) (u Use) {
 			u.Saved += time.Duration(ms) * time.Millisecond
 		case "miss":
 			u.Misses++
-		case "lowest":
-			if !slices.Contains(u.Lowest, value) {
-				u.Lowest = append(u.Lowest, value)
+		case "only":
+			if !slices.Contains(u.Only, value) {
+				u.Only = append(u.Only, value)
 			}
 		case "uncached":
 			u.Uncached++

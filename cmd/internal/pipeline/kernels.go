@@ -2,16 +2,21 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/nvcc"
 )
 
@@ -20,11 +25,12 @@ type kernels struct {
 	mode string
 	env  buildenv.Env // of the build: our nvcc is first on PATH where the cache is used
 	log  string       // what our nvcc did
+	list []gpu.Arch   // what is built for
 }
 
 // startKernels puts gpubuild before the toolkit's nvcc, for cargo alone: every check sees the real toolkit.
 func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, err error) {
-	k = kernels{mode: asked, env: t.Env}
+	k = kernels{mode: asked, env: t.Env, list: t.Set.Archs()}
 	if k.mode == "" {
 		k.mode = t.Env.Get(nvcc.Variable)
 	}
@@ -40,6 +46,9 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 	if !t.Needs.NVCC || toolkit == nil || toolkit.NVCC == "" {
 		return k, nil
 	}
+	if err := k.compiles(m, t); err != nil {
+		return k, err
+	}
 	without := func(why, fix string) (kernels, error) {
 		m.Shell.Detail("%s", why)
 		return k, t.Set.OneArch("gpubuild's nvcc, which compiles for all of them, is not used: "+why, fix)
@@ -50,24 +59,47 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 	h := m.Host
 	h.Env = t.Env
 	if own := nvcc.Launcher(h, toolkit.NVCC); own != "" {
-		return without("kernels do not come from gpubuild's cache: "+own, "take that away")
+		return without("kernels do not come from gpubuild's cache: "+own, "remove it")
 	}
 	bin, err := nvcc.View(h, m.CacheDir, toolkit.Root, toolkit.NVCC, m.Self)
 	if err != nil {
-		return without(fmt.Sprintf("no kernel cache: %v", err), "mend that")
+		return without(fmt.Sprintf("no kernel cache: %v", err), "fix that")
 	}
 	if h.OS == buildenv.Windows {
 		if err := starts(m, h, bin); err != nil {
-			return without(fmt.Sprintf("the headers that nvcc reads are not recorded: %v", err), "mend that")
+			return without(fmt.Sprintf("the headers that nvcc reads are not recorded: %v", err), "fix that")
 		}
 	}
 	k = k.logged(m)
 	var d buildenv.Delta
 	d.Add(buildenv.Prepend, "PATH", bin, "the kernel cache")
 	if k.env = h.Apply(k.env, d); len(t.Set.Further) > 0 {
-		k.env = k.env.Set(nvcc.ArchsVariable, gpu.Archs(t.Set.Archs()))
+		k.env = k.env.Set(nvcc.ArchsVariable, gpu.Archs(k.list))
 	}
 	return k, nil
+}
+
+var unsupported = lazyregexp.New(`Unsupported gpu architecture '(\w+)'`)
+
+// compiles asks nvcc for the steps of a compilation for what the user asked for, before anything is cleaned for it.
+func (k kernels) compiles(m *session.Machine, t tools.Tools) error {
+	args := []string{"--dryrun", "-fatbin", "k.cu"}
+	for _, a := range k.list {
+		args = append(args, "-gencode=arch=compute_"+strings.TrimPrefix(a.String(), "sm_")+",code="+a.String())
+	}
+	if !t.Set.ArchAsked {
+		return nil
+	}
+	_, err := m.Runner.Run(context.Background(), buildenv.Cmd{Path: t.Set.Toolkit.NVCC, Args: args, Env: k.env.Entries()})
+	var exited *buildenv.ExitError
+	if errors.As(err, &exited) {
+		if found := unsupported.FindSubmatch(exited.Result.Stderr); found != nil {
+			return &toolchain.MisfitError{Part: toolchain.PartCapability,
+				What: fmt.Sprintf("%s (%s): the nvcc of CUDA %s does not know %s", gpu.Archs(k.list), t.Set.CapabilityOrigin, t.Set.Toolkit.Version, found[1]),
+				Fix:  fmt.Sprintf("use one of `%s --list-gpu-arch`, or another toolkit", m.Shown(t.Set.Toolkit.NVCC))}
+		}
+	}
+	return nil
 }
 
 // starts tries our nvcc once: a policy may forbid to start a program of the cache.
@@ -95,8 +127,17 @@ func (k kernels) end(m *session.Machine) {
 	}
 	use := nvcc.ReadLog(k.log)
 	defer os.Remove(k.log)
-	for _, name := range use.Lowest {
-		m.Shell.Note("%s compiles PTX or a cubin, which is for one architecture: the lowest of the list; PTX runs on newer GPUs, too", name)
+	for _, only := range use.Only {
+		word, name, _ := strings.Cut(only, " ")
+		arch, _ := gpu.ParseArch(word)
+		if bad := slices.DeleteFunc(slices.Clone(k.list), func(a gpu.Arch) bool {
+			runs, _ := arch.Runs(a.Capability)
+			return runs != gpu.No
+		}); len(bad) > 0 {
+			m.Shell.Warning("%s compiles code for %s alone: it does not run on %s", name, arch, gpu.Archs(bad))
+		} else {
+			m.Shell.Note("%s compiles code for %s alone: it runs on the whole list", name, arch)
+		}
 	}
 	if k.mode == "on" {
 		if err := nvcc.End(m.CacheDir, k.log, nvcc.Limit); err != nil {
