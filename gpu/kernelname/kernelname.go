@@ -142,7 +142,7 @@ func Demangle(name string) string {
 	read := name
 	if strings.HasPrefix(name, "_Z") || strings.HasPrefix(name, "_R") {
 		var err error
-		if read, err = demangle.ToString(name, demangle.NoParams, demangle.NoClones); err != nil {
+		if read, err = demangle.ToString(name, demangle.NoParams, demangle.NoClones); err != nil || read == "" { // "_RC0" names a crate without a name
 			return name
 		}
 	}
@@ -232,7 +232,7 @@ func operatorName(argument string) string {
 // Full is a kernel's demangled name with its template arguments and parameters, or its name as it is.
 func Full(name string) string {
 	name = withoutFile(name)
-	if full, err := demangle.ToString(name); err == nil {
+	if full, err := demangle.ToString(name); err == nil && full != "" {
 		return strings.TrimPrefix(full, "void ")
 	}
 	return name

@@ -70,6 +70,7 @@ func TestPlain(t *testing.T) {
 		"std::enable_if<!(false), void>::type internal::gemvx::kernel<int, 7>(T)":           "internal::gemvx::kernel",
 		"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<A<3> >(A<3>, B)": "at::native::{unnamed}::multi_tensor_apply_kernel",
 		"_Z99short": "_Z99short",
+		"_RC0":      "_RC0",
 		"_ZN3abc":   "_ZN3abc",
 		"_ZN1aI":    "_ZN1aI",
 		"_Zplii":    "operator+",
