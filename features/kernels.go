@@ -30,13 +30,13 @@ func (s *Sources) holds(dir string, deep int, without []string, endings ...strin
 	return holds
 }
 
-// holdsDeviceCode reports whether a package has files that are device code, or may hold it, or some that belong to no package lie beside it
-// or at the root of its workspace.
+// holdsDeviceCode reports whether a package has files that are device code, or may hold it, or some that belong to no package lie at the
+// root of its workspace or, if a git repository does not begin with the package, beside it.
 func (s *Sources) holdsDeviceCode(p *manifest.Package) bool {
 	holds, known := s.device[p]
 	if !known {
 		holds = s.holds(p.Dir, buildenv.MostDepth, demos[:1], slices.Concat(cudaFiles, otherFiles)...) ||
-			s.holds(s.host.Dir(p.Dir), 2, demos, cudaFiles...) || s.holds(s.project.Root, 2, demos, cudaFiles...)
+			!slices.Contains(s.host.Names(p.Dir), ".git") && s.holds(s.host.Dir(p.Dir), 2, demos, cudaFiles...) || s.holds(s.project.Root, 2, demos, cudaFiles...)
 		s.device[p] = holds
 	}
 	return holds
