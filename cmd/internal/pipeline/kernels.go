@@ -81,14 +81,15 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 
 var unsupported = lazyregexp.New(`Unsupported gpu architecture '(\w+)'`)
 
-// compiles asks nvcc for the steps of a compilation for what the user asked for, before anything is cleaned for it.
+// compiles asks nvcc for the steps of a compilation for what the user asked for, before anything is cleaned for it. Not on Windows, where that
+// starts cl.exe in each build.
 func (k kernels) compiles(m *session.Machine, t tools.Tools) error {
+	if !t.Set.ArchAsked || m.Host.OS == buildenv.Windows {
+		return nil
+	}
 	args := []string{"--dryrun", "-fatbin", "k.cu"}
 	for _, a := range k.list {
 		args = append(args, "-gencode=arch=compute_"+strings.TrimPrefix(a.String(), "sm_")+",code="+a.String())
-	}
-	if !t.Set.ArchAsked {
-		return nil
 	}
 	_, err := m.Runner.Run(context.Background(), buildenv.Cmd{Path: t.Set.Toolkit.NVCC, Args: args, Env: k.env.Entries()})
 	var exited *buildenv.ExitError
