@@ -81,10 +81,10 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 
 var unsupported = lazyregexp.New(`Unsupported gpu architecture '(\w+)'`)
 
-// compiles asks nvcc for the steps of a compilation for what the user asked for, before anything is cleaned for it. Not on Windows, where that
+// compiles asks nvcc for the steps of a compilation for a list that the user asked for, before anything is cleaned for it. Not on Windows, where that
 // starts cl.exe in each build.
 func (k kernels) compiles(m *session.Machine, t tools.Tools) error {
-	if !t.Set.ArchAsked || m.Host.OS == buildenv.Windows {
+	if !t.Set.ArchAsked || len(k.list) < 2 || m.Host.OS == buildenv.Windows {
 		return nil
 	}
 	args := []string{"--dryrun", "-fatbin", "k.cu"}
