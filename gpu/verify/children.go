@@ -9,8 +9,8 @@ import (
 
 // children adds what the processes that --child names show together, the program's own among them. One that was refused something, or opened
 // a device and waited for no kernel that matches, speaks against the proof of another: a worker that failed and went on on the CPU. One that
-// opened no device (a launcher, a worker that reads data) is only listed. What a process of that name became by exec counts as of that name.
-// A refusal of the program itself speaks against the proof whatever it is called.
+// opened no device (a launcher, a worker that reads data) is only listed; of one that lost the probe's variable that is not known. What a
+// process of that name became by exec counts as of that name. A refusal of the program itself speaks against the proof whatever it is called.
 func (c *counter) children() {
 	type id struct {
 		pid                int
@@ -54,7 +54,7 @@ func (c *counter) children() {
 			continue
 		}
 		if known[of] = true; p.NoInjection && !recorded[of] {
-			c.notes = append(c.notes, "whether it used the GPU is not known: "+outOfSight(p))
+			c.against = append(c.against, "whether it failed on the GPU is not known: "+outOfSight(p))
 		}
 	}
 	c.workers = len(working)

@@ -391,6 +391,10 @@ func TestRulesBesideTheName(t *testing.T) {
 			e.Processes[0].Kernels[0].Name = "fill"
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/venv/bin/python3.11", NoInjection: true})
 		}, Rules{Child: "python*"}, Unproved, "process 8 (/venv/bin/python3.11) has lost the variable"},
+		{"a child that was asked for computed, and another one of its name lost the variable", func(e *Evidence) {
+			inChild(e)
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/venv/bin/python3.11", NoInjection: true})
+		}, Rules{Child: "python*"}, Unproved, "process 8 (/venv/bin/python3.11) has lost the variable"},
 		{"a child that was asked for, by name", inChild, Rules{Child: "python*"}, Proved, ""},
 		{"a child that was asked for, by path", inChild, Rules{Child: "/venv/bin/*"}, Proved, ""},
 		{"a child that was asked for, by the end of its path", inChild, Rules{Child: "*/bin/python*"}, Proved, ""},

@@ -126,8 +126,9 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		return // in the middle of an exec it has none
 	}
 	env = append([]byte{0}, env...) // where an exec came between, the next look corrects it
+	injection := "\x00" + s.of.Injection() + "="
 	p.NoInjection = !bytes.Contains(env, []byte("\x00"+probe.DirVariable+"="+s.dir+"\x00")) ||
-		!bytes.Contains(env, []byte("\x00"+s.of.Injection()+"="))
+		!bytes.Contains(env, []byte(injection)) || bytes.Contains(env, []byte(injection+"\x00"))
 }
 
 type stat struct {

@@ -36,6 +36,7 @@ func TestAnEnvironmentThatIsNotThereYet(t *testing.T) {
 		{"another's", []string{"X" + ours[1:]}, true},
 		{"another run's", []string{strings.Replace(ours, "/run", "/ran", 1)}, true},
 		{"only the directory", []string{probe.DirVariable + "=/run\x00"}, true},
+		{"emptied", []string{probe.DirVariable + "=/run\x00" + probe.CUDA.Injection() + "=\x00"}, true},
 		{"lost later", []string{ours, "PATH=/bin\x00"}, true},
 	} {
 		s := newSampler(machine("S", ours), probe.CUDA, "/run")
