@@ -31,7 +31,7 @@ func (s *Sources) holds(dir string, deep int, without []string, endings ...strin
 }
 
 // holdsDeviceCode reports whether a package has files that are device code, or may hold it, or some that belong to no package lie at the
-// root of its workspace or, if a git repository does not begin with the package, beside it.
+// root of its workspace or in the directory above, unless the package is the root of a git repository.
 func (s *Sources) holdsDeviceCode(p *manifest.Package) bool {
 	holds, known := s.device[p]
 	if !known {

@@ -80,7 +80,7 @@ func (l Line) verbWord() string {
 	return l.VerbWord
 }
 
-// Started is the line of a second cargo, which starts what the first one built. cargo 1.97 and newer, by the rustc beside them, keep the
+// Started is the line of a second cargo, which starts what the first one built. cargo 1.97 and newer, by the version of their rustc, keep the
 // warnings of that build to themselves then (older ones warn of the setting), and `run` is quiet, since nothing is left to say but what the first one said; of `test`
 // and `bench` that would change what the programs print.
 func (l Line) Started(rustc VersionInfo) Line {

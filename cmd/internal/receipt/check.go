@@ -59,7 +59,7 @@ func (d Demand) Check(ctx context.Context, h buildenv.Host, run buildenv.Runner,
 	if d.CPU && used {
 		wrong = append(wrong, "it does not show that the program ran on the CPU")
 	}
-	wrong = slices.DeleteFunc(wrong, func(w string) bool { return !used && w == r.Unexpected() })
+	wrong = slices.DeleteFunc(wrong, func(w string) bool { return (d.CPU || !used) && w == r.Unexpected() })
 	onCPU := len(wrong) == 0 && !used
 	if onCPU && !d.CPU {
 		wrong = append(wrong, "it shows that the program ran on the CPU; --expect cpu accepts that")
@@ -81,13 +81,13 @@ func (c Checked) End() error {
 
 // Lines say what a receipt that holds shows, and where it was made.
 func (c Checked) Lines(h buildenv.Host) []string {
-	where := "on the CPU"
-	if c.receipt.Device != "" {
-		where = "on " + c.receipt.Device
+	shown := "ran on the CPU, as expected"
+	if !c.onCPU {
+		shown = fmt.Sprintf("%s on %s", c.Verdict.Kind, c.receipt.Device)
 	}
 	rules, _ := c.Asked.Rules() // it could be read, or the receipt does not hold
 	lines := []string{
-		fmt.Sprintf("%s %s; binary matches, and re-evaluating the evidence gives the same verdict", c.Verdict.Kind, where),
+		shown + "; binary matches, and re-evaluating the evidence gives the same verdict",
 		"looked for: " + verify.Asked(c.receipt.Evidence, rules),
 	}
 	for _, also := range c.receipt.UsedFiles {
