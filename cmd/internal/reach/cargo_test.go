@@ -134,8 +134,8 @@ func (r resolver) graph(p *manifest.Project, c buildenv.Cmd) (buildenv.Result, e
 		queue = append(queue, f)
 	}
 	for _, m := range p.Members { // cargo reads all manifests
-		for f, list := range m.Features {
-			for _, e := range list {
+		for _, f := range m.FeatureNames() { // in the order of their names, as cargo does
+			for _, e := range m.Features[f] {
 				if dep, feature, is := strings.Cut(strings.Replace(e, "?/", "/", 1), "/"); is && !slices.Contains(crates[dep], feature) {
 					return refuse(c, "error: failed to parse manifest at `"+m.Manifest+"`\n\nCaused by:\n  feature `"+f+"` includes `"+e+"`")
 				}
