@@ -237,6 +237,16 @@ func (s Store) State(path string) string {
 	return s.stateOf(path, fi)
 }
 
+// Identity is State without the content of a young file, which a later state would not have: what is made from a file just installed is not
+// made a second time when that file is no longer young.
+func (s Store) Identity(path string) string {
+	fi, err := s.host.Files.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return s.identity(path, fi)
+}
+
 func (s Store) stateOf(path string, fi fs.FileInfo) string {
 	state := s.identity(path, fi)
 	if s.young(fi) {

@@ -32,7 +32,7 @@ const CheckDirectory = "gpubuild-check"
 func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err error) {
 	root = filepath.Join(cacheDir, Views, "check-"+release)
 	program := filepath.Join(root, "bin", h.Exe("nvcc"))
-	want := view{Release: release, Cache: cacheDir, Made: memo.Open(h, cacheDir, time.Now()).State(self)}
+	want := view{Release: release, Cache: cacheDir, Made: memo.Open(h, cacheDir, time.Now()).Identity(self)}
 	if is, err := readView(program); err == nil && is == want {
 		return root, nil
 	}

@@ -75,7 +75,7 @@ func View(h buildenv.Host, cacheDir, root, nvcc, self string) (bin string, err e
 		inBin = nil
 	}
 	states := memo.Open(h, cacheDir, time.Now())
-	made := slices.Concat([]string{states.State(self), states.State(nvcc)}, h.Names(root), inBin)
+	made := slices.Concat([]string{states.Identity(self), states.Identity(nvcc)}, h.Names(root), inBin)
 	want := view{NVCC: nvcc, Cache: cacheDir, Made: cache.Name(strings.Join(made, " "))}
 	bin = filepath.Join(dir, "bin")
 	if is, err := readView(filepath.Join(bin, h.Exe("nvcc"))); err == nil && is == want {
