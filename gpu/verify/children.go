@@ -3,14 +3,13 @@ package verify
 import (
 	"fmt"
 	"slices"
-
-	"gpubuild/gpu/probe"
 )
 
 // children adds what the processes that --child names show together, the program's own among them. One that was refused something, or opened
-// a device and waited for no kernel that matches, speaks against the proof of another: a worker that failed and went on on the CPU. One that
-// opened no device (a launcher, a worker that reads data) is only listed; of one that lost the probe's variable that is not known. What a
-// process of that name became by exec counts as of that name. A refusal of the program itself speaks against the proof whatever it is called.
+// a device and waited for no kernel that matches, speaks against the proof of another: a worker that failed and went on on the CPU. So does
+// one that loaded the driver and not the probe, which cuInit loads where it succeeds. One that loaded no driver, or opened no device (a
+// launcher, a worker that reads data), is only listed; of one that lost the probe's variable that is not known. What a process of that
+// name became by exec counts as of that name. A refusal of the program itself speaks against the proof whatever it is called.
 func (c *counter) children() {
 	type id struct {
 		pid                int
@@ -21,7 +20,7 @@ func (c *counter) children() {
 	for i, p := range e.Processes {
 		of := id{p.Pid, p.Started, p.Namespace}
 		recorded[of] = true
-		named := r.asksFor(p) || known[of]
+		named := r.asksFor(p.Exe) || known[of]
 		if !named && !e.isProgram(p) {
 			continue
 		}
@@ -50,11 +49,17 @@ func (c *counter) children() {
 	}
 	for _, p := range e.Watch.Seen {
 		of := id{p.Pid, p.Started, e.Watch.Namespace}
-		if !r.asksFor(Process{Process: probe.Process{Identity: probe.Identity{Exe: p.Exe}}}) {
+		if !r.asksFor(p.Exe) {
 			continue
 		}
-		if known[of] = true; p.NoInjection && !recorded[of] {
+		known[of] = true
+		switch {
+		case recorded[of]:
+		case p.NoInjection:
 			c.against = append(c.against, "whether it failed on the GPU is not known: "+outOfSight(p))
+		case p.Driver != "":
+			c.against = append(c.against, fmt.Sprintf("process %d (%s) loaded the driver, which refused it or was never called: it "+
+				"ran no kernel that matches", p.Pid, p.Exe))
 		}
 	}
 	c.workers = len(working)

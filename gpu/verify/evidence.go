@@ -275,7 +275,7 @@ func (e Evidence) UsedFiles(r Rules, script string) (out []UsedFile) {
 		}
 	}
 	for _, p := range e.Processes {
-		if p.Forked || p.Launches() == 0 || !p.Self && !r.asksFor(p) {
+		if p.Forked || p.Launches() == 0 || !p.Self && !r.asksFor(p.Exe) {
 			continue
 		}
 		if !p.Self || p.Script == e.Binary { // a child, or the script's interpreter

@@ -281,7 +281,7 @@ func hidden(e Evidence, s summary, recorded map[processID]bool) string {
 	}
 	children := w.Children || w.Ignored || w.Orphans > 0 || s.hadChildren
 	for _, p := range w.Seen {
-		if p.Driver != "" && len(recorded) == 0 {
+		if e.OS != "" && p.Driver != "" && len(recorded) == 0 { // on Linux the opening of a device shows that
 			return fmt.Sprintf("process %d (%s) had loaded the driver, and the probe never started: whether it called it is not known",
 				p.Pid, p.Exe)
 		}
@@ -321,7 +321,7 @@ func outOfSight(p Seen) string {
 
 // mayCount reports whether the launches of a process would count, as far as that is known of one without records.
 func mayCount(e Evidence, r Rules, p Seen) bool {
-	if p.Exe == "" || p.Exe == e.Binary || r.asksFor(Process{Process: probe.Process{Identity: probe.Identity{Exe: p.Exe}}}) {
+	if p.Exe == "" || p.Exe == e.Binary || r.asksFor(p.Exe) {
 		return true
 	}
 	return slices.ContainsFunc(e.Processes, func(q Process) bool { return q.Self && q.Exe == p.Exe })
@@ -406,7 +406,7 @@ func (c *counter) process(i int, p Process, where string) {
 	e, r := c.evidence, c.rules
 	program := e.isProgram(p)
 	// A child's real end is known to its parent alone. A launcher, and children that are asked for, are taken at their word.
-	counts := (p.Self && (program || e.Launcher) || r.asksFor(p)) && (p.Tree || program)
+	counts := (p.Self && (program || e.Launcher) || r.asksFor(p.Exe)) && (p.Tree || program)
 	if counts && !p.Self && p.Launches() > 0 {
 		c.notes = append(c.notes, "kernels of a child count, "+where)
 	}

@@ -68,13 +68,13 @@ func digits(uuid string) string {
 	return uuid
 }
 
-// asksFor reports whether a process is of a child whose launches are to count.
-func (r Rules) asksFor(p Process) bool {
-	if r.Child == "" || p.Exe == "" {
+// asksFor reports whether an executable is that of a child whose launches are to count.
+func (r Rules) asksFor(exe string) bool {
+	if r.Child == "" || exe == "" {
 		return false
 	}
 	// Linux' words for a file that is gone, and for one that was only ever in memory (memfd_create)
-	exe, glob := strings.TrimPrefix(strings.TrimSuffix(p.Exe, " (deleted)"), "/memfd:"), r.Child
+	exe, glob := strings.TrimPrefix(strings.TrimSuffix(exe, " (deleted)"), "/memfd:"), r.Child
 	if len(exe) > 2 && exe[1] == ':' { // a Windows path: its case means nothing, and in a glob a backslash would quote
 		exe = strings.ToLower(strings.ReplaceAll(exe, `\`, "/"))
 		glob = strings.ToLower(strings.ReplaceAll(glob, `\`, "/"))

@@ -143,6 +143,7 @@ func (e *Evidence) runProgram(
 ) error {
 	cmd := watching(command(e.Binary, targetDir, o), o, watchFile)
 	s := newSampler(h, o.Probe.Backend, targetDir)
+	s.named = o.asksFor
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
 	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself

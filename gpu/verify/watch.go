@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu/probe"
 )
 
@@ -32,6 +33,8 @@ type sampler struct {
 	dir  string // value of the record directory's variable
 	seen map[processID]*Seen
 	full bool // more processes than are kept
+
+	named func(exe string) bool // of which processes it is to be known whether they have loaded the CUDA driver
 }
 
 type processID struct {
@@ -39,8 +42,11 @@ type processID struct {
 	started uint64
 }
 
+// driverFile finds the CUDA driver's library in a process's maps (proc(5)).
+var driverFile = lazyregexp.New(`/\S*/libcuda\.so\S*`)
+
 func newSampler(h buildenv.Host, of probe.Backend, dir string) *sampler {
-	return &sampler{h: h, of: of, dir: dir, seen: map[processID]*Seen{}}
+	return &sampler{h: h, of: of, dir: dir, seen: map[processID]*Seen{}, named: Rules{}.asksFor}
 }
 
 // follow looks until stop is closed. The watcher's first line says which process is the program.
@@ -103,7 +109,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 	case p == nil:
 		p = &Seen{Pid: pid, Started: st.started, Root: root}
 		s.seen[id] = p
-	case !closely && !p.bare:
+	case !closely && !p.bare && (p.Driver != "" || !s.named(p.Exe)):
 		return
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
@@ -112,6 +118,10 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		return // it ends: there is nothing of it any more
 	}
 	p.Exe = cmp.Or(exe, p.Exe)
+	if p.Driver == "" && s.named(p.Exe) {
+		maps, _ := s.h.ReadFile(proc+"/maps", buildenv.System) // one that has ended has none
+		p.Driver = driverFile.FindString(string(maps))
+	}
 	for _, own := range []string{"root", "ns/mnt"} { // links: what they lead to differs where it has another
 		ours, err1 := s.h.Files.Stat("/proc/self/" + own)
 		its, err2 := s.h.Files.Stat(proc + "/" + own)
