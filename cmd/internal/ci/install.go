@@ -1,15 +1,21 @@
 package ci
 
 import (
+	"archive/tar"
+	"archive/zip"
 	"cmp"
+	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path"
 	"strings"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/buildenv/regular"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/toolchain/install/redist"
@@ -51,6 +57,9 @@ func Install(ctx context.Context, s *session.Session, value, sum string) (string
 		if sum = cmp.Or(sum, real); sum != real {
 			return "", exit.Usagef("leave --sha256 out", "%s has the SHA-256 %s, not that of --sha256", value, real)
 		}
+		if err := holds(file); err != nil {
+			return "", exit.Usagef("commit the archive or wheel of a release for Linux there", "%s cannot be installed: %v", value, err)
+		}
 		get = "cp '" + value + "' \"$d/" + name + "\""
 	} else if sum == "" {
 		var err error
@@ -67,6 +76,52 @@ func Install(ctx context.Context, s *session.Session, value, sum string) (string
 		`bin="${CARGO_HOME:-$HOME/.cargo}/bin"; mkdir -p "$bin"`,
 		`cp "$(find "$d" -name gpubuild -type f | head -n 1)" "$bin/gpubuild"; chmod 755 "$bin/gpubuild"`,
 		`if [ -n "${GITHUB_PATH:-}" ]; then echo "$bin" >> "$GITHUB_PATH"; fi`}, "\n"), nil
+}
+
+// holds is an error unless an archive or wheel has a whole program gpubuild, wherever in it: so the shell text looks for it.
+func holds(file string) error {
+	f, err := regular.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	program := func(name string, dir bool) bool { return path.Base(name) == "gpubuild" && !dir }
+	none := errors.New("it has no program gpubuild")
+	if !strings.HasSuffix(file, "gz") {
+		fi, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		z, err := zip.NewReader(f, fi.Size())
+		if err != nil {
+			return err
+		}
+		for _, e := range z.File {
+			if program(e.Name, e.Mode().IsDir()) {
+				r, err := e.Open()
+				if err == nil {
+					_, err = io.Copy(io.Discard, r)
+				}
+				return err
+			}
+		}
+		return none
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return err
+	}
+	for r := tar.NewReader(z); ; {
+		switch h, err := r.Next(); {
+		case err == io.EOF:
+			return none
+		case err != nil:
+			return err
+		case program(h.Name, h.Typeflag != tar.TypeReg):
+			_, err := io.Copy(io.Discard, r)
+			return err
+		}
+	}
 }
 
 // published is the SHA-256 that the SHA256SUMS of a release says of one of its files.

@@ -44,6 +44,15 @@ func TestInstall(t *testing.T) {
 	if out, err := run(text); err == nil {
 		t.Errorf("another archive is taken: %s", out)
 	}
+	archive := tarOf(t, "#!/bin/sh")
+	damaged := zipOf(t, "gpubuild", "text")
+	damaged[30+len("gpubuild")] ^= 0xff // the first byte of its data
+	for name, data := range map[string][]byte{
+		"gpubuild.tgz": archive, "empty.whl": nil, "bytes.zip": []byte("another"), "empty.tgz": nil, "cut.tar.gz": archive[:len(archive)/2],
+		"windows.whl": zipOf(t, "gpubuild-9.data/scripts/gpubuild.exe", "MZ"), "damaged.whl": damaged,
+	} {
+		hosttest.OK(t, os.WriteFile(filepath.Join(root, name), data, 0o600))
+	}
 	sum := strings.Repeat("0a", 32)
 	s.Config.CI.Value = &config.CI{Install: "own way"}
 	for _, tt := range []struct{ value, sum, want string }{
@@ -53,6 +62,12 @@ func TestInstall(t *testing.T) {
 		{"none.whl", "", "none.whl is no file below"},
 		{"../gpubuild.tgz", "", "is no file below"},
 		{"gpubuild.tgz", sum, "not that of --sha256"},
+		{"empty.whl", "", "empty.whl cannot be installed: zip: not a valid zip file"},
+		{"bytes.zip", "", "bytes.zip cannot be installed: zip: not a valid zip file"},
+		{"empty.tgz", "", "empty.tgz cannot be installed: EOF"},
+		{"cut.tar.gz", "", "cut.tar.gz cannot be installed: unexpected EOF"},
+		{"windows.whl", "", "windows.whl cannot be installed: it has no program gpubuild"},
+		{"damaged.whl", "", "damaged.whl cannot be installed: flate: corrupt"},
 		{"https://h.invalid/v1/gpubuild.whl", sum, "echo \"" + sum + "  $d/gpubuild.whl\" | sha256sum -c -"},
 		{"https://h.invalid/v1/gpubuild.whl", "x", "is no SHA-256"},
 		{"https://127.0.0.1:1/v1/gpubuild.tgz", "", "the SHA-256 of https://127.0.0.1:1/v1/gpubuild.tgz is not known"},
