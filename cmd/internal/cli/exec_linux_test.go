@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -39,5 +40,18 @@ func TestExecEndsWithItsCommand(t *testing.T) {
 				t.Errorf("left behind: %q", l)
 			}
 		})
+	}
+}
+
+// TestExecKeepsTheArchitecture: what exec starts compiles for what this target directory was built for, so that it makes nothing stale.
+func TestExecKeepsTheArchitecture(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	s.build(s.a, "sm_86")
+	for flag, want := range map[string]string{"": "cap 86", "--arch=sm_80": "cap 80"} {
+		words := append(strings.Fields("exec --features cuda --toolkit="+s.a+" "+flag), "--", "sh", "-c", "echo cap $CUDA_COMPUTE_CAP")
+		if text := s.must(s.command(nil, append([]string{binary(t)}, words...)...)); !strings.Contains(text, want+"\n") {
+			t.Errorf("exec %s: not %q\n%s", flag, want, text)
+		}
 	}
 }

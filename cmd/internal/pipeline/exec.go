@@ -64,6 +64,7 @@ func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.
 	}
 	any := *j.Reach
 	any.Needs.CUDA, any.Needs.NVCC, any.Needs.HostCXX, any.Needs.CUDALibs = true, true, true, true
-	t, err := tools.Choose(ctx, s, j.Graph, &any, o)
-	return t, cmp.Or(err, t.Set.OneArch("exec compiles for one", "use `gpubuild build`"))
+	j.Reach, j.Tool = &any, cargo.Tool{} // cargo's [env] tables do not count for another program
+	t, err := choose(ctx, s, j, o, false)
+	return t.Tools, cmp.Or(err, t.Set.OneArch("exec compiles for one", "use `gpubuild build`"))
 }
