@@ -49,12 +49,12 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err := a.misspelled(tool, line); err != nil {
 		return err
 	}
-	if line.Has("--help") && !o.Proof.Required && line.Purpose().Compiles() {
-		t := commandTree{form: help.Long}
+	if line.Has("--help") && !o.Proof.Required && (line.Purpose().Compiles() || line.Verb == "nextest") {
+		form := help.Long
 		if asksHelp(line.Args) == "-h" {
-			t.form = help.Short
+			form = help.Short
 		}
-		if err := a.Shell.Page(help.CargoPage(t.cargoFlags(line.Verb))); err != nil {
+		if err := a.Shell.Page(help.CargoPage(line.Verb, listedCargoFlags(line.Verb), commonCargoFlags, form)); err != nil {
 			return err
 		}
 		return cargorun.Run(ctx, a.Machine, line, a.Host.Env)

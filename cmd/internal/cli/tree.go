@@ -48,7 +48,7 @@ func (t commandTree) app(ctx context.Context, list []verb) *cli.App {
 	skip("cargo", "Run plain cargo with the arguments that follow",
 		func(c *cli.Context) error { return t.plainCargo(ctx, c.Args().Slice()) })
 	skip("help", "", func(c *cli.Context) error { return t.help(ctx, c, c.Args().Slice()) })
-	flags := t.cargoFlags("")
+	flags := help.Listed(listedCargoFlags(""), commonCargoFlags, t.form)
 	if t.form == help.Manual {
 		app.Commands = append(app.Commands, &cli.Command{
 			Name: "build", Aliases: []string{"check", "run", "test", "bench", "clippy"}, Flags: flags,
@@ -73,8 +73,8 @@ var commonCargoFlags = []string{
 	"gpu-json",
 }
 
-// cargoFlags are our flags on one of cargo's verbs as help lists them.
-func (t commandTree) cargoFlags(verb string) []cli.Flag {
+// listedCargoFlags are our flags on one of cargo's verbs as help lists them.
+func listedCargoFlags(verb string) []*flag {
 	flags := cargoFlags(&pipeline.Options{})
 	if cargo.PurposeOf(verb) == cargo.Documents {
 		flags = slices.DeleteFunc(flags, func(f *flag) bool { return f.Category != "Toolchain" })
@@ -82,11 +82,16 @@ func (t commandTree) cargoFlags(verb string) []cli.Flag {
 	for _, f := range flags {
 		f.Name = strings.TrimPrefix(prefix, "--") + f.Name
 	}
-	return help.Listed(flags, commonCargoFlags, t.form)
+	return flags
 }
 
 // command is one of our own verbs with its subcommands.
 func (t commandTree) command(ctx context.Context, before string, v verb) *cli.Command {
+	for _, s := range v.verbs {
+		if t.form != help.Manual { // which shows those of the subcommands
+			v.Examples = append(v.Examples, s.Examples[0])
+		}
+	}
 	c := v.Command(before, v.flags, len(v.verbs) > 0, t.form)
 	for _, s := range v.verbs {
 		s.shellOS = v.shellOS

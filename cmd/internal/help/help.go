@@ -63,9 +63,6 @@ Commands:
 ` + "`{{$.HelpName}} COMMAND --help`" + ` lists the flags of one.
 {{end}}` + flagsTemplate
 
-// CargoTemplate is our part of the help of one of cargo's verbs; cargo's own follows it.
-const CargoTemplate = "Flags of gpubuild; those of cargo follow below\n" + flagsTemplate + "\n"
-
 // RootTemplate is what `gpubuild help` prints; it fits on one screen.
 var RootTemplate = Summary + "\n\nUsage: " + Synopsis + `
        gpubuild COMMAND [FLAGS]
@@ -133,10 +130,29 @@ func Listed(flags []*Flag, common []string, form Form) (out []cli.Flag) {
 	return append(out, &cli.BoolFlag{Name: "help", Hidden: true})
 }
 
-// CargoPage is our part of the help of one of cargo's verbs.
-func CargoPage(flags []cli.Flag) string {
+// CargoPage is our part of the help of one of cargo's verbs; cargo's own follows it.
+func CargoPage(verb string, flags []*Flag, common []string, form Form) string {
+	usage, examples := "run `cargo "+verb+"` with CUDA", []string{"gpubuild " + verb + " --features cuda"}
+	switch p := cargo.PurposeOf(verb); {
+	case verb == "nextest":
+		examples[0] = "gpubuild nextest run --features cuda"
+		fallthrough
+	case p.Starts():
+		usage += ", check its features and artifacts, and prove that it used the GPU"
+	case p.Judged():
+		usage += ", and check its features and artifacts"
+	}
+	switch verb {
+	case "build":
+		examples = append(examples, "gpubuild build --features cuda --gpu-arch sm_80,sm_90")
+	case "run":
+		examples = append(examples, "gpubuild run --features cuda --release -- --device cuda")
+	}
+	v := Verb{Name: verb, Usage: usage, Args: "[CARGO'S FLAGS]", Examples: examples, Common: common}
+	c := v.Command("gpubuild", flags, false, form)
+	c.HelpName = "gpubuild " + verb
 	var b strings.Builder
-	cli.HelpPrinter(&b, CargoTemplate, &cli.Command{Flags: flags})
+	cli.HelpPrinter(&b, CommandTemplate+"\nCargo's own help:\n\n", c)
 	return b.String()
 }
 
