@@ -193,7 +193,9 @@ func (c *call) word(w string, next []string, typed bool) (taken, about int) {
 		if n == 0 {
 			c.threads = runtime.NumCPU()
 		}
-	case "time": // into a file, which --dryrun writes, too
+	case "keep", "save-temps":
+		c.unknown, about = "the option "+w, anOutput
+	case "keep-dir", "time": // the latter is a file, which --dryrun writes, too
 		c.unknown, about = "the option "+w, anOutput
 		take()
 	case "v", "verbose":

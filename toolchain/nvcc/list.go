@@ -16,6 +16,7 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/stale"
+	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo/builddir"
 )
 
@@ -38,7 +39,7 @@ type record struct {
 	Compiles bool              `json:"compiles"`
 	Partial  string            `json:"partial,omitempty"` // why not all that was read is known
 	Once     bool              `json:"once,omitempty"`    // of an input that can be read only once
-	In       []string          `json:"in,omitempty"`      // hashes of its inputs
+	In       []string          `json:"in,omitempty"`      // hashes of its inputs; of an archive, of its objects
 	Made     []string          `json:"made,omitempty"`    // hashes of what it wrote
 	Read     map[string]string `json:"read"`              // the hash of each file by its path, or Absent
 }
@@ -72,7 +73,13 @@ func (r *run) list(p *preprocessed, failed error) {
 		list.addAll(p)
 	}
 	for _, path := range r.in {
-		r.record.In = append(r.record.In, list.files[list.absolute(path)])
+		in := []string{list.files[list.absolute(path)]}
+		if !r.record.Compiles { // what is taken from an archive are its objects with device code: cc has one linked by --device-link
+			if report, err := fatbin.ScanFile(r.host, r.host.Abs(path)); err == nil && len(report.Members) > 0 {
+				in = report.Objects(r.host, r.host.Abs(path), in[0]).Device
+			}
+		}
+		r.record.In = append(r.record.In, in...)
 	}
 }
 

@@ -44,6 +44,7 @@ func TestListOfWhatWasRead(t *testing.T) {
 			{"miss", []string{"-c", "k.cu", "-o", "k.o", "-optf", "options"}}, {"hit", []string{"-c", "k.cu", "-o", "k.o", "-optf", "options"}},
 			{"miss", []string{"-c", "text.cu", "-o", "k.o", "-optf", "options"}},
 			{"uncached", []string{"-c", "k.cu", "-o", "k.o", "-Xlinker=-s", "--options-file", "options"}},
+			{"uncached", []string{"-c", "k.cu", "-o", "k.o", "--keep", "--keep-dir", ".", "-optf", "options"}}, // as CMake has it
 		} {
 			lists, err := filepath.Glob(filepath.Join(unit, listed+"*"))
 			if err != nil {
@@ -88,6 +89,17 @@ func TestListOfWhatWasRead(t *testing.T) {
 		made, err := cache.Hash(filepath.Join(b.dir, "k.cubin"))
 		if linked.Read[filepath.Join(b.dir, "odd.ptx")] == "" || linked.Read[odd] != want || linked.Compiled != linked.Calls-1 || linked.Made[made] {
 			b.t.Errorf("a call without a source: %+v %v", linked, err)
+		}
+		if b.real { // as cc does it
+			b.nvcc("-arch=sm_90", "-c", "k.cu", "-o", "k.o", "-optf", "options")
+			ar := exec.Command("ar", "cq", "k.a", "k.o")
+			ar.Dir = b.dir
+			out, failed := ar.CombinedOutput()
+			b.nvcc("-arch=sm_90", "--device-link", "-o", "k_dlink.o", "k.a")
+			sum, err := cache.Hash(filepath.Join(b.dir, "k_dlink.o"))
+			if k := Read(h, filepath.Join(unit, "out")); !k.Made[sum] || len(k.Partial) > 0 {
+				b.t.Errorf("device code that was linked of an archive: %v, %v, %v %s", k.Partial, err, failed, out)
+			}
 		}
 		b.write("odd", "#define ODD 2\n")
 		b.nvcc("-c", "k.cu", "-o", "other.o") // another compilation, which sees another content

@@ -1,13 +1,9 @@
 package fresh
 
 import (
-	"crypto/sha256"
-	"debug/elf"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -58,59 +54,11 @@ func (c content) has(files []string) bool {
 	return !slices.ContainsFunc(files, func(f string) bool { return !is[f] })
 }
 
-// codeFile is a file that holds compiled code. Device and Host are the hashes of the objects in an archive, or of what is none: of those
-// that hold device code, and of the others.
+// codeFile is a file that holds compiled code.
 type codeFile struct {
-	Name    string   `json:"name"`
-	Device  []string `json:"device,omitempty"`
-	Host    []string `json:"host,omitempty"`
-	Empty   bool     `json:"empty,omitempty"` // no kernel is in its device code
-	Program bool     `json:"program,omitempty"`
-}
-
-// objects looks into a file with some hash. Device code of which no hash is known has an empty one.
-func objects(h buildenv.Host, path, whole string, report *fatbin.Report) (f codeFile) {
-	file, err := h.Files.Open(path)
-	if err == nil {
-		defer file.Close()
-	}
-	at, ok := file.(io.ReaderAt)
-	seen := 0
-	for _, m := range append(report.Members, fatbin.Member{Size: report.Size})[:max(1, len(report.Members))] {
-		if !ok {
-			break
-		}
-		images := 0
-		for _, im := range report.Images {
-			if im.Offset >= m.From && im.Offset < m.From+m.Size {
-				images++
-			}
-		}
-		seen += images
-		part, sum := io.NewSectionReader(at, m.From, m.Size), whole
-		object, err := elf.NewFile(part)
-		if images == 0 && err != nil { // a table of the archive, or a file of another kind
-			continue
-		}
-		if len(report.Members) > 0 {
-			all := sha256.New()
-			_, _ = io.Copy(all, part) // what cannot be read has a hash that nothing else has
-			sum = hex.EncodeToString(all.Sum(nil))
-		}
-		if images > 0 {
-			f.Device = append(f.Device, sum)
-		} else {
-			f.Host = append(f.Host, sum)
-		}
-		if err == nil && object.Machine != elf.EM_CUDA {
-			flags, _ := object.DynValue(elf.DT_FLAGS_1) // a library has none
-			f.Program = f.Program || object.Type == elf.ET_EXEC || len(flags) > 0 && flags[0]&uint64(elf.DF_1_PIE) != 0
-		}
-	}
-	if seen < len(report.Images) {
-		f.Device = append(f.Device, "")
-	}
-	return f
+	Name string `json:"name"`
+	fatbin.Objects
+	Empty bool `json:"empty,omitempty"` // no kernel is in its device code
 }
 
 // made is what device code says of its making.
@@ -217,9 +165,8 @@ func (r *reader) contentOf(outDir string) (content, error) {
 				found.Made = append(found.Made, m)
 			}
 		}
-		if f := objects(r.m.Host, path, of[path], report); len(f.Device)+len(f.Host) > 0 {
-			f.Name, f.Empty = strings.TrimPrefix(path, outDir)[1:], len(f.Device) > 0 && !kernels
-			found.Code = append(found.Code, f)
+		if o := report.Objects(r.m.Host, path, of[path]); len(o.Device)+len(o.Host) > 0 {
+			found.Code = append(found.Code, codeFile{strings.TrimPrefix(path, outDir)[1:], o, len(o.Device) > 0 && !kernels})
 		}
 	}
 	said, err := builddir.Output(r.m.Host, outDir)

@@ -22,6 +22,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu"
+	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/nvcc"
@@ -214,7 +215,7 @@ func TestWarnsOfCode(t *testing.T) {
 	}
 	s := newScene(t)
 	o := outDir{pkg: Package{ScriptUnit: s.s.b.Reach.Units[0]}}
-	o.content.Code = []codeFile{{Name: "k.o", Device: []string{"1"}, Empty: true}, {Name: "none.o", Device: []string{"2"}, Empty: true}, {Name: "l.o", Device: []string{"3"}}}
+	o.content.Code = []codeFile{{Name: "k.o", Objects: fatbin.Objects{Device: []string{"1"}}, Empty: true}, {Name: "none.o", Objects: fatbin.Objects{Device: []string{"2"}}, Empty: true}, {Name: "l.o", Objects: fatbin.Objects{Device: []string{"3"}}}}
 	s.s.warnOfEmpty(o, knowledge{records: nvcc.Known{Once: map[string]bool{"1": true, "2": false, "3": true}}})
 	hosttest.Equal(t, strings.Join(found(s.s), "\n"), "stale.other-code: k: nvcc left no kernel in k.o, whose source it read from a pipe", "a pipe")
 }

@@ -494,13 +494,13 @@ func TestWhatNvccRead(t *testing.T) {
 	hosttest.Equal(t, changed(), "mylib/a.h "+twice+" later odd", "what the script wrote is another thing now")
 	for story, want := range map[string]string{"code of nobody knows whom": stale.Partial, "code of a recorded call": stale.Complete} {
 		record("2", "true", "")
-		o.content.Code = []codeFile{{Name: "k.ptx", Device: []string{"s"}}}
+		o.content.Code = []codeFile{{Name: "k.ptx", Objects: fatbin.Objects{Device: []string{"s"}}}}
 		if want == stale.Complete {
 			b.write(filepath.Join(unit, "gpubuild-read-2.json"), `{"call": "2", "compiles": true, "made": ["s"]}`)
 		}
 		hosttest.Equal(t, b.s.known(o, nil).state, want, story)
 	}
-	o.pkg.script.Source, o.content.Code = filepath.Join(dir, "build.rs"), []codeFile{{Name: "k.o", Host: []string{"s"}}}
+	o.pkg.script.Source, o.content.Code = filepath.Join(dir, "build.rs"), []codeFile{{Name: "k.o", Objects: fatbin.Objects{Host: []string{"s"}}}}
 	b.write(o.pkg.script.Source, `fn main() { Command::new("nvcc").args(["-DX", include_str!("named.h")]); }`)
 	b.write(filepath.Join(dir, "named.h"), "")
 	b.s.read = newReader(b.s.b)
@@ -548,7 +548,7 @@ func TestMembers(t *testing.T) {
 	data := hosttest.Must(os.ReadFile(filepath.Join(b.top, "k.a")))(t)
 	report := hosttest.Must(fatbin.ScanFile(b.s.b.Machine.Host, filepath.Join(b.top, "k.a")))(t)
 	report.Images = []fatbin.Image{{Offset: int64(bytes.Index(data, []byte("kernel b")))}, {Offset: int64(bytes.Index(data, []byte("kernel c")))}}
-	f := objects(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), "of the archive", report)
+	f := report.Objects(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), "of the archive")
 	var want []string
 	for _, name := range []string{"b.o", "a name of more than fifteen bytes.o"} {
 		want = append(want, hosttest.Must(cache.Hash(filepath.Join(b.top, name)))(t))
@@ -557,13 +557,13 @@ func TestMembers(t *testing.T) {
 		t.Errorf("%+v, want %q", f, want)
 	}
 	report.Images = append(report.Images, fatbin.Image{Offset: 0})
-	hosttest.Equal(t, len(objects(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), "", report).Device), 3, "device code in no member")
+	hosttest.Equal(t, len(report.Objects(b.s.b.Machine.Host, filepath.Join(b.top, "k.a"), "").Device), 3, "device code in no member")
 	c = exec.Command("sh", "-ec", "echo 'int main() { return 0; }' >m.c; $CC -c m.c -o m.o; ar cq m.a a.o m.o; $CC m.o -o m; $CC -shared -fPIC m.c -o libm.so")
 	c.Dir, c.Env = b.top, append(os.Environ(), "CC="+need.CC(t))
 	hosttest.OK(t, c.Run())
 	for name, want := range map[string]string{"m.o": "1 false", "m.a": "1 false", "m": "1 true", "libm.so": "1 false", "a.o": "0 false"} {
 		path := filepath.Join(b.top, name)
-		f := objects(b.s.b.Machine.Host, path, "it", hosttest.Must(fatbin.ScanFile(b.s.b.Machine.Host, path))(t))
+		f := hosttest.Must(fatbin.ScanFile(b.s.b.Machine.Host, path))(t).Objects(b.s.b.Machine.Host, path, "it")
 		hosttest.Equal(t, fmt.Sprint(len(f.Host), f.Program), want, name)
 	}
 }
