@@ -176,6 +176,7 @@ type Process struct {
 	CUPTI       uint32       `json:"cupti,omitempty"`
 	LibCUPTI    string       `json:"libcupti,omitempty"`
 	ByRecords   bool         `json:"by_records,omitempty"` // by a CUPTI that it brought; the driver's answers come late, with the kernels
+	ByDlmopen   bool         `json:"by_dlmopen,omitempty"` // the driver has a namespace of the loader's own
 	LibCUDA     string       `json:"libcuda,omitempty"`
 	Drivers     []string     `json:"drivers,omitempty"` // every file called libcuda.so* that was mapped
 	Nodes       []string     `json:"nodes,omitempty"`   // NVIDIA device nodes that were open
@@ -431,6 +432,7 @@ type began struct {
 	Driver    int      `json:"driver"`
 	Drivers   []string `json:"drivers"`
 	Callbacks *int     `json:"callbacks"`
+	ByDlmopen bool     `json:"own_namespace"`
 	Engine    string   `json:"engine"`
 }
 
@@ -441,7 +443,7 @@ func (p *parser) recording(e began) bool {
 		return false
 	}
 	at.Recording, at.CUPTI, at.LibCUPTI, at.LibCUDA, at.CUDA, at.Engine = true, e.CUPTI, e.LibCUPTI, e.LibCUDA, e.Driver, e.Engine
-	at.Drivers, at.ByRecords = union(at.Drivers, e.Drivers), e.ByRecords
+	at.Drivers, at.ByRecords, at.ByDlmopen = union(at.Drivers, e.Drivers), e.ByRecords, e.ByDlmopen
 	if at.Callbacks = -1; e.Callbacks != nil {
 		at.Callbacks = *e.Callbacks
 	}

@@ -528,7 +528,7 @@ func (c *counter) gaps(p Process, where string) {
 	case p.BadBuffers > 0:
 		c.noEnd = where + " had buffers that CUPTI could not read"
 	case p.End == nil:
-		c.noEnd = where + " did not end in an orderly way (" + disorderly(c.evidence.OS) + ")"
+		c.noEnd = where + " " + c.evidence.disorderly(p)
 	case p.End.Sandboxed:
 		c.noEnd = where + " shut itself into a sandbox (seccomp), in which the probe does not look for other APIs of the GPU"
 	case p.End.Flush == multipleSubscribers:
@@ -658,14 +658,14 @@ func against(e Evidence, r Rules, i int, last map[uint32]uint64, where string) [
 		out = append(out, where+" loaded a second driver, whose kernels and answers are not recorded: "+p.Another)
 	case p.Running && e.Exit.Stopped: // it had not failed yet, and ended with the program
 	case p.ByRecords && (p.End == nil || p.End.Flush != 0), p.End != nil && p.End.Flush == multipleSubscribers: // the driver's answers, too
-		out = append(out, "what the driver answered last in "+where+" is not known: it has brought CUPTI, and did not end in an "+
-			"orderly way ("+disorderly(e.OS)+"), or took the records for itself")
+		out = append(out, "what the driver answered last in "+where+" is not known: it has brought CUPTI, and "+e.disorderly(p)+
+			", or took the records for itself")
 	case e.isProgram(p) && e.becameAnother(i):
 		out = append(out, "whether "+where+", which launched it, failed is not known: it became another program (exec), or may have")
 	case e.isProgram(p): // how that ended is looked at before
 	case p.End == nil, e.OS == "" && !p.End.Exited:
 		out = append(out,
-			"whether "+where+", which launched it, failed is not known: it did not end in an orderly way ("+disorderly(e.OS)+")")
+			"whether "+where+", which launched it, failed is not known: it "+e.disorderly(p))
 	case p.End.Status == nil:
 		out = append(out, "whether "+where+", which launched it, failed is not known")
 	case *p.End.Status != 0 && *p.End.Status != r.ExpectExit:
@@ -787,12 +787,15 @@ var dispensable = map[probe.CallKind]string{
 	probe.Pinned:  "there is no memory of the host that the device reaches",
 }
 
-// disorderly names the ends of a process at which the probe cannot write its last records.
-func disorderly(os string) string {
-	if os == buildenv.Windows {
-		return "TerminateProcess, or an exception that nobody handled"
+// disorderly words why the probe could not write the last records of a process.
+func (e Evidence) disorderly(p Process) string {
+	switch {
+	case p.ByDlmopen:
+		return "loaded the driver by dlmopen, so that the probe does not see its end"
+	case e.OS == buildenv.Windows:
+		return "did not end in an orderly way (TerminateProcess, or an exception that nobody handled)"
 	}
-	return "exec, _exit, abort or a signal"
+	return "did not end in an orderly way (exec, _exit, abort or a signal)"
 }
 
 // identified reports whether a UUID is one: a driver that has none answers zeros.

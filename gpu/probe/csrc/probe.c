@@ -798,6 +798,9 @@ static int load(void) {
     field_n("driver", (uint64_t)driver_version);
     field("callbacks"); integer(counting);
     if (by_records) text(",\"by_records\":true");
+#ifndef _WIN32
+    if (in_own_namespace(cuda)) text(",\"own_namespace\":true");
+#endif
     list("drivers", each_driver);
     finish(1);
     begin("driver"); list("drivers", each_driver); list("nodes", each_node); finish(1);      /* later it may not let us look */
