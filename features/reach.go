@@ -111,6 +111,7 @@ type Open struct {
 	Backend string   // cuda, rocm, vulkan, metal, opencl; gpu: any
 	Named   bool     // the command line names the feature, or all
 	Off     []string // crates with kernels that are linked without those
+	Gates   []string // … and what would turn each on: `cuda` of candle-core 0.9.2
 	Always  []string // bindings that are linked whatever was asked for
 	Bound   bool     // a binding is linked by the request
 	Blind   bool     // what the bindings of Always bring into a program does not count

@@ -520,7 +520,7 @@ func (g *group) borrowed() bool {
 	if len(lent) == 0 || g.pkg == nil {
 		return false
 	}
-	var by []string
+	var by, selected []string
 	several, dev := false, false
 	for i := range g.Roots {
 		name, turns := g.Nodes[g.Roots[i].Node].Name, g.own(&g.Roots[i], true)
@@ -530,14 +530,26 @@ func (g *group) borrowed() bool {
 			by = manifest.Union(by, []string{name})
 		}
 	}
+	others, _ := g.Project.Selection(g.Input.Request)
+	for _, p := range others { // with --bin of another package cargo builds nothing of it, and its features count all the same
+		if p != g.pkg && g.Graph != nil && g.Catalog.Crate(p.Name) == nil && !slices.Contains(by, p.Name) && g.turnsOn(p, lent) {
+			selected = append(selected, p.Name)
+		}
+	}
 	why := "of another part of this build"
 	switch {
 	case len(by) > 0:
 		why = few(by) + verb(by, " is", " are") + " built at the same time"
-	case dev && len(g.could()) == 0:
-		why = "of its dev-dependencies"
-	case !several:
+	case len(selected) > 0:
+		why = few(selected) + verb(selected, " is", " are") + " selected at the same time"
+	case dev && len(g.could()) > 0:
 		return false
+	case dev:
+		why = "of its dev-dependencies"
+	case !several && slices.ContainsFunc(g.r.Linked, func(i int) bool { return g.Nodes[i].Pkg == nil }): // what it turns on is not known
+		return false
+	case !several:
+		why = "of dependencies outside of the program, such as those of tests or build scripts (resolver 1)"
 	}
 	f := g.finding(IDBorrowed, g.asked[0], "%s of %s %s not enable %s, on here only because %s", quoted(g.asked), g.label,
 		verb(g.asked, "does", "do"), g.crateNames(lent), why)
@@ -546,6 +558,20 @@ func (g *group) borrowed() bool {
 	}
 	g.find(f)
 	return true
+}
+
+// turnsOn reports whether a package turns one of some crates on, with its features that were asked for.
+func (g *group) turnsOn(p *manifest.Package, crates []gpuCrate) bool {
+	possible := g.possible(p)
+	from := []graph.Feature{{Node: possible.r.Node}}
+	for _, f := range g.ask.Of(p) {
+		from = append(from, graph.Feature{Node: possible.r.Node, Name: f})
+	}
+	return slices.ContainsFunc(possible.Closure(possible.r, from...).Features(), func(f graph.Feature) bool {
+		return slices.ContainsFunc(crates, func(c gpuCrate) bool {
+			return possible.Nodes[f.Node].Name == g.Nodes[c.node].Name && (len(c.gate) == 0 || slices.Contains(c.gate, f.Name))
+		})
+	})
 }
 
 // forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.
@@ -641,11 +667,26 @@ func (g *group) undecided() {
 	if g.find(f); !f.Later {
 		return
 	}
+	var gates []string
+	for _, c := range g.off {
+		gates = manifest.Union(gates, []string{quoted(c.gate[:1]) + " of " + g.name(c.node)})
+	}
 	listed := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name)
 	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
-		Off: g.names(g.off), Always: g.bare(g.always), Path: hint.Path, Line: hint.Line,
-		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0, Listed: listed,
+		Off: g.names(g.off), Gates: gates, Always: g.bare(g.always), Path: hint.Path, Line: hint.Line,
+		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0 || g.marks(), Bound: len(g.bound) > 0, Listed: listed,
 		Blind: len(g.off) > 0 && len(g.always) > 0 && !listed && !g.through()})
+}
+
+// marks reports whether a feature may only say what other programs of this build do, which it turns on there: nothing of a GPU is linked here,
+// as in a client.
+func (g *group) marks() bool {
+	return len(g.off)+len(g.bound)+len(g.always)+len(g.could()) == 0 && slices.ContainsFunc(g.Roots, func(r graph.Root) bool {
+		return slices.ContainsFunc(g.rootOf(&r).groups, func(o *group) bool {
+			o.sort()
+			return o.backend == g.backend && len(o.request) > 0
+		})
+	})
 }
 
 // middle is a feature that the request turns on in a package outside of the catalog, which is on the way to a crate that is off, and in

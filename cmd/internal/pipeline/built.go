@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,6 +32,7 @@ type evidence struct {
 	compiled []string // packages of which kernels were compiled, or a library of the backend is linked
 	complete bool     // every program of the package was built
 	unknown  bool     // one of them cannot be looked at
+	watches  bool     // one names the library that watches GPUs, which computes nothing
 }
 
 // decideBuilt is the finding about a request, by what its build left; none where the program shows that it uses the GPU, or nothing is
@@ -42,7 +44,9 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 		return f, true
 	}
 	with := func(f finding.Finding, found bool) (finding.Finding, bool) {
-		f.Fix = o.Fix
+		if f.Fix = o.Fix; o.Listed {
+			return f, found
+		}
 		if hint := fmt.Sprintf("if %s uses the GPU in a way that does not show: gpu-packages = [%q] in gpubuild.toml, or "+
 			"--gpu-allow-unreached", root, root); f.Fix == "" {
 			f.Fix = hint
@@ -52,6 +56,12 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 		return f, found
 	}
 	switch {
+	case len(e.shown) > 0 && len(o.Off) > 0:
+		rest := map[bool]string{true: "is off: it computes", false: "are off: they compute"}[len(o.Off) == 1]
+		f, found = is(features.IDPartial, features.Note, "%s: the program uses %s, but %s %s on the CPU", o.Feature, o.Title(),
+			strings.Join(o.Gates, ", "), rest)
+		f.Fix = o.Fix
+		return f, found
 	case len(e.shown) > 0 || e.unknown:
 		return f, false
 	case e.programs == 0 && len(o.Off) > 0 && len(e.compiled) == 0 && !o.Bound && !o.Warns:
@@ -64,7 +74,7 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 			strings.Join(e.compiled, ", "), root)
 	}
 	severity := features.Error
-	if o.Warns || !e.complete {
+	if o.Warns || !e.complete || e.watches {
 		severity = features.Warning
 	}
 	always, what := strings.Join(o.Always, ", "), "no library, no driver function"
@@ -72,6 +82,8 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	case len(e.anyway) > 0 && !o.Blind:
 		return with(is(features.IDNoDeviceCode, features.Warning, "%s: %s is linked without it, too, and may be all that uses %s", o.Feature,
 			always, o.Title()))
+	case e.watches:
+		what = "and NVML only watches GPUs"
 	case len(e.anyway) > 0:
 		what = fmt.Sprintf("and only what %s brings, which is linked anyway", always)
 	}
@@ -86,7 +98,7 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 		if f.Path = c.Machine.Shown(f.Path); f.Severity == features.Warning && (c.Options.Strict || s.Config.Strict.Value) {
 			f.Severity = features.Error
 		}
-		if c.Options.AllowUnreached {
+		if c.Options.AllowUnreached && f.Severity == features.Error {
 			f.Severity = features.Warning
 		}
 		stops = stops || f.Severity == features.Error
@@ -208,10 +220,13 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 			programs[p.Path] = true
 		}
 	}
-	cuda := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU
+	cuda, traces, own := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, features.Traces(open.Backend, len(open.Off) > 0), []string{}
 	for _, m := range r.Built.Messages {
 		id := manifest.ParsePkgID(m.PackageID)
 		crate := catalog.Default().Crate(id.Name)
+		if m.Reason == cargo.ScriptExecuted && linked[id.Name+"@"+id.Version] && crate == nil {
+			own = append(own, sharedLibraries(c.Machine.Host, m)...)
+		}
 		switch {
 		case m.Reason == cargo.Artifact && id.Name == pkg && slices.Contains(m.Target.Kind, "cdylib"):
 			for _, path := range m.Filenames {
@@ -234,7 +249,7 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		if len(scanned.Images) > 0 && cuda {
 			e.shown = manifest.Union(e.shown, []string{"device code"})
 		}
-		names, err := fatbin.Names(c.Machine.Host, path, features.Traces(open.Backend, len(open.Off) > 0))
+		names, err := fatbin.Names(c.Machine.Host, path, traces)
 		switch {
 		case errors.Is(err, fatbin.ErrFormat): // of WebAssembly nothing is known
 			c.Machine.Shell.Detail("not looked at: %v", err)
@@ -248,11 +263,64 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		} else {
 			e.shown = manifest.Union(e.shown, names)
 		}
+		for _, lib := range own {
+			by, err := libraryUses(c.Machine, path, lib, traces, cuda)
+			if err != nil {
+				return e, err
+			}
+			e.shown = manifest.Union(e.shown, by)
+		}
+		if open.Backend == manifest.AnyGPU && len(open.Off)+len(open.Always) == 0 && !e.watches {
+			nvml, err := fatbin.Names(c.Machine.Host, path, []string{"libnvidia-ml.", "nvml.dll"})
+			if err != nil {
+				return e, err
+			}
+			e.watches = len(nvml) > 0
+		}
 	}
 	if len(e.anyway) > 0 && len(e.compiled) > 0 && !open.Blind { // kernels that are loaded from a file
 		e.shown = append(e.shown, e.anyway...)
 	}
 	return e, nil
+}
+
+// sharedLibraries lists the files of the libraries that a build script has the linker look for.
+func sharedLibraries(h buildenv.Host, script cargo.Message) (files []string) {
+	for _, lib := range script.LinkedLibs {
+		kind, name, ok := strings.Cut(lib, "=")
+		if !ok {
+			kind, name = "dylib", lib
+		}
+		for _, dir := range script.LinkedPaths {
+			dir = dir[strings.IndexByte(dir, '=')+1:]
+			for _, file := range []string{"lib" + name + ".so", "lib" + name + ".dylib", name + ".dll"} {
+				if path := h.Join(dir, file); kind == "dylib" && h.IsAbs(dir) && h.IsFile(path) {
+					files = append(files, path)
+				}
+			}
+		}
+	}
+	return files
+}
+
+// libraryUses says how a library shows that it uses a backend; nothing where the program does not load it.
+func libraryUses(m *session.Machine, program, lib string, traces []string, cuda bool) (by []string, err error) {
+	name, _, _ := strings.Cut(m.Host.Base(lib), ".")
+	if loads, err := fatbin.Names(m.Host, program, []string{name + "."}); err != nil || len(loads) == 0 {
+		return nil, err
+	}
+	scanned, err := proof.Scan(m, lib)
+	if err == nil && cuda && len(scanned.Images) > 0 {
+		by = []string{"device code of " + name}
+	}
+	names, namesErr := fatbin.Names(m.Host, lib, traces)
+	for _, trace := range names {
+		by = append(by, trace+" of "+name)
+	}
+	if err = cmp.Or(err, namesErr); errors.Is(err, fatbin.ErrFormat) { // a linker script
+		err = nil
+	}
+	return by, err
 }
 
 // holdsKernels reports whether the OUT_DIR of a build script holds device code of its newest run: written in it, or kept and still used.

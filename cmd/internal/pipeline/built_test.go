@@ -20,8 +20,10 @@ func TestDecideBuilt(t *testing.T) {
 		e     evidence
 		id    string // with a severity
 	}{
-		{"it shows", off, evidence{programs: 1, shown: shown, complete: true}, ""},
-		{"one of several shows", off, evidence{programs: 3, shown: shown}, ""},
+		{"it shows", none, evidence{programs: 1, shown: shown, complete: true}, ""},
+		{"it shows, and an engine stays on the CPU", off, evidence{programs: 1, shown: shown, complete: true}, "features.partial note"},
+		{"NVML alone", none, evidence{programs: 1, complete: true, watches: true}, "features.no-device-code warning"},
+		{"one of several shows", none, evidence{programs: 3, shown: shown}, ""},
 		{"one of an unknown format", off, evidence{programs: 1, complete: true, unknown: true}, ""},
 		{"nothing", off, evidence{programs: 1, complete: true}, "features.no-device-code error"},
 		{"nothing, and no crate is off", none, evidence{programs: 1, complete: true}, "features.no-device-code error"},

@@ -87,7 +87,12 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 		defer release()
 	}
 	for n := 0; n < maxFixes; n++ {
-		list, j, err := f.faults(ctx, line, s)
+		var list []features.Finding
+		var j Judged
+		err := s.KeepLock(func() (err error) { // where nothing is to be written, a new Cargo.lock is nothing that was asked for
+			list, j, err = f.faults(ctx, line, s)
+			return err
+		})
 		fault := f.next(s.Project, list)
 		if fault == nil {
 			return j, err
