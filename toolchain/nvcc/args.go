@@ -90,8 +90,11 @@ func parse(args []string, before, after string) (c call) {
 		c.unknown = "quotes in NVCC_PREPEND_FLAGS or NVCC_APPEND_FLAGS"
 	}
 	c.flags[0] = strings.Join(c.read(plainWord.FindAllString(before, -1), false), " ")
+	c.dryrun = nil // nvcc reads these variables itself
 	c.read(args, true)
+	typed := c.dryrun
 	c.flags[1] = strings.Join(c.read(plainWord.FindAllString(after, -1), false), " ")
+	c.dryrun = typed
 	machine := func(w string) bool {
 		return w == "native" || strings.Contains(w, "=native") || strings.Contains(w, "tmpxft")
 	}
@@ -138,10 +141,8 @@ func (c *call) read(words []string, typed bool) (kept []string) {
 			c.unknown = "an output that is not named on the command line"
 		}
 		if about == theResult {
-			c.words, kept = append(c.words, plain[:1+taken]...), append(kept, words[i:i+1+taken]...)
-			if typed {
-				c.dryrun = append(c.dryrun, plain[:1+taken]...)
-			}
+			c.words, c.dryrun = append(c.words, plain[:1+taken]...), append(c.dryrun, plain[:1+taken]...)
+			kept = append(kept, words[i:i+1+taken]...)
 		}
 		i += taken
 	}
@@ -151,8 +152,7 @@ func (c *call) read(words []string, typed bool) (kept []string) {
 // word reads one word and returns how many of those that follow are its value, and what it is about.
 func (c *call) word(w string, next []string, typed bool) (taken, about int) {
 	if file, ok := strings.CutPrefix(w, "@"); ok {
-		c.optionsFile(file, typed)
-		return 0, theResult
+		return 0, c.optionsFile(file, typed)
 	}
 	if !strings.HasPrefix(w, "-") || w == "-" {
 		c.in = append(c.in, w)
@@ -201,7 +201,7 @@ func (c *call) word(w string, next []string, typed bool) (taken, about int) {
 	case "v", "verbose":
 		c.verbose, about = true, theCall
 	case "optf", "options-file":
-		c.optionsFile(take(), typed)
+		about = c.optionsFile(take(), typed)
 	case "source-in-ptx", "src-in-ptx":
 		c.debug, c.sources = true, true
 	case "g", "debug", "G", "device-debug", "lineinfo", "generate-line-info":
@@ -251,22 +251,22 @@ func (c *call) other(w, name string, take func() string) {
 	}
 }
 
-// optionsFile reads the words of a file, to understand them: nvcc itself gets the file. One that has more than words and plain double
-// quotes is not understood.
-func (c *call) optionsFile(file string, typed bool) {
-	var words []string
+// optionsFile reads the words of a file, which then are in its place: what is an output among them is not for --dryrun. A file that has more
+// than words and plain double quotes is not understood.
+func (c *call) optionsFile(file string, typed bool) (about int) {
 	c.files = append(c.files, file)
 	if readOnce(file) { // and nvcc reads it
 		c.unknown = "an options file"
-		return
+		return theResult
 	}
 	data, err := os.ReadFile(file)
 	text := string(data)
 	if !typed || err != nil || strings.ContainsAny(text, "'\\$`#@") || strings.Count(text, `"`)%2 != 0 || strings.Contains(file, ",") {
 		c.unknown = "an options file"
-		return
+		return theResult
 	}
-	_ = c.read(append(words, plainWord.FindAllString(text, -1)...), false)
+	_ = c.read(plainWord.FindAllString(text, -1), false)
+	return theCall
 }
 
 // consumed names an input that can be read only once, by nvcc itself; empty: there is none.

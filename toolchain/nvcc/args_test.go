@@ -17,7 +17,7 @@ import (
 func TestParse(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(hosttest.PlainDir(t), "flags")
-	for name, text := range map[string]string{file: "-I\"a b\" -O3", file + ".o": "-o x.o", file + ".q": `-DX=\"a\"`} {
+	for name, text := range map[string]string{file: "-I\"a b\" -O3", file + ".o": "-o x.o", file + ".q": `-DX=\"a\"`, file + ".t": "-I\"a b\" --time t.csv --keep-dir d"} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -76,6 +76,10 @@ func TestParse(t *testing.T) {
 	if got := strings.Join(c.words, " "); got != "-lineinfo -c k.cu -O3 -DZ" || !c.debug || c.output() != "k.o" ||
 		c.dependencies() != "k.d" {
 		t.Errorf("%q %+v", got, c)
+	}
+	// else --dryrun would write the table of times, too
+	if got := strings.Join(parse([]string{"-c", "k.cu", "-optf", file + ".t", "-O3"}, "-G", "").dryrun, " "); got != "-c k.cu -Ia b -O3" {
+		t.Errorf("with an options file: %q", got)
 	}
 	if c := parse([]string{"-c", "k.cu"}, "", "-o x.o"); c.unknown == "" {
 		t.Error("an output in NVCC_APPEND_FLAGS")
