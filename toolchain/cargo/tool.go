@@ -62,8 +62,15 @@ func readable(h buildenv.Host, t Tool, l Line) error {
 		starts = append(starts, h.Dir(h.From(cwd, l.ManifestPath)))
 	}
 	for _, start := range starts {
+		below := false // there was a manifest: only one with a workspace may have the Cargo.lock
 		for dir := range h.Upwards(start) {
-			for _, kind := range []buildenv.Kind{buildenv.Manifest, buildenv.Lock, buildenv.Toolchain} {
+			kinds := []buildenv.Kind{buildenv.Manifest, buildenv.Toolchain}
+			text, err := h.ReadFile(h.Join(dir, buildenv.ManifestFile), buildenv.Manifest)
+			if err == nil && (!below || bytes.Contains(text, []byte("workspace"))) {
+				kinds = append(kinds, buildenv.Lock)
+			}
+			below = below || err == nil
+			for _, kind := range kinds {
 				for _, name := range kind.Names {
 					if err := h.Check(h.Join(dir, name), kind); err != nil {
 						return err
