@@ -171,7 +171,7 @@ func Compile(h buildenv.Host, c Compiler, dir, source, target string, shared boo
 	}
 	return buildenv.Cmd{
 		Path: c.Path, Args: args, Dir: dir, Env: env.Set("LC_ALL", "C").Entries(),
-		Timeout: 2 * time.Minute, Limit: 1 << 20,
+		Timeout: 10 * time.Minute, Limit: 1 << 20, // 2 were too few where others had the processors
 	}
 }
 

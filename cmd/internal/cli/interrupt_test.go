@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,15 +84,32 @@ func succeeds(t testing.TB, c *exec.Cmd) {
 	}
 }
 
-// leftAfter is left when what is about to end has had its time.
+// leftAfter is left when what is about to end has had its time: a minute in which all of it waits, or a minute of a processor. One that could
+// run and gets no processor, on a machine where others do, is about to end: a compiler whose gcc was killed.
 func leftAfter(t *testing.T, mark string) (l []string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for waited := 0; waited < 6000; time.Sleep(10 * time.Millisecond) {
 		if l = left(t, mark); len(l) == 0 {
 			break
 		}
+		if !slices.ContainsFunc(l, runs) {
+			waited++
+		}
 	}
 	return l
+}
+
+// runs reports of a line of left whether that process could run, and has not run for a minute yet (proc(5): state, utime and stime).
+func runs(line string) bool {
+	pid, _, _ := strings.Cut(line, " ")
+	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if err != nil || len(f) < 13 {
+		return false
+	}
+	user, _ := strconv.Atoi(f[11])
+	system, _ := strconv.Atoi(f[12])
+	return (f[0] == "R" || f[0] == "D") && user+system < 60*100
 }
 
 func writeFiles(t testing.TB, dir string, files map[string]string) {
