@@ -234,7 +234,12 @@ func (r Request) judgeWithoutGPU(dir string, ran error) (excused bool, err error
 	if o.Coverage != nil {
 		m.Shell.Warning("the kernel coverage was not measured: no GPU here")
 	}
-	if !r.Requires() || ran != nil && !r.ExpectedEnd(ran) {
+	ended := ran == nil || r.ExpectedEnd(ran)
+	if o.ExpectCPU && !o.Demanded() && ended {
+		m.Shell.Note("--gpu-expect cpu: %s", lackOfGPU)
+		return true, nil
+	}
+	if !r.Requires() || !ended {
 		return false, ran
 	}
 	if !o.Demanded() {
