@@ -9,6 +9,7 @@ package cache
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -165,22 +166,19 @@ func Hash(path string) (string, error) {
 // WriteFile writes a file whole or not at all: next to it, flushed, then renamed over it. Its directory must exist. A link is replaced,
 // not followed. The error is a *WriteError, and no temporary file is left.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return &WriteError{Path: path, Err: reason(err)}
-	}
-	if err := save(f, path, data, mode, nil); err != nil {
-		return &WriteError{Path: path, Err: reason(err)}
-	}
-	return nil
+	return write(path, data, mode, func(f *os.File) file { return f })
 }
 
 // Keep is WriteFile for what can be made again at any time: it does not wait for the disk. After a loss of power the file may be empty or
 // damaged, which its reader must notice.
 func Keep(path string, data []byte, mode fs.FileMode) error {
+	return write(path, data, mode, func(f *os.File) file { return unflushed{f} })
+}
+
+func write(path string, data []byte, mode fs.FileMode, as func(*os.File) file) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err == nil {
-		err = save(unflushed{f}, path, data, mode, nil)
+		err = save(as(f), path, data, mode, nil)
 	}
 	if err != nil {
 		return &WriteError{Path: path, Err: reason(err)}
@@ -260,9 +258,7 @@ func save(f file, path string, data []byte, mode fs.FileMode, last func() error)
 	if err == nil {
 		err = f.Sync()
 	}
-	if e := f.Close(); err == nil {
-		err = e // a network drive reports only here that it is full
-	}
+	err = cmp.Or(err, f.Close()) // a network drive reports only here that it is full
 	if err == nil && last != nil {
 		err = last()
 	}

@@ -113,6 +113,21 @@ func (s Store) Get(kind, key string) ([]byte, bool) {
 	return data, true
 }
 
+// GetJSON is Get of a value, into what v points to.
+func (s Store) GetJSON(kind, key string, v any) bool {
+	data, ok := s.Get(kind, key)
+	return ok && json.Unmarshal(data, v) == nil
+}
+
+// PutJSON is Put of a value.
+func (s Store) PutJSON(kind, key string, inputs []Input, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return s.Put(kind, key, inputs, data)
+}
+
 // aged drops the hashes of unchanged files that are no longer young, and reports whether there were any: from now on their identity is
 // enough.
 func (s Store) aged(inputs []Input) bool {

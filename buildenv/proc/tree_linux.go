@@ -24,11 +24,9 @@ func processes() []process {
 		if err != nil {
 			continue
 		}
-		p, ok := look(pid)
-		if !ok {
-			continue
+		if p, ok := look(pid); ok {
+			out = append(out, p)
 		}
-		out = append(out, p)
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -196,7 +195,7 @@ func (m Machine) Version(ctx context.Context) gpu.Driver {
 	}
 	if m.Memo != nil {
 		var kept gpu.Driver
-		if data, ok := m.Memo.Get(memoKind, memo.Key(m.library())); ok && json.Unmarshal(data, &kept) == nil {
+		if m.Memo.GetJSON(memoKind, memo.Key(m.library()), &kept) {
 			return kept
 		}
 	}
@@ -226,14 +225,7 @@ func (m Machine) keep(d gpu.Driver) {
 	if d.Version == "" || m.Memo == nil || !m.Host.IsFile(library) {
 		return
 	}
-	if was, ok := m.Memo.Get(memoKind, memo.Key(library)); ok {
-		var kept gpu.Driver
-		if json.Unmarshal(was, &kept) == nil && kept == d {
-			return
-		}
-	}
-	data, err := json.Marshal(d)
-	if err == nil {
-		_ = m.Memo.Put(memoKind, memo.Key(library), m.Memo.Watch(library), data) // without it the driver is asked again
+	if kept := (gpu.Driver{}); !m.Memo.GetJSON(memoKind, memo.Key(library), &kept) || kept != d {
+		_ = m.Memo.PutJSON(memoKind, memo.Key(library), m.Memo.Watch(library), d) // without it the driver is asked again
 	}
 }

@@ -2,6 +2,7 @@ package cargo
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -136,12 +137,8 @@ func ParseVersion(out []byte) (VersionInfo, bool) {
 		if r, ok := strings.CutPrefix(s, "release: "); ok {
 			v.Release = r
 			if parts := strings.SplitN(r, ".", 3); len(parts) == 3 {
-				for _, c := range parts[1] {
-					if c < '0' || c > '9' || v.Minor > 9999 {
-						v.Minor = 0
-						break
-					}
-					v.Minor = v.Minor*10 + int(c-'0')
+				if n, err := strconv.ParseUint(parts[1], 10, 16); err == nil {
+					v.Minor = int(n)
 				}
 			}
 		}

@@ -155,13 +155,8 @@ func checkExpected(o proof.Options, prefix string) error {
 		name  string
 		given bool
 	}{
-		{"kernel", o.Kernel != nil},
-		{"device", o.Device != ""},
-		{"child", o.Child != ""},
-		{"min-launches", o.MinLaunches > 0},
-		{"min-gpu-time", o.MinTime > 0},
-		{"until-proved", o.UntilProved},
-		{"require-proof", o.Required},
+		{"kernel", o.Kernel != nil}, {"device", o.Device != ""}, {"child", o.Child != ""}, {"min-launches", o.MinLaunches > 0},
+		{"min-gpu-time", o.MinTime > 0}, {"until-proved", o.UntilProved}, {"require-proof", o.Required},
 	} {
 		if f.given {
 			return usage(fmt.Sprintf("%sexpect cpu asks for no kernel, so %s%s has no meaning with it", prefix, prefix, f.name),

@@ -1,7 +1,6 @@
 package fresh
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -127,11 +126,9 @@ const codeKind = "code-6"
 func (r *reader) contentOf(outDir string) (content, error) {
 	outDir = r.m.Host.Clean(outDir)
 	store, key := r.m.Memo(), memo.Key(version.Number(), outDir)
-	if data, ok := store.Get(codeKind, key); ok {
-		var found content
-		if json.Unmarshal(data, &found) == nil {
-			return found, nil
-		}
+	var kept content
+	if store.GetJSON(codeKind, key, &kept) {
+		return kept, nil
 	}
 	code, rust, watched, err := below(r.m.Host, outDir)
 	if err != nil {
@@ -177,11 +174,7 @@ func (r *reader) contentOf(outDir string) (content, error) {
 		sums["rule "+rule] = true
 	}
 	found.Files = sorted(sums)
-	data, err := json.Marshal(found)
-	if err == nil {
-		err = store.Put(codeKind, key, state, data)
-	}
-	if err != nil {
+	if err := store.PutJSON(codeKind, key, state, found); err != nil {
 		r.m.Shell.Detail("what the build's files hold is not kept: %v", err)
 	}
 	return found, nil

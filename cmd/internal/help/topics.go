@@ -48,10 +48,8 @@ var variables = []struct{ Name, Meaning string }{
 		"directory"},
 	{"GPUBUILD_CUDA", "the toolkit to use, below --gpu-toolkit; then gpubuild.toml, then `gpubuild toolchain use`"},
 	{"GPUBUILD_READ_ALONG", "never: cargo writes to the terminal directly; a build that fails there is not explained"},
-	{
-		"GPUBUILD_REDIST",
-		"where NVIDIA's redistributable archives are downloaded from (CUDA 12, and 13 without pip): a URL, a directory, or never",
-	},
+	{"GPUBUILD_REDIST", "where NVIDIA's redistributable archives are downloaded from (CUDA 12, and 13 without pip): a URL, a " +
+		"directory, or never"},
 	{"GPUBUILD_GPU_CACHE", "on, off or read, below --gpu-cache: whether kernels come from the cache"},
 	{"GPUBUILD_ROW", "the id of the matrix row that this run is; every result names it"},
 	{"GITHUB_ACTIONS, GITHUB_STEP_SUMMARY, GITHUB_WORKSPACE", "true: findings are also written as annotations and into the step summary"},

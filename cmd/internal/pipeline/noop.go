@@ -148,11 +148,7 @@ func (r *recording) put(m *session.Machine, e noopBuild) error {
 	if !old {
 		return nil // the next build will know them by their times
 	}
-	data, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	return m.Memo().Put(noopKind, r.key, inputs, data)
+	return m.Memo().PutJSON(noopKind, r.key, inputs, e)
 }
 
 // savePlainNoop keeps that there is no GPU work, before cargo takes gpubuild's place.

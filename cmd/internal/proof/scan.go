@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -31,11 +30,9 @@ func Scan(m *session.Machine, path string) (*fatbin.Report, error) {
 	}
 	// The identity is part of the key: as a watched input, a program that was just built would be hashed, which takes as long as the scan.
 	store, key := m.Memo(), memo.Key(version.Number(), path, fmt.Sprint(id.Size, id.MTime, id.Inode, id.Device))
-	if data, ok := store.Get(scanKind, key); ok {
-		var kept *fatbin.Report
-		if json.Unmarshal(data, &kept) == nil && kept != nil {
-			return kept, nil
-		}
+	var kept *fatbin.Report
+	if store.GetJSON(scanKind, key, &kept) && kept != nil {
+		return kept, nil
 	}
 	if err := Unmarked(m, path); err != nil {
 		return nil, err
@@ -44,11 +41,7 @@ func Scan(m *session.Machine, path string) (*fatbin.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(r)
-	if err == nil {
-		err = store.Put(scanKind, key, nil, data)
-	}
-	if err != nil {
+	if err := store.PutJSON(scanKind, key, nil, r); err != nil {
 		m.Shell.Detail("the scan is not kept: %v", err)
 	}
 	return r, nil

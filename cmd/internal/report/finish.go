@@ -37,11 +37,10 @@ func (f Files) Check(m *session.Machine) error {
 		files = append(files, *f.JSON)
 	}
 	for _, file := range files {
-		if file == "" {
-			continue
-		}
-		if err := m.HasDir(file); err != nil {
-			return err
+		if file != "" {
+			if err := m.HasDir(file); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

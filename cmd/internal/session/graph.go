@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -117,7 +116,7 @@ func (s *Session) metadata(ctx context.Context, tool cargo.Tool, private cargo.P
 // included: a question costs as much as a build with nothing to do.
 func (s *Session) answer(tool cargo.Tool, key string, ask func(cargo.Private) (Graph, bool, error)) (g Graph, err error) {
 	store := s.Machine.Memo()
-	if data, ok := store.Get(graphKind, key); ok && json.Unmarshal(data, &g) == nil {
+	if store.GetJSON(graphKind, key, &g) {
 		g.Project = s.Project.With(g.Metadata)
 		return g, nil
 	}
@@ -146,11 +145,7 @@ func (s *Session) answer(tool cargo.Tool, key string, ask func(cargo.Private) (G
 			ids = append(ids, g.Metadata.Packages[i].ID)
 		}
 	}
-	data, err := json.Marshal(g)
-	if err == nil {
-		err = store.Put(graphKind, key, append(inputs, s.watchLocals(ids)...), data)
-	}
-	if err != nil { // costs time only
+	if err := store.PutJSON(graphKind, key, append(inputs, s.watchLocals(ids)...), g); err != nil { // costs time only
 		s.Machine.Shell.Detail("cargo's answer is not kept: %v", err)
 	}
 	return g, nil

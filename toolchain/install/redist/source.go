@@ -3,6 +3,7 @@
 package redist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,12 +66,7 @@ func badPlace(base, problem string) error {
 }
 
 func newClient(env buildenv.Env) *http.Client {
-	either := func(a, b string) string {
-		if v := env.Get(a); v != "" {
-			return v
-		}
-		return env.Get(b)
-	}
+	either := func(a, b string) string { return cmp.Or(env.Get(a), env.Get(b)) }
 	proxy := (&httpproxy.Config{HTTPProxy: either("http_proxy", "HTTP_PROXY"), HTTPSProxy: either("https_proxy", "HTTPS_PROXY"),
 		NoProxy: either("no_proxy", "NO_PROXY")}).ProxyFunc()
 	return &http.Client{

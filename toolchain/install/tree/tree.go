@@ -8,6 +8,7 @@ package tree
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -154,9 +155,7 @@ func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
 	}
 	isNew := !t.there(f.Path)
 	n, err := io.Copy(io.MultiWriter(out, h), io.LimitReader(r, f.Size+1))
-	if e := out.Close(); err == nil {
-		err = e
-	}
+	err = cmp.Or(err, out.Close())
 	var disk *fs.PathError
 	switch {
 	case errors.As(err, &disk):
