@@ -130,7 +130,7 @@ func ExitCode(text string) (int, error) {
 type File struct {
 	// Names of further features that request GPU work.
 	GPUFeatures []string `toml:"gpu-features"`
-	// Names of packages that compile kernels although neither the catalog nor their files show it.
+	// Packages that compile kernels although neither the catalog nor their files show it. One whose program shows no GPU gets a warning.
 	GPUPackages []string `toml:"gpu-packages"`
 	// Treat warnings of the feature check as errors. Default: false.
 	Strict *bool `toml:"strict"`
