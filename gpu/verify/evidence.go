@@ -127,7 +127,7 @@ type Seen struct {
 	Closed      bool   `json:"closed,omitempty"`       // it may not be looked into (setuid, another user's)
 	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
 	Root        bool   `json:"root,omitempty"`         // the program itself
-	OwnRoot     bool   `json:"apart,omitempty"`        // it has a root or mounts of its own: device nodes there are not watched
+	OwnRoot     bool   `json:"own_root,omitempty"`     // it has a root or mounts of its own: device nodes there are not watched
 
 	bare bool // it had no environment when it was looked at last
 }
