@@ -436,13 +436,16 @@ func (g *group) waits() bool {
 	view := *p.View
 	view.Weak = true
 	on := view.Closure(p.r, gpuCrate{node: p.r.Node, gate: g.asked}.features()...).Features()
-	then := func(c gpuCrate) bool {
-		return slices.ContainsFunc(on, func(f graph.Feature) bool {
-			other := g.backend == manifest.AnyGPU && p.Crate(f.Node) != nil && p.Crate(f.Node).Backends[f.Name] != ""
-			return p.Nodes[f.Node].Name == g.Nodes[c.node].Name && (slices.Contains(c.gate, f.Name) || other)
-		})
-	}
+	then := func(c gpuCrate) bool { return g.turnOn(p, on, c) }
 	return slices.ContainsFunc(g.off, then) && !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return c.lost != "" && !then(c) })
+}
+
+// turnOn reports whether features of what manifests make possible turn on a crate.
+func (g *group) turnOn(p *rootJudge, on []graph.Feature, c gpuCrate) bool {
+	return slices.ContainsFunc(on, func(f graph.Feature) bool {
+		other := g.backend == manifest.AnyGPU && p.Crate(f.Node) != nil && p.Crate(f.Node).Backends[f.Name] != ""
+		return p.Nodes[f.Node].Name == g.Nodes[c.node].Name && (len(c.gate) == 0 || slices.Contains(c.gate, f.Name) || other)
+	})
 }
 
 // usual is what a bare `gpu` means for the system that a root is built for.
@@ -532,7 +535,7 @@ func (g *group) borrowed() bool {
 	}
 	others, _ := g.Project.Selection(g.Input.Request)
 	for _, p := range others { // with --bin of another package cargo builds nothing of it, and its features count all the same
-		if p != g.pkg && g.Graph != nil && g.Catalog.Crate(p.Name) == nil && !slices.Contains(by, p.Name) && g.turnsOn(p, lent) {
+		if p != g.pkg && g.Graph != nil && g.Catalog.Crate(p.Name) == nil && !slices.Contains(by, p.Name) && g.lends(p, lent) {
 			selected = append(selected, p.Name)
 		}
 	}
@@ -560,18 +563,12 @@ func (g *group) borrowed() bool {
 	return true
 }
 
-// turnsOn reports whether a package turns one of some crates on, with its features that were asked for.
-func (g *group) turnsOn(p *manifest.Package, crates []gpuCrate) bool {
+// lends reports whether a package turns one of some crates on, with its features that were asked for.
+func (g *group) lends(p *manifest.Package, crates []gpuCrate) bool {
 	possible := g.possible(p)
-	from := []graph.Feature{{Node: possible.r.Node}}
-	for _, f := range g.ask.Of(p) {
-		from = append(from, graph.Feature{Node: possible.r.Node, Name: f})
-	}
-	return slices.ContainsFunc(possible.Closure(possible.r, from...).Features(), func(f graph.Feature) bool {
-		return slices.ContainsFunc(crates, func(c gpuCrate) bool {
-			return possible.Nodes[f.Node].Name == g.Nodes[c.node].Name && (len(c.gate) == 0 || slices.Contains(c.gate, f.Name))
-		})
-	})
+	from := gpuCrate{node: possible.r.Node, gate: append(g.ask.Of(p), "")}.features()
+	on := possible.Closure(possible.r, from...).Features()
+	return slices.ContainsFunc(crates, func(c gpuCrate) bool { return g.turnOn(possible, on, c) })
 }
 
 // forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.

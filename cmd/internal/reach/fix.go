@@ -1,12 +1,9 @@
 package reach
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -243,8 +240,10 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 		}
 		return func() error { return nil }, nil
 	}
-	lock := h.Real(s.Project.LockPath)
-	locked, lockErr := h.ReadFile(lock, buildenv.Lock)
+	restore, err := s.LockFile()
+	if err != nil {
+		return nil, err
+	}
 	var written []string
 	undo = func() error {
 		var errs []error
@@ -255,15 +254,7 @@ func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err erro
 			}
 			errs = append(errs, err)
 		}
-		now, err := h.ReadFile(lock, buildenv.Lock)
-		switch {
-		case err != nil:
-		case errors.Is(lockErr, fs.ErrNotExist):
-			errs = append(errs, os.Remove(lock))
-		case lockErr == nil && !bytes.Equal(now, locked):
-			errs = append(errs, cache.Replace(lock, now, locked, 0o644))
-		}
-		return errors.Join(errs...)
+		return errors.Join(append(errs, restore())...)
 	}
 	for _, path := range order {
 		if err := replace(h, path, before[path], after[path]); err != nil {

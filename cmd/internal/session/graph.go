@@ -225,22 +225,36 @@ func (s *Session) watchLocals(ids []string) []memo.Input {
 
 // KeepLock does something that lets cargo write Cargo.lock, and puts that back as it was, or takes it away again.
 func (s *Session) KeepLock(do func() error) error {
+	restore, err := s.LockFile()
+	if err != nil {
+		return err
+	}
+	err = do()
+	if e := restore(); e != nil {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// LockFile remembers Cargo.lock; restore puts it back as it was, or takes it away again.
+func (s *Session) LockFile() (restore func() error, err error) {
 	h := s.Machine.Host
 	path := h.Real(s.Project.LockPath)
 	old, missing := h.ReadFile(path, buildenv.Lock)
 	if missing != nil && !errors.Is(missing, fs.ErrNotExist) {
-		return missing
+		return nil, missing
 	}
 	mode := fs.FileMode(0o644)
 	if fi, err := h.Files.Stat(path); err == nil {
 		mode = fi.Mode().Perm()
 	}
-	err := do()
-	switch now, gone := h.ReadFile(path, buildenv.Lock); {
-	case missing != nil && gone == nil:
-		err = errors.Join(err, os.Remove(path))
-	case missing == nil && !bytes.Equal(old, now):
-		err = errors.Join(err, cache.WriteFile(path, old, mode))
-	}
-	return err
+	return func() error {
+		switch now, gone := h.ReadFile(path, buildenv.Lock); {
+		case missing != nil && gone == nil:
+			return os.Remove(path)
+		case missing == nil && !bytes.Equal(old, now):
+			return cache.WriteFile(path, old, mode)
+		}
+		return nil
+	}, nil
 }
