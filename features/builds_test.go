@@ -429,6 +429,8 @@ func TestRulesOfBuilds(t *testing.T) {
 			units: "app cuda -> candle-nn@0.11.1\ncandle-nn@0.11.1", ask: "cuda", want: []string{"error unreached: cuda = [\"candle-core?/cuda\", \"candle-nn/cuda\"]"}},
 		{story: "crates whose manifests are not here are judged by the catalog, as with them", lint: true, files: appOf + "[features]\ncudnn = [\"candle-nn/cudnn\"]\n[dependencies]\ncandle-nn = \"0.11\"",
 			ask: "cudnn", on: "candle-core cudarc candle-kernels", want: []string{`warning partial: cudnn = ["candle-nn/cudnn", "candle-nn/cuda"]`}},
+		{story: "a binding by the request, and an engine by another part of the build", files: appOf + "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncandle-core = { version = \"0.11\" }\ncudarc = { version = \"0.17\", optional = true }" + core + "\n=== cudarc@0.17.8\n[features]\ndriver = []",
+			units: "app cuda -> candle-core@0.11.1 cudarc@0.17.8\ncandle-core@0.11.1 cuda\ncudarc@0.17.8", ask: "cuda", on: "candle-core cudarc", want: []string{`warning borrowed: cuda = ["dep:cudarc", "candle-core/cuda"]`, "note undecided: "}},
 		{story: "what another target lacks does not excuse a crate that this one has", lint: true, files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[target.'cfg(windows)'.dependencies]\ncandle-core = \"0.11\"\n[target.'cfg(unix)'.dependencies]\ncandle-nn = \"0.11\"" + core + nn,
 			units: "app cuda -> candle-nn@0.11.1\ncandle-nn@0.11.1 -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{"error unreached: *"}},
 		{story: "a dependency of no table that applies", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[target.'cfg(not(unix))'.dependencies]\ncandle-core = \"0.11\"" + core,

@@ -23,7 +23,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{func(g *group) bool { return len(g.off) == 0 && (len(g.request) > 0 || g.itself) }, (*group).without},
-		{func(g *group) bool { return len(g.off) == 0 && len(g.bound) > 0 }, (*group).undecided},
+		{func(g *group) bool { return len(g.off) == 0 && len(g.bound) > 0 }, func(g *group) { _ = g.borrowed(); g.undecided() }},
 		{func(g *group) bool { return len(g.off) == 0 && len(g.anyway) > 0 }, (*group).without},
 		{(*group).on, (*group).partial},
 		{func(g *group) bool { return g.byFile() >= 0 }, (*group).file},
