@@ -76,15 +76,20 @@ func (s *Shell) Reprint(lines string) { _, _ = io.WriteString(s.Err, lines) }
 // into a message; this is for what comes in another way, such as in an error of a library.
 const longest = 1000
 
-// Short cuts long lines of a text.
-func Short(text string) string {
-	if len(text) <= longest {
+// longestAnswer is that of an answer's line: names of kernels are as long.
+const longestAnswer = 8 << 10
+
+// Short cuts long lines of a message.
+func Short(text string) string { return cut(text, longest) }
+
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if len(line) > longest {
-			lines[i] = strings.ToValidUTF8(line[:longest], "") + fmt.Sprintf("… (%d bytes)", len(line))
+		if len(line) > most {
+			lines[i] = strings.ToValidUTF8(line[:most], "") + fmt.Sprintf("… (%d bytes)", len(line))
 		}
 	}
 	return strings.Join(lines, "\n")

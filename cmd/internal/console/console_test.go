@@ -97,6 +97,18 @@ func TestEveryMessageIsFiltered(t *testing.T) {
 	}
 }
 
+// TestLongLines: of a name of a megabyte, which cargo takes, no line of an answer or a message is longer than a kernel's name.
+func TestLongLines(t *testing.T) {
+	var out bytes.Buffer
+	s := &console.Shell{Out: &out, Err: &out}
+	long := strings.Repeat("x", 1<<20)
+	hosttest.OK(t, errors.Join(s.Print(long+"\na row\n"), s.Page(long)))
+	s.Note("%s", long)
+	if out.Len() > 20<<10 || !strings.Contains(out.String(), "xxx… (1048576 bytes)\na row\n") {
+		t.Errorf("%d bytes: %.300s", out.Len(), out.String())
+	}
+}
+
 // TestFold: what goes on stands below its text, and a command stays whole.
 func TestFold(t *testing.T) {
 	for text, want := range map[string]string{

@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/toolchain/cargo"
 )
@@ -111,7 +112,7 @@ func unparsed(words []string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// redact leaves of a result what may be stored. Of a line that nobody has parsed, a text may repeat any argument.
+// redact leaves of a result what may be stored, and of long lines their beginning. Of a line that nobody has parsed, a text may repeat any argument.
 func (r Result) redact(words []string, parts []cargo.Part, env buildenv.Env) Result {
 	texts, rest := redactor(parts, env), strings.NewReplacer()
 	if parts == nil {
@@ -119,7 +120,7 @@ func (r Result) redact(words []string, parts []cargo.Part, env buildenv.Env) Res
 	}
 	hide := func(list ...*string) {
 		for _, t := range list {
-			*t = rest.Replace(texts.Replace(*t))
+			*t = console.Short(rest.Replace(texts.Replace(*t)))
 		}
 	}
 	r.Findings, r.Checks, r.Stale = slices.Clone(r.Findings), slices.Clone(r.Checks), slices.Clone(r.Stale)

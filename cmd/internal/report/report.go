@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/version"
 )
 
@@ -19,7 +20,7 @@ import (
 func Envelope(verb string, ok bool, findings []finding.Finding, fields any) ([]byte, error) {
 	findings = append([]finding.Finding{}, findings...)
 	for i, f := range findings {
-		findings[i].Help = helpOf(f.ID)
+		findings[i].Message, findings[i].Fix, findings[i].Help = console.Short(f.Message), console.Short(f.Fix), helpOf(f.ID)
 	}
 	body, err := object(struct {
 		Schema   string            `json:"schema"`
