@@ -647,6 +647,13 @@ func TestView(t *testing.T) {
 	if os.SameFile(first, program()) {
 		t.Error("the view of a changed toolkit was left")
 	}
+	for _, dir := range []string{b.root, filepath.Join(b.root, "bin")} {
+		odd := host
+		odd.Files = unlinkable{host.Files, dir}
+		if bin, err := View(odd, t.TempDir(), b.root, filepath.Join(b.root, "bin", "nvcc"), self(t)); err == nil {
+			t.Errorf("%s, which lacks something of %s, is used", bin, dir)
+		}
+	}
 	if err := os.Chmod(b.view, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -654,6 +661,48 @@ func TestView(t *testing.T) {
 		t.Errorf("%s, in which everybody may write, is used", bin)
 	}
 }
+
+// TestOnlyGCCIsAskedForItsAssembler: what looks like gcc and is not may start anything; ccache is switched off.
+func TestOnlyGCCIsAskedForItsAssembler(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ccache", "script/gcc"} {
+		write(t, filepath.Join(dir, name), "#!/bin/sh\necho "+self(t)+"\n")
+		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("ccache", filepath.Join(dir, "gcc")); err != nil {
+		t.Fatal(err)
+	}
+	for name, taken := range map[string]bool{"gcc": true, "script/gcc": false} {
+		if err := (&run{runner: proc.Runner{}}).assembler(t.Context(), host, filepath.Join(dir, name), &preprocessed{}); (err == nil) != taken {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// unlinkable is a directory with something to which no link can be made.
+type unlinkable struct {
+	buildenv.Files
+	dir string
+}
+
+func (u unlinkable) ReadDir(dir string) ([]fs.DirEntry, error) {
+	list, err := u.Files.ReadDir(dir)
+	if dir == u.dir && len(list) > 0 {
+		list = append(list, misnamed{list[0]})
+	}
+	return list, err
+}
+
+type misnamed struct{ fs.DirEntry }
+
+func (misnamed) Name() string { return "no/name" }
 
 // TestPruning: what is oldest goes first, and the totals stay.
 func TestPruning(t *testing.T) {
