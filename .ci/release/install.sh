@@ -13,7 +13,8 @@ main() {
   name=gpubuild-$target-v@VERSION@
   here=$(cd "$(dirname "$0")" && pwd)
   base=${GPUBUILD_BASE:-@BASE@}
-  if [ -z "$base" ] || [ -z "${GPUBUILD_BASE:-}" ] && [ -f "$here/$name.tgz" ]; then base=$here; fi # the release's files are next to this script
+  if [ -z "${GPUBUILD_BASE:-}" ] && [ -f "$here/$name.tgz" ]; then base=$here; fi # the release's files are next to this script
+  [ -n "$base" ] || stop "$name.tgz is not next to this script, and GPUBUILD_BASE names no other directory or https address"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   case "$base" in
@@ -24,7 +25,8 @@ main() {
         command -v wget >/dev/null || stop "curl or wget is needed, or $name.tgz next to this script"
         wget -qO "$work/archive" "$base/$name.tgz"
       fi ;;
-    *) cp "$base/$name.tgz" "$work/archive" ;;
+    http://*) stop "GPUBUILD_BASE is no https address" ;;
+    *) cp "${base#file://}/$name.tgz" "$work/archive" ;;
   esac
   if command -v sha256sum >/dev/null; then got=$(sha256sum "$work/archive"); else got=$(shasum -a 256 "$work/archive"); fi
   [ "${got%% *}" = "$sum" ] || stop "the SHA-256 of $name.tgz is not the one of this release"

@@ -279,7 +279,7 @@ func installsByScript(t *testing.T, dist string) {
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}
-	for _, base := range []string{dist, ""} { // the archive next to the script is found
+	for _, base := range []string{dist, "file://" + dist, ""} { // the archive next to the script is found
 		if out, err := run(base); err != nil || !strings.HasPrefix(out, "gpubuild "+testVersion+" ") {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -289,6 +289,21 @@ func installsByScript(t *testing.T, dist string) {
 	hosttest.OK(t, os.WriteFile(filepath.Join(changed, archive), append(data, 0), 0o600))
 	if out, err := run(changed); err == nil || !strings.Contains(out, "is not the one of this release") {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestInstallScriptFindsNothing: without the archive next to it, and without an address, install.sh says what it wants.
+func TestInstallScriptFindsNothing(t *testing.T) {
+	need.Tool(t, "linux")
+	text := hosttest.Must(os.ReadFile("install.sh"))(t)
+	script := filepath.Join(t.TempDir(), "install.sh")
+	hosttest.OK(t, os.WriteFile(script, bytes.ReplaceAll(text, []byte("@BASE@"), nil), 0o600))
+	for base, want := range map[string]string{"": ".tgz is not next to this script", "http://host.invalid": "is no https address"} {
+		c := exec.Command(need.Tool(t, "sh"), script)
+		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GPUBUILD_BASE=" + base}
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%q: %v: %s", base, err, out)
+		}
 	}
 }
 

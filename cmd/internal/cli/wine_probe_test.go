@@ -52,8 +52,9 @@ func newWineLab(t *testing.T) *wineLab {
 		filepath.Join(dir, "probe", "gpubuild_probe.dll"):   append(strict("c11"), "-shared", filepath.Join(csrc, "probe.c")),
 		filepath.Join(dir, "probe", "gpubuild-control.exe"): append(strict("c11"), filepath.Join(csrc, "control.c")),
 		filepath.Join(dir, "probe", "gpubuild-watch.exe"):   append(strict("c11"), filepath.Join(csrc, "watch_windows.c")),
-		l.program: append(strict("gnu11"), program),
-		l.other:   append(strict("gnu11"), program),
+		l.program:                         append(strict("gnu11"), program),
+		filepath.Join(dir, "records.exe"): {"-std=c11", "-static", filepath.Join(root, "gpu", "verify", "testdata", "records_windows.c")},
+		l.other:                           append(strict("gnu11"), program),
 	} {
 		if text, err := exec.Command(gcc, append(args, "-o", out)...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", out, err, text)
@@ -185,6 +186,16 @@ func TestWineProof(t *testing.T) {
 			}
 		})
 	}
+
+	t.Run("a long directory for records, on a network share too", func(t *testing.T) {
+		l.t = t
+		long := strings.Repeat(`\long`, 40)
+		for dir, want := range map[string]string{`C:` + long: `\\?\C:\long`, `\\server\share` + long: `\\?\UNC\server\share\long`, `\\server\share`: `\\server\share`} {
+			if out, _ := l.run(nil, z(filepath.Join(l.dir, "records.exe")), dir); !strings.HasPrefix(out, want) {
+				t.Errorf("%s: %s", dir, out)
+			}
+		}
+	})
 
 	t.Run("a CUPTI that is not there", func(t *testing.T) {
 		l.t = t

@@ -318,6 +318,8 @@ func checkToolkit(f Facts) Check {
 		}
 	case !f.Needs.Toolkit() && f.Stops != nil:
 		c.State, c.Says, c.Breaks = Info, "what the build needs is not known (see project)", ""
+	case !f.Needs.Toolkit() && !f.Needs.CUDA && f.onlyManifests():
+		c.State, c.Says, c.Breaks = Info, "whether one is needed is not known yet: no crate that the manifests name needs one", ""
 	case !f.Needs.Toolkit() && !f.Needs.CUDA:
 		c.State, c.Says, c.Breaks = Info, "no toolkit is needed: no crate of this build uses CUDA", ""
 	case !f.Needs.Toolkit():

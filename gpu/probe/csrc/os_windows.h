@@ -5,8 +5,8 @@
  * and any lock may be held by nobody, so that DllMain does nothing (Microsoft, "DllMain entry point": lpvReserved is not NULL). What is to be
  * done before that is done where NVIDIA's own sample does it (cupti_trace_injection): at the entry of ntdll's RtlExitUserProcess, through
  * which ExitProcess, exit(), a return from main and the end of the last thread all go. TerminateProcess goes past it, as kill -9 does: then
- * there is no end record, and what the last PERIOD_MS held may be lost. A console that is closed ends a program by ExitProcess, too, and only
- * one whose own handler returns TRUE as TerminateProcess does (Microsoft, "HandlerRoutine callback function"). */
+ * there is no end record, and what the last PERIOD_MS held may be lost. Where a console is closed, the last handler calls ExitProcess, too; only if
+ * one of the program's own returns TRUE, Windows itself ends it (Microsoft, "HandlerRoutine callback function"; read on 2026-11-29, never tried). */
 #define WIN32_LEAN_AND_MEAN
 #define _WIN32_WINNT 0x0602
 #include <windows.h>
@@ -300,7 +300,7 @@ static int begin_records(const char *dir) {
     tail[i + 1] = 0;
     path[0] = 0;
     i = 0;
-    /* beyond MAX_PATH only so (Microsoft, "Maximum Path Length Limitation"); Wine has no network share to try the second with */
+    /* beyond MAX_PATH only so (Microsoft, "Maximum Path Length Limitation"); Wine has no network share: records_windows.c shows the second */
     if (n > 180 && w[1] == ':') append(path, L"\\\\?\\");
     else if (n > 180 && w[0] == '\\' && w[1] == '\\' && w[2] != '?') { append(path, L"\\\\?\\UNC\\"); i = 2; }
     if (!append(path, w + i) || !append(path, tail)) return -1;
