@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/cache"
@@ -85,43 +87,38 @@ func holds(file string) error {
 		return err
 	}
 	defer f.Close()
-	program := func(name string, dir bool) bool { return path.Base(name) == "gpubuild" && !dir }
+	program := func(name string, is fs.FileInfo) bool { return path.Base(name) == "gpubuild" && is.Mode().IsRegular() }
 	none := errors.New("it has no program gpubuild")
-	if !strings.HasSuffix(file, "gz") {
-		fi, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		z, err := zip.NewReader(f, fi.Size())
-		if err != nil {
-			return err
-		}
-		for _, e := range z.File {
-			if program(e.Name, e.Mode().IsDir()) {
-				r, err := e.Open()
-				if err == nil {
-					_, err = io.Copy(io.Discard, r)
-				}
+	if strings.HasSuffix(file, "gz") {
+		z, err := gzip.NewReader(f)
+		for r, h := tar.NewReader(z), (*tar.Header)(nil); err == nil; {
+			if h, err = r.Next(); err == nil && program(h.Name, h.FileInfo()) {
+				_, err = io.Copy(io.Discard, r)
 				return err
 			}
 		}
-		return none
+		if err == io.EOF {
+			err = none
+		}
+		return err
 	}
-	z, err := gzip.NewReader(f)
+	is, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	for r := tar.NewReader(z); ; {
-		switch h, err := r.Next(); {
-		case err == io.EOF:
-			return none
-		case err != nil:
-			return err
-		case program(h.Name, h.Typeflag != tar.TypeReg):
-			_, err := io.Copy(io.Discard, r)
-			return err
-		}
+	z, err := zip.NewReader(f, is.Size())
+	if err != nil {
+		return err
 	}
+	i := slices.IndexFunc(z.File, func(e *zip.File) bool { return program(e.Name, e.FileInfo()) })
+	if i < 0 {
+		return none
+	}
+	r, err := z.File[i].Open()
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+	}
+	return err
 }
 
 // published is the SHA-256 that the SHA256SUMS of a release says of one of its files.

@@ -64,7 +64,7 @@ func TestInstall(t *testing.T) {
 		{"gpubuild.tgz", sum, "not that of --sha256"},
 		{"empty.whl", "", "empty.whl cannot be installed: zip: not a valid zip file"},
 		{"bytes.zip", "", "bytes.zip cannot be installed: zip: not a valid zip file"},
-		{"empty.tgz", "", "empty.tgz cannot be installed: EOF"},
+		{"empty.tgz", "", "empty.tgz cannot be installed: it has no program gpubuild"},
 		{"cut.tar.gz", "", "cut.tar.gz cannot be installed: unexpected EOF"},
 		{"windows.whl", "", "windows.whl cannot be installed: it has no program gpubuild"},
 		{"damaged.whl", "", "damaged.whl cannot be installed: flate: corrupt"},
