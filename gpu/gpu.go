@@ -171,6 +171,9 @@ func ParseArchs(s string) (list []Arch, err error) {
 		if err != nil {
 			return nil, err
 		}
+		if first := map[string]int{"a": 9, "f": 10}[a.Suffix]; a.Capability.Major < first { // PTX ISA, .target
+			return nil, fmt.Errorf("%.200q is no architecture: the suffix %s begins with sm_%d0", word, a.Suffix, first)
+		}
 		list = append(list, Arch{Capability: a.Capability, Suffix: a.Suffix})
 	}
 	slices.SortFunc(list, func(a, b Arch) int {

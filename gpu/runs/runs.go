@@ -67,8 +67,12 @@ func (v Verdict) String() string {
 	for _, k := range v.Kernels {
 		count[k.Answer]++
 	}
-	s := fmt.Sprintf("%s: %s, %d of %d kernels run", strings.TrimPrefix(v.Name+", "+v.Target.String(), ", "),
-		strings.Replace(string(v.Answer), string(gpu.Translated), "yes, after translation", 1), count[gpu.Yes]+count[gpu.Translated], len(v.Kernels))
+	s := strings.TrimPrefix(v.Name+", "+v.Target.String(), ", ") + ": " +
+		strings.Replace(string(v.Answer), string(gpu.Translated), "yes, after translation", 1)
+	if len(v.Kernels) == 0 {
+		return s + ", no kernels"
+	}
+	s += fmt.Sprintf(", %d of %d kernels run", count[gpu.Yes]+count[gpu.Translated], len(v.Kernels))
 	if n := count[gpu.Translated]; n > 0 {
 		s += fmt.Sprintf(", %d from PTX that the driver translates", n)
 	}

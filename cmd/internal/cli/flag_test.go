@@ -32,7 +32,7 @@ func TestValuesOfFlags(t *testing.T) {
 	}{
 		"backend":         {[]string{"cuda", "rocm", "vulkan"}, []string{"", "metal"}, func(o pipeline.Options) bool { return o.Proof.Backend == probe.Vulkan && o.Tools.Backend == "rocm" }},
 		"cache":           {[]string{"on", "off", "read"}, []string{"", "yes"}, func(o pipeline.Options) bool { return o.Cache == "read" }},
-		"arch":            {[]string{"sm_80", "sm_90a"}, []string{"", "90x", "sm_"}, func(o pipeline.Options) bool { return o.Tools.Arch == "sm_90a" }},
+		"arch":            {[]string{"sm_80", "sm_100f", "sm_90a"}, []string{"", "90x", "sm_", "sm_80a", "75,90f"}, func(o pipeline.Options) bool { return o.Tools.Arch == "sm_90a" }},
 		"expect-exit":     {[]string{"0", "255", "3"}, []string{"-1", "256", "x", ""}, func(o pipeline.Options) bool { return o.Proof.ExpectExit == 3 && o.Proof.ExitGiven }},
 		"expect":          {[]string{"gpu", "cpu"}, []string{"", "tpu"}, func(o pipeline.Options) bool { return o.Proof.ExpectCPU }},
 		"kernel":          {[]string{"gemm"}, []string{"(", "", "x|"}, func(o pipeline.Options) bool { return o.Proof.Kernel != nil }},

@@ -49,18 +49,16 @@ type CoveredKernel struct {
 }
 
 // percent words a part.
-func percent(part, of int) string {
-	if of == 0 {
-		return "none"
-	}
-	return strconv.Itoa(100*part/of) + "%"
-}
+func percent(part, of int) string { return strconv.Itoa(100*part/of) + "%" }
 
 // Text is the coverage in a line.
 func (c Coverage) Text() string {
-	text := fmt.Sprintf("%d of %d kernels were launched (%s)", c.Launched, c.Kernels, percent(c.Launched, c.Kernels))
+	text := "the test programs hold no kernel that runs on this GPU"
+	if c.Kernels > 0 {
+		text = fmt.Sprintf("%d of %d kernels were launched (%s)", c.Launched, c.Kernels, percent(c.Launched, c.Kernels))
+	}
 	if c.Others > 0 {
-		text += fmt.Sprintf(", and %d of libraries or compiled at run time", c.Others)
+		text += fmt.Sprintf("; of libraries or compiled at run time: %d", c.Others)
 	}
 	return text
 }
