@@ -61,8 +61,7 @@ type cudarcVariable struct {
 	set, configured bool // in the environment; in a configuration file of cargo's
 }
 
-// Gather reads what Judge decides from: the manifests of the packages in cargo's unit graph, their build scripts, and where their code
-// tests features that may have been asked for.
+// Gather reads what Judge decides from.
 func Gather(h buildenv.Host, in Input) Facts {
 	if in.Sources == nil {
 		in.Sources = NewSources(h, in.Project)
@@ -164,9 +163,12 @@ func withNamed(v *graph.View, named []string) *catalog.Catalog {
 // nvcc are signs of it: a script that compiles C++ is no GPU work.
 func (f *Facts) readOwn(src *Sources) {
 	j := newJudge(f)
-	asked := slices.ContainsFunc(f.Roots, func(r graph.Root) bool { return len(j.rootOf(&r).groups) > 0 })
+	var roots []*rootJudge
 	for r := range f.Roots {
-		k := j.rootOf(&f.Roots[r])
+		roots = append(roots, j.rootOf(&f.Roots[r]))
+	}
+	asked := slices.ContainsFunc(roots, func(k *rootJudge) bool { return len(k.groups) > 0 })
+	for _, k := range roots {
 		if asked && len(k.groups) == 0 {
 			continue
 		}

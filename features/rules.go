@@ -81,12 +81,16 @@ type gpuCrate struct {
 }
 
 // features are those of which one turns the code of a crate on; that without a name is the crate itself.
-func (c gpuCrate) features() (out []graph.Feature) {
-	for _, f := range c.gate {
-		out = append(out, graph.Feature{Node: c.node, Name: f})
-	}
-	if len(out) == 0 {
+func (c gpuCrate) features() []graph.Feature {
+	if len(c.gate) == 0 {
 		return []graph.Feature{{Node: c.node}}
+	}
+	return featuresOf(c.node, c.gate)
+}
+
+func featuresOf(node int, names []string) (out []graph.Feature) {
+	for _, f := range names {
+		out = append(out, graph.Feature{Node: node, Name: f})
 	}
 	return out
 }
@@ -178,12 +182,7 @@ func (k *rootJudge) means(feature string) (backend string, loose bool) {
 
 // close follows what was asked for.
 func (g *group) close() {
-	start := []graph.Feature{}
-	for _, f := range g.asked {
-		if !strings.Contains(f, "/") {
-			start = append(start, graph.Feature{Node: g.r.Node, Name: f})
-		}
-	}
+	start := featuresOf(g.r.Node, slices.DeleteFunc(slices.Clone(g.asked), func(f string) bool { return strings.Contains(f, "/") }))
 	for _, q := range g.far { // what was asked of a dependency, unless it is for another backend
 		b, loose := g.ask.BackendOf(q.Name, nil)
 		if loose || b == "" || b == g.backend || b == manifest.AnyGPU {
@@ -397,7 +396,7 @@ func cudnnOf(asked []string) []string {
 // unreached: GPU crates are linked, and the request turns none of them on, nor anything else that could use the GPU.
 func (g *group) unreached() {
 	f := g.finding(IDUnreached, g.asked[0], "%s of %s %s not enable %s", quoted(g.asked), g.label, verb(g.asked, "does", "do"),
-		g.crateNames(g.off))
+		few(g.names(g.off)))
 	off := g.off
 	for _, c := range g.off {
 		if len(cudnnOf(g.asked)) > 0 && g.Crate(c.node) != nil && g.Declares(c.node, "cudnn") {
@@ -435,7 +434,7 @@ func (g *group) waits() bool {
 	p := g.possible(g.pkg)
 	view := *p.View
 	view.Weak = true
-	on := view.Closure(p.r, gpuCrate{node: p.r.Node, gate: g.asked}.features()...).Features()
+	on := view.Closure(p.r, featuresOf(p.r.Node, g.asked)...).Features()
 	then := func(c gpuCrate) bool { return g.turnOn(p, on, c) }
 	return slices.ContainsFunc(g.off, then) && !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return c.lost != "" && !then(c) })
 }
@@ -476,7 +475,7 @@ func (g *group) partial() {
 		return
 	}
 	f := g.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), g.label, verb(g.asked, "leaves", "leave"),
-		g.crateNames(g.missed), map[bool]string{true: "its", false: "their"}[len(g.missed) == 1], title(g.missed[0].backend))
+		few(g.names(g.missed)), map[bool]string{true: "its", false: "their"}[len(g.missed) == 1], title(g.missed[0].backend))
 	if len(g.missed) == 1 {
 		f.Message += ": " + g.missed[0].lost
 	}
@@ -488,7 +487,7 @@ func (g *group) partial() {
 // withoutCudnn: cuDNN was asked for, and is on in no crate that has it.
 func (g *group) withoutCudnn() {
 	f := g.finding(IDUnreached, g.asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(g.asked),
-		g.label, g.crateNames(g.off))
+		g.label, few(g.names(g.off)))
 	if len(g.bound) > 0 || len(g.could()) > 0 {
 		f.become(IDPartial)
 	}
@@ -498,13 +497,11 @@ func (g *group) withoutCudnn() {
 
 // own is what a root's package turns on by itself: with its defaults, or with everything that is on in it.
 func (k *rootJudge) own(r *graph.Root, all bool) *graph.Closure {
-	from := []graph.Feature{{Node: r.Node}, {Node: r.Node, Name: "default"}}
-	for _, f := range k.Nodes[r.Node].Features {
-		if all {
-			from = append(from, graph.Feature{Node: r.Node, Name: f})
-		}
+	names := []string{"", "default"}
+	if all {
+		names = append(names, k.Nodes[r.Node].Features...)
 	}
-	return k.Closure(r, from...)
+	return k.Closure(r, featuresOf(r.Node, names)...)
 }
 
 // borrowed: GPU crates are on only because of other packages of this build, or of dev-dependencies, and stay off where this one is built
@@ -555,7 +552,7 @@ func (g *group) borrowed() bool {
 		why = "of dependencies outside of the program, such as those of tests or build scripts (resolver 1)"
 	}
 	f := g.finding(IDBorrowed, g.asked[0], "%s of %s %s not enable %s, on here only because %s", quoted(g.asked), g.label,
-		verb(g.asked, "does", "do"), g.crateNames(lent), why)
+		verb(g.asked, "does", "do"), few(g.names(lent)), why)
 	if len(gated) > 0 {
 		g.fix(&f, gated)
 	}
@@ -566,8 +563,7 @@ func (g *group) borrowed() bool {
 // lends reports whether a package turns one of some crates on, with its features that were asked for.
 func (g *group) lends(p *manifest.Package, crates []gpuCrate) bool {
 	possible := g.possible(p)
-	from := gpuCrate{node: possible.r.Node, gate: append(g.ask.Of(p), "")}.features()
-	on := possible.Closure(possible.r, from...).Features()
+	on := possible.Closure(possible.r, featuresOf(possible.r.Node, append(g.ask.Of(p), ""))...).Features()
 	return slices.ContainsFunc(crates, func(c gpuCrate) bool { return g.turnOn(possible, on, c) })
 }
 
@@ -585,7 +581,7 @@ func (k *rootJudge) forced(on []gpuCrate, asked string) {
 	if asked == "" && (chain == nil || len(chain) > 1 && chain[0].Text == k.Nodes[k.r.Node].Name+"/default") {
 		return
 	}
-	without, why := "a feature", "another part of this build enables "+k.crateNames(on[:1])
+	without, why := "a feature", "another part of this build enables "+few(k.names(on[:1]))
 	if asked != "" {
 		without = "`" + asked + "`"
 	}
@@ -649,7 +645,7 @@ func (g *group) undecided() {
 		hint = g.finding(IDUndecided, g.asked[0], "%s %s", named, g.forApple())
 		why, weak = "", false
 	} else if middle != "" {
-		why = fmt.Sprintf("%s leaves %s without %s code", middle, g.crateNames(g.off), title(g.backend))
+		why = fmt.Sprintf("%s leaves %s without %s code", middle, few(g.names(g.off)), title(g.backend))
 	}
 	if middle != "" || len(g.bound) == 0 && len(g.could()) == 0 {
 		if f = hint; why != "" {
@@ -789,9 +785,6 @@ func (k *rootJudge) finding(id, feature, format string, a ...any) Finding {
 	}
 	return f
 }
-
-// crateNames names crates, each once.
-func (k *rootJudge) crateNames(list []gpuCrate) string { return few(k.names(list)) }
 
 // few names at most three.
 func few(names []string) string {

@@ -220,7 +220,8 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 			programs[p.Path] = true
 		}
 	}
-	cuda, traces, own := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, features.Traces(open.Backend, len(open.Off) > 0), []string{}
+	cuda, nvml, own := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, []string{"libnvidia-ml.", "nvml.dll"}, []string{}
+	traces := features.Traces(open.Backend, len(open.Off) > 0)
 	for _, m := range r.Built.Messages {
 		id := manifest.ParsePkgID(m.PackageID)
 		crate := catalog.Default().Crate(id.Name)
@@ -249,7 +250,7 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		if len(scanned.Images) > 0 && cuda {
 			e.shown = manifest.Union(e.shown, []string{"device code"})
 		}
-		names, err := fatbin.Names(c.Machine.Host, path, traces)
+		names, err := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml))
 		switch {
 		case errors.Is(err, fatbin.ErrFormat): // of WebAssembly nothing is known
 			c.Machine.Shell.Detail("not looked at: %v", err)
@@ -258,6 +259,8 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		case err != nil:
 			return e, err
 		}
+		e.watches = e.watches || open.Backend == manifest.AnyGPU && len(open.Off)+len(open.Always) == 0 && catalog.Overlap(names, nvml)
+		names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(nvml, name) })
 		if len(open.Always) > 0 && !open.Listed {
 			e.anyway = manifest.Union(e.anyway, names)
 		} else {
@@ -269,13 +272,6 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 				return e, err
 			}
 			e.shown = manifest.Union(e.shown, by)
-		}
-		if open.Backend == manifest.AnyGPU && len(open.Off)+len(open.Always) == 0 && !e.watches {
-			nvml, err := fatbin.Names(c.Machine.Host, path, []string{"libnvidia-ml.", "nvml.dll"})
-			if err != nil {
-				return e, err
-			}
-			e.watches = len(nvml) > 0
 		}
 	}
 	if len(e.anyway) > 0 && len(e.compiled) > 0 && !open.Blind { // kernels that are loaded from a file
