@@ -151,7 +151,7 @@ func (p *Project) Questions(gpu []string) []Question {
 	return out
 }
 
-// modifies reports whether a feature only says how another one of its package is built, by its name: cuda-12080 or cuda-static beside
+// modifies reports whether a feature only says how another one of its package is built, by its name: cuda-12080 or cuda-static next to
 // cuda. They are asked for together, and one alone need enable nothing.
 func (p *Package) modifies(feature string) bool {
 	plain, rest := "", 0

@@ -80,9 +80,9 @@ func (l Line) verbWord() string {
 	return l.VerbWord
 }
 
-// Started is the line of a second cargo, which starts what the first one built. cargo 1.97 and newer, by the version of their rustc, keep the
-// warnings of that build to themselves then (older ones warn of the setting), and `run` is quiet, since nothing is left to say but what the first one said; of `test`
-// and `bench` that would change what the programs print.
+// Started is the line of a second cargo, which starts what the first one built. cargo 1.97 and newer, by the version of their rustc, do not
+// repeat the warnings of that build then (older ones warn of the setting). `run` is quiet, since it would only repeat the first one; of
+// `test` and `bench` that would change what the programs print.
 func (l Line) Started(rustc VersionInfo) Line {
 	if !l.Purpose().Starts() {
 		return l

@@ -88,7 +88,7 @@ func withArchs(args []string, asked call, list []gpu.Arch) (with []string, only 
 var tempName = lazyregexp.New(`tmpxft_[0-9a-f]+_[0-9a-f]+[^" ]*`)
 
 // part carries out a step. Those of cicc and ptxas for one of several architectures are kept by themselves, so that another list compiles
-// for its new ones alone. A key has what the step reads; the call's own files, which nvcc names anew each time, count by their place.
+// for its new ones alone. A key has what the step reads; the call's own files, which have new names each time, count by their place.
 func (r *run) part(ctx context.Context, s step, p *preprocessed) (said, error) {
 	if program, _, _ := strings.Cut(s.name, " "); !r.several || r.debug || program != "cicc" && program != "ptxas" {
 		return r.shell(ctx, s.shell, p.env)

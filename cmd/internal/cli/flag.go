@@ -86,8 +86,8 @@ func cargoFlags(o *pipeline.Options) []*flag {
 				return nil
 			}),
 			toggle("with-args", withArgsMeaning, &o.Proof.WithArgs),
-			optional("coverage", "FILE", "test: show which kernels of the test programs no test launched; FILE: as LCOV, of kernels compiled with -lineinfo",
-				&o.Proof.Coverage),
+			optional("coverage", "FILE", "test: show which kernels of the test programs no test launched; FILE: as LCOV, of kernels "+
+				"compiled with -lineinfo", &o.Proof.Coverage),
 		),
 		grouped("Watch", toggle("watch", "run, test, bench: watch the GPUs while the program runs: heat, throttling, full memory, errors, "+
 			"an idle GPU", &o.Watch),

@@ -27,11 +27,10 @@ func reportVerb() verb {
 			Name: "report", Args: "FILE|DIR...", Usage: "join the results of a matrix into one table or page",
 			Examples: []string{"gpubuild report results/ --html report.html", "gpubuild report results/*.json --expect test-cuda"},
 			Text: "Shows for each row what was checked, compiled and proven, on which machine and device, " +
-				"between which commits it broke, " +
-				"whether it comes and goes, and which kernels take more registers or memory than at the commit before; exits with 23 if they grew " +
-				"beyond [scan] max-registers-growth of gpubuild.toml. Reads receipts and results (--json, --gpu-json); in a directory, every .json file below " +
-				"it. GPUBUILD_ROW in the environment of a command names the row of its results. The page is one file. cargo's own " +
-				"command is `gpubuild cargo report`.",
+				"between which commits it broke, whether it comes and goes, and which kernels take more registers or memory than " +
+				"at the commit before; exits with 23 if they grew beyond [scan] max-registers-growth of gpubuild.toml. Reads receipts " +
+				"and results (--json, --gpu-json); in a directory, every .json file below it. GPUBUILD_ROW in the environment of a " +
+				"command names the row of its results. The page is one file. cargo's own command is `gpubuild cargo report`.",
 		},
 		flags: []*flag{
 			text("html", "FILE", "write a page instead of printing a table", &o.HTML),

@@ -285,8 +285,8 @@ const correctIt = "correct the value (a version is a string, in quotes), or see 
 const longestPath = 4096
 
 var known = strings.Fields("gpu-features gpu-packages strict toolchain.cuda toolchain.arch prove.args prove.kernel prove.expect-exit " +
-	"prove.min-launches prove.min-gpu-time prove.until-proved prove.bin test.gpu test.kernel test.coverage bench.gpu bench.kernel watch.temperature watch.memory watch.hold watch.idle " +
-	"watch.fail-on scan.max-registers-growth")
+	"prove.min-launches prove.min-gpu-time prove.until-proved prove.bin test.gpu test.kernel test.coverage bench.gpu bench.kernel " +
+	"watch.temperature watch.memory watch.hold watch.idle watch.fail-on scan.max-registers-growth")
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip. Of one with a capital the library takes what
 // it likes, also next to the right one. Only the NAME of [on.NAME] may have them.
@@ -329,8 +329,8 @@ func check(s Source, f File, md toml.MetaData) error {
 			"give a version here, and --gpu-toolkit=fetch on the command line", "toolchain", "cuda")
 	}
 	if len(f.Toolchain.CUDA) > longestPath {
-		return s.wrong(fmt.Sprintf("toolchain.cuda has %d bytes, which no path has", len(f.Toolchain.CUDA)), `give a version such as "13.4", or a directory`,
-			"toolchain", "cuda")
+		return s.wrong(fmt.Sprintf("toolchain.cuda has %d bytes, which no path has", len(f.Toolchain.CUDA)),
+			`give a version such as "13.4", or a directory`, "toolchain", "cuda")
 	}
 	if _, err := gpu.ParseArchs(f.Toolchain.Arch); f.Toolchain.Arch != "" && err != nil {
 		return s.wrong("toolchain.arch: "+err.Error(), `write one such as "sm_90"`, "toolchain", "arch")

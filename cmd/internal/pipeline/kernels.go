@@ -81,8 +81,8 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 
 var unsupported = lazyregexp.New(`Unsupported gpu architecture '(\w+)'`)
 
-// compiles asks nvcc for the steps of a compilation for a list that the user asked for, before anything is cleaned for it. Not on Windows, where that
-// starts cl.exe in each build.
+// compiles asks nvcc for the steps of a compilation for a list that the user asked for, before anything is cleaned for it. Not on Windows,
+// where that starts cl.exe in each build.
 func (k kernels) compiles(m *session.Machine, t tools.Tools) error {
 	if !t.Set.ArchAsked || len(k.list) < 2 || m.Host.OS == buildenv.Windows {
 		return nil
@@ -96,8 +96,9 @@ func (k kernels) compiles(m *session.Machine, t tools.Tools) error {
 	if errors.As(err, &exited) {
 		if found := unsupported.FindSubmatch(exited.Result.Stderr); found != nil {
 			return &toolchain.MisfitError{Part: toolchain.PartCapability,
-				What: fmt.Sprintf("%s (%s): the nvcc of CUDA %s does not know %s", gpu.Archs(k.list), t.Set.CapabilityOrigin, t.Set.Toolkit.Version, found[1]),
-				Fix:  fmt.Sprintf("use one of `%s --list-gpu-arch`, or another toolkit", m.Shown(t.Set.Toolkit.NVCC))}
+				What: fmt.Sprintf("%s (%s): the nvcc of CUDA %s does not know %s",
+					gpu.Archs(k.list), t.Set.CapabilityOrigin, t.Set.Toolkit.Version, found[1]),
+				Fix: fmt.Sprintf("use one of `%s --list-gpu-arch`, or another toolkit", m.Shown(t.Set.Toolkit.NVCC))}
 		}
 	}
 	return nil

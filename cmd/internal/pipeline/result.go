@@ -43,7 +43,8 @@ func (r Result) outcome(c Command, trace *finding.Trace) report.Report {
 	st := report.Collected{
 		Result: report.Result{
 			Verb: line.Verb, Features: report.FeaturesOf(r.Features.Reach, line.Features),
-			Stale: r.Stale.Lines(), Cleaned: r.Stale.Cleaned(), Programs: r.programs(c), Watch: r.Watch, Coverage: r.Proof.Coverage, Findings: r.Findings,
+			Stale: r.Stale.Lines(), Cleaned: r.Stale.Cleaned(), Programs: r.programs(c), Watch: r.Watch,
+			Coverage: r.Proof.Coverage, Findings: r.Findings,
 		},
 		Judged: r.Judged, CompileErrors: r.Built.CompileErrors, Cause: r.Cause, StageChecks: trace.Checks(), EndedByWatch: r.EndedByWatch,
 		Proving: report.Proving{Asked: o.Proof.Wanted, Required: o.Proof.Required, EndedByAudit: r.EndedByAudit,

@@ -206,7 +206,7 @@ func (r Request) measure(proofs []Proof, gpus []gpu.Capability) (*Coverage, erro
 	return out, nil
 }
 
-// unrecorded says of which test launches may be missing: they cannot be told from kernels that were never launched. Empty: of none.
+// unrecorded says of which test launches may be missing: they look like kernels that were never launched. Empty: of none.
 func unrecorded(m *session.Machine, proofs []Proof) string {
 	for _, p := range proofs {
 		lost := p.Evidence.Control.Outcome == verify.ControlUnrecorded
