@@ -603,6 +603,25 @@ func TestScriptsOfBuilds(t *testing.T) {
 	}
 }
 
+// TestOtherScripts: what a script takes from the machine does not depend on whether the features of this build make it a GPU package's.
+func TestOtherScripts(t *testing.T) {
+	t.Parallel()
+	for ask, want := range map[string][2]int{"cuda": {1, 0}, "": {0, 1}} {
+		b := build{files: appOf + "[build-dependencies]\ncc = \"1\"\n=== app/build.rs\nfn main() {}\n", units: "app -> app:run\napp:run", ask: ask}
+		if ask != "" {
+			b.files, b.units = strings.Replace(b.files, "[build-", "[features]\ncuda = []\n[build-", 1), "app cuda -> app:run\napp:run cuda"
+		}
+		h, in := b.input(t)
+		a := judgeIn(h, in)
+		if got := [2]int{len(a.Units), len(a.Others)}; got != want {
+			t.Fatalf("%q: %v, want %v", ask, got, want)
+		}
+		if got := inputsOf(append(a.Units, a.Others...)[0].Inputs); !strings.Contains(got, "arch cxx host nvcc root") {
+			t.Errorf("%q: %q", ask, got)
+		}
+	}
+}
+
 // TestCould: what in a build may bring GPU code although no row of the catalog says so, while candle is off. "" stops before the build.
 func TestCould(t *testing.T) {
 	t.Parallel()

@@ -147,6 +147,7 @@ func (j *judge) units() {
 			continue
 		}
 		var in Inputs
+		units := &j.out.Units
 		switch s := j.scripts[i]; {
 		case j.leftOff(i):
 			j.out.LeftOff = manifest.Union(j.out.LeftOff, []string{u.PkgID})
@@ -155,11 +156,13 @@ func (j *judge) units() {
 			in = s.inputs()
 		case j.perhaps(i):
 			in = j.inputsPerhaps(i)
+		case j.Crate(i) == nil:
+			in, units = j.inputsPerhaps(i), &j.out.Others
 		default:
 			continue
 		}
 		seen[key] = true
-		j.out.Units = append(j.out.Units, ScriptUnit{PkgID: u.PkgID, Name: n.Name, Version: n.Version,
+		*units = append(*units, ScriptUnit{PkgID: u.PkgID, Name: n.Name, Version: n.Version,
 			Features: append([]string{}, n.Features...), Dir: n.Dir, Platform: u.Platform, Inputs: in})
 	}
 	slices.SortStableFunc(j.out.Units, func(a, b ScriptUnit) int { return strings.Compare(a.Name, b.Name) })

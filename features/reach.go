@@ -19,6 +19,7 @@ type Reach struct {
 	Stops    bool             `json:"stops"` // exit 10 unless the user goes on anyhow
 	Needs    Needs            `json:"needs"`
 	Units    []ScriptUnit     `json:"units"`
+	Others   []ScriptUnit     `json:"-"` // of which nothing shows that they compile kernels, with what such a script would take from the machine
 	Cudarc   []catalog.Cudarc `json:"cudarc,omitempty"`
 	// newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
 	CudarcMax gpu.Version `json:"cudarc_max"`

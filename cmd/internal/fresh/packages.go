@@ -81,6 +81,11 @@ func (s *State) findPackages() []Package {
 		case inCatalog(p.Name) || p.Inputs.NVCC && p.Inputs.Arch:
 		case named || s.holdsCode(*p):
 			p.Inputs, p.undeclared = union(p.Inputs, compiling), !counts[p.PkgID]
+			for _, u := range s.b.Reach.Others {
+				if u.PkgID == p.PkgID { // as in a build whose features make it a known one
+					p.Inputs = union(p.Inputs, u.Inputs)
+				}
+			}
 			counts[p.PkgID] = true
 		case s.linksCUDA(*p):
 			p.Inputs, p.undeclared, counts[p.PkgID] = union(p.Inputs, features.Inputs{Root: true}), true, true

@@ -19,6 +19,7 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/features"
+	"gpubuild/features/graph"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 )
@@ -374,6 +375,14 @@ func TestUndeclared(t *testing.T) {
 	look("named", "k ")
 	if got := Undeclared(s.s.b, ""); !got.Named {
 		t.Error("it is not said to be named")
+	}
+	// with the features that make it a known one it takes CXX, too, and must not be built again for others
+	u := s.s.b.Reach.Units[0]
+	u.Inputs = features.Inputs{NVCC: true, CXX: true}
+	s.s.b.Reach.Others, s.s.b.Reach.Units = []features.ScriptUnit{u}, nil
+	s.s.b.Graph.Units = &graph.Graph{Units: []graph.Unit{{PkgID: u.PkgID, Mode: runsScript}}}
+	if list := s.s.findPackages(); len(list) != 1 || !list[0].Inputs.CXX || !list[0].Inputs.Arch {
+		t.Errorf("%+v", list)
 	}
 }
 
