@@ -23,6 +23,7 @@ var singleVerbs = map[string][]string{
 	"cmd/internal/proof/marked.go":    {"test", "bench"},              // each has a table of the configuration
 	"cmd/internal/proof/coverage.go":  {"test"},                       // benchmarks launch what they measure, not what they check
 	"cmd/internal/help/completion.go": {"update", "tree", "metadata"}, // take no files
+	"cmd/internal/help/help.go":       {"build", "run"},               // have an example of their own
 }
 
 // TestSetsOfVerbsAreInOnePlace: a comparison of a subcommand of cargo's with a literal is a set of verbs of its own, which nobody
