@@ -27,7 +27,6 @@ func New(expr string) *Regexp {
 func (r *Regexp) Match(b []byte) bool                        { return r.get().Match(b) }
 func (r *Regexp) MatchString(s string) bool                  { return r.get().MatchString(s) }
 func (r *Regexp) FindString(s string) string                 { return r.get().FindString(s) }
-func (r *Regexp) FindStringIndex(s string) []int             { return r.get().FindStringIndex(s) }
 func (r *Regexp) FindStringSubmatch(s string) []string       { return r.get().FindStringSubmatch(s) }
 func (r *Regexp) FindStringSubmatchIndex(s string) []int     { return r.get().FindStringSubmatchIndex(s) }
 func (r *Regexp) FindIndex(b []byte) []int                   { return r.get().FindIndex(b) }

@@ -149,10 +149,9 @@ func (l Line) flags() []Flag {
 	for _, it := range l.globals {
 		for _, f := range it.flags {
 			// clap: a global argument that is given in both places keeps only the values after the verb; observed with --config.
-			if f.Name == "-C" || f.HasValue && after(f.Name) {
-				continue
+			if f.Name != "-C" && !(f.HasValue && after(f.Name)) {
+				out = append(out, f)
 			}
-			out = append(out, f)
 		}
 	}
 	for _, it := range l.items {

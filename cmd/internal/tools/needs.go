@@ -7,6 +7,7 @@ import (
 
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain"
 )
@@ -81,10 +82,6 @@ func Readers(graph session.Graph, reach *features.Reach) []string {
 
 // cudarcReadsRoot reports whether any cudarc of this build, those of build scripts included, takes anything from a toolkit's root.
 func cudarcReadsRoot(reach *features.Reach) bool {
-	for _, c := range reach.Cudarc {
-		if !c.Rootless {
-			return true
-		}
-	}
-	return len(reach.Cudarc) == 0 // not known
+	none := len(reach.Cudarc) == 0 // it is not known
+	return none || slices.ContainsFunc(reach.Cudarc, func(c catalog.Cudarc) bool { return !c.Rootless })
 }
