@@ -16,6 +16,15 @@ type Objects struct {
 	Program bool     `json:"program,omitempty"`
 }
 
+// DeviceObjects are the hashes of the objects with device code in a file with some hash, if it is an archive.
+func DeviceObjects(h buildenv.Host, path, whole string) (objects []string, archive bool) {
+	report, err := ScanFile(h, path)
+	if err != nil || len(report.Members) == 0 {
+		return nil, false
+	}
+	return report.Objects(h, path, whole).Device, true
+}
+
 // Objects looks for them in the file with some hash that the report is of. Device code of which no hash is known has an empty one.
 func (rep *Report) Objects(h buildenv.Host, path, whole string) (o Objects) {
 	file, err := h.Files.Open(path)

@@ -41,10 +41,11 @@ type run struct {
 	readOnly bool
 	memo     memo.Store // as the call began
 	record   *record    // of a build script's call; see list
-	tmp      string     // a directory of this call's own, once something is compiled or preprocessed
-	refused  bool       // nvcc does not take the command line, and reads nothing
-	several  bool       // the build is for several architectures
-	parts    *sync.Map  // what was made for one of them, by its key
+	linked   Linked
+	tmp      string    // a directory of this call's own, once something is compiled or preprocessed
+	refused  bool      // nvcc does not take the command line, and reads nothing
+	several  bool      // the build is for several architectures
+	parts    *sync.Map // what was made for one of them, by its key
 }
 
 // preprocessed is what a call compiles, as the tools see it.

@@ -16,7 +16,6 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/stale"
-	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo/builddir"
 )
 
@@ -75,8 +74,8 @@ func (r *run) list(p *preprocessed, failed error) {
 	for _, path := range r.in {
 		in := []string{list.files[list.absolute(path)]}
 		if !r.record.Compiles { // what is taken from an archive are its objects with device code: cc has one linked by --device-link
-			if report, err := fatbin.ScanFile(r.host, r.host.Abs(path)); err == nil && len(report.Members) > 0 {
-				in = report.Objects(r.host, r.host.Abs(path), in[0]).Device
+			if objects, archive := r.linked(r.host, r.host.Abs(path), in[0]); archive {
+				in = objects
 			}
 		}
 		r.record.In = append(r.record.In, in...)

@@ -20,6 +20,7 @@ import (
 
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
+	"gpubuild/gpu/fatbin"
 )
 
 // The test binary is nvcc under that name: of a view, or the one of a made-up toolkit, whose cudafe++ and perhaps cicc it is, too.
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 		os.Exit(madeUp(here, os.Args[1:]))
 	}
 	settled = 0
-	os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, fatbin.DeviceObjects))
 }
 
 // madeUp is an nvcc with the steps of a real one. What it makes holds a hash of the text that each step reads, so that every input shows in

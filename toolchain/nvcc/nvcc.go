@@ -58,8 +58,11 @@ func withChosen(args []string, env buildenv.Env) []string {
 	return args
 }
 
+// Linked says of a file with a SHA-256 which objects with device code it has, by theirs, if it is an archive.
+type Linked func(h buildenv.Host, path, sum string) (objects []string, archive bool)
+
 // Main acts as nvcc.
-func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, linked Linked) int {
 	debug.SetGCPercent(400) // most calls end before a first collection
 	host, err := local.Host()
 	self, failed := proc.Self()
@@ -85,7 +88,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		}
 	}
 	r := run{
-		call: asked, several: len(archs) > 0, parts: &sync.Map{}, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
+		call: asked, several: len(archs) > 0, parts: &sync.Map{}, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args, linked: linked,
 		cacheDir: view.Cache, memo: memo.Open(host, view.Cache, time.Now()),
 	}
 	script := scriptEnv(host)

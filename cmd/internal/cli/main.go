@@ -23,6 +23,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
 	"gpubuild/gpu/driver"
+	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/nvcc"
@@ -46,7 +47,7 @@ func MainForTest(args []string, stdin io.Reader, stdout, stderr io.Writer, real 
 	ctx, stop := signal.NotifyContext(context.Background(), proc.Signals...)
 	defer stop()
 	if nvcc.Named(args[0]) {
-		return nvcc.Main(ctx, args[1:], stdin, stdout, stderr)
+		return nvcc.Main(ctx, args[1:], stdin, stdout, stderr, fatbin.DeviceObjects)
 	}
 	if len(args) > 1 && args[1] == driver.ChildWord {
 		return driver.Child(args[2:], stdout)
