@@ -665,6 +665,7 @@ func TestView(t *testing.T) {
 // TestOnlyGCCIsAskedForItsAssembler: what looks like gcc and is not may start anything; ccache is switched off.
 func TestOnlyGCCIsAskedForItsAssembler(t *testing.T) {
 	t.Parallel()
+	need.Tool(t, "linux")
 	dir := t.TempDir()
 	host, err := local.Host()
 	if err != nil {
