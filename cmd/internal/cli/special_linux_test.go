@@ -91,6 +91,11 @@ func TestFilesThatAreNone(t *testing.T) {
 	verbs := append(everyVerb(), []string{"build", "--features", "cuda"}, []string{"run", "--features", "cuda"}, []string{"metadata", "--offline"})
 	turn := 0
 	try := func(name, special string, args []string) {
+		// cargo, rustc and nvcc wait for a pipe in place of what they read, as they do without gpubuild
+		builds := slices.Contains([]string{"b", "build", "check", "run", "test"}, args[0])
+		if special == "pipe" && builds && (name == hashed[0] || strings.HasPrefix(name, "target/")) {
+			return
+		}
 		if !slices.Contains(args, name) || !slices.Contains([]string{"explain", "receipt", "report"}, args[0]) { // read as cat reads it
 			s.withSpecial(path, name, special, args, fatal[name], mark)
 		}
