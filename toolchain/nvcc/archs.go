@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
@@ -85,12 +88,20 @@ func withArchs(args []string, asked call, list []gpu.Arch) (with []string, only 
 	return with, only
 }
 
+// parts are what a call made or took for one architecture each.
+type parts struct {
+	made     sync.Map     // by its key
+	compiled atomic.Bool  // one was
+	saved    atomic.Int64 // milliseconds, by those that were not
+}
+
 var tempName = lazyregexp.New(`tmpxft_[0-9a-f]+_[0-9a-f]+[^" ]*`)
 
 // part carries out a step. Those of cicc and ptxas for one of several architectures are kept by themselves, so that another list compiles
-// for its new ones alone. A key has what the step reads; the call's own files, which have new names each time, count by their place.
+// for its new ones alone, and a build for one of them for none. A key has what the step reads; the call's own files, which have new names
+// each time, count by their place.
 func (r *run) part(ctx context.Context, s step, p *preprocessed) (said, error) {
-	if program, _, _ := strings.Cut(s.name, " "); !r.several || r.debug || program != "cicc" && program != "ptxas" {
+	if program, _, _ := strings.Cut(s.name, " "); r.debug || program != "cicc" && program != "ptxas" {
 		return r.shell(ctx, s.shell, p.env)
 	}
 	sign, places := "{gpubuild-", map[string]string{}
@@ -105,7 +116,7 @@ func (r *run) part(ctx context.Context, s step, p *preprocessed) (said, error) {
 	placed, named := strings.NewReplacer(to...), strings.NewReplacer(from...)
 	sum, was := sha256.New(), map[string]string{}
 	fmt.Fprintf(sum, "%s part\n%x\n%q\n", schema, p.tooled.Sum(nil), strings.ReplaceAll(placed.Replace(s.shell), r.tmp, sign))
-	for _, name := range names {
+	for _, name := range slices.SortedFunc(maps.Keys(places), func(a, b string) int { return strings.Compare(places[a], places[b]) }) {
 		if data, err := os.ReadFile(filepath.Join(r.tmp, name)); err == nil {
 			was[name] = string(data)
 			fmt.Fprintf(sum, "%q %q\n", places[name], placed.Replace(was[name]))
@@ -113,14 +124,17 @@ func (r *run) part(ctx context.Context, s step, p *preprocessed) (said, error) {
 	}
 	one := result{Key: hex.EncodeToString(sum.Sum(nil)), Files: map[string][]byte{}}
 	if kept, err := r.kept(one.Key); err == nil {
+		r.parts.saved.Add(max(1, kept.Milliseconds))
 		for place, data := range kept.Files {
 			err = cmp.Or(err, os.WriteFile(filepath.Join(r.tmp, named.Replace(place)), []byte(named.Replace(string(data))), 0o666))
 		}
 		return kept.Said[""], err
 	}
+	began := time.Now()
 	out, err := r.shell(ctx, s.shell, p.env)
-	one.Said = map[string]said{"": out}
-	known := err == nil
+	r.parts.compiled.Store(true)
+	one.Said, one.Milliseconds = map[string]said{"": out}, time.Since(began).Milliseconds()
+	known := err == nil && r.several
 	for _, name := range names {
 		data, err := os.ReadFile(filepath.Join(r.tmp, name))
 		if text := string(data); err == nil && text != was[name] {
@@ -129,7 +143,7 @@ func (r *run) part(ctx context.Context, s step, p *preprocessed) (said, error) {
 		}
 	}
 	if known {
-		r.parts.Store(one.Key, one)
+		r.parts.made.Store(one.Key, one)
 	}
 	return out, err
 }

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,10 +41,10 @@ type run struct {
 	memo     memo.Store // as the call began
 	record   *record    // of a build script's call; see list
 	linked   Linked
-	tmp      string    // a directory of this call's own, once something is compiled or preprocessed
-	refused  bool      // nvcc does not take the command line, and reads nothing
-	several  bool      // the build is for several architectures
-	parts    *sync.Map // what was made for one of them, by its key
+	tmp      string // a directory of this call's own, once something is compiled or preprocessed
+	refused  bool   // nvcc does not take the command line, and reads nothing
+	several  bool   // the build is for several architectures
+	parts    *parts // what was made for one of them
 }
 
 // preprocessed is what a call compiles, as the tools see it.

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -88,7 +87,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		}
 	}
 	r := run{
-		call: asked, several: len(archs) > 0, parts: &sync.Map{}, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args, linked: linked,
+		call: asked, several: len(archs) > 0, parts: &parts{}, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args, linked: linked,
 		cacheDir: view.Cache, memo: memo.Open(host, view.Cache, time.Now()),
 	}
 	script := scriptEnv(host)
@@ -234,8 +233,11 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	} else if r.steady(p, began) {
 		_ = r.keep(key, res) // costs time only
 		if r.several {
-			r.parts.Range(func(key, one any) bool { return r.keep(key.(string), one.(result)) == nil })
+			r.parts.made.Range(func(key, one any) bool { return r.keep(key.(string), one.(result)) == nil })
 		}
+	}
+	if saved := r.parts.saved.Load(); saved > 0 && !r.parts.compiled.Load() {
+		return fmt.Sprintf("hit %d", saved), 0
 	}
 	return "miss", 0
 }
