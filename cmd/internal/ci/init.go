@@ -57,7 +57,7 @@ func Run(ctx context.Context, m *session.Machine, l cargo.Line, o Options) error
 		}
 	}
 	if err == nil {
-		o.Install, err = Install(ctx, s, o.Install, o.SHA256)
+		o.Install, err = Install(ctx, s, l.Positional[0], o.Install, o.SHA256)
 	}
 	if err != nil {
 		return err
