@@ -170,6 +170,15 @@ func (e Evidence) UsedGPU() bool {
 	})
 }
 
+// MayHaveOpened reports whether a process may have opened a driver or a device, although the control found none.
+func (e Evidence) MayHaveOpened() bool {
+	w := e.Watch
+	return e.LostFiles+e.CutFiles+e.BadLines > 0 || e.Truncated || e.Removed != "" || len(w.Nodes) > 0 || !w.Complete || w.Left ||
+		e.Backend == probe.CUDA && len(e.Processes) > 0 || slices.ContainsFunc(w.Seen, func(p Seen) bool {
+		return p.OwnRoot || p.Driver != "" && e.Control.Outcome == ControlNoLibrary
+	})
+}
+
 // Conflict is something in the program's surroundings that speaks against trusting the run, or should be known.
 type Conflict struct {
 	What    string `json:"what"`

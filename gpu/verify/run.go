@@ -143,7 +143,9 @@ func (e *Evidence) runProgram(
 ) error {
 	cmd := watching(command(e.Binary, targetDir, o), o, watchFile)
 	s := newSampler(h, o.Probe.Backend, targetDir)
-	s.named = o.asksFor
+	s.asks = func(p *Seen) bool {
+		return o.asksFor(p.Exe) || p.Root && o.Child != "" || e.Control.Outcome == ControlNoLibrary
+	}
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
 	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself

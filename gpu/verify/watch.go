@@ -34,7 +34,7 @@ type sampler struct {
 	seen map[processID]*Seen
 	full bool // more processes than are kept
 
-	named func(exe string) bool // of which processes it is to be known whether they have loaded the CUDA driver
+	asks func(*Seen) bool // of which processes it is to be known whether they have loaded the CUDA driver
 }
 
 type processID struct {
@@ -46,7 +46,7 @@ type processID struct {
 var driverFile = lazyregexp.New(`/\S*/libcuda\.so\S*`)
 
 func newSampler(h buildenv.Host, of probe.Backend, dir string) *sampler {
-	return &sampler{h: h, of: of, dir: dir, seen: map[processID]*Seen{}, named: Rules{}.asksFor}
+	return &sampler{h: h, of: of, dir: dir, seen: map[processID]*Seen{}, asks: func(*Seen) bool { return false }}
 }
 
 // follow looks until stop is closed. The watcher's first line says which process is the program.
@@ -109,7 +109,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 	case p == nil:
 		p = &Seen{Pid: pid, Started: st.started, Root: root}
 		s.seen[id] = p
-	case !closely && !p.bare && (p.Driver != "" || !s.named(p.Exe)):
+	case !closely && !p.bare && (p.Driver != "" || !s.asks(p)):
 		return
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
@@ -118,7 +118,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		return // it ends: there is nothing of it any more
 	}
 	p.Exe = cmp.Or(exe, p.Exe)
-	if p.Driver == "" && s.named(p.Exe) {
+	if p.Driver == "" && s.asks(p) {
 		maps, _ := s.h.ReadFile(proc+"/maps", buildenv.System) // one that has ended has none
 		p.Driver = driverFile.FindString(string(maps))
 	}

@@ -72,7 +72,7 @@ func askers(t *testing.T, who string) []asker {
 		return []asker{{who: "--gpu-prove", o: proof.Options{Wanted: true}}, {who: "--gpu-require-proof", o: proof.Options{Required: true}},
 			{who: "--gpu-prove in CI", o: proof.Options{Wanted: true}, ci: true}}
 	case "`--gpu-expect cpu`":
-		a.o.ExpectCPU = true
+		a.o.ExpectCPU, a.o.Files.Probe = true, hosttest.Must(os.Executable())(t) // nobody loads it: see worker.started
 	case "`[prove]`":
 		a.config = "[prove]\nexpect-exit = 0\n"
 	case "a mark":

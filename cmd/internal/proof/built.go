@@ -97,7 +97,7 @@ func Built(ctx context.Context, r Request) (Result, error) {
 		m.Shell.Status("Not proven:", "nothing was run. To prove it, run: %s", how)
 		return Result{}, nil
 	}
-	if !o.Files.hasDevice(ctx, m, r.Given.Backend) {
+	if !r.underProbe(ctx) {
 		m.Shell.Alert("Not proven:", "no GPU here. On a GPU machine, run: %s", how)
 		var err error
 		if o.Demanded() {

@@ -136,10 +136,12 @@ func Outcome(p Proof, expected int, cpu bool) error {
 // lackOfGPU is said where the CPU was expected, and there was nothing else.
 const lackOfGPU = "it was to run on the CPU, and did, because there is no GPU here"
 
-// onCPUForLack reports whether a program came to its end as expected on a machine without a GPU, where it can have run on the CPU only.
-func (p Proof) onCPUForLack(expected int) bool {
+// onCPUForLack reports whether a program that was to run on the CPU came to its end as expected on this machine, which has no GPU, and opened
+// no driver that gpubuild does not find: then it can have run on the CPU only.
+func (o Options) onCPUForLack(place *Place, p Proof, expected int) bool {
 	e := p.Evidence
-	return p.Verdict.Kind == verify.NoDevice && e.Hidden == "" && e.Ran && e.Exit == verify.Exit{Code: expected, Elapsed: e.Exit.Elapsed}
+	return o.ExpectCPU && !o.Required && place == nil && p.Verdict.Kind == verify.NoDevice && e.Hidden == "" && e.Ran && !e.MayHaveOpened() &&
+		e.Exit == verify.Exit{Code: expected, Elapsed: e.Exit.Elapsed}
 }
 
 // exitCode is that of a verdict. Where nothing was to run on the GPU, and something did, it does not matter what else may have happened.
@@ -281,15 +283,19 @@ func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s st
 	if err != nil {
 		return out, err
 	}
-	printVerdict(m, p)
-	heard.NoteWords(m, p.Verdict.Kind)
 	cpu, code := t.Asked.Expect == "cpu", failed(p, t.Asked.ExpectExit)
+	lack := o.onCPUForLack(s.given.Place, p, t.Asked.ExpectExit)
+	if lack {
+		m.Shell.Status("Not used", "%s: %s", m.Shown(p.Program), lackOfGPU)
+	} else {
+		printVerdict(m, p)
+	}
+	heard.NoteWords(m, p.Verdict.Kind)
 	if cpu && p.Evidence.UsedGPU() {
 		m.Shell.Note("--expect cpu: it was to run on the CPU, and used the GPU")
 	}
 	end := Outcome(p, t.Asked.ExpectExit, cpu)
-	if cpu && s.given.Place == nil && p.onCPUForLack(t.Asked.ExpectExit) {
-		m.Shell.Note("--expect cpu: %s", lackOfGPU)
+	if lack {
 		end = nil
 	}
 	out.Proof, out.Outcome = p, p.orNoReceipt(m, end)

@@ -120,7 +120,7 @@ func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 		rt, err := r.Options.Files.Tools(ctx, m, r.Given.Backend, Toolkits(m, r.Toolkit))
 		return runtimes{Runtime: rt, devices: true}, err
 	}
-	found := runtimes{devices: r.Options.Files.hasDevice(ctx, m, r.Given.Backend)}
+	found := runtimes{devices: r.underProbe(ctx)}
 	for _, p := range r.Programs {
 		rt, err := r.runtime(ctx, found.devices, p.Path)
 		if err != nil {
@@ -136,6 +136,13 @@ func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 		}
 	}
 	return found, nil
+}
+
+// underProbe reports whether the programs run under the probe: where there is a GPU, and where that they use none is to be shown, since they
+// may find a driver that gpubuild does not.
+func (r Request) underProbe(ctx context.Context) bool {
+	m := r.Session.Machine
+	return r.Options.ExpectCPU && m.Host.OS != buildenv.Darwin || r.Options.Files.hasDevice(ctx, m, r.Given.Backend)
 }
 
 // runtime is prepare, but without a device no probe is built for a proof that cannot be made.
@@ -175,11 +182,18 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	lost := slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" })
 	rows := r.tested(proofs, listed, lost || ran != nil && !r.ExpectedEnd(ran))
 	said := DecisiveProcess(proofs)
+	lack := len(proofs) > 0 && !slices.ContainsFunc(proofs, func(p Proof) bool {
+		return !o.onCPUForLack(r.Given.Place, p, state.Task.Asked.ExpectExit)
+	})
 	for i, p := range proofs {
 		// Of many test programs those that are no matter of the GPU have their
 		// line in the table; nextest starts one for each test, and to list them.
 		if (!marked || !state.Tests || r.mustUse(p.Program)) && (r.Nextest == nil || said[p.Program] == i) {
-			printVerdict(m, p)
+			if lack {
+				m.Shell.Status("Not used", "%s: %s", m.Shown(p.Program), lackOfGPU)
+			} else {
+				printVerdict(m, p)
+			}
 		}
 	}
 	result.Proofs = proofs
@@ -204,7 +218,8 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		return result, false, ran
 	}
 	var end error
-	if !state.Tests || marked || r.asksForMatch() {
+	if lack {
+	} else if !state.Tests || marked || r.asksForMatch() {
 		end = outcome(worstOf(rows, wanted{
 			cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
 			lenient: !r.asksForMatch() && !marked,
@@ -235,10 +250,6 @@ func (r Request) judgeWithoutGPU(dir string, ran error) (excused bool, err error
 		m.Shell.Warning("the kernel coverage was not measured: no GPU here")
 	}
 	ended := ran == nil || r.ExpectedEnd(ran)
-	if o.ExpectCPU && !o.Demanded() && ended {
-		m.Shell.Note("--gpu-expect cpu: %s", lackOfGPU)
-		return true, nil
-	}
 	if !r.Requires() || !ended {
 		return false, ran
 	}
