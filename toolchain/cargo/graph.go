@@ -163,9 +163,7 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 			r.Stderr = []byte("error: Cargo.lock does not hold what the manifests ask for\n")
 		}
 	case Unfetched(text) != "":
-		if r.Unfetched = Unfetched(text); q.Asking.NoLockWrite { // a build prints cargo's own words
-			r.Stderr, r.Fix = []byte("error: "+r.Unfetched+"\n"), "cargo fetch"
-		}
+		r.Unfetched = Unfetched(text)
 	case strings.Contains(text, "no such command: `+"):
 		r.Fix = "+toolchain is rustup's: the cargo on PATH is not rustup's proxy"
 	case usageLine.Match(stderr):

@@ -103,8 +103,8 @@ type Program struct {
 	On   []runs.Verdict
 }
 
-// onlyManifests reports whether cargo gave no graph of the build for a reason that is no fault of the project's.
-func (f Facts) onlyManifests() bool { return f.NoLock || f.Unfetched != "" }
+// OnlyManifests reports whether cargo gave no graph of the build for a reason that is no fault of the project's.
+func (f Facts) OnlyManifests() bool { return f.NoLock || f.Unfetched != "" }
 
 // Stop is why a build is stopped before it compiles, and the command that says more.
 type Stop struct {
@@ -158,7 +158,7 @@ func Run(f Facts) []Check {
 		checks = withoutNVIDIA(checks, "gpubuild builds for ROCm, and proves nothing there")
 	case f.Vulkan != nil:
 		checks = withoutNVIDIA(checks, "")
-	case f.Project != "" && f.Stops == nil && !f.onlyManifests():
+	case f.Project != "" && f.Stops == nil && !f.OnlyManifests():
 		checks = withoutNVIDIA(checks, "no crate that gpubuild knows uses a GPU in this build")
 	}
 	if f.Vulkan != nil {
@@ -269,7 +269,7 @@ func checkProject(f Facts) Check {
 	if f.Assumed != "" {
 		c.Says += ", checked as with `--features " + f.Assumed + "`"
 	}
-	if f.onlyManifests() {
+	if f.OnlyManifests() {
 		c.State = Info
 		c.Unsure = "not all crates are known without a Cargo.lock (after `cargo generate-lockfile` they are)"
 		if f.NoLock {
@@ -318,7 +318,7 @@ func checkToolkit(f Facts) Check {
 		}
 	case !f.Needs.Toolkit() && f.Stops != nil:
 		c.State, c.Says, c.Breaks = Info, "what the build needs is not known (see project)", ""
-	case !f.Needs.Toolkit() && !f.Needs.CUDA && f.onlyManifests():
+	case !f.Needs.Toolkit() && !f.Needs.CUDA && f.OnlyManifests():
 		c.State, c.Says, c.Breaks = Info, "whether one is needed is not known yet: no crate that the manifests name needs one", ""
 	case !f.Needs.Toolkit() && !f.Needs.CUDA:
 		c.State, c.Says, c.Breaks = Info, "no toolkit is needed: no crate of this build uses CUDA", ""
@@ -387,8 +387,11 @@ func checkHostCompiler(f Facts) Check {
 
 func checkSet(f Facts) Check {
 	c := Check{ID: "cuda.set", State: OK, Says: "toolkit, host compiler, driver and architecture fit together"}
-	if f.Chosen.Toolkit == nil {
+	switch {
+	case f.Chosen.Toolkit == nil:
 		c.State, c.Says = Info, "nothing has to fit: these crates need no toolkit"
+	case f.OnlyManifests():
+		c.State, c.Says = Info, c.Says+"; whether the crates take CUDA "+f.Chosen.Toolkit.Version.String()+" is not known yet (see project)"
 	}
 	switch {
 	case f.ChooseErr != nil:

@@ -68,7 +68,7 @@ func (f *Facts) lookAtProject(ctx context.Context, m *session.Machine, l cargo.L
 			p = opened
 			p.Session.WarnUnmatched()
 			f.Project, f.ProjectName = m.Shown(p.Session.Project.Manifest), p.Session.Project.Name()
-			if f.Needs = tools.LikelyNeeds(p.Reach); f.onlyManifests() {
+			if f.Needs = tools.LikelyNeeds(p.Reach); f.OnlyManifests() {
 				f.takeNamed(p)
 			}
 			if p.Reach.Stops {
@@ -117,6 +117,9 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.Pinned = tools.NewerThanDriver(found.Facts.Driver.CUDA, p.Reach.Cudarc)
 	f.NoArchive = tools.WithoutArchive(found.Host.Env, p.Reach.Downloads, f.Target)
 	f.Install = tools.InstallCommand(m, found.Facts, f.Needs, found.Wish)
+	if f.OnlyManifests() && f.Install != "" && found.Wish.CUDA == "" { // a locked cudarc may not know the newest CUDA
+		f.Install = f.Command + " --gpu-toolkit=fetch"
+	}
 	f.Needs.Reads = tools.Readers(p.Graph, p.Reach)
 	f.Chosen, f.ChooseErr = tools.Working(ctx, m, found.Guard.Over(m.Runner), f.Toolchain, f.Needs, found.Wish)
 	if refused := found.Guard.Check(f.Chosen); refused != nil {
@@ -180,12 +183,12 @@ func builtPrograms(m *session.Machine, l cargo.Line, p reach.Judged, gpus []runs
 // and fetches the others.
 func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (reach.Judged, error) {
 	var refused *cargo.RefusedError
-	if f.Unfetched == "" { // else cargo is not asked again: without a network each attempt takes it many seconds
+	if !f.OnlyManifests() { // else cargo is not asked again: each attempt updates its index, and takes many seconds without a network
 		opened, err := reach.Open(ctx, m, l, reach.Options{Places: true})
 		if errors.As(err, &refused) {
 			f.NoLock, f.Unfetched = refused.Locked, refused.Unfetched
 		}
-		if !f.onlyManifests() {
+		if !f.OnlyManifests() {
 			return opened, err
 		}
 	}
@@ -194,7 +197,7 @@ func (f *Facts) open(ctx context.Context, m *session.Machine, l cargo.Line) (rea
 		return reach.Judged{}, err
 	}
 	f.NoLock = !list[0].Session.Project.HasLock
-	if !f.onlyManifests() { // a lock file that is out of date: cargo before 1.85 says so of a missing one, too
+	if !f.OnlyManifests() { // a lock file that is out of date: cargo before 1.85 says so of a missing one, too
 		return reach.Judged{}, refused
 	}
 	return list[0], nil

@@ -20,7 +20,7 @@ type Planned struct {
 // Prepare opens the project of a command line, asks cargo what it builds and where, writing nothing of the user's, and chooses the tools
 // that a build would take; checks: those of a type check.
 func Prepare(ctx context.Context, m *session.Machine, line cargo.Line, o tools.Options, checks bool) (Planned, error) {
-	judged, err := reach.Open(ctx, m, line, reach.Options{Places: true})
+	judged, err := reach.Open(ctx, m, line, reach.Options{Places: true, AsIs: true})
 	if err != nil {
 		return Planned{}, err
 	}

@@ -86,8 +86,14 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if err != nil {
 		return Judged{}, err
 	}
-	g, err := s.Graph(ctx, tool, session.Question{Places: o.Places, Own: !o.Write})
-	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && refused.Locked && o.AsIs {
+	var g session.Graph
+	other := o.AsIs && !s.Project.HasLock // cargo could only refuse, once it has updated its index
+	if !other {
+		g, err = s.Graph(ctx, tool, session.Question{Places: o.Places, Own: !o.Write})
+		refused, ok := errors.AsType[*cargo.RefusedError](err)
+		other = ok && refused.Locked && o.AsIs
+	}
+	if other {
 		err = s.KeepLock(func() (err error) {
 			g, err = s.Graph(ctx, tool, session.Question{Places: o.Places})
 			return err
@@ -95,6 +101,10 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	}
 	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && manifestFault.Match(refused.Stderr) {
 		err = exit.Errorf(exit.Config, "", "%w", refused)
+	} else if ok && refused.Unfetched != "" { // a build prints cargo's own words
+		brief := *refused
+		brief.Stderr, brief.Fix = []byte("error: "+refused.Unfetched+"\n"), "cargo fetch"
+		err = &brief
 	}
 	if err == nil {
 		return Judge(s, tool, g, o), nil

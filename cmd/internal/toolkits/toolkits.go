@@ -163,6 +163,10 @@ func Install(ctx context.Context, m *session.Machine, o Options, rest []string) 
 		}
 		needs := toolchain.Needs{NVCC: true, HostCompiler: true, EmbedsPTX: true} // what most projects need
 		if project.Needs.Toolkit() {                                              // as a build of it would fetch it
+			if project.OnlyManifests() { // a locked cudarc may not know the newest CUDA
+				return exit.Errorf(exit.Other, "run `cargo fetch` first, or name a VERSION",
+					"which CUDA the crates of %s take is not known before they are locked and fetched", project.Project)
+			}
 			needs = project.Needs
 			m.Shell.Note("without a VERSION this installs what builds of %s fetch", project.Project)
 		}
