@@ -34,12 +34,15 @@ var callKinds = []struct {
 	{"PINNED", regexp.MustCompile(`^cuMem(HostAlloc|AllocHost)$`)},
 	{"OTHER", regexp.MustCompile(`^cu(MemFree(Host|Async)?|Event(ElapsedTime|Record(WithFlags)?)|ModuleUnload|LaunchHostFunc)$|^cuStreamWaitEvent$`)},
 	{"COPY", regexp.MustCompile(`^cuMemcpy`)},
-	{"MEMORY", regexp.MustCompile(`^cuMem(Alloc(Pitch|Managed|Async|FromPoolAsync)?|Create)$`)},
+	{"MEMORY", regexp.MustCompile(`^cu(Mem(Alloc(Pitch|Managed|Async|FromPoolAsync)?|Create)|(Array(3D)?|MipmappedArray)Create)$`)},
 	{"CODE", regexp.MustCompile(`^cu(ModuleLoad(Data(Ex)?|FatBinary)?|LibraryLoad(Data|FromFile)|LinkComplete)$`)},
 	{"CREATE", regexp.MustCompile(`^cu(CtxCreate|DevicePrimaryCtxRetain|GreenCtxCreate|StreamCreate(WithPriority)?)$`)},
+	{"GRAPH", regexp.MustCompile(`^cuGraphInstantiate(WithFlags|WithParams)?$`)},
 	{"LOOKUP", regexp.MustCompile(`^cu(ModuleGetFunction|LibraryGetKernel)$`)},
 	{"COUNT", regexp.MustCompile(`^cuDeviceGetCount$`)},
 	{"END", regexp.MustCompile(`^cu(CtxDestroy|DevicePrimaryCtx(Release|Reset)|GreenCtxDestroy)$`)},
+	{"DEVICE", regexp.MustCompile(`^cu(DeviceGet(Attribute)?|CtxSetCurrent)$`)},
+	{"USE", regexp.MustCompile(`^cu(Link|Library|Kernel|Module|Func|Occupancy|Graph(Add|Kernel|ExecKernel|Upload|ExecUpdate))`)},
 }
 
 var (

@@ -88,6 +88,7 @@ const (
 	Lookups  CallKind = "lookup"  // of a kernel by its name
 	Uploads  CallKind = "upload"  // copies to the device, and what fills its memory
 	Pinned   CallKind = "pinned"  // allocations of host memory that the device reaches
+	Absent   CallKind = "device"  // calls for a device or a context that is not there
 	Settling CallKind = "settle"  // the probe's own last wait
 )
 
@@ -586,7 +587,7 @@ func (r Refusal) cancels(before Refusal) bool {
 		return false
 	case r.Kind == Contexts && !r.ofStream():
 		return !before.ofStream() && before.On != nil && r.On != nil && *before.On == *r.On
-	case r.Kind == Waits || r.Kind == Contexts || r.Kind == Uploads:
+	case r.Kind == Waits || r.Kind == Contexts || r.Kind == Uploads || strings.HasPrefix(r.Function, "cuGraphInstantiate"):
 		return before.Function == r.Function && (before.Context == r.Context || before.Context == 0)
 	}
 	return r.Kind == Memory || r.Kind == Code

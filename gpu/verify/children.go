@@ -3,6 +3,8 @@ package verify
 import (
 	"fmt"
 	"slices"
+
+	"gpubuild/gpu/probe"
 )
 
 // children adds what the processes that --child names show together, the program's own among them. One that was refused something, or opened
@@ -25,6 +27,9 @@ func (c *counter) children() {
 			continue
 		}
 		where := fmt.Sprintf("process %d (%s)", p.Pid, p.Exe)
+		if e.isProgram(p) { // a launcher that counts devices
+			p.Refused = slices.DeleteFunc(slices.Clone(p.Refused), func(f probe.Refusal) bool { return f.Kind == probe.Absent })
+		}
 		refused := failures(e, p, nil, where)
 		if named {
 			known[of] = true
@@ -49,13 +54,16 @@ func (c *counter) children() {
 	}
 	for _, p := range e.Watch.Seen {
 		of := id{p.Pid, p.Started, e.Watch.Namespace}
-		if !r.asksFor(p.Exe) {
+		named := r.asksFor(p.Exe)
+		if !named && !p.Root {
 			continue
 		}
-		known[of] = true
+		if named {
+			known[of] = true
+		}
 		switch {
 		case recorded[of]:
-		case p.NoInjection:
+		case named && p.NoInjection:
 			c.against = append(c.against, "whether it failed on the GPU is not known: "+outOfSight(p))
 		case p.Driver != "":
 			c.against = append(c.against, fmt.Sprintf("process %d (%s) loaded the driver, which refused it or was never called: it "+

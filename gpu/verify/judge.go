@@ -750,6 +750,9 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint64) bool {
 		return after // later ones are not listed
 	}
 	counts := againstAnswers[f.Kind]
+	if f.Kind == probe.Absent && last != nil {
+		return false // it counts devices
+	}
 	return after && counts != nil && counts(f.RC) && (f.Kind != probe.Contexts || last == nil || mayBeOf(f, p, last))
 }
 
@@ -775,6 +778,7 @@ var againstAnswers = map[probe.CallKind]func(rc int) bool{
 	probe.Uploads:  anyAnswer,
 	probe.Memory:   func(rc int) bool { return rc == outOfMemory }, // with others a program asks what sizes and kinds there are
 	probe.Code:     func(rc int) bool { return rc != 4 },           // DEINITIALIZED: the driver has ended
+	probe.Absent:   anyAnswer,                                      // of a process without a kernel that matches
 	// UNSUPPORTED_EXEC_AFFINITY, NOT_SUPPORTED: this device has no such kind, and a program asks for another
 	probe.Contexts: func(rc int) bool { return rc != 224 && rc != 801 },
 }

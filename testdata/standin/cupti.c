@@ -105,7 +105,8 @@ static void on_launch(const struct launch *l) {
 static const struct { const char *function; uint32_t id; } known_calls[] = {
     { "cuDeviceGetCount", 4 }, { "cuDeviceComputeCapability", 6 }, { "cuLaunchKernel", 307 }, { "cuGraphLaunch", 514 }, { "cuCtxSynchronize", 17 }, { "cuEventRecord", 119 }, { "cuStreamCreate", 124 }, { "cuStreamWaitEvent", 295 }, { "cuEventQuery", 120 }, { "cuEventSynchronize", 121 },
     { "cuStreamQuery", 125 }, { "cuStreamQuery_ptsz", 439 }, { "cuMemcpyDtoD_v2", 280 }, { "cuMemcpy2D_v2", 287 }, { "cuMemcpy3D_v2", 290 }, { "cuMemcpyHtoD_v2", 276 }, { "cuMemcpy", 305 }, { "cuMemcpyPeer", 318 }, { "cuStreamSynchronize", 126 }, { "cuMemcpyDtoH_v2", 278 }, { "cuMemcpyDtoHAsync_v2", 279 },
-    { "cuMemAlloc_v2", 243 }, { "cuCtxCreate_v2", 235 }, { "cuDevicePrimaryCtxRetain", 386 }, { "cuModuleGetFunction", 23 }, { "cuModuleLoad", 18 }, { "cuModuleLoadData", 19 }, { "cuMemHostAlloc", 39 }, { "cuMemsetD8_v2", 249 }, { "cuCtxDestroy_v2", 322 }, { "cuDevicePrimaryCtxReset_v2", 545 }, { "cuLaunchKernelEx", 652 }, { "cuLaunchCooperativeKernel", 477 } };
+    { "cuMemAlloc_v2", 243 }, { "cuCtxCreate_v2", 235 }, { "cuDevicePrimaryCtxRetain", 386 }, { "cuModuleGetFunction", 23 }, { "cuModuleLoad", 18 }, { "cuModuleLoadData", 19 }, { "cuMemHostAlloc", 39 }, { "cuMemsetD8_v2", 249 }, { "cuCtxDestroy_v2", 322 }, { "cuDevicePrimaryCtxReset_v2", 545 }, { "cuLaunchKernelEx", 652 }, { "cuLaunchCooperativeKernel", 477 },
+    { "cuDeviceGet", 3 }, { "cuGraphInstantiateWithFlags", 643 }, { "cuKernelGetFunction", 683 }, { "cuFuncLoad", 742 }, { "cuLibraryGetModule", 682 }, { "cuLinkAddData_v2", 382 }, { "cuArrayCreate_v2", 272 } };
 enum { KNOWN_CALLS = sizeof known_calls / sizeof *known_calls };
 struct call_data {                      /* as CUpti_CallbackData begins and ends */
     uint32_t site; const char *function; const void *params; const void *answer; const char *symbol; void *context;

@@ -37,6 +37,7 @@
  *   twin … end      does that after an exec, in a PID namespace of its own, where it has this pid once more
  *   pinned          memory of the host that the device reaches               module=PATH   loads the device code of a file
  *   badload         loads code for a device that is not here (with STANDIN_CUDA_LOAD=sm_99)
+ *   call=NAME       calls that function of the driver's with what means nothing, and passes over what it answers
  *   streams=N       waits for N streams, one after the other
  *   ex, together    launches a product by cuLaunchKernelEx, cuLaunchCooperativeKernel, and waits for it */
 #define _GNU_SOURCE
@@ -289,6 +290,7 @@ static void run(int i) {
         else if (!strcmp(what, "module")) { void *m; int (*f)(void **, const char *); *(void **)&f = entry("cuModuleLoad"); (void)f(&m, with); }
         else if (!strcmp(what, "count")) { int k, (*f)(int *), (*init)(unsigned); (void)dlopen("libcuda.so.1", RTLD_NOW); *(void **)&init = entry("cuInit"); *(void **)&f = entry("cuDeviceGetCount"); (void)init(0); (void)f(&k); }
         else if (!strcmp(what, "noise")) noise(atoi(with));
+        else if (!strcmp(what, "call")) { int (*f)(void *, void *); void *x[64] = { 0 }; *(void **)&f = entry(with); (void)f(x, x); }
         else if (!strcmp(what, "tryload")) { void *m; if (d.load) (void)d.load(&m, atoi(with) ? ".version 6.0\n.target sm_99\n.entry matmul()" : ptx("matmul")); }
         else if (!strcmp(what, "mark") || !strcmp(what, "marked")) marks(what[4]);
         else if (!strcmp(what, "elsewhere") || !strcmp(what, "kept")) other_stream(what[0] == 'k');

@@ -344,9 +344,10 @@ static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) {
 
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
- * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. */
-enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, COUNT, CREATE, LOOKUP, UPLOAD, PINNED, KINDS };
-static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other", "", "context", "lookup", "upload", "pinned" };
+ * all. READ is a copy that returns when the host has the data: its success is a wait for the default stream. USE and DEVICE are heard only with the numbers of
+ * refused code, and of a device that is not there: programs ask them for much that they can do without. */
+enum kind { NONE, LAUNCH, WAIT, STREAM, EVENT, READ, COPY, MEMORY, CODE, END, OTHER, COUNT, CREATE, LOOKUP, UPLOAD, PINNED, GRAPH, DEVICE, USE, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "wait", "wait", "copy", "copy", "memory", "code", "", "other", "", "context", "lookup", "upload", "pinned", "launch", "device", "code" };
 static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
 #include "calls.h"
 };
@@ -411,10 +412,18 @@ static int makes_context(const struct call_data *d, enum kind kind) { return kin
 /* The devices on which a context was refused since one was made there. Nothing makes up for one on a device that is not known. */
 static volatile uint8_t lacks_context[64];
 static int known(int device) { return device >= 0 && device < (int)sizeof lacks_context; }
+/* cuda.h: INVALID_IMAGE, NO_BINARY_FOR_GPU, INVALID_PTX, JIT_COMPILER_NOT_FOUND, UNSUPPORTED_PTX_VERSION, JIT_COMPILATION_DISABLED, UNSUPPORTED_DEVSIDE_SYNC,
+ * INSUFFICIENT_LOADER_VERSION, INVALID_SOURCE, SHARED_OBJECT_INIT_FAILED; NO_DEVICE, INVALID_DEVICE, INVALID_CONTEXT */
+static int passed_over(enum kind kind, int rc) {
+    static const int code[] = { 200, 209, 218, 221, 222, 223, 225, 227, 300, 303 };
+    for (size_t i = 0; i < sizeof code / sizeof *code; i++) if (rc == code[i]) return kind == DEVICE;
+    return kind == USE || (kind == DEVICE && rc != 100 && rc != 101 && rc != 201);
+}
 static void refused(const struct call_data *d, int rc, uint32_t id, enum kind kind) {
     volatile uint64_t *last = last_refusal; uint64_t n, before = last[0], at = widened(d->correlation), what = (uint64_t)id << 32 | (uint32_t)rc; int early = !worked();
     static counter noted[KINDS]; int waits = kind == WAIT || kind == STREAM || kind == EVENT;
-    if (kind == LOOKUP && rc != NOT_FOUND) kind = CODE;     /* code that is loaded when it is first used is refused only here */
+    if (passed_over(kind, rc)) return;
+    if (kind == USE || (kind == LOOKUP && rc != NOT_FOUND)) kind = CODE;     /* code that is loaded when it is first used is refused only here */
     /* programs can do without some kernels and without pinned memory, and no context is made while the driver ends, not even by us */
     if (((kind == LOOKUP || kind == PINNED) && ADD(noted[kind], 1)) || (kind == CREATE && (settling || rc == DRIVER_ENDED))) return;
     if (waits && ((rc == NOT_READY && d->function && strstr(d->function, "Query")) || (rc >= 900 && rc <= 907))) return;
@@ -532,8 +541,10 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
         if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
         if (GET(ended)) { begin("late"); finish(1); }
-    } else if (kind == COUNT) ADD(heard, 1);
-    else if (settling && kind == WAIT) answer("settled", d, rc, kind, "");
+    } else if (kind == COUNT) {
+        ADD(heard, 1);
+        if (rc != OK) refused(d, rc, id, DEVICE);
+    } else if (settling && kind == WAIT) answer("settled", d, rc, kind, "");
     else if (rc != OK) refused(d, rc, id, kind);
     else {
         if (makes_context(d, kind) && !settling) ADD(made, 1);
