@@ -67,6 +67,45 @@ func Names(h buildenv.Host, path string, words []string) (found []string, err er
 	return found, nil
 }
 
+// Needs lists the libraries with which an executable is loaded, and the directories that it names for them.
+func Needs(h buildenv.Host, path string) (libs, dirs []string) {
+	f, err := h.Files.Open(path)
+	if err != nil {
+		return nil, nil
+	}
+	defer f.Close()
+	defer func() { _ = recover() }() // as in loaded
+	r, ok := f.(io.ReaderAt)
+	if !ok {
+		return nil, nil
+	}
+	if f, err := elf.NewFile(r); err == nil { // what is not readable names none
+		libs, _ = f.ImportedLibraries()
+		for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
+			lists, _ := f.DynString(tag)
+			dirs = append(dirs, strings.Split(strings.Join(lists, ":"), ":")...)
+		}
+	} else if f, err := pe.NewFile(r); err == nil {
+		symbols, _ := f.ImportedSymbols()
+		for _, s := range symbols {
+			if lib := s[strings.LastIndexByte(s, ':')+1:]; !slices.Contains(libs, lib) {
+				libs = append(libs, lib)
+			}
+		}
+	} else if f, err := macho.NewFile(r); err == nil {
+		libs, _ = f.ImportedLibraries()
+		for _, l := range f.Loads {
+			if s, is := l.(*macho.Rpath); is {
+				dirs = append(dirs, s.Path)
+			}
+		}
+	}
+	for i, dir := range dirs {
+		dirs[i] = strings.NewReplacer("$ORIGIN", h.Dir(path), "${ORIGIN}", h.Dir(path), "@loader_path", h.Dir(path)).Replace(dir)
+	}
+	return libs, slices.DeleteFunc(dirs, func(dir string) bool { return !h.IsAbs(dir) })
+}
+
 // loaded lists the parts of an executable that are in its memory.
 func loaded(r io.ReaderAt) (parts []span, err error) {
 	defer func() {

@@ -47,14 +47,17 @@ type Glibc struct {
 	By      string `json:"by,omitempty"`
 }
 
+// SystemDirs are those in which Linux systems have their libraries.
+var SystemDirs = []string{"/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu",
+	"/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib", "/usr/local/lib"}
+
 // TooOld says why the C library of the machine called name does not do; empty: it does.
 func (g Glibc) TooOld(h buildenv.Host, name string) string {
 	if g.Version == "" || h.OS == buildenv.Windows {
 		return ""
 	}
 	has := ""
-	for _, dir := range []string{"/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu",
-		"/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"} {
+	for _, dir := range SystemDirs {
 		has = cmp.Or(has, NeedsGlibc(h.Join(dir, "libc.so.6")))
 	}
 	switch {

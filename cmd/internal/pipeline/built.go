@@ -13,6 +13,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -21,6 +22,7 @@ import (
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/toolchain/loader"
 	"gpubuild/toolchain/nvcc"
 )
 
@@ -33,6 +35,8 @@ type evidence struct {
 	complete bool     // every program of the package was built
 	unknown  bool     // one of them cannot be looked at
 	watches  bool     // one names the library that watches GPUs, which computes nothing
+	lost     string   // a library that one of them is loaded with, and that cannot be looked at
+	beside   bool     // another package of the build shows that it uses the GPU: a plugin of this one, or its server
 }
 
 // decideBuilt is the finding about a request, by what its build left; none where the program shows that it uses the GPU, or nothing is
@@ -74,7 +78,7 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 			strings.Join(e.compiled, ", "), root)
 	}
 	severity := features.Error
-	if o.Warns || !e.complete || e.watches {
+	if o.Warns || !e.complete || e.watches || e.lost != "" || e.beside && len(o.Off) == 0 {
 		severity = features.Warning
 	}
 	always, what := strings.Join(o.Always, ", "), "no library, no driver function"
@@ -87,12 +91,15 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	case len(e.anyway) > 0:
 		what = fmt.Sprintf("and only what %s brings, which is linked anyway", always)
 	}
+	if e.lost != "" {
+		what += "; " + e.lost + ", which it loads, was not found"
+	}
 	return with(is(features.IDNoDeviceCode, severity, "%s: built, but nothing in it uses %s: no device code, %s", o.Feature, o.Title(), what))
 }
 
 // checkBuilt decides what only the build shows of the requested features, before anything runs.
 func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding, err error) {
-	seen, shell := map[string]bool{}, c.Machine.Shell
+	shell, left, shows := c.Machine.Shell, map[string]evidence{}, false
 	stops := false
 	say := func(f finding.Finding) {
 		if f.Path = c.Machine.Shown(f.Path); f.Severity == features.Warning && (c.Options.Strict || s.Config.Strict.Value) {
@@ -121,14 +128,23 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 	for _, root := range r.Features.Reach.Roots {
 		for _, open := range root.Open {
 			key := root.Package + " " + open.Feature
-			if seen[key] {
+			if _, seen := left[key]; seen {
 				continue
 			}
-			seen[key] = true
-			e, err := gather(c, r, root.Package, open)
-			if err != nil {
+			if left[key], err = gather(c, r, root.Package, open); err != nil {
 				return list, err
 			}
+			shows = shows || len(left[key].shown) > 0
+		}
+	}
+	for _, root := range r.Features.Reach.Roots {
+		for _, open := range root.Open {
+			key := root.Package + " " + open.Feature
+			e, is := left[key]
+			if delete(left, key); !is {
+				continue
+			}
+			e.beside = shows
 			if by := slices.Concat(e.shown, e.anyway); len(by) > 0 && (len(e.shown) > 0 || !open.Blind) {
 				shell.Status("Resolved", "%s: enabled by record: %s", open.Feature, strings.Join(manifest.Union(by), ", "))
 			}
@@ -220,16 +236,19 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 			programs[p.Path] = true
 		}
 	}
-	cuda, nvml, own := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, []string{"libnvidia-ml.", "nvml.dll"}, []string{}
+	cuda, nvml, known := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, []string{"libnvidia-ml.", "nvml.dll"}, []string{}
 	traces := features.Traces(open.Backend, len(open.Off) > 0)
+	dirs := libraryDirs(c.Machine.Host, r.Built.Messages)
 	for _, m := range r.Built.Messages {
 		id := manifest.ParsePkgID(m.PackageID)
 		crate := catalog.Default().Crate(id.Name)
-		if m.Reason == cargo.ScriptExecuted && linked[id.Name+"@"+id.Version] && crate == nil {
-			own = append(own, sharedLibraries(c.Machine.Host, m)...)
+		if m.Reason == cargo.ScriptExecuted && crate != nil { // its features say what it is
+			for _, lib := range m.LinkedLibs {
+				known = append(known, lib[strings.LastIndexByte(lib, '=')+1:])
+			}
 		}
 		switch {
-		case m.Reason == cargo.Artifact && id.Name == pkg && slices.Contains(m.Target.Kind, "cdylib"):
+		case m.Reason == cargo.Artifact && id.Name == pkg && catalog.Overlap(m.Target.Kind, []string{"cdylib", "dylib"}):
 			for _, path := range m.Filenames {
 				if slices.Contains([]string{".so", ".dylib", ".dll"}, c.Machine.Host.Ext(path)) {
 					programs[path], e.complete = true, true
@@ -241,22 +260,22 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 			e.compiled = manifest.Union(e.compiled, []string{id.Name})
 		}
 	}
+	look := func(path, of string) (names []string, err error) {
+		scanned, err := proof.Scan(c.Machine, path)
+		if err == nil && len(scanned.Images) > 0 && cuda {
+			e.shown = manifest.Union(e.shown, []string{"device code" + of})
+		}
+		names, namesErr := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml))
+		if err = cmp.Or(err, namesErr); errors.Is(err, fatbin.ErrFormat) { // of WebAssembly nothing is known
+			c.Machine.Shell.Detail("not looked at: %v", err)
+			e.unknown, err = e.unknown || of == "", nil
+		}
+		return names, err
+	}
 	for _, path := range slices.Sorted(maps.Keys(programs)) {
 		e.programs++
-		scanned, err := proof.Scan(c.Machine, path)
+		names, err := look(path, "")
 		if err != nil {
-			return e, err
-		}
-		if len(scanned.Images) > 0 && cuda {
-			e.shown = manifest.Union(e.shown, []string{"device code"})
-		}
-		names, err := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml))
-		switch {
-		case errors.Is(err, fatbin.ErrFormat): // of WebAssembly nothing is known
-			c.Machine.Shell.Detail("not looked at: %v", err)
-			e.unknown = true
-			continue
-		case err != nil:
 			return e, err
 		}
 		e.watches = e.watches || open.Backend == manifest.AnyGPU && len(open.Off)+len(open.Always) == 0 && catalog.Overlap(names, nvml)
@@ -266,12 +285,19 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		} else {
 			e.shown = manifest.Union(e.shown, names)
 		}
-		for _, lib := range own {
-			by, err := libraryUses(c.Machine, path, lib, traces, cuda)
+		files, lost := libraries(c.Machine.Host, path, dirs, known)
+		e.lost = cmp.Or(e.lost, lost)
+		for _, lib := range files {
+			stem, _, _ := strings.Cut(c.Machine.Host.Base(lib), ".")
+			names, err := look(lib, " of "+stem)
 			if err != nil {
 				return e, err
 			}
-			e.shown = manifest.Union(e.shown, by)
+			for _, name := range names {
+				if !slices.Contains(nvml, name) {
+					e.shown = manifest.Union(e.shown, []string{name + " of " + stem})
+				}
+			}
 		}
 	}
 	if len(e.anyway) > 0 && len(e.compiled) > 0 && !open.Blind { // kernels that are loaded from a file
@@ -280,43 +306,51 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 	return e, nil
 }
 
-// sharedLibraries lists the files of the libraries that a build script has the linker look for.
-func sharedLibraries(h buildenv.Host, script cargo.Message) (files []string) {
-	for _, lib := range script.LinkedLibs {
-		kind, name, ok := strings.Cut(lib, "=")
-		if !ok {
-			kind, name = "dylib", lib
-		}
-		for _, dir := range script.LinkedPaths {
-			dir = dir[strings.IndexByte(dir, '=')+1:]
-			for _, file := range []string{"lib" + name + ".so", "lib" + name + ".dylib", name + ".dll"} {
-				if path := h.Join(dir, file); kind == "dylib" && h.IsAbs(dir) && h.IsFile(path) {
-					files = append(files, path)
+// baseLibrary matches the names of what every program is loaded with, and of NVML's library, which computes nothing.
+var baseLibrary = lazyregexp.New(`^(ld-|lib(c|m|dl|rt|pthread|util|resolv|gcc_s|stdc\+\+|nvidia-ml)\.|libstd-)`)
+
+// libraries lists what a program is loaded with, by itself or through another library, outside of the system's base and of GPU toolkits, whose
+// names in the program say enough. Nothing is asked of a loader, for the program may be for another machine. lost is one that is in no
+// directory that is known.
+func libraries(h buildenv.Host, program string, dirs, without []string) (files []string, lost string) {
+	for queue := []string{program}; len(queue) > 0; queue = queue[1:] {
+		libs, own := fatbin.Needs(h, queue[0])
+		for _, lib := range libs {
+			name := h.Base(lib)
+			stem, _, _ := strings.Cut(strings.TrimPrefix(name, "lib"), ".")
+			if baseLibrary.MatchString(name) || slices.Contains(without, stem) || features.LinksFor([]string{stem}, manifest.AnyGPU) {
+				continue
+			}
+			at := lib
+			for _, dir := range slices.Concat(own, []string{h.Dir(queue[0]), h.Join(h.Dir(program), "deps")}, dirs, loader.SystemDirs) {
+				if !h.IsAbs(at) || !h.IsFile(at) {
+					at = h.Join(dir, name)
 				}
+			}
+			switch found := h.IsAbs(at) && h.IsFile(at); {
+			case found && !slices.Contains(files, at):
+				files, queue = append(files, at), append(queue, at)
+			case !found && strings.Contains(name, ".so"): // other systems have their own in no directory
+				lost = cmp.Or(lost, name)
 			}
 		}
 	}
-	return files
+	return files, lost
 }
 
-// libraryUses says how a library shows that it uses a backend; nothing where the program does not load it.
-func libraryUses(m *session.Machine, program, lib string, traces []string, cuda bool) (by []string, err error) {
-	name, _, _ := strings.Cut(m.Host.Base(lib), ".")
-	if loads, err := fatbin.Names(m.Host, program, []string{name + "."}); err != nil || len(loads) == 0 {
-		return nil, err
+// libraryDirs are the directories in which the linker looked for libraries, as far as they are known.
+func libraryDirs(h buildenv.Host, messages []cargo.Message) (dirs []string) {
+	for _, m := range messages {
+		dirs = append(dirs, m.LinkedPaths...)
 	}
-	scanned, err := proof.Scan(m, lib)
-	if err == nil && cuda && len(scanned.Images) > 0 {
-		by = []string{"device code of " + name}
+	dirs = append(dirs, strings.Fields(strings.ReplaceAll(h.Env.Get("RUSTFLAGS")+" "+h.Env.Get("CARGO_ENCODED_RUSTFLAGS"), "\x1f", " "))...)
+	for i, dir := range dirs { // -L, native=DIR, -Lnative=DIR, -Clink-arg=-LDIR
+		dirs[i] = strings.TrimPrefix(dir[strings.LastIndexByte(dir, '=')+1:], "-L")
 	}
-	names, namesErr := fatbin.Names(m.Host, lib, traces)
-	for _, trace := range names {
-		by = append(by, trace+" of "+name)
+	for _, list := range []string{"LIBRARY_PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"} {
+		dirs = append(dirs, strings.Split(h.Env.Get(list), ":")...)
 	}
-	if err = cmp.Or(err, namesErr); errors.Is(err, fatbin.ErrFormat) { // a linker script
-		err = nil
-	}
-	return by, err
+	return slices.DeleteFunc(dirs, func(dir string) bool { return !h.IsAbs(dir) })
 }
 
 // holdsKernels reports whether the OUT_DIR of a build script holds device code of its newest run: written in it, or kept and still used.
