@@ -225,7 +225,7 @@ def linux_packages(arch, files):
             "homepage": ADDRESS,
             "section": "devel",
             "priority": "optional",
-            "recommends": ["cargo"],
+            "suggests": ["cargo"],  # apt installs what is recommended, and who has rustup's cargo needs no other
             "mtime": ISO,
             "disable_globbing": True,
             "rpm": {"buildhost": "localhost", "summary": SUMMARY},

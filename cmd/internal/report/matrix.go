@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -112,28 +113,32 @@ func WithoutResult(rows []Row, expected []string) (out []string) {
 }
 
 // Join puts results together by row, and the rows in the order of their gravity. Rows that were expected and have no result are there, too.
-// Each project has rows of its own. What names no project, such as `prove`, belongs to the only one of its row, if there is only one.
+// Each project has rows of its own. What names no project, such as `prove`, belongs to the only one of its row, if there is only one; else it
+// is told apart by its program.
 func Join(list []Observation, expected []string) []Row {
-	byRow, projects := map[string][]Observation{}, map[string]map[string]bool{}
+	byRow := map[string][]Observation{}
 	for _, o := range list {
 		id := o.Result.Key()
-		if byRow[id] = append(byRow[id], o); o.Result.Name != "" {
-			if projects[id] == nil {
-				projects[id] = map[string]bool{}
-			}
-			projects[id][o.Result.Name] = true
-		}
+		byRow[id] = append(byRow[id], o)
 	}
 	rows := []Row{}
 	for id, results := range byRow {
-		byProject, only := map[string][]Observation{}, ""
-		for name := range projects[id] {
-			only = name
+		projects, programs := map[string]bool{}, map[string]bool{}
+		for _, o := range results {
+			if o.Result.Name != "" {
+				projects[o.Result.Name] = true
+			} else if len(o.Result.Programs) > 0 {
+				programs[o.Result.Programs[0].Name] = true
+			}
 		}
+		byProject := map[string][]Observation{}
 		for _, o := range results {
 			name := o.Result.Name
-			if len(projects[id]) == 1 {
-				name = only
+			switch {
+			case len(projects) == 1:
+				name = slices.Sorted(maps.Keys(projects))[0]
+			case name == "" && len(programs) > 1 && len(o.Result.Programs) > 0:
+				name = o.Result.Programs[0].Name
 			}
 			byProject[name] = append(byProject[name], o)
 		}

@@ -218,6 +218,13 @@ func TestProjectsHaveRowsOfTheirOwn(t *testing.T) {
 	if !strings.Contains(string(data), "<h1>GPU builds</h1>") || !strings.Contains(string(data), "project app") || !strings.Contains(string(data), "project tool") {
 		t.Errorf("the page of two projects: %s", data)
 	}
+	program := func(name string) report.Result {
+		return at(s["proven"], "cuda", began, func(r *report.Result) { r.Name, r.Programs[0].Name = "", name })
+	}
+	if rows := report.Join(observed(program("train"), program("serve"), program("train")), nil); len(rows) != 2 ||
+		rows[0].Project != "serve" || rows[1].Project != "train" {
+		t.Errorf("two programs of no project: %+v", rows)
+	}
 	list[0].Earlier = true
 	if none := report.WithoutResult(report.Join(list, []string{"cuda"}), []string{"cuda"}); none != nil {
 		t.Errorf("the row has a result, of the other project: %q", none)
