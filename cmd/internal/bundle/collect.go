@@ -119,9 +119,34 @@ func (c *collector) prove() {
 	}
 	if !c.o.Own { // to a machine of the user's own gpubuild goes first; called as cargo-gpubuild, it is the same program
 		c.b.Files = append(c.b.Files, File{Name: path.Join("prove", c.m.Host.Exe("gpubuild")), From: c.m.Self})
+		for _, from := range ownLicences(c.m.Host, c.m.Self) {
+			add("", from)
+		}
 	}
 	p.Glibc = c.glibc()
 	c.b.Prove = p
+}
+
+// ownLicences are the texts that an archive, a package or a wheel of gpubuild brought with the program; none of another way.
+func ownLicences(h buildenv.Host, self string) (out []string) {
+	own := h.Dir(h.Real(self))
+	for _, below := range [][]string{{"."}, {"..", "share", "doc", "gpubuild"}, {"..", "lib", "python*", "site-packages", "gpubuild-*.dist-info", "licenses"},
+		{"..", "Lib", "site-packages", "gpubuild-*.dist-info", "licenses"}} {
+		for _, dir := range h.Dirs(h.Join(append([]string{own}, below...)...)) {
+			for _, names := range [][]string{{"copyright"}, {"THIRD-PARTY.txt", "LICENSE"}} {
+				for _, name := range names {
+					if !h.IsFile(h.Join(dir, name)) {
+						break
+					}
+					out = append(out, h.Join(dir, name))
+				}
+				if len(out) > 0 {
+					return out
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // glibc is the oldest C library that all files take.
