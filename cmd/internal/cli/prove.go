@@ -45,7 +45,7 @@ func proveVerb() verb {
 				"proven, with 20 if it ran on the CPU, with 21 if not proven, with 22 if only other kernels ran. If the program's own " +
 				"exit code is not the expected one, exits with that.\n" +
 				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it or a child used the GPU, " +
-				"otherwise with 21, which is also the answer of a machine without a CUDA driver.\n" +
+				"otherwise with 21. Without a GPU it is 0 if no driver was opened.\n" +
 				"Without --kernel a matrix product counts, by its name: `gpubuild help kernels`.",
 			Common: []string{"kernel", "expect-exit", "gpu-device", "child", "expect", "timeout", "on", "receipt", "json"},
 		},

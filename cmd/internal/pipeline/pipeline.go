@@ -181,7 +181,8 @@ func (c Command) demandsProof(s *session.Session) bool {
 func (p Plan) runWithoutGPU(ctx context.Context) (r Result, err error) {
 	c, m, s := p.Command, p.Machine, p.Session
 	r.Session = s
-	demanded, asked := c.demandsProof(s), c.line().Starts() && (c.Options.Proof.AsksForMatch() || c.Options.Proof.Coverage != nil)
+	demanded, asked := c.demandsProof(s), c.line().Starts() &&
+		(c.Options.Proof.AsksForMatch() || c.Options.Proof.Coverage != nil || c.Options.Proof.UntilProved)
 	if c.Options.Proof.Timeout > 0 && c.line().Starts() {
 		m.Shell.Warning("--gpu-timeout has no effect: %s", p.Why)
 	}

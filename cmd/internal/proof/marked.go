@@ -111,7 +111,7 @@ func (r Request) WantedBy() string {
 		return "[" + line.Verb + "]"
 	case r.table() != nil:
 		return "[prove]"
-	case !tests && c.Test.Value != nil && len(c.Test.Value.GPU) > 0:
+	case c.Test.Value != nil && (!tests && len(c.Test.Value.GPU) > 0 || line.Verb != "bench" && c.Test.Value.Coverage != nil):
 		return "[test]"
 	}
 	return ""

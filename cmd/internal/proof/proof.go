@@ -71,7 +71,7 @@ type Given struct {
 func (o Options) Demanded() bool { return o.Required || o.Wanted && !o.AllowNoDevice }
 
 // AsksForMatch reports whether a flag says what a run is to show.
-func (o Options) AsksForMatch() bool { return o.Required || o.ExpectCPU || o.AskForMore() }
+func (o Options) AsksForMatch() bool { return o.Required || o.Wanted || o.ExpectCPU || o.AskForMore() }
 
 // Proof is one program's run under the probe and what it showed.
 type Proof struct {
