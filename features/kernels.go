@@ -13,7 +13,7 @@ import (
 // Endings of CUDA's and ROCm's device code, and of what else may hold device code.
 var (
 	cudaFiles  = []string{".cu", ".cuh", ".hip", ".ptx", ".cubin", ".fatbin"}
-	otherFiles = []string{".a", ".lib", ".wgsl", ".metal", ".spv", ".comp", ".cl"}
+	otherFiles = []string{".a", ".lib", ".so", ".dylib", ".dll", ".wgsl", ".metal", ".spv", ".comp", ".cl"}
 )
 
 // demos are directories whose device code is seldom that of the library.
@@ -35,8 +35,9 @@ func (s *Sources) holds(dir string, deep int, without []string, endings ...strin
 func (s *Sources) holdsDeviceCode(p *manifest.Package) bool {
 	holds, known := s.device[p]
 	if !known {
-		holds = s.holds(p.Dir, buildenv.MostDepth, demos[:1], slices.Concat(cudaFiles, otherFiles)...) ||
-			!slices.Contains(s.host.Names(p.Dir), ".git") && s.holds(s.host.Dir(p.Dir), 2, demos, cudaFiles...) || s.holds(s.project.Root, 2, demos, cudaFiles...)
+		files := slices.Concat(cudaFiles, otherFiles)
+		holds = s.holds(p.Dir, buildenv.MostDepth, demos[:1], files...) || s.holds(s.project.Root, 2, demos, files...) ||
+			!slices.Contains(s.host.Names(p.Dir), ".git") && s.holds(s.host.Dir(p.Dir), 2, demos, cudaFiles...)
 		s.device[p] = holds
 	}
 	return holds

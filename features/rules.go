@@ -27,7 +27,7 @@ func rules() []rule {
 		{func(g *group) bool { return len(g.off) == 0 && len(g.anyway) > 0 }, (*group).without},
 		{(*group).on, (*group).partial},
 		{func(g *group) bool { return g.byFile() >= 0 }, (*group).file},
-		{func(g *group) bool { return len(g.off) > 0 && len(g.bound) == 0 && len(g.could()) == 0 }, (*group).unreached},
+		{func(g *group) bool { return len(g.off) > 0 && len(g.bound)+len(g.could()) == 0 && !g.ofTests() }, (*group).unreached},
 		{func(g *group) bool { return g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
 		{func(g *group) bool { return g.elsewhere() && !g.named() }, func(g *group) { g.note(g.forApple()) }},
 		{func(*group) bool { return true }, (*group).undecided},
@@ -742,6 +742,27 @@ func (g *group) devOnly() (found string) {
 		}
 	}
 	return found
+}
+
+// ofTests reports whether only tests link what is off: by dev-dependencies of the root, and by nothing that its program has.
+func (g *group) ofTests() bool {
+	if g.pkg == nil || g.Graph == nil {
+		return false
+	}
+	seen, queue := map[int]bool{}, []int{g.r.Node}
+	for ; len(queue) > 0; queue = queue[1:] {
+		for _, d := range g.Nodes[queue[0]].Deps {
+			is := func(kind string) bool {
+				return slices.ContainsFunc(g.pkg.Dependencies, func(e manifest.Dependency) bool {
+					return e.Kind == kind && g.DepNode(g.r.Node, e, g.r.Set) == d.To
+				})
+			}
+			if dev := queue[0] == g.r.Node && is(manifest.Dev) && !is(manifest.Normal); !dev && g.r.Set[d.To] && !seen[d.To] {
+				seen[d.To], queue = true, append(queue, d.To)
+			}
+		}
+	}
+	return !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return seen[c.node] })
 }
 
 // mayApply reports whether a table of dependencies may be for what is built here; only cargo knows.
