@@ -221,6 +221,8 @@ func TestActionInstalls(t *testing.T) {
 			_, _ = w.Write(zipped)
 		case "/gpubuild":
 			_, _ = w.Write([]byte(program))
+		case "/gpubuild.deb":
+			_, _ = w.Write([]byte("!<arch>\ndebian-binary"))
 		case "/empty.zip":
 			_, _ = w.Write(zipOf(t, "README", "nothing"))
 		default:
@@ -241,6 +243,7 @@ func TestActionInstalls(t *testing.T) {
 		{"a wheel", server.URL + "/gpubuild.whl", hash(zipped), "", false},
 		{"the program itself", server.URL + "/gpubuild", hash([]byte(program)), "", false},
 		{"an archive without a program", server.URL + "/empty.zip", hash(zipOf(t, "README", "nothing")), "there is no program gpubuild", false},
+		{"a package", server.URL + "/gpubuild.deb", hash([]byte("!<arch>\ndebian-binary")), "no archive (.tgz, .zip), no wheel and no program", false},
 		{"an archive that is another one", server.URL + "/gpubuild.tar.gz", strings.Repeat("0", 64), "the sha256 is " + right, false},
 		{"an address without a hash", server.URL + "/gpubuild.tar.gz", "", "needs the input sha256", false},
 		{"no encryption", "http://127.0.0.1/x.tar.gz", right, "the input source is no https", false},
