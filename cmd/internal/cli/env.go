@@ -51,6 +51,7 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 	if o.Tools.Toolkit == tools.None && (o.Shell != "vscode" || o.Diff || o.JSON != nil) {
 		return usage("--toolkit=none is for --shell vscode, which gives the stand-in to rust-analyzer alone", "")
 	}
+	o.Tools.OneArch = true
 	p, err := pipeline.Prepare(ctx, a.Machine, l, o.Tools, o.Shell == "vscode")
 	if err = cmp.Or(err, p.Tools.Set.OneArch("another program than gpubuild compiles for one", "use `gpubuild build`")); err != nil {
 		return err

@@ -62,6 +62,7 @@ func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.
 	if err != nil {
 		return tools.Tools{}, err
 	}
+	o.OneArch = true
 	any := *j.Reach
 	any.Needs.CUDA, any.Needs.NVCC, any.Needs.HostCXX, any.Needs.CUDALibs = true, true, true, true
 	j.Reach, j.Tool = &any, cargo.Tool{} // cargo's [env] tables do not count for another program

@@ -52,7 +52,9 @@ func choose(ctx context.Context, s *session.Session, j reach.Judged, o tools.Opt
 	if o.Fetching != nil {
 		from = s.Quiet()
 	}
-	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(now)
+	if o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(now); o.OneArch && len(o.BuiltFor) > 1 {
+		o.BuiltFor = o.BuiltFor[:1]
+	}
 	o.Undeclared = func(asked string) (tools.Undeclared, error) {
 		if name := s.MacroWithNvcc(); name != "" {
 			return tools.Undeclared{Package: name, Why: "a procedural macro that runs nvcc"}, nil

@@ -32,6 +32,7 @@ type Options struct {
 	Cargo    cargo.Tool
 	Fetching *console.Shell // says what is downloaded; nil: the machine's, which is quiet where the choice is no part of the answer
 	BuiltFor []gpu.Arch     // what this target directory's GPU packages were last built for; none: not known
+	OneArch  bool           // another program than gpubuild compiles, for one architecture: of several in BuiltFor the first counts
 	// Undeclared looks for a package whose build script compiles kernels although its sources do not show it. It is called where no other
 	// package needs a toolkit, with the flag or the variable that asked for one.
 	Undeclared func(asked string) (Undeclared, error)
