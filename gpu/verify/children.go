@@ -46,7 +46,7 @@ func (c *counter) children() {
 		case named && matched:
 			c.against = append(c.against, "nothing waited for the kernels of "+where)
 		case named && p.OpenedDevice():
-			c.against = append(c.against, where+" opened a device, and ran no kernel that matches")
+			c.against = append(c.against, where+" opened a device, and ran no kernel that matches"+prefixed(" on device ", r.Device))
 		}
 	}
 	if e.LostFiles > 0 {

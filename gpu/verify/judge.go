@@ -407,9 +407,6 @@ func (c *counter) process(i int, p Process, where string) {
 	program := e.isProgram(p)
 	// A child's real end is known to its parent alone. A launcher, and children that are asked for, are taken at their word.
 	counts := (p.Self && (program || e.Launcher) || r.asksFor(p.Exe)) && (p.Tree || program)
-	if counts && !p.Self && p.Launches() > 0 {
-		c.notes = append(c.notes, "kernels of a child count, "+where)
-	}
 	devices := map[int]probe.Device{}
 	for _, d := range p.Devices {
 		devices[d.Ordinal] = d
@@ -435,6 +432,9 @@ func (c *counter) process(i int, p Process, where string) {
 	if matched {
 		if c.matching = true; counts {
 			c.working[i] = waited
+			if !p.Self {
+				c.notes = append(c.notes, "kernels of a child count, "+where)
+			}
 		}
 		c.against = append(c.against, against(e, r, i, last, where)...)
 		c.waitedBy = cmp.Or(c.waitedBy, lastWait(p, last))

@@ -162,7 +162,7 @@ var remedies = []struct {
 	{"while it ended", "Launch no kernels from exit handlers, destructors or threads that outlive main", false},
 	{"a second driver", "Load one driver only, by the name libcuda.so.1", false},
 	{"a root or mounts of its own", "Prove the program that runs in there by itself", false},
-	{"it started other processes", "Prove the program that computes by itself, or start no process before the driver is open", false},
+	{"it started other processes", "Prove the program that computes by itself, or start no process before the program has its context", false},
 	{"time namespace", "Run it without a time namespace of its own", false},
 	{"it left a running process", "Prove the program that computes without the one that starts it", false},
 }

@@ -589,14 +589,16 @@ func Worst(all []ModeResult) Kind {
 	return Honest
 }
 
-// Tried says in how many kinds of failure a program that hid none was tried, and in which not.
+// Tried says in how many kinds of failure a program that hid none was tried, of which it is not known whether it hid them, and in which it was not.
 func Tried(all []ModeResult) string {
-	tried, not := 0, []string{}
+	tried, not, unchecked := 0, []string{}, []string{}
 	for _, o := range all {
 		switch o.Kind {
 		case Baseline:
-		case NotReached, Unchecked: // what it would have done, or did, is not known
+		case NotReached:
 			not = append(not, o.Mode)
+		case Unchecked:
+			unchecked = append(unchecked, o.Mode)
 		default:
 			tried++
 		}
@@ -606,6 +608,9 @@ func Tried(all []ModeResult) string {
 		what = "kind"
 	}
 	said := fmt.Sprintf("%d %s of failure tried, silent in none of them", tried, what)
+	if len(unchecked) > 0 {
+		said += "; tried, and not known: " + strings.Join(unchecked, ", ")
+	}
 	if len(not) > 0 {
 		said += "; not tried: " + strings.Join(not, ", ")
 	}

@@ -162,6 +162,9 @@ func proofFlags(o *proof.Options) []*flag {
 				return checkDevice(v)
 			}),
 		newFlag("child", cargo.Value, "GLOB", "child processes that count like the program itself, by path or name", func(v string) error {
+			if o.Child != "" {
+				return fmt.Errorf("it is given twice, and takes one pattern: %.200q and %.200q", o.Child, v)
+			}
 			o.Child = v
 			return checkGlob(v)
 		}),

@@ -289,6 +289,7 @@ func TestShownAudit(t *testing.T) {
 		not      string
 	}{
 		"honest":                  {[]audit.ModeResult{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.NotReached, 1, "not asked")}, exit.Done, "", []string{"1 kind of failure tried, silent in none of them; not tried: b", "it failed", "not asked", "it ends well"}, "words of"},
+		"one cannot be judged":    {[]audit.ModeResult{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.Unchecked, 0, "it checks nothing")}, exit.Done, "", []string{"1 ok, 1 unchecked", "tried, and not known: b"}, "not tried"},
 		"it fell back":            {[]audit.ModeResult{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.FellBack, 0, "it ended well")}, exit.NotUsed, "audit.fallback", []string{"hides a driver that fails", "words of b"}, "words of a"},
 		"one is unsure":           {[]audit.ModeResult{base, of("a", audit.Honest, 1, "it failed"), of("b", audit.Unsure, 0, "who knows")}, exit.Unproved, "audit.unsure", []string{"is not known", "words of b"}, "words of a"},
 		"none is reached":         {[]audit.ModeResult{base, of("a", audit.NotReached, 0, "it never asks"), of("b", audit.NotReached, 0, "it never asks")}, exit.Unproved, "audit.unsure audit.unsure", []string{"all 2 modes: it never asks"}, "words of"},

@@ -547,7 +547,12 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
     } else if (settling && kind == WAIT) answer("settled", d, rc, kind, "");
     else if (rc != OK) refused(d, rc, id, kind);
     else {
-        if (makes_context(d, kind) && !settling) ADD(made, 1);
+        if (makes_context(d, kind) && !settling) {
+            ADD(made, 1);
+#ifndef _WIN32
+            tell_childless();       /* of posix_spawn and vfork nobody tells us, as of a fork: what follows may be theirs, what was opened is not */
+#endif
+        }
         if (kind != CREATE || !settling) recovered(d, id, kind);    /* a context that settle() retained makes up for none of the program's */
         if (recording && kind >= WAIT && kind <= COPY) { waited_for(d, kind); hand_over(); }
     }
