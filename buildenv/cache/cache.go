@@ -61,7 +61,7 @@ func Dir(h buildenv.Host) (string, error) {
 }
 
 func noPlace(why string) error {
-	return exit.Errorf(exit.Usage, "set "+Variable+" to an absolute path", "no place for the cache: %s", why)
+	return exit.Errorf(exit.Usage, "set "+Variable+" to an absolute path", "cache directory: %s", why)
 }
 
 // Make makes a directory of the cache, for its owner alone, and sees that it can be written to. One that was there before must be Trusted.

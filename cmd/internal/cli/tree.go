@@ -159,7 +159,7 @@ func (a *invocation) runOf(ctx context.Context, list []verb, words []string) err
 	case words[0] == "help", words[0] == "cargo":
 	case words[0] == "completion" && len(words) > 2 && words[1] == "words" && words[2] == "--": // what the scripts of the shells ask
 		return a.Shell.Data(help.Complete(t.app(ctx, list), a.Machine, words[3:]))
-	case a.NoCache != nil && words[0] != "version" && words[0] != "doctor": // doctor says what else is wrong, too
+	case a.NoCache != nil && !slices.Contains([]string{"version", "doctor", "explain"}, words[0]): // doctor says what else is wrong, too
 		return a.NoCache
 	case at < 0:
 		cache.Adopt(a.CacheDir)
