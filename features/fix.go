@@ -262,7 +262,10 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 		if possible.Crate(c.node).Linked() {
 			c.gate = nil
 		}
-		if len(way) < 2 || slices.ContainsFunc(way[1:len(way)-1], func(i int) bool { return possible.Crate(i) != nil }) {
+		if len(way) < 2 || slices.ContainsFunc(way[1:len(way)-1], func(i int) bool {
+			p := possible.Nodes[i].Pkg
+			return possible.Crate(i) != nil || p != nil && p.ProcMacro // what that links is in no program
+		}) {
 			continue
 		}
 		name := possible.Nodes[way[1]].Name

@@ -254,6 +254,8 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 					programs[path], e.complete = true, true
 				}
 			}
+		case m.Reason == cargo.Artifact && id.Name == pkg && slices.Contains(m.Target.Kind, "staticlib"):
+			e.complete = false // what another program is linked with
 		case m.Reason != cargo.ScriptExecuted || !linked[id.Name+"@"+id.Version] || crate != nil && crate.Role == catalog.Binding:
 		case features.LinksFor(m.LinkedLibs, open.Backend),
 			cuda && (nvcc.Read(c.Machine.Host, m.OutDir).Newest > 0 || holdsKernels(c.Machine, m, r)):
@@ -323,8 +325,10 @@ func libraries(h buildenv.Host, program string, dirs, without []string) (files [
 			}
 			at := lib
 			for _, dir := range slices.Concat(own, []string{h.Dir(queue[0]), h.Join(h.Dir(program), "deps")}, dirs, loader.SystemDirs) {
-				if !h.IsAbs(at) || !h.IsFile(at) {
-					at = h.Join(dir, name)
+				for _, file := range []string{name, "lib" + stem + ".so"} { // the linker's name of it
+					if !h.IsAbs(at) || !h.IsFile(at) {
+						at = h.Join(dir, file)
+					}
 				}
 			}
 			switch found := h.IsAbs(at) && h.IsFile(at); {

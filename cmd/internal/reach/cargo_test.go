@@ -227,7 +227,7 @@ func TestFix(t *testing.T) {
 		{story: "it does not help, and wrote Cargo.lock: that is taken back, too", app: cuda("", depends), change: func(r *resolver) { r.stuck, r.relock = true, true }, want: Refused, app2: "cuda = []", stops: true, lock: "version = 4\n"},
 		{story: "nothing is missing, and cargo wrote Cargo.lock: that is taken back", app: cuda(`"candle-core/cuda"`, depends), change: func(r *resolver) { unlocked(r); r.relock = true }, app2: "/cuda", lock: "-"},
 		{story: "it helps, and wrote Cargo.lock", app: cuda("", depends), change: func(r *resolver) { unlocked(r); r.relock = true }, want: Kept, app2: "/cuda", lock: "version = 4 # new\n"},
-		{story: "dry, without a Cargo.lock, which is not written", app: cuda("", depends), change: unlocked, o: FixOptions{DryRun: true}, want: Planned, app2: "cuda = []", stops: true, lock: "-"},
+		{story: "dry, without a Cargo.lock, which is not written", app: cuda("", depends), change: func(r *resolver) { unlocked(r); r.relock = true }, o: FixOptions{DryRun: true}, want: Planned, app2: "cuda = []", stops: true, lock: "-"},
 		{story: "cargo does not take the new manifest", app: cuda("", depends), change: func(r *resolver) { r.broken = "error: no such thing" }, want: Refused, app2: "cuda = []", stops: true},
 		{story: "a feature that nobody declares", app: "[features]\n" + depends, want: Kept, app2: `cuda = ["candle-core/cuda"]`},
 		{story: "a feature that nobody declares, and that means no GPU", words: "build --features serde", app: "[features]\n" + depends, app2: "[features]\n[dep", bad: "serde"},
@@ -266,8 +266,8 @@ func TestFix(t *testing.T) {
 			t.Errorf("%s: stops %v: %+v", tt.story, j.Reach.Stops, j.Reach.Findings)
 		}
 		hosttest.Equal(t, strings.Contains(said.String(), "Updated"), strings.Contains(tt.want, Kept), tt.story, said)
-		if (*r.asked == 0) != (tt.lock == "-" && !r.relock) {
-			t.Errorf("%s: cargo was asked %d times", tt.story, *r.asked)
+		if *r.asked == 0 {
+			t.Errorf("%s: cargo was not asked", tt.story)
 		}
 	}
 }

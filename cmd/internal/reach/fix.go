@@ -134,7 +134,7 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 // faults are those of a build as it is now. Where cargo refuses it, they are the edges that it refuses, which only together help, or what
 // a build without the features lacks that nobody declares.
 func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session) ([]features.Finding, Judged, error) {
-	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, Write: !f.options.DryRun, lint: f.options.Lint})
+	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, Write: !f.options.DryRun, AsIs: f.options.DryRun, lint: f.options.Lint})
 	if err == nil {
 		return j.Reach.Findings, j, nil
 	}
@@ -145,15 +145,6 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 	for len(list) > 1 && list[1].ID == list[0].ID && !list[0].Choice() && !list[1].Choice() {
 		list[0].Edits, list[0].Lacks = slices.Concat(list[0].Edits, list[1].Edits), slices.Concat(list[0].Lacks, list[1].Lacks)
 		list = slices.Delete(list, 1, 2)
-	}
-	if len(list) == 0 && f.options.DryRun && !s.Project.HasLock { // cargo would have to write one
-		var judged []Judged
-		judged, err = FromManifests(ctx, f.machine, line, nil)
-		for _, one := range judged {
-			if list = append(list, one.Reach.Findings...); j.Reach == nil || one.Reach.Stops {
-				j = one
-			}
-		}
 	}
 	return list, j, err
 }
