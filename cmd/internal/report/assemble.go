@@ -62,7 +62,7 @@ func Assemble(m *session.Machine, words []string, s Collected, end error) Result
 		others = nil
 	}
 	watching, watchFindings := WatchEnds(s.Watch)
-	r.Checks = withFailure(slices.Concat(s.checks(others), watching), s.Verb, end)
+	r.Checks = withFailure(slices.Concat(s.checks(others), watching), s.Verb, r.Findings, end)
 	ended := endFindings(m, s, others)
 	var lines []string // rustc's errors
 	for _, f := range ended {

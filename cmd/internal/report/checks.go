@@ -213,12 +213,17 @@ func endCheck(id string, err error) Check {
 }
 
 // withFailure sees to it that what ended badly has a check that failed: a reader of JUnit looks at nothing else.
-func withFailure(checks []Check, verb string, end error) []Check {
+func withFailure(checks []Check, verb string, found []finding.Finding, end error) []Check {
 	if exit.Of(end) == exit.Done {
 		return checks
 	}
 	if slices.ContainsFunc(checks, func(c Check) bool { return c.State == Failed }) {
 		return checks
 	}
-	return append(checks, endCheck(cmp.Or(verb, CheckBuild), end))
+	c := endCheck(cmp.Or(verb, CheckBuild), end)
+	at := slices.IndexFunc(found, func(f finding.Finding) bool { return f.Severity == finding.Error })
+	if _, said := errors.AsType[exit.Code](end); said && at >= 0 { // a code alone: a finding has the reason
+		c.Message = found[at].Message
+	}
+	return append(checks, c)
 }
