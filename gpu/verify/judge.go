@@ -62,8 +62,10 @@ func Judge(e Evidence, r Rules) Verdict {
 // decide holds the rules.
 func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	// Without a device nothing can be said of the program; a record all the same is a conflict.
-	none := s.launches == 0 && s.unfinished == 0 && s.untimed == 0 && s.noUse == noUse{}
-	if o := e.Control.Outcome; (o == ControlNoDevice || o == ControlNoLibrary) && none {
+	o := e.Control.Outcome
+	none := s.launches == 0 && s.unfinished == 0 && s.untimed == 0 && s.noUse == noUse{} &&
+		!(o == ControlNoLibrary && s.heartbeat && e.Backend == probe.CUDA) // the program has found one
+	if (o == ControlNoDevice || o == ControlNoLibrary) && none {
 		if e.Hidden != "" {
 			return NoDevice, "the driver sees no GPU here; they may be hidden by " + e.Hidden
 		}
@@ -156,7 +158,7 @@ func unsound(e Evidence, r Rules, s summary) string {
 	case ControlMissing:
 		return "no positive control was run: " + cmp.Or(e.Control.Why, "there is none")
 	case ControlNoDevice, ControlNoLibrary:
-		return "conflict: kernels were recorded, but the positive control found no device"
+		return "conflict: a driver was opened, but the positive control found no device"
 	default:
 		return "the positive control failed: " + cmp.Or(e.Control.Why, string(e.Control.Outcome))
 	}

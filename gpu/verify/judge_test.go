@@ -123,6 +123,7 @@ func TestJudge(t *testing.T) {
 		{"no device", silent, func(e *Evidence) { e.Control.Outcome = ControlNoDevice }, NoDevice, "no GPU"},
 		{"no device, and the program failed", silent, func(e *Evidence) { e.Control.Outcome, e.Exit.Code = ControlNoDevice, 1 }, NoDevice, "no GPU"},
 		{"no driver", silent, func(e *Evidence) { e.Control.Outcome = ControlNoLibrary }, NoDevice, "no CUDA driver"},
+		{"a driver that only the program finds", idle, func(e *Evidence) { e.Control.Outcome = ControlNoLibrary }, Unproved, "conflict: a driver was opened"},
 		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, NoDevice, "hidden"},
 
 		{"status 1", proven, func(e *Evidence) { e.Exit.Code = 1 }, Unproved, "status 1, expected was 0"},
@@ -650,5 +651,33 @@ func TestAmbiguousNames(t *testing.T) {
 		if said := strings.Contains(strings.Join(v.Notes, "\n"), "may mean something else"); v.Kind != Proved || said != tt.want {
 			t.Errorf("%v: %s: %s, notes %q", tt.kernels, v.Kind, v.Why, v.Notes)
 		}
+	}
+}
+
+// TestMayHaveOpened: that a program ran on the CPU for lack of a GPU is said only where nothing shows a driver or a device.
+func TestMayHaveOpened(t *testing.T) {
+	t.Parallel()
+	for story, tt := range map[string]struct {
+		of   func() Evidence
+		make func(*Evidence)
+		may  bool
+	}{
+		"nothing was opened":          {silent, func(*Evidence) {}, false},
+		"a driver was":                {idle, func(*Evidence) {}, true},
+		"a device was":                {silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidia0"} }, true},
+		"nobody watched its children": {silent, func(e *Evidence) { e.Watch.Complete = false }, true},
+		"it left one":                 {silent, func(e *Evidence) { e.Watch.Left = true }, true},
+		"one loaded a driver":         {silent, func(e *Evidence) { e.Watch.Seen = []Seen{{Driver: "/opt/libcuda.so.1"}} }, true},
+		"that has no device": {silent, func(e *Evidence) {
+			e.Control.Outcome, e.Watch.Seen = ControlNoDevice, []Seen{{Driver: "/x/libcuda.so.1"}}
+		}, false},
+		"a record could not be written":         {silent, func(e *Evidence) { e.LostFiles = 1 }, true},
+		"its root is its own":                   {silent, func(e *Evidence) { e.Watch.Seen = []Seen{{OwnRoot: true}} }, true},
+		"the records of a process were removed": {silent, func(e *Evidence) { e.Removed = "gone" }, true},
+	} {
+		e := tt.of()
+		e.Control.Outcome = ControlNoLibrary
+		tt.make(&e)
+		hosttest.Equal(t, e.MayHaveOpened(), tt.may, story)
 	}
 }
