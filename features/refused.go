@@ -64,7 +64,7 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, said string) []
 			}
 			for _, d := range member.Dependencies {
 				to := p.Declaring(member, d)
-				if d.Key == e.Dep && instead == "" && p.IsMember(to) && ask.IsBackend(e.Feature) {
+				if d.Key == e.Dep && instead == "" && p.IsMember(to) && ask.IsBackend(e.Feature) && catalog.Default().Crate(to.Name) == nil {
 					add := gatesOf(to, e.Feature)
 					f.Edits = []edit.Edit{{Manifest: to.Manifest, Feature: e.Feature, Add: add}}
 					f.Fix = edit.FeatureLine(e.Feature, add) + " # " + to.Name

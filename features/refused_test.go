@@ -51,22 +51,24 @@ func TestRefusedEdges(t *testing.T) {
 		{"other/defaul", "other/default"},
 		{"member/cuda", "declare cuda of member"},
 		{"member/fast", "none"},
+		{"whisper-rs/gpu", "none"}, // it has features of other names for it
 	} {
 		p := hosttest.Must(manifest.Load(hosttest.Memory(map[string]string{
-			"/w/Cargo.toml": pkg("app", "[workspace]\nmembers = [\"member\"]\n[features]\ncuda = [\""+tt.edge+"\"]\ncuda2 = []\nzz = []"+deps+
-				"member = { path = \"member\" }\nboth = { path = \"both\" }\n"),
-			"/w/nn/Cargo.toml":     pkg("nn", "[features]\ncuda = []\n"),
-			"/w/opt/Cargo.toml":    pkg("opt", "[features]\ncuda = []\ngpu = []\n"),
-			"/w/both/Cargo.toml":   pkg("both", "[features]\ncuda-dynamic = []\ncuda-static = []\n"),
-			"/w/member/Cargo.toml": pkg("member", "[features]\nslow = []\n"),
+			"/w/Cargo.toml": pkg("app", "[workspace]\nmembers = [\"member\", \"whisper-rs\"]\n[features]\ncuda = [\""+tt.edge+"\"]\ncuda2 = []\nzz = []"+deps+
+				"member = { path = \"member\" }\nboth = { path = \"both\" }\nwhisper-rs = { path = \"whisper-rs\" }\n"),
+			"/w/whisper-rs/Cargo.toml": pkg("whisper-rs", "[features]\ncuda = []\nmetal = []\n"),
+			"/w/nn/Cargo.toml":         pkg("nn", "[features]\ncuda = []\n"),
+			"/w/opt/Cargo.toml":        pkg("opt", "[features]\ncuda = []\ngpu = []\n"),
+			"/w/both/Cargo.toml":       pkg("both", "[features]\ncuda-dynamic = []\ncuda-static = []\n"),
+			"/w/member/Cargo.toml":     pkg("member", "[features]\nslow = []\n"),
 		}), "/w/Cargo.toml"))(t)
 		got, message := "", ""
 		for _, f := range RefusedEdges(p, p.Selected, "without `cudda` and `defaul`") {
 			if got = "none"; len(f.Edits) == 1 {
 				if e := f.Edits[0]; e.Instead == tt.edge && len(e.Add) == 1 && e.Manifest == "/w/Cargo.toml" && strings.Contains(f.Fix, e.Add[0]) {
 					got = e.Add[0]
-				} else if e.Instead == "" && e.Manifest == "/w/member/Cargo.toml" {
-					got = "declare " + e.Feature + " of member"
+				} else if e.Instead == "" && (e.Manifest == "/w/member/Cargo.toml" || e.Manifest == "/w/whisper-rs/Cargo.toml") {
+					got = "declare " + e.Feature + " of " + strings.Split(e.Manifest, "/")[2]
 				}
 			}
 			message = f.Message
