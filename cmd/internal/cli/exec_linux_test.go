@@ -49,7 +49,8 @@ func TestExecKeepsTheArchitecture(t *testing.T) {
 	s := newShared(t)
 	s.build(s.a, "sm_86")
 	for flag, want := range map[string]string{"": "cap 86", "--arch=sm_80": "cap 80"} {
-		words := append(strings.Fields("exec --features cuda --toolkit="+s.a+" "+flag), "--", "sh", "-c", "echo cap $CUDA_COMPUTE_CAP")
+		words := append([]string{"exec", "--features", "cuda", "--toolkit=" + s.a}, strings.Fields(flag)...)
+		words = append(words, "--", "sh", "-c", "echo cap $CUDA_COMPUTE_CAP")
 		if text := s.must(s.command(nil, append([]string{binary(t)}, words...)...)); !strings.Contains(text, want+"\n") {
 			t.Errorf("exec %s: not %q\n%s", flag, want, text)
 		}
