@@ -350,7 +350,7 @@ func proofOf(r Result) (Status, string) {
 	switch {
 	case status == StatusProven:
 		return status, ""
-	case r.Code == 0 && (r.Verb == "prove" || r.Verb == "run"): // it was to run on the CPU, or no GPU was demanded
+	case r.Code == 0 && (r.Verb == "prove" || cargo.PurposeOf(r.Verb) == cargo.Runs): // it was to run on the CPU, or no GPU was demanded
 		return StatusNoProof, p.Proof.Why
 	case p.Test != "": // of many
 		return status, p.Title() + ": " + p.Proof.Why
