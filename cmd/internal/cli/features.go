@@ -200,7 +200,7 @@ func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Lin
 		a.Shell.Warning("cargo refuses the workspace: %s", checked.Refused)
 	}
 	if checked.Unfetched != "" {
-		a.Shell.Note("%s: checked as far as the workspace's manifests show; `cargo fetch` or a build fetches it", checked.Unfetched)
+		a.Shell.Note("%s: checked as far as the workspace's manifests show; cargo knows more after `cargo fetch` or a build", checked.Unfetched)
 	}
 	fixes := fixer.Fixes()
 	if err := a.printDiffs(o, fixes); err != nil {

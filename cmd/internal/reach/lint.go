@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -35,7 +36,7 @@ type Checked struct {
 	Questions []*Question
 	Suspects  []*Question // of which something can be fixed
 	Refused   string      // why cargo cannot load the workspace
-	Unfetched string      // which dependency was never fetched, and why: what is judged is judged by the manifests of the workspace
+	Unfetched string      // why cargo could not be asked, such as which dependency was never fetched: what is judged is judged by the manifests of the workspace
 }
 
 // Lint asks the rules of features.Judge about every member's GPU features, each as if built alone: by manifests, and if asks is set by
@@ -83,7 +84,12 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 			q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
 		}
 		found = found || len(q.findings) > 0
-		if q.By = "manifests"; !slices.ContainsFunc(q.findings, grave) && !(ask && slices.ContainsFunc(look(q, true), grave)) {
+		certain := slices.ContainsFunc(q.findings, grave)
+		doubt := !certain && asks && !broken && slices.ContainsFunc(look(q, true), grave)
+		if doubt && !s.Project.HasLock {
+			out.Unfetched = cmp.Or(out.Unfetched, "there is no Cargo.lock")
+		}
+		if q.By = "manifests"; !certain && !(ask && doubt) {
 			continue
 		}
 		if out.Suspects = append(out.Suspects, q); !ask {
