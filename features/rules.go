@@ -667,19 +667,8 @@ func (g *group) undecided() {
 	listed := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name)
 	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
 		Off: g.names(g.off), Gates: gates, Always: g.bare(g.always), Path: hint.Path, Line: hint.Line,
-		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0 || g.marks(), Bound: len(g.bound) > 0, Listed: listed,
+		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0, Listed: listed,
 		Blind: len(g.off) > 0 && len(g.always) > 0 && !listed && !g.through()})
-}
-
-// marks reports whether a feature may only say what other programs of this build do, which it turns on there: nothing of a GPU is linked here,
-// as in a client.
-func (g *group) marks() bool {
-	return len(g.off)+len(g.bound)+len(g.always)+len(g.could()) == 0 && slices.ContainsFunc(g.Roots, func(r graph.Root) bool {
-		return slices.ContainsFunc(g.rootOf(&r).groups, func(o *group) bool {
-			o.sort()
-			return o.backend == g.backend && len(o.request) > 0
-		})
-	})
 }
 
 // middle is a feature that the request turns on in a package outside of the catalog, which is on the way to a crate that is off, and in
@@ -744,25 +733,14 @@ func (g *group) devOnly() (found string) {
 	return found
 }
 
-// ofTests reports whether only tests link what is off: by dev-dependencies of the root, and by nothing that its program has.
+// ofTests reports whether only tests link what is off, by dev-dependencies of the root.
 func (g *group) ofTests() bool {
-	if g.pkg == nil || g.Graph == nil {
-		return false
-	}
-	seen, queue := map[int]bool{}, []int{g.r.Node}
-	for ; len(queue) > 0; queue = queue[1:] {
-		for _, d := range g.Nodes[queue[0]].Deps {
-			is := func(kind string) bool {
-				return slices.ContainsFunc(g.pkg.Dependencies, func(e manifest.Dependency) bool {
-					return e.Kind == kind && g.DepNode(g.r.Node, e, g.r.Set) == d.To
-				})
-			}
-			if dev := queue[0] == g.r.Node && is(manifest.Dev) && !is(manifest.Normal); !dev && g.r.Set[d.To] && !seen[d.To] {
-				seen[d.To], queue = true, append(queue, d.To)
-			}
-		}
-	}
-	return !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return seen[c.node] })
+	plain := *g.r
+	plain.Plain = true
+	all, program := g.own(g.r, true), g.own(&plain, true)
+	return !slices.ContainsFunc(g.off, func(c gpuCrate) bool {
+		return program.Has(graph.Feature{Node: c.node}) || !all.Has(graph.Feature{Node: c.node})
+	})
 }
 
 // mayApply reports whether a table of dependencies may be for what is built here; only cargo knows.

@@ -36,7 +36,7 @@ type evidence struct {
 	unknown  bool     // one of them cannot be looked at
 	watches  bool     // one names the library that watches GPUs, which computes nothing
 	lost     string   // a library that one of them is loaded with, and that cannot be looked at
-	beside   bool     // another package of the build shows that it uses the GPU: a plugin of this one, or its server
+	beside   bool     // another package of the build uses the GPU: a plugin of this one, or its server
 }
 
 // decideBuilt is the finding about a request, by what its build left; none where the program shows that it uses the GPU, or nothing is
@@ -99,7 +99,7 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 
 // checkBuilt decides what only the build shows of the requested features, before anything runs.
 func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding, err error) {
-	shell, left, shows := c.Machine.Shell, map[string]evidence{}, false
+	shell, left, uses := c.Machine.Shell, map[string]evidence{}, map[string]bool{}
 	stops := false
 	say := func(f finding.Finding) {
 		if f.Path = c.Machine.Shown(f.Path); f.Severity == features.Warning && (c.Options.Strict || s.Config.Strict.Value) {
@@ -126,6 +126,9 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 		say(f)
 	}
 	for _, root := range r.Features.Reach.Roots {
+		if slices.ContainsFunc(root.Crates, func(s features.CrateState) bool { return s.Steps != nil && s.Role != catalog.Binding }) {
+			uses[root.Package] = true
+		}
 		for _, open := range root.Open {
 			key := root.Package + " " + open.Feature
 			if _, seen := left[key]; seen {
@@ -134,7 +137,9 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 			if left[key], err = gather(c, r, root.Package, open); err != nil {
 				return list, err
 			}
-			shows = shows || len(left[key].shown) > 0
+			if len(left[key].shown) > 0 {
+				uses[root.Package] = true
+			}
 		}
 	}
 	for _, root := range r.Features.Reach.Roots {
@@ -144,7 +149,7 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 			if delete(left, key); !is {
 				continue
 			}
-			e.beside = shows
+			e.beside = len(uses) > 1 || len(uses) == 1 && !uses[root.Package]
 			if by := slices.Concat(e.shown, e.anyway); len(by) > 0 && (len(e.shown) > 0 || !open.Blind) {
 				shell.Status("Resolved", "%s: enabled by record: %s", open.Feature, strings.Join(manifest.Union(by), ", "))
 			}
