@@ -126,8 +126,10 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 		say(f)
 	}
 	for _, root := range r.Features.Reach.Roots {
-		if slices.ContainsFunc(root.Crates, func(s features.CrateState) bool { return s.Steps != nil && s.Role != catalog.Binding }) {
-			uses[root.Package] = true
+		for _, s := range root.Crates { // one of the catalog that the request turns on, and that computes
+			if s.Steps != nil && s.Role != "" && s.Role != catalog.Binding {
+				uses[root.Package] = true
+			}
 		}
 		for _, open := range root.Open {
 			key := root.Package + " " + open.Feature
