@@ -322,12 +322,14 @@ var baseLibrary = lazyregexp.New(`^(ld-|lib(c|m|dl|rt|pthread|util|resolv|gcc_s|
 // names in the program say enough. Nothing is asked of a loader, for the program may be for another machine. lost is one that is in no
 // directory that is known.
 func libraries(h buildenv.Host, program string, dirs, without []string) (files []string, lost string) {
+	toolkits := features.Traces(manifest.AnyGPU, false)
 	for queue := []string{program}; len(queue) > 0; queue = queue[1:] {
 		libs, own := fatbin.Needs(h, queue[0])
 		for _, lib := range libs {
 			name := h.Base(lib)
 			stem, _, _ := strings.Cut(strings.TrimPrefix(name, "lib"), ".")
-			if baseLibrary.MatchString(name) || slices.Contains(without, stem) || features.LinksFor([]string{stem}, manifest.AnyGPU) {
+			if baseLibrary.MatchString(name) || slices.Contains(without, stem) ||
+				slices.ContainsFunc(toolkits, func(begin string) bool { return strings.HasPrefix(name, begin) }) {
 				continue
 			}
 			at := lib
