@@ -39,7 +39,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"no time", proven, func(e *Evidence) { e.Exit.TimedOut, e.Exit.Signal = true, "SIGKILL" }, Rules{}, []string{"more time with --timeout"}, ""},
 		{"no room", silent, func(e *Evidence) { e.LostFiles = 1 }, Rules{}, []string{"GPUBUILD_CACHE"}, ""},
 		{"a device that somebody opened", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidiactl"} }, Rules{}, []string{"Keep the environment of what it starts"}, ""},
-		{"children", idle, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"start no process before the driver is open"}, ""},
+		{"children", idle, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"start no process before the program has its context"}, ""},
 		{"nothing waited", proven, func(e *Evidence) { e.Processes[0].Kernels[0].Waited = 0 }, Rules{}, []string{"next: Let it wait for its kernels"}, ""},
 		{"a fork of it", fork(0), func(e *Evidence) { e.Launcher = false }, Rules{}, []string{"let it count: --child app"}, ""},
 		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].OwnRoot = true }, Rules{}, []string{"runs in there by itself"}, ""},

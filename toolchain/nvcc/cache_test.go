@@ -193,7 +193,7 @@ func TestCutMessages(t *testing.T) {
 	for _, what := range []string{"--dryrun", " -E ", "print-prog-name", "cudafe++", "ptxas"} {
 		args := []string{"-c", filepath.Join(b.dir, "k.cu"), "-o", filepath.Join(b.dir, "k.o")}
 		r := run{call: parse(args, "", ""), host: host, env: b.env, runner: cutting{what}, real: filepath.Join(b.root, "bin", "nvcc"),
-			args: args, cacheDir: b.cache, memo: memo.Open(host, b.cache, time.Now())}
+			args: args, cacheDir: b.cache, parts: &parts{}, memo: memo.Open(host, b.cache, time.Now())}
 		if noted, code := r.cached(t.Context(), nil, io.Discard, io.Discard); code != 0 || !strings.HasPrefix(noted, "uncached") {
 			t.Errorf("%s: %s, %d", what, noted, code)
 		}

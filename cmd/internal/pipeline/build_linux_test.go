@@ -37,12 +37,13 @@ type worker struct {
 
 // started leaves what our runner would of a program that opened no driver, on a machine without one.
 func (w *worker) started(c buildenv.Cmd) {
-	for _, v := range c.Env {
-		if words := strings.Fields(v); len(words) == 3 && words[1] == proof.RunnerWord {
+	for _, v := range slices.Concat(c.Env, c.Args) {
+		if _, file, found := strings.Cut(v, proof.RunnerWord); found { // the words of a variable, or a list where a path has a blank
 			w.b.t.Helper()
 			p := proof.Proof{Program: filepath.Join(w.b.top, "w", "target", "debug", "app"), Verdict: verify.Verdict{Kind: verify.NoDevice},
 				Evidence: verify.Evidence{Ran: true, Watch: verify.Watch{Complete: true}}}
-			hosttest.OK(w.b.t, os.WriteFile(filepath.Join(filepath.Dir(words[2]), "proof-1.json"), hosttest.Must(json.Marshal(p))(w.b.t), 0o600))
+			dir := filepath.Dir(strings.Trim(file, `", ]`))
+			hosttest.OK(w.b.t, os.WriteFile(filepath.Join(dir, "proof-1.json"), hosttest.Must(json.Marshal(p))(w.b.t), 0o600))
 		}
 	}
 }

@@ -356,7 +356,7 @@ func libraryDirs(h buildenv.Host, messages []cargo.Message) (dirs []string) {
 	for _, m := range messages {
 		dirs = append(dirs, m.LinkedPaths...)
 	}
-	dirs = append(dirs, strings.Fields(strings.ReplaceAll(h.Env.Get("RUSTFLAGS")+" "+h.Env.Get("CARGO_ENCODED_RUSTFLAGS"), "\x1f", " "))...)
+	dirs = slices.Concat(dirs, strings.Fields(h.Env.Get("RUSTFLAGS")), strings.Split(h.Env.Get("CARGO_ENCODED_RUSTFLAGS"), "\x1f"))
 	for i, dir := range dirs { // -L, native=DIR, -Lnative=DIR, -Clink-arg=-LDIR
 		dirs[i] = strings.TrimPrefix(dir[strings.LastIndexByte(dir, '=')+1:], "-L")
 	}
