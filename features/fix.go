@@ -157,8 +157,8 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			continue
 		}
 		e := edge{p, asked, d.Key + "/" + wants[0].Name, x}
-		names := slices.DeleteFunc(p.FeatureNames(), func(f string) bool { // the root's own of that name
-			return x > 0 || f != wants[0].Name || k.Closure(k.r, graph.Feature{Node: way[0], Name: f}).Has(graph.Feature{Node: way[0], Name: asked})
+		names := slices.DeleteFunc(p.FeatureNames(), func(f string) bool { // the root's own of the backend's name
+			return x > 0 || f != c.backend || k.Closure(k.r, graph.Feature{Node: way[0], Name: f}).Has(graph.Feature{Node: way[0], Name: asked})
 		})
 		own := k.leading(way[x], wants, c.backend, asked, names)
 		switch {
