@@ -350,8 +350,8 @@ func proofOf(r Result) (Status, string) {
 	switch {
 	case status == StatusProven:
 		return status, ""
-	case r.Code == 0 && (r.Verb == "prove" || cargo.PurposeOf(r.Verb) == cargo.Runs): // it was to run on the CPU, or no GPU was demanded
-		return StatusNoProof, p.Proof.Why
+	case r.Code == 0 && (status == StatusCPU || kindOf(p.Proof) == verify.NoDevice) && (r.Verb == "prove" || cargo.PurposeOf(r.Verb) == cargo.Runs):
+		return StatusNoProof, p.Proof.Why // it was to run on the CPU, or no GPU was demanded
 	case p.Test != "": // of many
 		return status, p.Title() + ": " + p.Proof.Why
 	}

@@ -71,6 +71,8 @@ func TestStatusOfRuns(t *testing.T) {
 		"a check that passed":                {[]report.Result{made(1, "doctor", 0, nil)}, report.StatusChecked, "", 1, 1},
 		"of two programs the second is":      {[]report.Result{made(1, "test", 0, build, proofs(verify.NotUsed, verify.Proved)...)}, report.StatusProven, "", 1, 1},
 		"it was to run on the CPU":           {[]report.Result{made(1, "run", 0, build, proofs(verify.NotUsed)...)}, report.StatusNoProof, "of " + verify.NotUsed.String(), 1, 1},
+		"other kernels stay other kernels":   {[]report.Result{made(1, "run", 0, build, proofs(verify.OtherKernels)...)}, report.StatusOther, "of " + verify.OtherKernels.String(), 1, 1},
+		"a proof that does not hold":         {[]report.Result{made(1, "prove", 0, nil, proofs(verify.Unproved)...)}, report.StatusUnproved, "of " + verify.Unproved.String(), 1, 1},
 		"so said prove":                      {[]report.Result{made(1, "prove", 0, nil, proofs(verify.NoDevice)...)}, report.StatusNoProof, "of " + verify.NoDevice.String(), 1, 1},
 		"of two, each was to be":             {[]report.Result{made(1, "test", 20, build, proofs(verify.NotUsed, verify.Proved)...)}, report.StatusCPU, "of " + verify.NotUsed.String(), 1, 1},
 		"of two, each was to be, the second": {[]report.Result{made(1, "test", 20, build, proofs(verify.Proved, verify.NotUsed)...)}, report.StatusCPU, "of " + verify.NotUsed.String(), 1, 1},

@@ -360,8 +360,6 @@ static int is_function(const void *address, Dl_info *at, int *jump) {
     return !s || ELF64_ST_TYPE(s->st_info) != STT_OBJECT;
 }
 
-/* A program that is not position-independent has a jump of its own for a function whose address it takes. Where that leads: to the first library behind it
- * that has the function. */
 /* Is the driver in a namespace of the loader's own (dlmopen)? The C library there runs no handlers when the process ends. */
 static int in_own_namespace(void *driver) {
 #ifdef LM_ID_BASE
@@ -372,6 +370,8 @@ static int in_own_namespace(void *driver) {
 #endif
 }
 
+/* A program that is not position-independent has a jump of its own for a function whose address it takes. Where that leads: to the first library behind it
+ * that has the function. */
 static void *behind(const struct link_map *driver, const char *name) {
     void *self = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD), *library, *found = NULL; struct link_map *l = NULL;
     if (self && dlinfo(self, RTLD_DI_LINKMAP, &l) == 0)
