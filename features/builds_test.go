@@ -647,7 +647,7 @@ func TestCould(t *testing.T) {
 		{"the program's own script", "", "\n=== app/build.rs\n", "app cuda" + links + " app:run\nkern\napp:run", nil, true},
 		{"… with a file of device code", "", "\n=== app/build.rs\n\n=== app/src/k/a.CU\n", "app cuda" + links + " app:run\nkern\napp:run", nil, false},
 		{"… with a shared library", "", "\n=== app/build.rs\n\n=== app/libs/libmine.so\n", "app cuda" + links + " app:run\nkern\napp:run", nil, false},
-		{"… with a library beside it in the workspace", "", "\n=== app/build.rs\n\n=== lib/mine.lib\n", "app cuda" + links + " app:run\nkern\napp:run", nil, false},
+		{"… with a library next to it in the workspace", "", "\n=== app/build.rs\n\n=== lib/mine.lib\n", "app cuda" + links + " app:run\nkern\napp:run", nil, false},
 		{"… in another package below it, with its own script", "", "\n=== app/build.rs\n\n=== app/x/a.cu\n\n=== app/x/build.rs\n\n=== app/x/Cargo.toml\n", "app cuda" + links + " app:run\nkern\napp:run", nil, true},
 		{"… in another package below it, which has no script", "", "\n=== app/build.rs\n\n=== app/x/a.cu\n\n=== app/x/Cargo.toml\n", "app cuda" + links + " app:run\nkern\napp:run", nil, false},
 		{"… that was built", "", "\n=== app/build.rs\n\n=== app/target/a.cu\n\n=== app/.x/a.cu\n", "app cuda" + links + " app:run\nkern\napp:run", nil, true},

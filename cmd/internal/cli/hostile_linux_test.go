@@ -115,7 +115,7 @@ func TestMutatedProjects(t *testing.T) {
 		files["src/main.rs"] = "fn main() {}\n"
 		writeFiles(t, dir, files)
 		for _, args := range everyVerb() {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // two are not enough beside 64 builds
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // two are not enough while 64 builds run
 			c := exec.CommandContext(ctx, binary(t), args...)
 			c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+filepath.Join(dir, ".cache"), "CARGO_NET_OFFLINE=true",
 				"CARGO_TERM_COLOR=never")

@@ -28,15 +28,15 @@ import (
 
 // evidence is what a build left of a request that only the build decides.
 type evidence struct {
-	programs int      // that were looked at
-	shown    []string // how one of them shows that it uses the GPU; none: no one does
-	anyway   []string // what they show, and bindings may have brought that are linked anyway
-	compiled []string // packages of which kernels were compiled, or a library of the backend is linked
-	complete bool     // every program of the package was built
-	unknown  bool     // one of them cannot be looked at
-	watches  bool     // one names the library that watches GPUs, which computes nothing
-	lost     string   // a library that one of them is loaded with, and that cannot be looked at
-	beside   bool     // another package of the build uses the GPU: a plugin of this one, or its server
+	programs  int      // that were looked at
+	shown     []string // how one of them shows that it uses the GPU; none: no one does
+	anyway    []string // what they show, and bindings may have brought that are linked anyway
+	compiled  []string // packages of which kernels were compiled, or a library of the backend is linked
+	complete  bool     // every program of the package was built
+	unknown   bool     // one of them cannot be looked at
+	watches   bool     // one names the library that watches GPUs, which computes nothing
+	lost      string   // a library that one of them is loaded with, and that cannot be looked at
+	otherUses bool     // another package of the build uses the GPU: a plugin of this one, or its server
 }
 
 // decideBuilt is the finding about a request, by what its build left; none where the program shows that it uses the GPU, or nothing is
@@ -78,7 +78,7 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 			strings.Join(e.compiled, ", "), root)
 	}
 	severity := features.Error
-	if o.Warns || !e.complete || e.watches || e.lost != "" || e.beside && len(o.Off) == 0 {
+	if o.Warns || !e.complete || e.watches || e.lost != "" || e.otherUses && len(o.Off) == 0 {
 		severity = features.Warning
 	}
 	always, what := strings.Join(o.Always, ", "), "no library, no driver function"
@@ -151,7 +151,7 @@ func checkBuilt(c Command, s *session.Session, r Result) (list []finding.Finding
 			if delete(left, key); !is {
 				continue
 			}
-			e.beside = len(uses) > 1 || len(uses) == 1 && !uses[root.Package]
+			e.otherUses = len(uses) > 1 || len(uses) == 1 && !uses[root.Package]
 			if by := slices.Concat(e.shown, e.anyway); len(by) > 0 && (len(e.shown) > 0 || !open.Blind) {
 				shell.Status("Resolved", "%s: enabled by record: %s", open.Feature, strings.Join(manifest.Union(by), ", "))
 			}

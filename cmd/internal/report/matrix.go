@@ -114,7 +114,7 @@ func WithoutResult(rows []Row, expected []string) (out []string) {
 
 // Join puts results together by row, and the rows in the order of their gravity. Rows that were expected and have no result are there, too.
 // Each project has rows of its own. What names no project, such as `prove`, belongs to the only one of its row, if there is only one; else it
-// is told apart by its program.
+// its program separates it.
 func Join(list []Observation, expected []string) []Row {
 	byRow := map[string][]Observation{}
 	for _, o := range list {
