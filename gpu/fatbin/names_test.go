@@ -3,10 +3,14 @@ package fatbin
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 )
 
@@ -27,5 +31,57 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := Names(h, none+"x", nil); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestNeeds: what a program of each system is loaded with, and where it looks for that, as the linker wrote it.
+func TestNeeds(t *testing.T) {
+	t.Parallel()
+	h := hosttest.Must(local.Host())(t)
+	for target, tt := range map[string]struct {
+		library string
+		args    []string
+		lib     string
+		dirs    []string // below that of the program
+	}{
+		"x86_64-linux-gnu":   {"libmine.so", []string{"-Wl,-soname,libmine.so.2"}, "libmine.so.2", []string{"own"}},
+		"x86_64-windows-gnu": {"mine.dll", []string{"-Wl,--out-implib,mine.lib", "-Wl,-e,mine"}, "mine.dll", nil},
+		"aarch64-macos":      {"libmine.dylib", []string{"-Wl,-install_name,@rpath/libmine.dylib"}, "@rpath/libmine.dylib", []string{"own"}},
+	} {
+		dir := t.TempDir()
+		zig := need.Tool(t, "zig")
+		compile := func(args ...string) {
+			t.Helper()
+			c := exec.Command(zig, append([]string{"cc", "-target", target, "-nostdlib", "-fno-sanitize=all"}, args...)...)
+			c.Dir, c.Env = dir, append(os.Environ(), "ZIG_LOCAL_CACHE_DIR="+dir, "ZIG_GLOBAL_CACHE_DIR="+dir)
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v\n%s", target, err, out)
+			}
+		}
+		hosttest.OK(t, errors.Join(os.WriteFile(filepath.Join(dir, "mine.c"), []byte("__attribute__((visibility(\"default\"))) int mine(void) { return 4; }\n"), 0o600),
+			os.WriteFile(filepath.Join(dir, "begin.c"), []byte("int mine(void); int begin(void) { return mine(); }\n"), 0o600)))
+		compile(append([]string{"-shared", "-o", tt.library, "mine.c"}, tt.args...)...)
+		link := tt.library
+		if strings.HasSuffix(link, ".dll") {
+			link = "mine.lib"
+		}
+		entry := map[bool]string{true: "_begin", false: "begin"}[strings.Contains(target, "macos")]
+		args := []string{"-o", "program", "begin.c", link, "-Wl,-e," + entry}
+		if tt.dirs != nil {
+			args = append(args, "-Wl,-rpath,"+map[bool]string{true: "@loader_path", false: "$ORIGIN"}[strings.Contains(target, "macos")]+"/own")
+		}
+		compile(args...)
+		libs, dirs := Needs(h, filepath.Join(dir, "program"))
+		if !slices.Contains(libs, tt.lib) {
+			t.Errorf("%s: %q, want %s among them", target, libs, tt.lib)
+		}
+		for _, want := range tt.dirs {
+			if !slices.Contains(dirs, filepath.Join(dir, want)) {
+				t.Errorf("%s: %q, want %s below %s", target, dirs, want, dir)
+			}
+		}
+	}
+	if libs, dirs := Needs(h, hosttest.Must(os.Getwd())(t)+"/names_test.go"); libs != nil || dirs != nil {
+		t.Errorf("of a text: %q, %q", libs, dirs)
 	}
 }

@@ -152,7 +152,10 @@ func (c *call) read(words []string, typed bool) (kept []string) {
 // word reads one word and returns how many of those that follow are its value, and what it is about.
 func (c *call) word(w string, next []string, typed bool) (taken, about int) {
 	if file, ok := strings.CutPrefix(w, "@"); ok {
-		return 0, c.optionsFile(file, typed)
+		shown := c.dryrun
+		_ = c.optionsFile(file, typed)
+		c.dryrun = shown
+		return 0, theResult // nvcc 13 refuses such a word next to an input: --dryrun has to see it
 	}
 	if !strings.HasPrefix(w, "-") || w == "-" {
 		c.in = append(c.in, w)

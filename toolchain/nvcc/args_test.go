@@ -81,6 +81,9 @@ func TestParse(t *testing.T) {
 	if got := strings.Join(parse([]string{"-c", "k.cu", "-optf", file + ".t", "-O3"}, "-G", "").dryrun, " "); got != "-c k.cu -Ia b -O3" {
 		t.Errorf("with an options file: %q", got)
 	}
+	if got := strings.Join(parse([]string{"-c", "k.cu", "@" + file}, "", "").dryrun, " "); got != "-c k.cu @"+file {
+		t.Errorf("with a word that nvcc refuses: %q", got)
+	}
 	if c := parse([]string{"-c", "k.cu"}, "", "-o x.o"); c.unknown == "" {
 		t.Error("an output in NVCC_APPEND_FLAGS")
 	}
