@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
@@ -198,5 +199,22 @@ func TestHistoryHasResultsOnly(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(h.Cwd, "history", "history.json"))
 	if err != nil || !strings.Contains(string(text), `"kept"`) || strings.Contains(string(text), `"timeless"`) {
 		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// TestLongTextsOfFindings: foreign text of any length in a finding or a check is cut wherever JSON has it.
+func TestLongTextsOfFindings(t *testing.T) {
+	t.Parallel()
+	m := &session.Machine{Shell: &console.Shell{}, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}}
+	long := strings.Repeat("x", 1<<20)
+	found := []finding.Finding{{ID: "x", Severity: finding.Error, Message: long, Fix: long}}
+	for story, data := range map[string]any{
+		"an answer": json.RawMessage(hosttest.Must(report.Envelope("features", false, found, struct{}{}))(t)),
+		"a result": report.Assemble(m, []string{"build"}, report.Collected{Result: report.Result{Verb: "build"}, Judged: true,
+			StageChecks: []finding.Check{{ID: report.CheckToolchain, Err: errors.New(long)}}}, exit.Code(10)),
+	} {
+		if text := hosttest.Must(json.Marshal(data))(t); len(text) > 10_000 || !strings.Contains(string(text), "(1048576 bytes)") {
+			t.Errorf("%s: %d bytes: %.300s", story, len(text), text)
+		}
 	}
 }
