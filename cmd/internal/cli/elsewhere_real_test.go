@@ -5,6 +5,7 @@ package cli_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,8 +129,10 @@ func elsewhere(t *testing.T, places string) (dir string, command func(env []stri
 	withProbe(t, filepath.Join(dir, "cache"))
 	program := binary(t)
 	command = func(env []string, words ...string) *exec.Cmd {
-		c := exec.Command(program, words...)
-		c.Dir = dir
+		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute) // a place that never answers fails one test, not all
+		t.Cleanup(cancel)
+		c := exec.CommandContext(ctx, program, words...)
+		c.Dir, c.WaitDelay = dir, 10*time.Second
 		c.Env = append(slices.Clone(os.Environ()), append(env, "GPUBUILD_CONFIG="+filepath.Join(dir, "mine.toml"), "GPUBUILD_CACHE="+filepath.Join(dir, "cache"))...)
 		return c
 	}
