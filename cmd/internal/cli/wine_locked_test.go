@@ -104,7 +104,7 @@ func TestWineCtrlC(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	w.plant(map[string]string{"14.44.35207": "12.4"})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "wine", z(w.gpubuild), "exec", "--toolkit="+z(filepath.Join(w.dir, "toolkit")), "--", z(program),
 		"ctrl-c")

@@ -44,10 +44,12 @@ for f in "$2"/*.reg "$2"/wineserver; do [ ! -f "$f" ] || { cp -p "$f" "$f.own"; 
 	w.compile("./testdata/standin/cl", filepath.Join(w.bin, "cl.exe"))
 	w.clear()
 	t.Cleanup(func() {
-		for _, how := range []string{"-k", "-w"} { // end all of this prefix, and wait for it
-			stop := exec.Command("wineserver", how)
+		for _, how := range []string{"-k", "-w", "-k9"} { // end all of this prefix, and wait for it: but a server that hangs is waited for for ever
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			stop := exec.CommandContext(ctx, "wineserver", how)
 			stop.Env = w.env()
 			_ = stop.Run() // there may be none any more
+			cancel()
 		}
 	})
 	return w
@@ -210,7 +212,7 @@ func (w *wine) settled(story func() (string, int), holds func(out string, code i
 
 func (w *wine) once(extra []string, args ...string) (string, error) {
 	// Only a program that hangs needs so long: to hash a toolkit took more than three minutes on a busy machine.
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "wine", args...)
 	c.Env, c.Dir = append(w.env(), extra...), w.work
