@@ -230,7 +230,7 @@ func (m Match) Own() bool {
 // explains the later ones.
 func sortFound(found []Found) {
 	rank := func(f Found) int {
-		if f.Kind == General {
+		if f.Kind == General && f.Stage != "silent-cpu" { // why a program goes on with the CPU is said by what else is known
 			return Consequence.order()
 		}
 		return f.Kind.order()

@@ -288,6 +288,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-25.jsonl", 14, 13, 0},
 		{"unseen-26.jsonl", 26, 18, 0},
 		{"unseen-27.jsonl", 26, 11, 0},
+		{"unseen-28.jsonl", 0, 0, 0},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))(t)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -75,11 +76,26 @@ func statusByNumber(said []byte) []byte {
 var cudaWords = bytes.Split([]byte("uda|CUDA|DriverError(|cuInit|cuCtx|cuMem|cuModule|cuDevice|cuLaunch|cuStream|cuEvent|cuFunc|cuDriver|"+
 	"cuLi|cuGraph|cuPrimary"), []byte("|"))
 
+// waitStatus is how Rust's debug form says how a process ended.
+var waitStatus = lazyregexp.New(`unix_wait_status\((\d{1,5})\)`)
+
+// exitStatus says it as Rust's display form does.
+func exitStatus(debug []byte) []byte {
+	n, _ := strconv.Atoi(string(waitStatus.FindSubmatch(debug)[1]))
+	if n&0x7f != 0 {
+		return fmt.Appendf(nil, "signal: %d", n&0x7f)
+	}
+	return fmt.Appendf(nil, "exit status: %d", n>>8)
+}
+
 // driverNames names the statuses of CUDA in a text as the driver does: those of CUDA's run-time library, and those that a line gives by
-// their number alone. So a rule needs to know one.
+// their number alone. So a rule needs to know one. How a process ended is said in one form, too.
 func driverNames(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for line := range bytes.Lines(text) {
+		if bytes.Contains(line, []byte("unix_wait_status(")) {
+			line = waitStatus.ReplaceAllFunc(line, exitStatus)
+		}
 		if hasAny(line, cudaWords) {
 			line = statusNumber.ReplaceAllFunc(line, statusByNumber)
 			line = runtimeName.ReplaceAllFunc(line, func(name []byte) []byte {
