@@ -255,7 +255,9 @@ func TestNoErrorIsSeen(t *testing.T) {
 // those of 121 logs (97 public failures: 73 right, 14 partly, 5 wrong, 5 unknown) that were not right and repaired; one of them twice. unseen-25.jsonl was
 // collected from threads that no rule or test named, as excerpts. unseen-26.jsonl has those of 37 that were not right (21 right, 3 partly, 13
 // unknown) and 26 held ones that were searched for after the rules had been changed for these: 7 of 12, then 11 of 14. unseen-27.jsonl has what is left
-// of 60 results of such searches after those that some file knows: 7 of 15, then 4 of 11, of which three panics name no cause at all. says is a part of the cause or the fix.
+// of 60 results of such searches after those that some file knows: 7 of 15, then 4 of 11, of which three panics name no cause at all.
+// unseen-28.jsonl is half to learn from and half held, by lot, of 62 that one collector, who then wrote the rules for the first half, had read with their causes.
+// says is a part of the cause or the fix.
 func TestUnseen(t *testing.T) {
 	for _, round := range []struct {
 		file               string
@@ -288,7 +290,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-25.jsonl", 14, 13, 0},
 		{"unseen-26.jsonl", 26, 18, 0},
 		{"unseen-27.jsonl", 26, 11, 0},
-		{"unseen-28.jsonl", 0, 0, 0},
+		{"unseen-28.jsonl", 31, 15, 3},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))(t)

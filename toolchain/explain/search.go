@@ -100,7 +100,7 @@ var innocent = lazyregexp.New(
 	`^ *\d+ +\| +[^# ]|^\s*(\S+:\d+:\s*)?// |` +
 		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|` +
 		`(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|` +
-		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
+		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|\bfailed to mlock\b|` +
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )
 
