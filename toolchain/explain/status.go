@@ -89,10 +89,11 @@ func exitStatus(debug []byte) []byte {
 }
 
 // driverNames names the statuses of CUDA in a text as the driver does: those of CUDA's run-time library, and those that a line gives by
-// their number alone. So a rule needs to know one. How a process ended is said in one form, too.
+// their number alone. So a rule needs to know one. How a process ended is said in one form, too, and GNU's tools speak English.
 func driverNames(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for line := range bytes.Lines(text) {
+		line = inEnglish(line)
 		if bytes.Contains(line, []byte("unix_wait_status(")) {
 			line = waitStatus.ReplaceAllFunc(line, exitStatus)
 		}
