@@ -128,7 +128,7 @@ func (j *judge) state(i int, asked []string, root bool) (st CrateState, listed b
 		return st, listed
 	}
 	st.Backend, st.Role, st.On = c.Backend, c.Role, c.On(n.Features) && !c.Linked()
-	on, gate := slices.DeleteFunc(c.Other(n.Features), func(b string) bool { return b == manifest.Metal && !j.apple(i) }), c.CarrierFeatures
+	on, gate := slices.DeleteFunc(c.Other(n.Features), func(b string) bool { return !j.here(b, i) }), c.CarrierFeatures
 	switch {
 	case c.CUDA() && c.On(n.Features):
 		on = append([]string{c.Backend}, on...)

@@ -29,7 +29,7 @@ func TestTraces(t *testing.T) {
 			cufft64_12.dll curand64_10.dll cusparse64_12.dll cusolver64_12.dll nppc64_13.dll nppial64_13.dll nvjpeg64_13.dll
 			nvrtc64_130_0.dll nvJitLink_130_0.dll cudnn64_9.dll nvinfer_10.dll cutensor.dll torch_cuda.dll`,
 		"rocm":   "libamdhip64.so.7 amdhip64_7.dll libhipblas.so.3 librocblas.so.5 libMIOpen.so.1",
-		"vulkan": "libvulkan.so.1 vulkan-1.dll libggml-vulkan.so", "level-zero": "libze_loader.so.1", "opencl": "libOpenCL.so.1 OpenCL.dll", "metal": "Metal.framework",
+		"vulkan": "libvulkan.so.1 vulkan-1.dll libggml-vulkan.so", "level-zero": "libze_loader.so.1", "opencl": "libOpenCL.so.1 OpenCL.dll", "metal": "Metal.framework", "directml": "DirectML.dll",
 		"": `libnvidia-ml.so.1 nvml.dll libnvToolsExt.so.1 libcurl.so.4 libcups.so.2 librocksdb.so.9 libcudacxx libc.so.6 gpu64_1.dll
 			libonnxruntime_providers_cuda.so onnxruntime_providers_cuda.dll libonnxruntime_providers_tensorrt.so
 			libonnxruntime_providers_rocm.so onnxruntime_providers_migraphx.dll`,

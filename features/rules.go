@@ -26,7 +26,7 @@ func rules() []rule {
 		{func(g *group) bool { return len(g.off) == 0 && len(g.bound) > 0 }, func(g *group) { _ = g.borrowed(); g.undecided() }},
 		{func(g *group) bool { return len(g.off) == 0 && len(g.anyway) > 0 }, (*group).without},
 		{(*group).on, (*group).partial},
-		{func(g *group) bool { return g.byFile() >= 0 }, (*group).file},
+		{(*group).byFile, (*group).file},
 		{func(g *group) bool { return len(g.off) > 0 && len(g.bound)+len(g.could()) == 0 && !g.ofTests() }, (*group).unreached},
 		{func(g *group) bool { return g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
 		{func(g *group) bool { return g.elsewhere() && !g.named() }, func(g *group) { g.note(g.forApple()) }},
@@ -65,6 +65,7 @@ type group struct {
 	off     []gpuCrate     // … and those that are off
 	bound   []gpuCrate     // bindings that are linked by the request
 	always  []gpuCrate     // … and without it
+	files   []gpuCrate     // crates of which a file decides: they say nothing of others that are off, unless the request means them
 	missed  []gpuCrate     // of off: those whose code is known to be missed where others are on
 	itself  bool           // the root is such a crate: its own gate is what was asked for
 }
@@ -211,6 +212,7 @@ func (g *group) sort() {
 			g.anyway = append(g.anyway, c)
 		}
 	}
+	g.sortFiles()
 	c := g.Crate(g.r.Node)
 	g.itself = c != nil && (c.CUDA() || family(c.Backend) == g.backend)
 	if g.backend == manifest.AnyGPU && g.on() { // it may mean any: those of the others are not missed
@@ -239,6 +241,25 @@ func (g *group) sort() {
 			g.cudnn.off = append(g.cudnn.off, c)
 		}
 	}
+}
+
+// sortFiles looks for crates of which a file decides whether they use CUDA. One that is off and depends on such a crate computes with that.
+func (g *group) sortFiles() {
+	for _, i := range g.r.Linked {
+		if c := g.Crate(i); c != nil && c.Role == catalog.ByFile && (g.backend == manifest.CUDA || g.backend == manifest.AnyGPU) {
+			g.files = append(g.files, gpuCrate{node: i, backend: manifest.CUDA, on: true})
+		}
+	}
+	if len(g.files) == 0 {
+		return
+	}
+	with := map[int]bool{}
+	for _, c := range g.off {
+		below := g.Below(g.r, c.node, nil)
+		with[c.node] = slices.ContainsFunc(g.files, func(f gpuCrate) bool { return below[f.node] })
+	}
+	others := g.Below(g.r, g.r.Node, func(i int) bool { return with[i] })
+	g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool { return with[c.node] || !others[c.node] })
 }
 
 // strangers are packages outside of the catalog that the request activates, and features that it turns on in them, reached through no crate
@@ -286,7 +307,7 @@ func (k *rootJudge) crates(backend string) (out []gpuCrate) {
 		}
 		if known := k.Crate(i); backend == manifest.AnyGPU && known != nil && found.backend != "" && !found.on { // DirectML, SYCL
 			for _, f := range k.Nodes[i].Features {
-				if b := known.Backends[f]; b != "" && b != manifest.Metal {
+				if b := known.Backends[f]; b != "" && k.here(b, k.r.Node) {
 					found = gpuCrate{node: i, backend: b, gate: []string{f}, on: true}
 				}
 			}
@@ -301,7 +322,7 @@ func (k *rootJudge) crates(backend string) (out []gpuCrate) {
 // crate judges one linked node by the catalog.
 func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
 	known, features := k.Crate(i), k.Nodes[i].Features
-	if known == nil || backend == manifest.Metal && !k.ahead && !k.apple(k.r.Node) { // it is no part of this build
+	if known == nil || !k.ahead && !k.here(backend, k.r.Node) { // it is no part of this build
 		return gpuCrate{}, false
 	}
 	gate, linked := gateOf(known, backend)
@@ -409,6 +430,9 @@ func (g *group) unreached() {
 		f.Message += fmt.Sprintf("; %s %s linked, and %s nothing by %s", strings.Join(names, " and "), verb(names, "is", "are"),
 			verb(names, "computes", "compute"), verb(names, "itself", "themselves"))
 	}
+	if len(g.files) > 0 {
+		f.Message += "; " + g.Crate(g.files[0].node).Notes
+	}
 	switch {
 	case g.Input.Lint && g.pkg != nil && g.waits():
 		f.become(IDConditional)
@@ -449,16 +473,18 @@ func (g *group) turnOn(p *rootJudge, on []graph.Feature, c gpuCrate) bool {
 
 // usual is what a bare `gpu` means for the system that a root is built for.
 func (k *rootJudge) usual() string {
-	if k.apple(k.r.Node) {
+	if k.here(manifest.Metal, k.r.Node) {
 		return manifest.Metal
 	}
 	return manifest.CUDA
 }
 
-// apple reports whether a node is built for a system of Apple's.
-func (j *judge) apple(i int) bool {
-	at := j.Nodes[i].Platform
-	return strings.Contains(at, "apple") || at == "" && j.os == "darwin"
+// here reports whether the system that a node is built for has a backend.
+func (j *judge) here(backend string, i int) bool {
+	at := cmp.Or(j.Nodes[i].Platform, map[string]string{"darwin": "apple"}[j.os], j.os)
+	return !slices.ContainsFunc(j.Catalog.Traces, func(t catalog.Trace) bool {
+		return t.Backend == backend && t.System != "" && !strings.Contains(at, t.System)
+	})
 }
 
 // without: GPU crates are on, and by nothing that was asked for, or not all.
@@ -476,10 +502,12 @@ func (g *group) partial() {
 	}
 	f := g.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), g.label, verb(g.asked, "leaves", "leave"),
 		few(g.names(g.missed)), map[bool]string{true: "its", false: "their"}[len(g.missed) == 1], title(g.missed[0].backend))
-	if len(g.missed) == 1 {
-		f.Message += ": " + g.missed[0].lost
+	if lost := g.missed[0].lost; lost != "" {
+		f.Evidence += "; " + lost
+		if len(g.missed) == 1 {
+			f.Message += ": " + lost
+		}
 	}
-	f.Evidence += "; " + g.missed[0].lost
 	g.fix(&f, g.missed)
 	g.find(f)
 }
@@ -615,8 +643,8 @@ func (g *group) testsOnly() string {
 	return ""
 }
 
-// elsewhere reports whether features are for Metal in a build for another system: nothing of it can be in a program there.
-func (g *group) elsewhere() bool { return g.backend == manifest.Metal && !g.apple(g.r.Node) }
+// elsewhere reports whether features are for Metal in a build for another system than Apple's: nothing of it can be in a program there.
+func (g *group) elsewhere() bool { return !g.here(g.backend, g.r.Node) }
 
 func (g *group) forApple() string {
 	return verb(g.asked, "counts", "count") + " on Apple's systems only"
@@ -664,11 +692,11 @@ func (g *group) undecided() {
 	for _, c := range g.off {
 		gates = manifest.Union(gates, []string{quoted(c.gate[:1]) + " of " + g.name(c.node)})
 	}
-	listed := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name)
+	listed, always := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name), slices.Concat(g.always, g.files)
 	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
-		Off: g.names(g.off), Gates: gates, Always: g.bare(g.always), Path: hint.Path, Line: hint.Line,
+		Off: g.names(g.off), Gates: gates, Always: g.bare(always), Path: hint.Path, Line: hint.Line,
 		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0, Listed: listed,
-		Blind: len(g.off) > 0 && len(g.always) > 0 && !listed && !g.through()})
+		Blind: len(g.off) > 0 && len(always) > 0 && !listed && !g.through(always)})
 }
 
 // middle is a feature that the request turns on in a package outside of the catalog, which is on the way to a crate that is off, and in
@@ -704,11 +732,11 @@ func (g *group) otherBackend() bool {
 	})
 }
 
-// through reports whether a package that the request turns on depends on a binding that is linked anyway: it may be what calls it.
-func (g *group) through() bool {
+// through reports whether a package that the request turns on depends on one of some crates that are linked anyway: it may be what calls it.
+func (g *group) through(always []gpuCrate) bool {
 	return slices.ContainsFunc(g.strangers(), func(f graph.Feature) bool {
 		return slices.ContainsFunc(g.Nodes[f.Node].Deps, func(d graph.Dep) bool {
-			return slices.ContainsFunc(g.always, func(c gpuCrate) bool { return d.To == c.node })
+			return slices.ContainsFunc(always, func(c gpuCrate) bool { return d.To == c.node })
 		})
 	})
 }
@@ -749,19 +777,18 @@ func (k *rootJudge) mayApply(target string) bool {
 		strings.Contains(target, "not(")
 }
 
-// byFile is the linked crate whose libtorch decides; -1 where there is none.
-func (g *group) byFile() int {
-	if g.backend != manifest.CUDA && g.backend != manifest.AnyGPU {
-		return -1
-	}
-	return slices.IndexFunc(g.r.Linked, func(i int) bool { c := g.Crate(i); return c != nil && c.Role == catalog.ByFile })
+// byFile reports whether a file decides: where nothing else that could compute is off, or the request turns on a crate that finds it, or
+// what depends on one.
+func (g *group) byFile() bool {
+	return len(g.files) > 0 && (len(g.off) == 0 || g.ofTests() || g.through(g.files) ||
+		slices.ContainsFunc(g.files, func(c gpuCrate) bool { return c.by(g.closure) }))
 }
 
-// file says what decides where libtorch is linked.
+// file says what decides where a file does. What is off certainly computes on the CPU.
 func (g *group) file() {
-	f := g.finding(IDByFile, g.asked[0], "`%s` of %s does not decide: %s", g.asked[0], g.label, g.Crate(g.r.Linked[g.byFile()]).Notes)
-	for _, i := range g.r.Linked {
-		t, looked := g.torch[i]
+	f := g.finding(IDByFile, g.asked[0], "`%s` of %s does not decide: %s", g.asked[0], g.label, g.Crate(g.files[0].node).Notes)
+	for _, c := range g.files {
+		t, looked := g.torch[c.node]
 		if looked {
 			f.Message += "; " + t.Says
 		}
@@ -770,7 +797,10 @@ func (g *group) file() {
 			f.Fix = t.Fix
 		}
 	}
-	g.find(f)
+	if g.find(f); len(g.off) > 0 && !g.ofTests() {
+		g.missed = g.off
+		g.partial()
+	}
 }
 
 // finding is about a feature of the root's package.

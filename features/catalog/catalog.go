@@ -41,6 +41,7 @@ type Catalog struct {
 // Trace is how a program shows that it uses a backend.
 type Trace struct {
 	Backend   string   `toml:"backend"`
+	System    string   `toml:"system"`    // the part of a target's name without which nothing has the backend; empty: none
 	Libraries []string `toml:"libraries"` // what their names begin with
 	Plugins   []string `toml:"plugins"`   // libraries that a program may name and not use
 	Names     []string `toml:"names"`     // others

@@ -282,6 +282,19 @@ func (c *Closure) Chain(f Feature) []Step {
 	return out
 }
 
+// Below is what a node links, itself included, but for what it links only through nodes at which it ends.
+func (v *View) Below(r *Root, node int, ends func(int) bool) map[int]bool {
+	below := map[int]bool{node: true}
+	for queue := []int{node}; len(queue) > 0; queue = queue[1:] {
+		for _, d := range v.Nodes[queue[0]].Deps {
+			if !below[d.To] && r.Set[d.To] && (ends == nil || !ends(queue[0])) {
+				below[d.To], queue = true, append(queue, d.To)
+			}
+		}
+	}
+	return below
+}
+
 // Way lists the packages of a shortest chain of dependencies from a root to a linked package, the root first; nil where there is none.
 func (v *View) Way(r *Root, to int) []int {
 	from := map[int]int{r.Node: -1}
