@@ -131,7 +131,7 @@ func (rs *Rules) OfPrograms() *Rules {
 	})}
 }
 
-// toolCode is a code of Microsoft's tools or of Windows, which general rules know, too.
+// toolCode is a code of Microsoft's tools or of Windows. Those, and CUDA's statuses, general rules know, too.
 var toolCode = lazyregexp.New(`(?i)^((LNK|MSB|C|D)\d{4}|0x[0-9a-f]{8})$`)
 
 // Lookup finds rules by id, or by a code such as LNK1181 or CUDA_ERROR_NO_DEVICE, in any case of letters. A status of Windows may be a
@@ -153,10 +153,13 @@ func (rs *Rules) Lookup(code string) []*Rule {
 			}
 		}
 	}
-	if !toolCode.MatchString(code) {
+	said := "exit code: " + code + "\nerror " + strings.ToUpper(code) + ":"
+	if s := LookupStatus(code); s != nil && len(byCode) == 0 {
+		said = "CUDA error: " + s.Name
+	} else if !toolCode.MatchString(code) {
 		return byCode
 	}
-	for _, f := range rs.search([]byte("exit code: "+code+"\nerror "+strings.ToUpper(code)+":"), 0).Found {
+	for _, f := range rs.search([]byte(said), 0).Found {
 		if !slices.ContainsFunc(byCode, func(r *Rule) bool { return r.ID == f.ID }) {
 			r, w := *f.Rule, f.Words(Facts{})
 			r.Cause, r.Fix, r.Windows, r.Examples = w.Cause, w.Fix, "", nil
