@@ -45,6 +45,7 @@ type Trace struct {
 	Libraries []string `toml:"libraries"` // what their names begin with
 	Plugins   []string `toml:"plugins"`   // libraries that a program may name and not use
 	Names     []string `toml:"names"`     // others
+	Functions []string `toml:"functions"` // which every program of the backend calls
 }
 
 // Crate is one entry of the catalog.

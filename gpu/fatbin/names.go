@@ -17,55 +17,75 @@ import (
 // ErrFormat is the error of Names about a file that is none of ELF, PE and Mach-O, such as WebAssembly.
 var ErrFormat = errors.New("not an executable of a known format")
 
-// Names lists which of some words stand in what a program has in its memory when it starts: an ELF file's loaded segments, a PE file's
-// sections and a Mach-O file's segments without debug information and symbol tables. A debug build has the names of functions in those that
-// it never calls.
-func Names(h buildenv.Host, path string, words []string) (found []string, err error) {
+// Names lists which of some words stand in what a program has in its memory when it starts: an ELF file's loaded segments without the names
+// of what it exports, a PE file's sections and a Mach-O file's segments without debug information and symbol tables. A debug build has the
+// names of functions in those that it never calls. within are functions that stand only in a longer word: that may be another one, or a
+// text that begins where Rust let another one end. A zero ends a text.
+func Names(h buildenv.Host, path string, words, functions []string) (found, within []string, err error) {
 	f, err := h.Files.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	r, ok := f.(io.ReaderAt)
 	if !ok {
-		return nil, fmt.Errorf("%s cannot be read in parts", path)
+		return nil, nil, fmt.Errorf("%s cannot be read in parts", path)
 	}
-	parts, err := loaded(r)
+	parts, imports, err := loaded(r)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", path, ErrFormat, err)
+		return nil, nil, fmt.Errorf("%s: %w: %w", path, ErrFormat, err)
 	}
 	longest, heads := 0, map[string][]string{} // one search for all that begin alike
-	for _, w := range words {
+	for _, w := range slices.Concat(words, functions) {
 		head := w[:min(len(w), 3)]
 		longest, heads[head] = max(longest, len(w)), append(heads[head], w)
 	}
-	const step = 1 << 20
-	buffer := make([]byte, step+longest)
-	for _, part := range parts {
-		for at := part.from; at < part.to; at += step { // the parts overlap, for a word may lie across a border
-			n, err := r.ReadAt(buffer[:min(int64(len(buffer)), part.to-at)], at)
-			if err != nil && err != io.EOF {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			for head, words := range heads {
-				for rest := buffer[:n]; ; rest = rest[1:] {
-					start := bytes.Index(rest, []byte(head))
-					if start < 0 {
-						break
-					}
-					rest = rest[start:]
-					for _, w := range words {
-						if bytes.HasPrefix(rest, []byte(w)) && !slices.Contains(found, w) {
-							found = append(found, w)
-						}
+	seen := map[string]bool{} // whether it is a word of its own
+	look := func(text []byte, whole bool) {
+		for head, words := range heads {
+			for at := 0; ; at++ {
+				next := bytes.Index(text[at:], []byte(head))
+				if next < 0 {
+					break
+				}
+				at += next
+				for _, w := range words {
+					if end := at + len(w); bytes.HasPrefix(text[at:], []byte(w)) && (at > 0 || whole) {
+						own := !slices.Contains(functions, w) || end == len(text) || text[end] == 0 || (at == 0 || !letter(text[at-1])) && !letter(text[end])
+						seen[w] = seen[w] || own
 					}
 				}
 			}
 		}
 	}
+	const step = 1 << 20
+	overlap := longest + 2 // with what stands before and behind a word
+	buffer := make([]byte, step+overlap)
+	for _, part := range parts {
+		for at := part.from; at < part.to; at += step { // the parts overlap, for a word may lie across a border
+			n, err := r.ReadAt(buffer[:min(int64(len(buffer)), part.to-at)], at)
+			if err != nil && err != io.EOF {
+				return nil, nil, fmt.Errorf("%s: %w", path, err)
+			}
+			look(buffer[:n], at == part.from)
+		}
+	}
+	for _, name := range imports {
+		look([]byte(name), true)
+	}
+	for w, own := range seen {
+		if own {
+			found = append(found, w)
+		} else {
+			within = append(within, w)
+		}
+	}
 	slices.Sort(found)
-	return found, nil
+	slices.Sort(within)
+	return found, within, nil
 }
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // Needs lists the libraries with which an executable is loaded, and the directories that it names for them.
 func Needs(h buildenv.Host, path string) (libs, dirs []string) {
@@ -106,20 +126,31 @@ func Needs(h buildenv.Host, path string) (libs, dirs []string) {
 	return libs, slices.DeleteFunc(dirs, func(dir string) bool { return !h.IsAbs(dir) })
 }
 
-// loaded lists the parts of an executable that are in its memory.
-func loaded(r io.ReaderAt) (parts []span, err error) {
+// loaded lists the parts of an executable that are in its memory, without the names of what it exports; those of what it imports are apart.
+func loaded(r io.ReaderAt) (parts []span, imports []string, err error) {
 	defer func() {
 		if broken := recover(); broken != nil { // debug/elf and the like are not made for hostile files
 			parts, err = nil, fmt.Errorf("malformed executable: %v", broken)
 		}
 	}()
 	if f, err := elf.NewFile(r); err == nil {
+		var names span
+		symbols, symbolsErr := f.ImportedSymbols()
+		if s := f.SectionByType(elf.SHT_DYNSYM); s != nil && symbolsErr == nil && int(s.Link) < len(f.Sections) {
+			names = span{int64(f.Sections[s.Link].Offset), int64(f.Sections[s.Link].Offset + f.Sections[s.Link].FileSize)}
+			imports, _ = f.ImportedLibraries()
+		}
+		for _, s := range symbols {
+			imports = append(imports, s.Name)
+		}
 		for _, p := range f.Progs {
-			if p.Type == elf.PT_LOAD {
-				parts = append(parts, span{int64(p.Off), int64(p.Off + p.Filesz)})
+			if from, to := int64(p.Off), int64(p.Off+p.Filesz); p.Type == elf.PT_LOAD && names.from >= from && names.to <= to && names.to > 0 {
+				parts = append(parts, span{from, names.from}, span{names.to, to})
+			} else if p.Type == elf.PT_LOAD {
+				parts = append(parts, span{from, to})
 			}
 		}
-		return parts, nil
+		return parts, imports, nil
 	}
 	if f, err := pe.NewFile(r); err == nil {
 		for _, s := range f.Sections {
@@ -127,16 +158,16 @@ func loaded(r io.ReaderAt) (parts []span, err error) {
 				parts = append(parts, span{int64(s.Offset), int64(s.Offset) + int64(s.Size)})
 			}
 		}
-		return parts, nil
+		return parts, nil, nil
 	}
 	f, err := macho.NewFile(r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, l := range f.Loads {
 		if s, is := l.(*macho.Segment); is && s.Name != "__DWARF" && s.Name != "__LINKEDIT" {
 			parts = append(parts, span{int64(s.Offset), int64(s.Offset + s.Filesz)})
 		}
 	}
-	return parts, nil
+	return parts, nil, nil
 }

@@ -2,6 +2,7 @@ package fatbin
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,17 +21,43 @@ func TestNames(t *testing.T) {
 	h := hosttest.Must(local.Host())(t)
 	self := hosttest.Must(os.Executable())(t)
 	word := strings.Join([]string{"a word that", "is in memory 4711"}, " ")
-	got := hosttest.Must(Names(h, self, []string{"is in memory 4711", word + " twice"}))(t)
-	if len(got) != 1 || got[0] != "is in memory 4711" {
+	got, _, err := Names(h, self, []string{"is in memory 4711", word + " twice"}, nil)
+	if err != nil || len(got) != 1 || got[0] != "is in memory 4711" {
 		t.Errorf("%q", got)
 	}
 	none := t.TempDir() + "/x.wasm"
 	hosttest.OK(t, os.WriteFile(none, []byte("\x00asm\x01\x00\x00\x00cuInit"), 0o600))
-	if names, err := Names(h, none, []string{"cuInit"}); !errors.Is(err, ErrFormat) || names != nil {
+	if names, _, err := Names(h, none, []string{"cuInit"}, nil); !errors.Is(err, ErrFormat) || names != nil {
 		t.Errorf("%q, %v", names, err)
 	}
-	if _, err := Names(h, none+"x", nil); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := Names(h, none+"x", nil, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestFunctions: the name of a function counts where it is a word or is imported, and not where the file exports it.
+func TestFunctions(t *testing.T) {
+	t.Parallel()
+	h, gcc := hosttest.Must(local.Host())(t), need.CC(t)
+	for source, want := range map[string]string{
+		`const char *s = "open cuInit";`:                                 "[cuInit] []",
+		`const char *s = "libx.socuInit";`:                               "[cuInit] []", // a zero ends it
+		`const char s[] = {'c', 'u', 'I', 'n', 'i', 't', '(', 0};`:       "[cuInit] []",
+		`const char *s = "AccuInit failed";`:                             "[] [cuInit]",
+		`const char *s = "cuInitialize";`:                                "[] [cuInit]",
+		`int cuInit(int f) { return 100; }`:                              "[] []",
+		`int cuInit(int); int x(void) { return cuInit(0); }`:             "[cuInit] []",
+		`int cuInit(int f) { return 1; } const char *s = "call cuInit";`: "[cuInit] []",
+	} {
+		dir := t.TempDir()
+		c := exec.Command(gcc, "-shared", "-fPIC", "-o", dir+"/x.so", "-x", "c", "-")
+		c.Stdin = strings.NewReader(source)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		found, within, err := Names(h, dir+"/x.so", nil, []string{"cuInit"})
+		hosttest.OK(t, err)
+		hosttest.Equal(t, fmt.Sprint(found, within), want, source)
 	}
 }
 

@@ -31,6 +31,7 @@ type evidence struct {
 	programs  int      // that were looked at
 	shown     []string // how one of them shows that it uses the GPU; none: no one does
 	anyway    []string // what they show, and bindings may have brought that are linked anyway
+	within    []string // functions of which the names stand only in longer words of it
 	compiled  []string // packages of which kernels were compiled, or a library of the backend is linked
 	complete  bool     // every program of the package was built
 	unknown   bool     // one of them cannot be looked at
@@ -83,6 +84,9 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	}
 	always, what := strings.Join(o.Always, ", "), "no library, no driver function"
 	switch {
+	case len(e.within) > 0 && len(e.anyway) == 0: // Rust lets one text begin where another one ends
+		return with(is(features.IDNoDeviceCode, features.Warning, "%s: all that may show in it that it uses %s is %s within a longer word", o.Feature,
+			o.Title(), strings.Join(e.within, ", ")))
 	case len(e.anyway) > 0 && !o.Blind:
 		return with(is(features.IDNoDeviceCode, features.Warning, "%s: %s is linked without it, too, and may be all that uses %s", o.Feature,
 			always, o.Title()))
@@ -197,7 +201,7 @@ func droppedTorch(c Command, r Result) (list []finding.Finding, err error) {
 		if !linked[p.Package] {
 			continue
 		}
-		found, err := fatbin.Names(c.Machine.Host, p.Path, names)
+		found, _, err := fatbin.Names(c.Machine.Host, p.Path, names, nil)
 		switch {
 		case err != nil && !errors.Is(err, fatbin.ErrFormat):
 			return list, err
@@ -244,7 +248,7 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		}
 	}
 	cuda, nvml, known := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, []string{"libnvidia-ml.", "nvml.dll"}, []string{}
-	traces := features.Traces(open.Backend, len(open.Off) > 0)
+	traces, functions := features.Traces(open.Backend, len(open.Off) > 0)
 	dirs := libraryDirs(c.Machine.Host, r.Built.Messages)
 	for _, m := range r.Built.Messages {
 		id := manifest.ParsePkgID(m.PackageID)
@@ -274,7 +278,10 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		if err == nil && len(scanned.Images) > 0 && cuda {
 			e.shown = manifest.Union(e.shown, []string{"device code" + of})
 		}
-		names, namesErr := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml))
+		names, within, namesErr := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml), functions)
+		if e.within = manifest.Union(e.within, within); len(open.Always) > 0 && !open.Listed { // as in those of the program
+			e.within = nil
+		}
 		if err = cmp.Or(err, namesErr); errors.Is(err, fatbin.ErrFormat) { // of WebAssembly nothing is known
 			c.Machine.Shell.Detail("not looked at: %v", err)
 			e.unknown, err = e.unknown || of == "", nil
@@ -315,14 +322,14 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 	return e, nil
 }
 
-// baseLibrary matches the names of what every program is loaded with, and of NVML's library, which computes nothing.
-var baseLibrary = lazyregexp.New(`^(ld-|lib(c|m|dl|rt|pthread|util|resolv|gcc_s|stdc\+\+|nvidia-ml)\.|libstd-)`)
+// baseLibrary matches the names of what every program is loaded with, which have a version, and of NVML's library, which computes nothing.
+var baseLibrary = lazyregexp.New(`^(ld-|lib(c|nvidia-ml)\.|lib(m|dl|rt|pthread|util|resolv|gcc_s|stdc\+\+)\.so\.[0-9]|libstd-)`)
 
 // libraries lists what a program is loaded with, by itself or through another library, outside of the system's base and of GPU toolkits, whose
 // names in the program say enough. Nothing is asked of a loader, for the program may be for another machine. lost is one that is in no
 // directory that is known.
 func libraries(h buildenv.Host, program string, dirs, without []string) (files []string, lost string) {
-	toolkits := features.Traces(manifest.AnyGPU, false)
+	toolkits, _ := features.Traces(manifest.AnyGPU, false)
 	for queue := []string{program}; len(queue) > 0; queue = queue[1:] {
 		libs, own := fatbin.Needs(h, queue[0])
 		for _, lib := range libs {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/features"
 )
 
@@ -29,6 +30,7 @@ func TestDecideBuilt(t *testing.T) {
 		{"nothing, and no crate is off", none, evidence{programs: 1, complete: true}, "features.no-device-code error"},
 		{"only a binding that is linked anyway", blind, evidence{programs: 1, anyway: shown, complete: true}, "features.no-device-code error"},
 		{"a binding that is linked anyway, beside no crate that is off", none, evidence{programs: 1, anyway: shown, complete: true}, "features.no-device-code warning"},
+		{"a function of the driver in a longer word", none, evidence{programs: 1, within: shown, complete: true}, "features.no-device-code warning"},
 		{"not every program was built", off, evidence{programs: 1}, "features.no-device-code warning"},
 		{"the package is named, or a binding is enabled", warns, evidence{programs: 1, complete: true}, "features.no-device-code warning"},
 		{"a library of it was not found", off, evidence{programs: 1, complete: true, lost: "libmine.so"}, "features.no-device-code warning"},
@@ -50,5 +52,15 @@ func TestDecideBuilt(t *testing.T) {
 		if got != tt.id {
 			t.Errorf("%s: %q, want %q", tt.story, got, tt.id)
 		}
+	}
+}
+
+// TestBaseLibrary: libraries of the system's base have versions, and one of the user's own with such a name has none.
+func TestBaseLibrary(t *testing.T) {
+	for name, want := range map[string]bool{
+		"libc.so.6": true, "libm.so.6": true, "libutil.so.1": true, "libdl.so.2": true, "libstdc++.so.6": true, "ld-linux-x86-64.so.2": true,
+		"libnvidia-ml.so.1": true, "libc.so": true, "libutil.so": false, "libdl.so": false, "libm.so": false, "libmine.so.1": false,
+	} {
+		hosttest.Equal(t, baseLibrary.Match([]byte(name)), want, name)
 	}
 }
