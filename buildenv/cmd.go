@@ -21,6 +21,9 @@ type Cmd struct {
 	Timeout time.Duration // 0: none
 	Grace   time.Duration // how long it may take to end after it was asked to, before it is killed; 0: the runner's
 	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set
+	// Memory is how many bytes of its own each process may have (RLIMIT_DATA; files that are mapped are not counted); 0: any number. Only
+	// on Linux; elsewhere nothing limits it.
+	Memory int64
 	// Stop, when it is closed, asks the tree to end by SIGTERM; after Grace it is killed. Timeout asks by SIGTERM, too, where Stop is set.
 	Stop <-chan struct{}
 }

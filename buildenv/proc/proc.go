@@ -209,6 +209,9 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 		return nil, err
 	}
 	children.change(1)
+	if c.Memory > 0 {
+		limitMemory(j.cmd.Process.Pid, uint64(c.Memory))
+	}
 	if feed != nil {
 		// Not waited for: a child may end before it has read all, and the reader may have no more to say for a long time.
 		go func() {

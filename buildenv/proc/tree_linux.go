@@ -6,10 +6,17 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // attributes have the kernel end a child when we are killed. It reaches only the direct child, which for `run` is the program's own runner.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// limitMemory is called when the child has begun: what it has by then is counted, too.
+func limitMemory(pid int, most uint64) {
+	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil) // it may have ended
+}
 
 func processes() []process {
 	dir, err := os.Open("/proc")

@@ -66,6 +66,8 @@ func machine(h buildenv.Host) string {
 // Of is the origin of a result of the project in dir. Without CI, git and a repository the commit stays unknown. git runs no program that
 // the repository's own configuration names, which an archive may bring: no monitor, no filter, nothing in a submodule. A partial clone
 // would be asked to fetch what a comparison lacks, by such a program, and only a newer git can be kept from it: there just HEAD is read.
+// An archive may also bring a .git with links to devices, which git reads whole: it has a limit in time and one in memory, and where it
+// reaches one of them nothing is known.
 func Of(ctx context.Context, h buildenv.Host, run buildenv.Runner, dir string) Origin {
 	o, ci := OfCI(h)
 	o.Machine = machine(h)
@@ -74,7 +76,7 @@ func Of(ctx context.Context, h buildenv.Host, run buildenv.Runner, dir string) O
 		return o
 	}
 	ask := func(args ...string) (buildenv.Result, error) {
-		return run.Run(ctx, buildenv.Cmd{Path: git, Args: args, Dir: dir, Timeout: 10 * time.Second, Limit: 1 << 20,
+		return run.Run(ctx, buildenv.Cmd{Path: git, Args: args, Dir: dir, Timeout: 10 * time.Second, Limit: 1 << 20, Memory: 1 << 30,
 			Env: h.Env.Set("GIT_OPTIONAL_LOCKS", "0").Set("GIT_NO_LAZY_FETCH", "1").Entries()})
 	}
 	names, err := ask("config", "--show-scope", "--null", "--name-only", "--get-regexp",

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -207,4 +208,49 @@ func TestPartialClone(t *testing.T) {
 			t.Errorf("%s: git started the repository's program", story)
 		}
 	}
+}
+
+// TestGitHasLimits: git reads a file of .git whole, and an archive may bring one without an end, as a link to a device.
+func TestGitHasLimits(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != buildenv.Linux {
+		t.Skip("only Linux limits the memory of a process")
+	}
+	git := need.Tool(t, "git")
+	h := hosttest.Must(local.Host())(t)
+	for _, name := range []string{"GITHUB_ACTIONS", "GITLAB_CI"} {
+		h.Env = h.Env.Unset(name)
+	}
+	for _, name := range []string{"refs/heads/trunk", "commondir", "objects/info/alternates"} {
+		dir := t.TempDir()
+		for _, args := range [][]string{{"init", "-q", "-b", "trunk"}, {"-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false",
+			"commit", "-q", "-m", "x", "--allow-empty"}} {
+			if out, err := exec.Command(git, append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v: %s", args, err, out)
+			}
+		}
+		file := filepath.Join(dir, ".git", filepath.FromSlash(name))
+		_ = os.Remove(file)
+		hosttest.OK(t, os.Symlink("/dev/zero", file))
+		var ends limited
+		got := origin.Of(context.Background(), h, &ends, dir)
+		got.Machine = ""
+		hosttest.Equal(t, got, origin.Origin{}, name)
+		if !strings.Contains(string(ends), "emory") {
+			t.Errorf("%s: git did not end for want of memory: %s", name, ends)
+		}
+	}
+}
+
+// limited runs git with a small limit, where one is set, and has its last words. Without a limit it runs nothing: git would take all memory.
+type limited string
+
+func (l *limited) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	if c.Memory == 0 {
+		return buildenv.Result{}, errors.New("no limit is set")
+	}
+	c.Memory = 64 << 20
+	res, err := proc.Runner{}.Run(ctx, c)
+	*l = limited(res.Stderr)
+	return res, err
 }
