@@ -79,8 +79,12 @@ func (w Workflow) check() error {
 		return exit.Errorf(exit.Other, "rename the directory", "the project is in %.200q of its repository, a name that CI would expand", w.Dir)
 	}
 	if w.Image != "" && !pinned.MatchString(w.Image) {
+		name := "IMAGE"
+		if len(w.Image) <= 200 {
+			name = buildenv.PosixWords(w.Image)
+		}
 		fix := "append @ and its digest, which this prints: docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "
-		return exit.Errorf(exit.Config, fix+buildenv.PosixWords(w.Image), "image %.200q is not pinned by its digest", w.Image)
+		return exit.Errorf(exit.Config, fix+name, "image %.200q is not pinned by its digest", w.Image)
 	}
 	for _, label := range append([]string{w.Place}, w.Runner...) {
 		if label != "" && !safeWord.MatchString(label) {

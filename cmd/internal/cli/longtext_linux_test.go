@@ -1,10 +1,12 @@
 package cli_test
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +34,7 @@ func TestLongForeignText(t *testing.T) {
 		"a target":           "test.gpu = [\"" + long + "\"]\n",
 		"a place":            "[on.a]\nplace = \"" + long + "\"\n",
 		"a place's name":     "[on." + long + "]\nplace = \"slurm\"\n",
+		"an image":           "ci.image = \"" + long + "\"\n",
 		"what is no TOML":    long,
 		"a string's end":     "toolchain.arch = \"" + long + "\n",
 		"a key twice":        long + " = 1\n" + long + " = 2\n",
@@ -42,11 +45,12 @@ func TestLongForeignText(t *testing.T) {
 		delete(files, ".cargo/config.toml")
 		files["src/main.rs"], files["gpubuild.toml"] = "fn main() {}\n", config
 		writeFiles(t, dir, files)
-		for _, args := range [][]string{{"features", "--features", "cuda"}, {"stale", "--features", "cuda"}, {"check", "--features", "cuda", "--gpu-json=-"}, {"prove", "--on", "a", "x"}} {
+		for _, args := range [][]string{{"features", "--features", "cuda"}, {"stale", "--features", "cuda"}, {"check", "--features", "cuda", "--gpu-json=-"}, {"prove", "--on", "a", "x"},
+			{"ci", "init", "gitlab", "--install", "true", "--stdout"}} {
 			c := exec.Command(binary(t), args...)
 			c.Dir, c.Env = dir, append(os.Environ(), "GPUBUILD_CACHE="+filepath.Join(dir, ".cache"), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never")
 			out, _ := c.CombinedOutput() // most are errors
-			if len(out) > 8<<10 {
+			if len(out) > 8<<10 || bytes.Contains(out, []byte(long[:301])) || slices.ContainsFunc(bytes.Split(out, []byte("\n")), func(l []byte) bool { return len(l) > 1000 }) {
 				t.Errorf("%s: %q printed %d bytes: %.300s…", story, args, len(out), out)
 			}
 		}

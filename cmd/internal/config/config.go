@@ -172,10 +172,11 @@ func (e *Error) Error() string {
 	if e.Line > 0 {
 		place = fmt.Sprintf("%s:%d", e.Path, e.Line)
 	}
+	place += fmt.Sprintf(": %.300s", e.Problem) // a library's words quote a value whole
 	if e.Detail != "" {
-		return place + ": " + e.Problem + "\n" + e.Detail
+		place += "\n" + e.Detail
 	}
-	return place + ": " + e.Problem
+	return place
 }
 
 func (e *Error) ExitCode() int { return exit.Config }

@@ -58,11 +58,12 @@ func (s *Shell) paint(colour, text string) string {
 
 // line writes one whole message at once, so that it is not cut by a child's
 // output. Nothing can be done about a stderr that cannot be written to.
-func (s *Shell) line(head, text string) {
+func (s *Shell) line(head, text string, most int) {
 	text = head + Visible(text)
 	if s.Guarded {
 		text = Disarmed(text)
 	}
+	text = cut(text, most)
 	if s.OnLine != nil {
 		s.OnLine(text + "\n")
 	}
@@ -76,7 +77,7 @@ func (s *Shell) Reprint(lines string) { _, _ = io.WriteString(s.Err, lines) }
 // into a message; this is for what comes in another way, such as in an error of a library.
 const longest = 1000
 
-// longestAnswer is that of an answer's line: names of kernels are as long.
+// longestAnswer is that of a line of an answer, where names of kernels are as long, and of a hint, which is pasted.
 const longestAnswer = 8 << 10
 
 // Short cuts long lines of a message.
@@ -89,7 +90,8 @@ func cut(text string, most int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		if len(line) > most {
-			lines[i] = strings.ToValidUTF8(line[:most], "") + fmt.Sprintf("… (%d bytes)", len(line))
+			end := fmt.Sprintf("… (%d bytes)", len(line))
+			lines[i] = strings.ToValidUTF8(line[:most-len(end)], "") + end
 		}
 	}
 	return strings.Join(lines, "\n")
@@ -97,43 +99,43 @@ func cut(text string, most int) string {
 
 // home words a message that is read and not pasted.
 func (s *Shell) home(format string, args ...any) string {
-	return tilde(Short(fmt.Sprintf(format, args...)), s.Home)
+	return tilde(fmt.Sprintf(format, args...), s.Home)
 }
 
 // Status writes what was done or found, behind a verb of at most 12 letters.
 func (s *Shell) Status(verb, format string, args ...any) {
 	if !s.Quiet {
-		s.line(s.paint(green, fmt.Sprintf("%12s", verb))+" ", s.home(format, args...))
+		s.line(s.paint(green, fmt.Sprintf("%12s", verb))+" ", s.home(format, args...), longest)
 	}
 }
 
 // Alert is Status in the colour of a warning, and is written even when quiet: what must not be missed.
 func (s *Shell) Alert(verb, format string, args ...any) {
-	s.line(s.paint(yellow, fmt.Sprintf("%12s", verb))+" ", s.home(format, args...))
+	s.line(s.paint(yellow, fmt.Sprintf("%12s", verb))+" ", s.home(format, args...), longest)
 }
 
 // Detail writes a line below a status, only when verbose.
 func (s *Shell) Detail(format string, args ...any) {
 	if s.Verbose && !s.Quiet {
-		s.line(strings.Repeat(" ", 13), s.home(format, args...))
+		s.line(strings.Repeat(" ", 13), s.home(format, args...), longest)
 	}
 }
 
 // Warning, Note and Error write a message of that weight.
 func (s *Shell) Warning(format string, args ...any) {
-	s.line(s.paint(yellow, "warning")+": ", s.home(format, args...))
+	s.line(s.paint(yellow, "warning")+": ", s.home(format, args...), longest)
 }
 
 // Note writes what is worth knowing and needs no action.
 func (s *Shell) Note(format string, args ...any) {
 	if !s.Quiet {
-		s.line(s.paint(cyan, "note")+": ", s.home(format, args...))
+		s.line(s.paint(cyan, "note")+": ", s.home(format, args...), longest)
 	}
 }
 
 // Error writes why it goes no further.
 func (s *Shell) Error(format string, args ...any) {
-	s.line(s.paint(red, "error")+": ", s.home(format, args...))
+	s.line(s.paint(red, "error")+": ", s.home(format, args...), longest)
 }
 
 // Failure writes the error that something ended with and what can be done about it, where nobody has said it yet.
@@ -158,7 +160,7 @@ func (s *Shell) Failure(err error) {
 // Hint writes what to do, on a line of its own behind a blank one.
 func (s *Shell) Hint(text string) {
 	if text != "" {
-		s.line("\n"+s.paint(cyan, "hint")+": ", s.Pasteable(text))
+		s.line("\n"+s.paint(cyan, "hint")+": ", s.Pasteable(text), longestAnswer)
 	}
 }
 
@@ -185,11 +187,11 @@ func (s *Shell) Finding(f finding.Finding) {
 		if f.Line > 0 {
 			place = fmt.Sprintf("%s:%d", f.Path, f.Line)
 		}
-		s.line("  --> ", place)
+		s.line("  --> ", place, longest)
 	}
 	if f.Evidence != "" && s.Verbose {
 		for _, l := range strings.Split(f.Evidence, "\n") {
-			s.line("   = ", l)
+			s.line("   = ", l, longestAnswer)
 		}
 	}
 	fix := f.Fix

@@ -104,7 +104,13 @@ func TestLongLines(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	hosttest.OK(t, errors.Join(s.Print(long+"\na row\n"), s.Page(long)))
 	s.Note("%s", long)
-	if out.Len() > 20<<10 || !strings.Contains(out.String(), "xxx… (1048576 bytes)\na row\n") {
+	s.Hint(long)
+	told := out.Len()
+	s.Error("%s", strings.Repeat("\u202e", 999)) // which takes 6 bytes to show
+	if line := out.String()[told:]; len(line) != 1001 || !strings.HasSuffix(line, "… (6001 bytes)\n") {
+		t.Errorf("%d bytes: %s", len(line), line)
+	}
+	if out.Len() > 30<<10 || !strings.Contains(out.String(), "xxx… (1048576 bytes)\na row\n") {
 		t.Errorf("%d bytes: %.300s", out.Len(), out.String())
 	}
 }

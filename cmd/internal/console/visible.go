@@ -85,7 +85,7 @@ func (s *Shell) Ask(question string) { _, _ = io.WriteString(s.Err, Visible(ques
 
 // Print writes an answer for people to stdout.
 func (s *Shell) Print(text string) error {
-	text = Visible(cut(text, longestAnswer))
+	text = cut(Visible(text), longestAnswer)
 	if s.OutColour {
 		text = painted(text)
 	}

@@ -181,13 +181,13 @@ func (s *Session) WarnUnmatched() {
 	own := slices.Concat(p.Members, p.Locals)
 	for _, f := range c.GPUFeatures.Value {
 		if !slices.ContainsFunc(own, func(m *manifest.Package) bool { return m.Declares(f) }) {
-			s.Machine.Shell.Warning("%s: gpu-features: no package here has a feature `%s`", c.GPUFeatures.Origin, f)
+			s.Machine.Shell.Warning("%s: gpu-features: no package here has a feature `%.200s`", c.GPUFeatures.Origin, f)
 		}
 	}
 	for _, name := range c.GPUPackages.Value {
 		locked := slices.ContainsFunc(p.Lock, func(l manifest.LockPackage) bool { return l.Name == name })
 		if !locked && p.HasLock && !slices.ContainsFunc(own, func(m *manifest.Package) bool { return m.Name == name }) {
-			s.Machine.Shell.Warning("%s: gpu-packages: Cargo.lock has no package `%s`", c.GPUPackages.Origin, name)
+			s.Machine.Shell.Warning("%s: gpu-packages: Cargo.lock has no package `%.200s`", c.GPUPackages.Origin, name)
 		}
 	}
 }
