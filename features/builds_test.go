@@ -39,6 +39,8 @@ func unitsOf(t *testing.T, platform, text string) *graph.Graph {
 			u.Mode, u.Target.Kind, u.Target.SrcPath = "run-custom-build", []string{"custom-build"}, strings.Replace(u.Target.SrcPath, "src/lib.rs", "build.rs", 1)
 		case "script":
 			u.Target.Kind = []string{"custom-build"}
+		case "doctest":
+			u.Mode, u.Target.Kind = "doctest", []string{"lib"}
 		case "test":
 			u.Mode, u.Target.Kind = "test", []string{"lib"}
 		}
@@ -107,6 +109,7 @@ type build struct {
 	want    []string // SEVERITY ID: FIX, or "ask FEATURES"; * for any; then " ~ PIECE" of the message
 	on      string   // the crates that are on in the root, unless it is "-"
 	needs   string   // see needsOf; unless it is empty
+	opens   string   // what is said of it if the build shows nothing, and broken: a package in between is known to end it; unless it is empty
 	scripts string   // see inputsOf; unless it is empty
 }
 
@@ -191,6 +194,9 @@ func (b build) check(t *testing.T) *Reach {
 		for _, c := range r.Crates {
 			hosttest.Equal(t, c.Anyway, (c.On && c.Steps == nil && c.Name != r.Package), b.story, c)
 		}
+	}
+	if b.opens != "" && (len(a.Roots[0].Open) == 0 || a.Roots[0].Open[0].Fix+map[bool]string{true: " broken"}[a.Roots[0].Open[0].Broken] != b.opens) {
+		t.Errorf("%s: open: %+v, want %q", b.story, a.Roots[0].Open, b.opens)
 	}
 	if b.on != "-" && len(a.Roots) > 0 {
 		for _, c := range a.Roots[0].Crates {
@@ -518,6 +524,12 @@ func TestRulesOfBuilds(t *testing.T) {
 		{story: "what is off computes with libtorch, and all that only it links", files: appOf + "[features]\ncuda = []\n[dependencies]\nburn = \"0.22\"",
 			units: "app cuda -> burn@0.22.1\nburn@0.22.1 -> burn-core@0.22.1 burn-tch@0.22.1\nburn-core@0.22.1\nburn-tch@0.22.1 -> tch@0.20.0\ntch@0.20.0", ask: "cuda", want: []string{"note by-file: *"}},
 		{story: "libtorch's crate for a bare gpu", files: appOf + "[features]\ngpu = []\n[dependencies]\ntch = \"1\"", units: "app gpu -> tch@0.20.0\ntch@0.20.0", ask: "gpu", want: []string{"note by-file: *"}},
+		{story: "a member that the request turns on ends it", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"mid\", \"kern\"]\n" + appOf + "[features]\ncuda = [\"mid/cuda\"]\n[dependencies]\nmid = { path = \"../mid\" }\n=== mid\n[features]\ncuda = []\n[dependencies]\nkern = { path = \"../kern\" }\n=== kern\n[features]\ncuda = []",
+			units: "app cuda -> mid\nmid cuda -> kern\nkern", ask: "cuda", want: []string{"note undecided: "}, opens: "# may be meant: kern/cuda in mid"},
+		{story: "one that is on the way to a crate that is off", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"mid\"]\n" + appOf + "[features]\ncuda = [\"mid/cuda\"]\n[dependencies]\nmid = { path = \"../mid\" }\n=== mid\n[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app cuda -> mid\nmid cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{`note undecided: cuda = ["candle-core/cuda"] # mid`}, opens: `cuda = ["candle-core/cuda"] # mid broken`},
+		{story: "documentation tests have the dev-dependencies", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dev-dependencies]\ncandle-core = \"0.11\"" + core,
+			units: "app:doctest cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core"},
 		{story: "libtorch's crate for Vulkan", files: appOf + "[features]\nvulkan = []\n[dependencies]\ntch = \"1\"", units: "app vulkan -> tch@0.20.0\ntch@0.20.0", ask: "vulkan", want: []string{"note undecided: "}},
 		{story: "what only watches a GPU", files: appOf + "[features]\ncuda = [\"trueno/cuda\"]\n[dependencies]\ntrueno = \"0.17\"", units: "app cuda -> trueno@0.17.0\ntrueno@0.17.0 cuda", ask: "cuda", on: "trueno", want: []string{"note undecided: "}},
 		{story: "a cuda that means another thing", files: appOf + "[features]\ncuda = [\"glam/cuda\"]\n[dependencies]\nglam = \"0.30\"", units: "app cuda -> glam@0.30.0\nglam@0.30.0 cuda", ask: "cuda", want: []string{"note undecided: "}},

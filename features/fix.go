@@ -306,15 +306,25 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 		if c := g.Catalog.Crate(d.Package); d.Kind != manifest.Normal && why == "" && len(off) == 0 && c != nil && c.Role == catalog.Gated {
 			why = fmt.Sprintf("%s is a %s-dependency, and no part of the program", d.Key, d.Kind)
 		}
-		to := g.Project.Declaring(g.pkg, d)
-		if to == nil || d.Kind != manifest.Normal || g.Catalog.Crate(to.Name) != nil {
+	}
+	for _, s := range append([]graph.Feature{{Node: g.r.Node}}, g.strangers()...) { // a package that the request turns on may be what ends it
+		p, in := g.Nodes[s.Node].Pkg, ""
+		if s.Node != g.r.Node && p != nil && g.Nodes[s.Node].Local {
+			in = " in " + p.Name
+		} else if p != g.pkg {
 			continue
 		}
-		for _, name := range to.FeatureNames() {
-			b, loose := g.ask.BackendOf(name, nil)
-			_, which := catalog.CudarcVersion(name) // of CUDA, and not whether
-			if on := g.closure.Has(graph.Feature{Node: g.DepNode(g.r.Node, d, g.r.Set), Name: name}); !loose && b == backend && !on && !to.Implicit(name) && !which {
-				named = append(named, d.Key+"/"+name)
+		for _, d := range p.Dependencies {
+			to := g.Project.Declaring(p, d)
+			if to == nil || d.Kind != manifest.Normal || g.Catalog.Crate(to.Name) != nil {
+				continue
+			}
+			for _, name := range to.FeatureNames() {
+				b, loose := g.ask.BackendOf(name, nil)
+				_, which := catalog.CudarcVersion(name) // of CUDA, and not whether
+				if on := g.closure.Has(graph.Feature{Node: g.DepNode(s.Node, d, g.r.Set), Name: name}); !loose && b == backend && !on && !to.Implicit(name) && !which {
+					named = manifest.Union(named, []string{d.Key + "/" + name + in})
+				}
 			}
 		}
 	}

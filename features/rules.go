@@ -633,8 +633,7 @@ func (g *group) testsOnly() string {
 		return ""
 	case g.Graph != nil && g.Graph.Units[g.r.Node].Host() && g.Graph.Units[g.r.Node].Mode != "test":
 		return verb(g.asked, "is", "are") + " for a procedural macro, which runs while other packages are built"
-	case g.Graph != nil && (g.Graph.Units[g.r.Node].Mode == "test" ||
-		catalog.Overlap(g.Graph.Units[g.r.Node].Target.Kind, []string{"test", "bench", "example"})):
+	case g.Graph != nil && g.Graph.Units[g.r.Node].Tests():
 		return ""
 	}
 	if dev := g.devOnly(); dev != "" {
@@ -694,7 +693,7 @@ func (g *group) undecided() {
 	}
 	listed, always := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name), slices.Concat(g.always, g.files)
 	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
-		Off: g.names(g.off), Gates: gates, Always: g.bare(always), Path: hint.Path, Line: hint.Line,
+		Off: g.names(g.off), Broken: middle != "", Gates: gates, Always: g.bare(always), Path: hint.Path, Line: hint.Line,
 		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0, Listed: listed,
 		Blind: len(g.off) > 0 && len(always) > 0 && !listed && !g.through(always)})
 }

@@ -161,8 +161,7 @@ func (c *Closure) linked(node int, d manifest.Dependency) int {
 	v := c.view
 	counts := d.Kind == manifest.Normal && !(v.sure && d.Target != "") && !((v.sure || v.Weak) && v.Nodes[node].edges.ProcMacro)
 	if d.Kind == manifest.Dev && node == c.root.Node && v.Graph != nil && !c.root.Plain {
-		u := &v.Graph.Units[node]
-		counts = u.Mode == "test" || u.Mode == "bench" || catalog.Overlap(u.Target.Kind, []string{"test", "bench", "example"})
+		counts = v.Graph.Units[node].Tests()
 	}
 	if !counts {
 		return -1

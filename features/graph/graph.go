@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/features/catalog"
 )
 
 // Graph is cargo's unit graph: what it will compile and run, and with which features.
@@ -71,6 +72,11 @@ func (g *Graph) whole() bool {
 // both sides when no --target is given (measured with cargo 1.95).
 func (u *Unit) Host() bool {
 	return u.Mode == "run-custom-build" || slices.Contains(u.Target.Kind, "custom-build") || slices.Contains(u.Target.Kind, "proc-macro")
+}
+
+// Tests reports whether the unit is a test, benchmark or example, which has the dev-dependencies.
+func (u *Unit) Tests() bool {
+	return slices.Contains([]string{"test", "bench", "doctest"}, u.Mode) || catalog.Overlap(u.Target.Kind, []string{"test", "bench", "example"})
 }
 
 // Linked lists the units that become part of a root, the root first; host units are never entered. A root that is itself a host unit is

@@ -63,7 +63,11 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	switch {
 	case len(e.shown) > 0 && len(o.Off) > 0:
 		rest := map[bool]string{true: "is off: it computes", false: "are off: they compute"}[len(o.Off) == 1]
-		f, found = is(features.IDPartial, features.Note, "%s: the program uses %s, but %s %s on the CPU", o.Feature, o.Title(),
+		severity := features.Note
+		if o.Broken && len(e.compiled) == 0 {
+			severity = features.Warning
+		}
+		f, found = is(features.IDPartial, severity, "%s: the program uses %s, but %s %s on the CPU", o.Feature, o.Title(),
 			strings.Join(o.Gates, ", "), rest)
 		f.Fix = o.Fix
 		return f, found

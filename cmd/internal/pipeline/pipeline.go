@@ -254,7 +254,8 @@ func off(s *session.Session) []manifest.Question {
 	selected, _ := s.Project.Selection(r)
 	asked := manifest.ParseRequest(r)
 	return slices.DeleteFunc(s.Project.Questions(r.GPUFeatures), func(q manifest.Question) bool {
-		return !slices.Contains(selected, q.Package) || slices.Contains(asked.Of(q.Package), q.Feature)
+		on, _ := q.Package.Closure(asked.Of(q.Package))
+		return on[q.Feature] || !slices.Contains(selected, q.Package)
 	})
 }
 
