@@ -228,6 +228,18 @@ func (h Host) open(path string, kind Kind) (f fs.File, first []byte, err error) 
 	return f, first, nil
 }
 
+// Open opens what ReadFile would read, to be read piece by piece: of a file that grows as much as ReadFile takes.
+func (h Host) Open(path string, kind Kind) (io.ReadCloser, error) {
+	f, first, err := h.open(path, kind)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first), io.LimitReader(f, kind.Most)), f}, nil
+}
+
 // ReadFile reads a whole regular file. What is none, or is larger than a file of this kind, is an *UnboundedError.
 func (h Host) ReadFile(path string, kind Kind) ([]byte, error) {
 	f, first, err := h.open(path, kind)

@@ -32,10 +32,12 @@ var (
 	Note = Kind{Most: 1 << 20}
 	// Program is a program, a library or an object.
 	Program = Kind{Most: 1 << 30}
-	System  = Kind{Most: 64 << 20, System: true}
+	// Log is what `explain` is given.
+	Log    = Kind{Most: 1 << 30}
+	System = Kind{Most: 64 << 20, System: true}
 )
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{Manifest, Lock, Config, Toolchain, Source, Root, Record, Printed, Entry, Note, Program, System}
+	return []Kind{Manifest, Lock, Config, Toolchain, Source, Root, Record, Printed, Entry, Note, Program, Log, System}
 }

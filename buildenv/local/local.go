@@ -71,9 +71,17 @@ func (f files) Open(path string) (fs.File, error) {
 	return file, nil
 }
 
-// ReadNamed reads a file that the user's command line names, which may be a pipe, up to a limit.
-func ReadNamed(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+// OpenNamed opens a file that the user's command line names: a pipe, of which the end is waited for, or a regular file.
+func OpenNamed(h buildenv.Host, path string, kind buildenv.Kind) (io.ReadCloser, error) {
+	if fi, err := os.Stat(path); err == nil && fi.Mode()&fs.ModeNamedPipe != 0 {
+		return os.Open(path)
+	}
+	return h.Open(path, kind)
+}
+
+// ReadNamed reads such a file, a pipe, too, only up to a limit.
+func ReadNamed(h buildenv.Host, path string, limit int64) ([]byte, error) {
+	f, err := OpenNamed(h, path, buildenv.Kind{Most: limit})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/local"
@@ -53,7 +54,7 @@ func runExplain(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 		}
 		return a.explainLog(jsonTo, rules, "-", a.Stdin)
 	}
-	f, err := os.Open(a.Host.Abs(name))
+	f, err := local.OpenNamed(a.Host, a.Host.Abs(name), buildenv.Log)
 	if err == nil {
 		defer f.Close()
 		return a.explainLog(jsonTo, rules, name, f)
@@ -67,6 +68,10 @@ func runExplain(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 			return a.answer(jsonTo, "explain-code", true, nil, meaning)
 		}
 		return a.Shell.Page(meaning.Text())
+	}
+	if errors.Is(err, buildenv.ErrUnbounded) {
+		return usage(fmt.Sprintf("the log cannot be read: %v", err), "name a regular file or a pipe; the end of a longer log: "+
+			"tail -c 16M "+buildenv.PosixWords(name)+" | gpubuild explain")
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return usage(fmt.Sprintf("the log %s cannot be read: %v", name, err), "name a file that you may read, or - for "+

@@ -102,7 +102,7 @@ func (a *invocation) real() receipt.Real { return receipt.RealWhereRecorded(a.Ho
 
 // readReceipt reads the receipt that the command line names.
 func readReceipt(a *invocation, name string) (receipt.Receipt, error) {
-	data, err := local.ReadNamed(a.Host.Abs(name), receipt.Limit)
+	data, err := local.ReadNamed(a.Host, a.Host.Abs(name), receipt.Limit)
 	if err != nil {
 		return receipt.Receipt{}, usage(err.Error(), "give the file that `gpubuild prove --receipt FILE` wrote")
 	}

@@ -34,7 +34,7 @@ func Collect(m *session.Machine, names []string, history string, real receipt.Re
 	var bad strings.Builder
 	wrong := 0
 	for i, f := range list {
-		data, err := local.ReadNamed(m.Host.Abs(f), resultLimit)
+		data, err := local.ReadNamed(m.Host, m.Host.Abs(f), resultLimit)
 		results, as, wrongly := Read(data, real)
 		if err = cmp.Or(err, wrongly); err != nil {
 			fmt.Fprintf(&bad, "\n  %s: %s", f, err)
