@@ -72,6 +72,9 @@ func statusByNumber(said []byte) []byte {
 	return said
 }
 
+// otherNumber is the number of a status behind CUDA_ERROR_UNKNOWN, from a program that has no name for it.
+var otherNumber = lazyregexp.New(`\bCUDA_ERROR_UNKNOWN"?[ ,(]{1,3}(code|error|status)?[ :=]{0,2}\d{3}\b`)
+
 // cudaWords are in every line that driverNames changes.
 var cudaWords = bytes.Split([]byte("uda|CUDA|DriverError(|cuInit|cuCtx|cuMem|cuModule|cuDevice|cuLaunch|cuStream|cuEvent|cuFunc|cuDriver|"+
 	"cuLi|cuGraph|cuPrimary"), []byte("|"))
@@ -99,6 +102,9 @@ func driverNames(text []byte) []byte {
 		}
 		if hasAny(line, cudaWords) {
 			line = statusNumber.ReplaceAllFunc(line, statusByNumber)
+			line = otherNumber.ReplaceAllFunc(line, func(said []byte) []byte {
+				return []byte(cmp.Or(LookupStatus(string(said[len(said)-3:])), &Status{Name: string(said)}).Name)
+			})
 			line = runtimeName.ReplaceAllFunc(line, func(name []byte) []byte {
 				s := cmp.Or(LookupStatus(string(name)), &Status{Code: -1})
 				return []byte(cmp.Or(LookupStatus(strconv.Itoa(s.Code)), &Status{Name: string(name)}).Name)
