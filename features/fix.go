@@ -110,6 +110,9 @@ func (k *rootJudge) then(edges []edge) *graph.Closure {
 // target is the feature that gets the edges to a crate: the first that was asked for, but cuDNN's only for its own, where there is a cuda.
 func (k *rootJudge) target(asked []string, c gpuCrate) string {
 	cudnn := cudnnOf(asked)
+	if slices.Contains(asked, c.gate[0]) {
+		return c.gate[0]
+	}
 	if c.gate[0] == "cudnn" && len(cudnn) > 0 {
 		return cudnn[0]
 	}

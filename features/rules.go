@@ -418,14 +418,24 @@ func cudnnOf(asked []string) []string {
 func (g *group) unreached() {
 	f := g.finding(IDUnreached, g.asked[0], "%s of %s %s not enable %s", quoted(g.asked), g.label, verb(g.asked, "does", "do"),
 		few(g.names(g.off)))
-	off := g.off
+	var off, named []gpuCrate
+	parts := slices.DeleteFunc(slices.Clone(g.asked), g.ask.IsBackend) // nccl: a crate's feature of that name is what is meant
+	if len(cudnnOf(g.asked)) > 0 {
+		parts = append(parts, "cudnn")
+	}
 	for _, c := range g.off {
-		if len(cudnnOf(g.asked)) > 0 && g.Crate(c.node) != nil && g.Declares(c.node, "cudnn") {
-			c.gate = []string{"cudnn"}
+		whole := true
+		for _, part := range parts {
+			if g.Declares(c.node, part) && !slices.Contains(c.gate, part) {
+				named = append(named, gpuCrate{c.node, c.backend, []string{part}, false, c.lost})
+				whole = whole && (part == "cudnn" || len(parts) < len(g.asked) || !c.by(g.Closure(g.r, graph.Feature{Node: c.node, Name: part})))
+			}
+		}
+		if whole {
 			off = append(off, c)
 		}
 	}
-	g.fix(&f, off)
+	g.fix(&f, append(off, named...))
 	if names := g.bare(g.always); len(names) > 0 {
 		f.Message += fmt.Sprintf("; %s %s linked, and %s nothing by %s", strings.Join(names, " and "), verb(names, "is", "are"),
 			verb(names, "computes", "compute"), verb(names, "itself", "themselves"))

@@ -149,15 +149,23 @@ func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session)
 	return list, j, err
 }
 
-// next is the first finding that edges of this workspace fix and that was not tried; of a feature that enables nothing, too, which is a
-// note until the build has shown it.
-func (f *Fixer) next(p *manifest.Project, list []features.Finding) *features.Finding {
+// next is the first finding that edges of this workspace fix and that was not tried; then one of a feature that enables nothing, which is a
+// note until the build has shown it: the fix of another finding may be all that it lacks, which a dry run does not ask.
+func (f *Fixer) next(p *manifest.Project, list []features.Finding) (next *features.Finding) {
 	for i := range list {
-		if fault := &list[i]; fixable(p, *fault) && (fault.Severity != features.Note || fault.ID == features.IDUndecided) && !f.tried[fmt.Sprintf("%#v", fault.Edits)] {
+		fault := &list[i]
+		certain := fault.Severity != features.Note
+		if !fixable(p, *fault) || f.tried[fmt.Sprintf("%#v", fault.Edits)] || !certain && fault.ID != features.IDUndecided {
+			continue
+		}
+		if certain {
 			return fault
 		}
+		if next == nil && !(f.options.DryRun && len(f.fixes) > 0) {
+			next = fault
+		}
 	}
-	return nil
+	return next
 }
 
 // lockManifests keeps a second gpubuild from fixing the same workspace.

@@ -260,9 +260,11 @@ func (j Judged) NoteUnasked() {
 func (j Judged) HintFeature(called string) {
 	r, p := j.Facts.Input.Request, j.Session.Project
 	selected, _ := p.Selection(r)
-	asked := manifest.ParseRequest(r)
 	for _, q := range p.Questions(r.GPUFeatures) {
-		if on, _ := q.Package.Closure(asked.Of(q.Package)); slices.Contains(selected, q.Package) && !on[q.Feature] {
+		on := slices.ContainsFunc(j.Reach.Roots, func(r features.Root) bool {
+			return r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature)
+		})
+		if slices.Contains(selected, q.Package) && !on {
 			words := []string{"gpubuild", called}
 			if len(selected) > 1 || q.Package != p.Selected {
 				words = append(words, "-p", q.Package.Name)
