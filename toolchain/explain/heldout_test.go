@@ -296,6 +296,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-30.jsonl", 24, 15, 0},
 		{"unseen-31.jsonl", 14, 9, 1},
 		{"unseen-32.jsonl", 19, 10, 1},
+		{"unseen-33.jsonl", 7, 7, 0},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))(t)
