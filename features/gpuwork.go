@@ -67,7 +67,7 @@ func (s *Sources) GPUWork(r manifest.Request, once func(func() []string) []strin
 func (s *Sources) mayCompile(p *manifest.Package) bool {
 	may, known := s.cuda[p.Dir]
 	if !known {
-		may = p.BuildScript != "" && (s.holds(p.Dir, buildenv.MostDepth, demos, cudaFiles...) || slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool {
+		may = p.BuildScript != "" && (s.holds(p.Dir, buildenv.MostDepth, demos, "build.rs", cudaFiles...) || slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool {
 			return d.Kind == manifest.Build && catalog.Default().Crate(d.Package).RunsNvcc()
 		}))
 		s.cuda[p.Dir] = may

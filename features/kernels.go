@@ -20,12 +20,12 @@ var (
 var demos = []string{"target", "tests", "test", "benches", "examples", "samples", "docs", "doc"}
 
 // holds reports whether a directory has files with one of these endings, down to a depth and outside of some directories, of hidden ones, and
-// of other packages that have a build script to compile theirs. Nothing is read.
-func (s *Sources) holds(dir string, deep int, without []string, endings ...string) (holds bool) {
+// of other packages that have a file, such as a build script to compile theirs. Nothing is read.
+func (s *Sources) holds(dir string, deep int, without []string, theirs string, endings ...string) (holds bool) {
 	_, _ = s.host.Walk(dir, func(path, below string, e fs.DirEntry, isDir bool) bool { // what cannot be listed holds nothing
 		holds = holds || !isDir && slices.Contains(endings, strings.ToLower(s.host.Ext(below)))
 		return isDir && !holds && strings.Count(below, "/") < deep && !strings.HasPrefix(e.Name(), ".") &&
-			!slices.Contains(without, e.Name()) && !(s.host.IsFile(s.host.Join(path, "build.rs")) && s.host.IsFile(s.host.Join(path, manifest.FileName)))
+			!slices.Contains(without, e.Name()) && !(s.host.IsFile(s.host.Join(path, theirs)) && s.host.IsFile(s.host.Join(path, manifest.FileName)))
 	})
 	return holds
 }
@@ -36,8 +36,8 @@ func (s *Sources) holdsDeviceCode(p *manifest.Package) bool {
 	holds, known := s.device[p]
 	if !known {
 		files := slices.Concat(cudaFiles, otherFiles)
-		holds = s.holds(p.Dir, buildenv.MostDepth, demos[:1], files...) || s.holds(s.project.Root, 2, demos, files...) ||
-			!slices.Contains(s.host.Names(p.Dir), ".git") && s.holds(s.host.Dir(p.Dir), 2, demos, cudaFiles...)
+		holds = s.holds(p.Dir, buildenv.MostDepth, demos[:1], "build.rs", files...) || s.holds(s.project.Root, 2, demos, manifest.FileName, files...) ||
+			!slices.Contains(s.host.Names(p.Dir), ".git") && s.holds(s.host.Dir(p.Dir), 2, demos, manifest.FileName, cudaFiles...)
 		s.device[p] = holds
 	}
 	return holds

@@ -90,9 +90,9 @@ func TestScriptsAreGPUWork(t *testing.T) {
 	}
 }
 
-// TestKernelsBeside: those of a package that lie beside it, and not what lies beside its git repository.
+// TestKernelsBeside: those of a package that lie beside it, and not what lies beside its git repository or belongs to another package.
 func TestKernelsBeside(t *testing.T) {
-	for file, want := range map[string]bool{"/w/app/README.md": true, "/w/app/.git/HEAD": false} {
+	for file, want := range map[string]bool{"/w/app/README.md": true, "/w/app/.git/HEAD": false, "/w/kernels/Cargo.toml": false, "/w/kernels/cuda/Cargo.toml": false} {
 		h := hosttest.Memory(map[string]string{"/w/app/Cargo.toml": pkg("app", ""), "/w/app/Cargo.lock": "version = 4\n", "/w/kernels/cuda/a.cu": "", file: ""})
 		p := hosttest.Must(manifest.Load(h, "/w/app/Cargo.toml"))(t)
 		hosttest.Equal(t, NewSources(h, p).holdsDeviceCode(p.Members[0]), want, file)
