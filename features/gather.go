@@ -34,11 +34,20 @@ type Sources struct {
 	project *manifest.Project
 	device  map[*manifest.Package]bool // it holds device code, or what may hold it
 	cuda    map[string]bool            // by directory: its build script may compile CUDA code
+	last    *graph.View                // of possible
 }
 
 // NewSources prepares reading the packages of a workspace.
 func NewSources(h buildenv.Host, p *manifest.Project) *Sources {
-	return &Sources{source.NewReader(h, p.Root), h, p, map[*manifest.Package]bool{}, map[string]bool{}}
+	return &Sources{Reader: source.NewReader(h, p.Root), host: h, project: p, device: map[*manifest.Package]bool{}, cuda: map[string]bool{}}
+}
+
+// possible is what manifests let a package link. The last answer is kept: questions about one package come one after the other.
+func (s *Sources) possible(p *manifest.Project, known *catalog.Catalog, member *manifest.Package) *graph.View {
+	if s.last == nil || s.last.Project != p || s.last.Catalog != known || s.last.Nodes[0].Pkg != member {
+		s.last = graph.Possible(p, known, member)
+	}
+	return s.last
 }
 
 // Facts is everything that Judge decides from. It is complete: Judge reads nothing.
@@ -73,10 +82,10 @@ func Gather(h buildenv.Host, in Input) Facts {
 	case in.Graph != nil:
 		f.View = graph.NewView(h, in.Project, in.Graph)
 	case in.Alone != nil:
-		f.View = graph.Alone(in.Project, []*manifest.Package{in.Alone}, in.Request, in.Sure)
+		f.View = src.possible(in.Project, catalog.Default(), in.Alone).Alone(in.Request, in.Sure)
 	default: // what a build of the selected packages could need, manifests show
 		selected, _ := in.Project.Selection(in.Request)
-		f.View = graph.Alone(in.Project, selected, in.Request, false)
+		f.View = graph.Possible(in.Project, catalog.Default(), selected...).Alone(in.Request, false)
 	}
 	f.Catalog = withNamed(f.View, in.Named)
 	f.cudarc.value, f.cudarc.set = h.Env.Lookup("CUDARC_CUDA_VERSION")

@@ -46,18 +46,24 @@ type judge struct {
 	out *Reach
 
 	anyGPU bool // a bare `gpu` is asked for, which may be that of CUDA
-	ways   map[*manifest.Package]*rootJudge
+	lent   map[*manifest.Package][]turnedOn
+	words  map[string]bool // of known: a workspace asks about few words, and about each of them once for every feature
 }
 
 func newJudge(f *Facts) *judge {
 	return &judge{Facts: f, ask: manifest.ParseRequest(f.Input.Request),
 		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Units: []ScriptUnit{}},
-		ways: map[*manifest.Package]*rootJudge{}}
+		lent: map[*manifest.Package][]turnedOn{}, words: map[string]bool{}}
 }
 
 // known reports whether a word is the name of a package of the build, or begins that of a GPU crate: candle.
 func (j *judge) known(word string) bool {
-	return slices.ContainsFunc(j.Nodes, func(n graph.Node) bool { return manifest.IsNamed(n.Name, word) })
+	is, asked := j.words[word]
+	if !asked {
+		is = slices.ContainsFunc(j.Nodes, func(n graph.Node) bool { return manifest.IsNamed(n.Name, word) })
+		j.words[word] = is
+	}
+	return is
 }
 
 func (j *judge) find(f Finding) { j.out.Findings = append(j.out.Findings, f) }
@@ -88,7 +94,7 @@ func (j *judge) root(r *graph.Root) {
 			continue
 		}
 		if st, listed := j.state(i, out.Asked, i == r.Node); listed {
-			if st.On && i != r.Node {
+			if st.On && i != r.Node && st.Backend != "own" { // the ways to all own packages of all roots are more than anyone reads
 				st.Steps = k.chainTo(i)
 				st.Anyway = st.Steps == nil
 			}

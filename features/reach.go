@@ -143,7 +143,7 @@ type CrateState struct {
 	Role     string   `json:"role,omitempty"`
 	Features []string `json:"features"`
 	On       bool     `json:"on"`
-	// how the request turns it on, if it does
+	// how the request turns it on, if it does; own packages have none
 	Steps  []graph.Step `json:"steps,omitempty"`
 	Anyway bool         `json:"-"` // on, but not by what was requested
 }

@@ -27,7 +27,7 @@ func rules() []rule {
 		{func(g *group) bool { return len(g.off) == 0 && len(g.anyway) > 0 }, (*group).without},
 		{(*group).on, (*group).partial},
 		{(*group).byFile, (*group).file},
-		{func(g *group) bool { return len(g.off) > 0 && len(g.bound)+len(g.could()) == 0 && !g.ofTests() }, (*group).unreached},
+		{func(g *group) bool { return len(g.off) > 0 && len(g.bound) == 0 && !g.could() && !g.ofTests() }, (*group).unreached},
 		{func(g *group) bool { return g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
 		{func(g *group) bool { return g.elsewhere() && !g.named() }, func(g *group) { g.note(g.forApple()) }},
 		{func(*group) bool { return true }, (*group).undecided},
@@ -68,6 +68,9 @@ type group struct {
 	files   []gpuCrate     // crates of which a file decides: they say nothing of others that are off, unless the request means them
 	missed  []gpuCrate     // of off: those whose code is known to be missed where others are on
 	itself  bool           // the root is such a crate: its own gate is what was asked for
+
+	reached bool // outside is known
+	outside []graph.Feature
 }
 
 func (g *group) on() bool { return len(g.request)+len(g.anyway) > 0 }
@@ -133,7 +136,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 	for _, pkg := range slices.Sorted(maps.Keys(k.ask.Qualified)) {
 		for _, f := range k.ask.Qualified[pkg] {
 			node := k.dependency(pkg)
-			if !k.r.Set[node] || node == k.r.Node || !slices.Contains(k.Nodes[node].Features, f) {
+			if !k.r.Set.Has(node) || node == k.r.Node || !slices.Contains(k.Nodes[node].Features, f) {
 				continue
 			}
 			start = append(start, graph.Feature{Node: node}, graph.Feature{Node: node, Name: f})
@@ -265,29 +268,28 @@ func (g *group) sortFiles() {
 // strangers are packages outside of the catalog that the request activates, and features that it turns on in them, reached through no crate
 // of the catalog.
 func (g *group) strangers() []graph.Feature {
+	if g.reached {
+		return g.outside
+	}
 	ends := func(i int) bool { return g.Crate(i) != nil && i != g.r.Node }
-	return slices.DeleteFunc(g.ClosureUpTo(g.r, ends, g.closure.Asked()...).Features(), func(f graph.Feature) bool {
+	g.reached, g.outside = true, slices.DeleteFunc(g.ClosureUpTo(g.r, ends, g.closure.Asked()...).Features(), func(f graph.Feature) bool {
 		macro := g.Graph == nil && g.Nodes[f.Node].Pkg != nil && g.Nodes[f.Node].Pkg.ProcMacro // it runs while others are built
 		return f.Node == g.r.Node || g.Crate(f.Node) != nil || f.Name == "default" || macro
 	})
+	return g.outside
 }
 
-// could names what a request turns on that may bring GPU code although no row of the catalog says so: a package that it activates, a
+// could reports whether a request turns on what may bring GPU code although no row of the catalog says so: a package that it activates, a
 // feature of a dependency, a build script that can compile kernels. What is reached through a crate of the catalog is that crate's affair.
-func (g *group) could() (names []string) {
-	inside := map[int]bool{g.r.Node: true}
-	for _, f := range g.strangers() {
-		names = append(names, strings.TrimSuffix(g.Nodes[f.Node].Name+"/"+f.Name, "/"))
+func (g *group) could() bool {
+	if len(g.strangers()) > 0 {
+		return true
 	}
-	for _, f := range g.closure.Features() {
-		inside[f.Node] = true
+	compiles := func(i int) bool {
+		n := &g.Nodes[i]
+		return slices.Contains(g.Input.Named, n.Name) || g.Crate(i) == nil && g.compiles[n.Pkg]
 	}
-	for i := range inside {
-		if n := &g.Nodes[i]; slices.Contains(g.Input.Named, n.Name) || g.Crate(i) == nil && g.compiles[n.Pkg] {
-			names = append(names, n.Name)
-		}
-	}
-	return manifest.Union(slices.Sorted(slices.Values(names)))
+	return compiles(g.r.Node) || slices.ContainsFunc(g.closure.Features(), func(f graph.Feature) bool { return compiles(f.Node) })
 }
 
 // backends are those by which linked crates are sorted.
@@ -362,14 +364,9 @@ func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 
 // possible is a judge of what the manifests make possible for a package.
 func (k *rootJudge) possible(p *manifest.Package) *rootJudge {
-	known := k.ways[p]
-	if known == nil {
-		j, facts := *k.judge, *k.Facts
-		j.Facts, facts.View = &facts, graph.Possible(k.Project, k.Catalog, p)
-		known = &rootJudge{judge: &j, r: &j.Roots[0], pkg: p, ahead: true}
-		k.ways[p] = known
-	}
-	return known
+	j, facts := *k.judge, *k.Facts
+	j.Facts, facts.View, j.words = &facts, k.Input.Sources.possible(k.Project, k.Catalog, p), map[string]bool{}
+	return &rootJudge{judge: &j, r: &j.Roots[0], pkg: p, ahead: true}
 }
 
 // family is the backend by which features ask for a crate's: wgpu computes with Vulkan.
@@ -468,16 +465,33 @@ func (g *group) waits() bool {
 	p := g.possible(g.pkg)
 	view := *p.View
 	view.Weak = true
-	on := view.Closure(p.r, featuresOf(p.r.Node, g.asked)...).Features()
-	then := func(c gpuCrate) bool { return g.turnOn(p, on, c) }
+	on := p.turned(view.Closure(p.r, featuresOf(p.r.Node, g.asked)...))
+	then := func(c gpuCrate) bool { return g.turnOn(on, c) }
 	return slices.ContainsFunc(g.off, then) && !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return c.lost != "" && !then(c) })
 }
 
-// turnOn reports whether features of what manifests make possible turn on a crate.
-func (g *group) turnOn(p *rootJudge, on []graph.Feature, c gpuCrate) bool {
-	return slices.ContainsFunc(on, func(f graph.Feature) bool {
-		other := g.backend == manifest.AnyGPU && p.Crate(f.Node) != nil && p.Crate(f.Node).Backends[f.Name] != ""
-		return p.Nodes[f.Node].Name == g.Nodes[c.node].Name && (len(c.gate) == 0 || slices.Contains(c.gate, f.Name) || other)
+// turnedOn is a feature that is on in a crate of the catalog; without one, the crate is linked.
+type turnedOn struct {
+	crate, feature string
+	backend        bool // the feature chooses one of several
+}
+
+// turned lists what of the catalog's crates a closure turns on.
+func (k *rootJudge) turned(closure *graph.Closure) (on []turnedOn) {
+	for _, f := range closure.Features() {
+		if name := k.Nodes[f.Node].Name; k.Catalog.Crate(name) != nil {
+			c := k.Crate(f.Node)
+			on = append(on, turnedOn{name, f.Name, c != nil && c.Backends[f.Name] != ""})
+		}
+	}
+	return on
+}
+
+// turnOn reports whether what is on turns on a crate.
+func (g *group) turnOn(on []turnedOn, c gpuCrate) bool {
+	return slices.ContainsFunc(on, func(t turnedOn) bool {
+		return t.crate == g.Nodes[c.node].Name &&
+			(len(c.gate) == 0 || slices.Contains(c.gate, t.feature) || g.backend == manifest.AnyGPU && t.backend)
 	})
 }
 
@@ -526,7 +540,7 @@ func (g *group) partial() {
 func (g *group) withoutCudnn() {
 	f := g.finding(IDUnreached, g.asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(g.asked),
 		g.label, few(g.names(g.off)))
-	if len(g.bound) > 0 || len(g.could()) > 0 {
+	if len(g.bound) > 0 || g.could() {
 		f.become(IDPartial)
 	}
 	g.fix(&f, g.off)
@@ -580,7 +594,7 @@ func (g *group) borrowed() bool {
 		why = few(by) + verb(by, " is", " are") + " built at the same time"
 	case len(selected) > 0:
 		why = few(selected) + verb(selected, " is", " are") + " selected at the same time"
-	case dev && len(g.could()) > 0:
+	case dev && g.could():
 		return false
 	case dev:
 		why = "of its dev-dependencies"
@@ -600,9 +614,13 @@ func (g *group) borrowed() bool {
 
 // lends reports whether a package turns one of some crates on, with its features that were asked for.
 func (g *group) lends(p *manifest.Package, crates []gpuCrate) bool {
-	possible := g.possible(p)
-	on := possible.Closure(possible.r, featuresOf(possible.r.Node, append(g.ask.Of(p), ""))...).Features()
-	return slices.ContainsFunc(crates, func(c gpuCrate) bool { return g.turnOn(possible, on, c) })
+	on, known := g.lent[p]
+	if !known {
+		possible := g.possible(p)
+		on = possible.turned(possible.Closure(possible.r, featuresOf(possible.r.Node, append(g.ask.Of(p), ""))...))
+		g.lent[p] = on
+	}
+	return slices.ContainsFunc(crates, func(c gpuCrate) bool { return g.turnOn(on, c) })
 }
 
 // forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.
@@ -684,7 +702,7 @@ func (g *group) undecided() {
 	} else if middle != "" {
 		why = fmt.Sprintf("%s leaves %s without %s code", middle, few(g.names(g.off)), title(g.backend))
 	}
-	if middle != "" || len(g.bound) == 0 && len(g.could()) == 0 {
+	if middle != "" || len(g.bound) == 0 && !g.could() {
 		if f = hint; why != "" {
 			f.Message += " (" + why + ")"
 		}
@@ -711,6 +729,9 @@ func (g *group) undecided() {
 // middle is a feature that the request turns on in a package outside of the catalog, which is on the way to a crate that is off, and in
 // which nothing that is known could use a GPU by itself; empty where there is none.
 func (g *group) middle() string {
+	if len(g.off) == 0 {
+		return ""
+	}
 	for _, f := range g.strangers() {
 		n := &g.Nodes[f.Node]
 		own := g.compiles[n.Pkg] || g.cuda[n.Pkg] || slices.Contains(g.Input.Named, n.Name) || slices.ContainsFunc(n.Deps, func(d graph.Dep) bool {
@@ -743,7 +764,7 @@ func (g *group) otherBackend() bool {
 
 // through reports whether a package that the request turns on depends on one of some crates that are linked anyway: it may be what calls it.
 func (g *group) through(always []gpuCrate) bool {
-	return slices.ContainsFunc(g.strangers(), func(f graph.Feature) bool {
+	return len(always) > 0 && slices.ContainsFunc(g.strangers(), func(f graph.Feature) bool {
 		return slices.ContainsFunc(g.Nodes[f.Node].Deps, func(d graph.Dep) bool {
 			return slices.ContainsFunc(always, func(c gpuCrate) bool { return d.To == c.node })
 		})

@@ -20,17 +20,16 @@ type Closure struct {
 	view   *View
 	root   *Root
 	list   []visit
-	at     map[Feature]int
-	on     map[int]map[string]bool // the features of nodes, of those that were asked about
-	active map[Feature]bool        // dependencies, by the key that a node has for each
-	weak   map[Feature][]visit     // of a possible view: edges x?/f for which x is not active yet
-	ends   func(node int) bool     // of what was reached, these lead nowhere; nil: everything leads on
+	at     map[int32]int       // by number: the place in the list; nil: nobody asked yet
+	active map[*entry]bool     // of a possible view: dependencies that the closure turns on
+	weak   map[*entry][]visit  // of a possible view: edges x?/f for which x is not active yet
+	ends   func(node int) bool // of what was reached, these lead nowhere; nil: everything leads on
 }
 
 // visit is one thing that is turned on, and by which other one.
 type visit struct {
-	Feature
-	from int                  // index of what turned it on; -1: it was asked for
+	of   int32                // its number in the web
+	from int32                // index of what turned it on; -1: it was asked for
 	dep  *manifest.Dependency // the entry by which a package turned it on
 }
 
@@ -47,40 +46,45 @@ func (v *View) Closure(r *Root, from ...Feature) *Closure { return v.ClosureUpTo
 
 // ClosureUpTo is Closure, but for what it reaches only through nodes at which it ends.
 func (v *View) ClosureUpTo(r *Root, ends func(node int) bool, from ...Feature) *Closure {
-	c := &Closure{view: v, root: r, at: map[Feature]int{}, active: map[Feature]bool{}, weak: map[Feature][]visit{}, ends: ends,
-		on: map[int]map[string]bool{}}
+	if v.web == nil {
+		v.web = newWeb(v)
+	}
+	c := &Closure{view: v, root: r, ends: ends}
+	if v.possible && !v.Weak {
+		c.active, c.weak = map[*entry]bool{}, map[*entry][]visit{}
+	}
 	for _, f := range from {
-		c.push(visit{f, -1, nil})
+		c.push(visit{v.web.number(f.Node, f.Name), -1, nil})
 	}
 	for at := 0; at < len(c.list); at++ {
-		c.expand(at)
+		c.expand(int32(at))
+	}
+	for _, on := range c.list {
+		v.web.seen[on.of] = false
 	}
 	return c
 }
 
 func (c *Closure) push(turned visit) {
-	f := turned.Feature
-	if _, known := c.at[f]; known {
+	w := c.view.web
+	if w.seen[turned.of] || !w.declared[turned.of] && !c.view.has(w.features[turned.of]) {
 		return
 	}
-	if n := &c.view.Nodes[f.Node]; f.Name != "" && n.Pkg != nil && !(n.edges != nil && n.edges.Declares(f.Name)) && !c.has(f) {
-		return
-	}
-	c.at[f] = len(c.list)
+	w.seen[turned.of] = true
 	c.list = append(c.list, turned)
 }
 
 // step is what turned something on, and where that is written.
 func (c *Closure) step(at int) Step {
-	on := c.list[at]
+	on := c.view.web.features[c.list[at].of]
 	s := Step{Text: strings.TrimSuffix(c.view.Nodes[on.Node].Name+"/"+on.Name, "/")}
-	if on.from < 0 {
+	if c.list[at].from < 0 {
 		return s
 	}
-	from := c.list[on.from]
+	from := c.view.web.features[c.list[c.list[at].from].of]
 	p := c.view.Nodes[from.Node].edges
 	if s.Manifest = p.Manifest; from.Name == "" {
-		s.Line = p.DependencyLine(*on.dep)
+		s.Line = p.DependencyLine(*c.list[at].dep)
 	} else {
 		s.Line = p.Line("features", from.Name)
 	}
@@ -88,85 +92,64 @@ func (c *Closure) step(at int) Step {
 }
 
 // has reports whether a feature is on in its node.
-func (c *Closure) has(f Feature) bool {
-	on, known := c.on[f.Node]
-	if !known {
-		on = map[string]bool{}
-		for _, name := range c.view.Nodes[f.Node].Features {
-			on[name] = true
-		}
-		c.on[f.Node] = on
-	}
-	return on[f.Name]
-}
+func (v *View) has(f Feature) bool { return slices.Contains(v.Nodes[f.Node].Features, f.Name) }
 
-func (c *Closure) expand(at int) {
-	v, here := c.view, c.list[at]
-	p := v.Nodes[here.Node].edges
-	if p == nil || c.ends != nil && here.from >= 0 && c.ends(here.Node) {
+func (c *Closure) expand(at int32) {
+	v, here := c.view, c.view.web.features[c.list[at].of]
+	if c.ends != nil && c.list[at].from >= 0 && c.ends(here.Node) {
 		return
 	}
-	enter := func(to int, d *manifest.Dependency) {
-		c.push(visit{Feature{to, ""}, at, d})
-		for _, f := range d.Features {
-			c.push(visit{Feature{to, f}, at, d})
-		}
-		if d.DefaultFeatures && (v.possible || c.has(Feature{to, "default"})) {
-			c.push(visit{Feature{to, "default"}, at, d})
-		}
-		key := Feature{here.Node, d.Key}
-		c.active[key] = true
-		for _, w := range c.weak[key] {
-			c.push(w)
-		}
-	}
-	if here.Name == "" {
-		for i := range p.Dependencies {
-			if d := &p.Dependencies[i]; !d.Optional {
-				if to := c.linked(here.Node, *d); to >= 0 {
-					enter(to, d)
-				}
-			}
-		}
-		return
-	}
-	for _, e := range p.Edges(here.Name) {
-		if e.Dep == "" {
-			c.push(visit{Feature{here.Node, e.Feature}, at, nil})
+	for _, s := range v.web.edges(c.list[at].of) {
+		if s.entry == nil {
+			c.push(visit{s.own, at, nil})
 			continue
 		}
-		if e.Feature != "" && !e.Weak && p.Optional(e.Dep) && p.Declares(e.Dep) {
-			c.push(visit{Feature{here.Node, e.Dep}, at, nil})
+		to := c.linked(here.Node, s.entry)
+		if to == nil {
+			continue
 		}
-		for _, d := range p.Entries(e.Dep) {
-			to := c.linked(here.Node, d)
-			switch f, key := (Feature{to, e.Feature}), (Feature{here.Node, d.Key}); {
-			case to < 0:
-				continue
-			case e.Weak && v.possible && !v.Weak && !c.active[key]:
-				c.weak[key] = append(c.weak[key], visit{f, at, nil})
-			case e.Feature != "":
-				c.push(visit{f, at, nil})
+		key := s.entry.first
+		if f := s.feature; f != "" {
+			turned := visit{v.web.number(to.node, f), at, nil}
+			if s.weak && c.active != nil && !c.active[key] {
+				c.weak[key] = append(c.weak[key], turned)
+			} else {
+				c.push(turned)
 			}
-			if d.Optional && !e.Weak {
-				enter(to, &d)
+		}
+		if !s.enters {
+			continue
+		}
+		c.push(visit{to.itself, at, s.entry.dep})
+		for _, f := range to.features {
+			c.push(visit{f, at, s.entry.dep})
+		}
+		if to.byDefault >= 0 && (v.possible || v.has(Feature{to.node, "default"})) {
+			c.push(visit{to.byDefault, at, s.entry.dep})
+		}
+		if c.active != nil {
+			c.active[key] = true
+			for _, w := range c.weak[key] {
+				c.push(w)
 			}
 		}
 	}
 }
 
-// linked is the node of a dependency entry that can be linked into the root: a test, benchmark or example has the dev-dependencies, too.
-// -1 where there is none.
-func (c *Closure) linked(node int, d manifest.Dependency) int {
-	v := c.view
+// linked is what a dependency entry turns on of those that can be linked into the root: a test, benchmark or example has the dev-dependencies,
+// too. nil where there is none.
+func (c *Closure) linked(node int, e *entry) *target {
+	v, d := c.view, e.dep
 	counts := d.Kind == manifest.Normal && !(v.sure && d.Target != "") && !((v.sure || v.Weak) && v.Nodes[node].edges.ProcMacro)
 	if d.Kind == manifest.Dev && node == c.root.Node && v.Graph != nil && !c.root.Plain {
 		counts = v.Graph.Units[node].Tests()
 	}
-	if !counts {
-		return -1
+	for i := range e.to {
+		if counts && c.root.Set.Has(e.to[i].node) {
+			return &e.to[i]
+		}
 	}
-	return v.DepNode(node, d, c.root.Set)
+	return nil
 }
 
 // Possible is everything that manifests let some packages link, for whatever target and with whatever features; none is on. It has a root
@@ -187,12 +170,12 @@ func Possible(p *manifest.Project, known *catalog.Catalog, members ...*manifest.
 		}
 		return i
 	}
-	set, all := map[int]bool{}, []int{}
+	var all []int
 	for _, m := range members {
-		v.Roots = append(v.Roots, Root{Node: node(manifest.Dependency{}, m), Set: set})
+		v.Roots = append(v.Roots, Root{Node: node(manifest.Dependency{}, m)})
 	}
 	for i := 0; i < len(v.Nodes); i++ {
-		set[i], all = true, append(all, i)
+		all = append(all, i)
 		pkg := v.Nodes[i].edges
 		if pkg == nil {
 			continue
@@ -209,64 +192,82 @@ func Possible(p *manifest.Project, known *catalog.Catalog, members ...*manifest.
 		}
 	}
 	for i := range v.Roots {
-		v.Roots[i].Linked = all
+		v.Roots[i].Linked, v.Roots[i].Set = all, setOf(all)
 	}
 	return v
 }
 
-// Alone is what cargo would build of some members, as far as their packages show it: what `--lint` looks at before it asks cargo. Tables
-// for other targets count, and what a procedural macro turns on, unless only what is sure is wanted.
-func Alone(p *manifest.Project, members []*manifest.Package, r manifest.Request, sure bool) *View {
-	v := Possible(p, catalog.Default(), members...)
-	v.sure = sure
-	if len(members) == 0 {
-		return v
+// Alone is what cargo would build of the roots of a possible view, as far as their packages show it: what `--lint` looks at before it asks
+// cargo. Tables for other targets count, and what a procedural macro turns on, unless only what is sure is wanted. The view itself stays as it is.
+func (v *View) Alone(r manifest.Request, sure bool) *View {
+	alone := *v
+	alone.sure = sure
+	if len(v.Roots) == 0 {
+		return &alone
 	}
 	asked := manifest.ParseRequest(r)
 	var start []Feature
-	for i, m := range members {
-		start = append(start, Feature{v.Roots[i].Node, ""})
-		for _, f := range asked.Of(m) {
-			start = append(start, Feature{v.Roots[i].Node, f})
+	for i := range v.Roots {
+		node := v.Roots[i].Node
+		start = append(start, Feature{node, ""})
+		for _, f := range asked.Of(v.Nodes[node].Pkg) {
+			start = append(start, Feature{node, f})
 		}
 	}
-	set, linked := map[int]bool{}, []int{}
-	for _, f := range v.Closure(&v.Roots[0], start...).Features() {
-		if n := &v.Nodes[f.Node]; f.Name == "" {
-			set[f.Node], linked = true, append(linked, f.Node)
+	var linked []int
+	on := alone.Closure(&v.Roots[0], start...).Features()
+	v.web, alone.Nodes = alone.web, slices.Clone(v.Nodes)
+	for _, f := range on {
+		if n := &alone.Nodes[f.Node]; f.Name == "" {
+			linked = append(linked, f.Node)
 		} else {
 			n.Features = append(n.Features, f.Name)
 		}
 	}
-	for i := range v.Nodes {
-		slices.Sort(v.Nodes[i].Features)
+	for i := range alone.Nodes {
+		slices.Sort(alone.Nodes[i].Features)
 	}
 	slices.Sort(linked)
-	v.possible = false
-	for i := range v.Roots {
-		v.Roots[i].Linked, v.Roots[i].Set = linked, set
+	alone.possible, alone.Roots = false, slices.Clone(v.Roots)
+	for i := range alone.Roots {
+		alone.Roots[i].Linked, alone.Roots[i].Set = linked, setOf(linked)
 	}
-	return v
+	return &alone
 }
 
 // Asked lists what a closure began with.
 func (c *Closure) Asked() (out []Feature) {
-	for i := range c.list {
-		if c.list[i].from < 0 {
-			out = append(out, c.list[i].Feature)
+	for _, on := range c.list {
+		if on.from < 0 {
+			out = append(out, c.view.web.features[on.of])
 		}
 	}
 	return out
 }
 
+// place is that of what is turned on.
+func (c *Closure) place(f Feature) (at int, on bool) {
+	if f.Node < 0 {
+		return 0, false
+	}
+	if c.at == nil {
+		c.at = make(map[int32]int, len(c.list))
+		for i, on := range c.list {
+			c.at[on.of] = i
+		}
+	}
+	at, on = c.at[c.view.web.number(f.Node, f.Name)]
+	return at, on
+}
+
 // Has reports whether something is turned on.
-func (c *Closure) Has(f Feature) bool { _, has := c.at[f]; return has }
+func (c *Closure) Has(f Feature) bool { _, has := c.place(f); return has }
 
 // Features lists what is turned on, nearest first.
 func (c *Closure) Features() []Feature {
 	out := make([]Feature, 0, len(c.list))
-	for i := range c.list {
-		out = append(out, c.list[i].Feature)
+	for _, on := range c.list {
+		out = append(out, c.view.web.features[on.of])
 	}
 	return out
 }
@@ -274,7 +275,7 @@ func (c *Closure) Features() []Feature {
 // Chain lists the steps by which something was turned on, from what was asked for; nil where it was not.
 func (c *Closure) Chain(f Feature) []Step {
 	var out []Step
-	for at, on := c.at[f]; on && at >= 0; at = c.list[at].from {
+	for at, on := c.place(f); on && at >= 0; at = int(c.list[at].from) {
 		out = append(out, c.step(at))
 	}
 	slices.Reverse(out)
@@ -286,7 +287,7 @@ func (v *View) Below(r *Root, node int, ends func(int) bool) map[int]bool {
 	below := map[int]bool{node: true}
 	for queue := []int{node}; len(queue) > 0; queue = queue[1:] {
 		for _, d := range v.Nodes[queue[0]].Deps {
-			if !below[d.To] && r.Set[d.To] && (ends == nil || !ends(queue[0])) {
+			if !below[d.To] && r.Set.Has(d.To) && (ends == nil || !ends(queue[0])) {
 				below[d.To], queue = true, append(queue, d.To)
 			}
 		}
@@ -307,7 +308,7 @@ func (v *View) Way(r *Root, to int) []int {
 			return out
 		}
 		for _, d := range v.Nodes[queue[0]].Deps {
-			if _, seen := from[d.To]; !seen && r.Set[d.To] {
+			if _, seen := from[d.To]; !seen && r.Set.Has(d.To) {
 				from[d.To] = queue[0]
 				queue = append(queue, d.To)
 			}

@@ -21,6 +21,7 @@ type View struct {
 
 	possible bool // see Possible
 	sure     bool // no edge counts that another target, or what only runs while something is built, may have alone
+	web      *web // shared by views of the same nodes
 }
 
 // Node is one package with one set of features, as far as it is linked.
@@ -47,9 +48,26 @@ type Dep struct {
 // Root is one thing that is built, with what is linked into it.
 type Root struct {
 	Node   int
-	Linked []int        // the root first
-	Set    map[int]bool // the same
-	Plain  bool         // what its dev-dependencies turn on does not count
+	Linked []int // the root first
+	Set    Set   // the same
+	Plain  bool  // what its dev-dependencies turn on does not count
+}
+
+// Set are nodes: a bit for each, as every member of a large workspace is a root with a set.
+type Set []uint64
+
+// Has reports whether a node is in a set; -1 is in none.
+func (s Set) Has(i int) bool { return i >= 0 && i/64 < len(s) && s[i/64]>>(i%64)&1 > 0 }
+
+func setOf(nodes []int) Set {
+	var s Set
+	for _, i := range nodes {
+		if more := i/64 + 1 - len(s); more > 0 {
+			s = append(s, make(Set, more)...)
+		}
+		s[i/64] |= 1 << (i % 64)
+	}
+	return s
 }
 
 // NewView is what a unit graph links. It reads the manifests that cargo's metadata has not.
@@ -80,11 +98,8 @@ func NewView(h buildenv.Host, p *manifest.Project, g *Graph) *View {
 		v.add(n)
 	}
 	for _, r := range g.Roots {
-		rv := Root{Node: r, Linked: g.Linked(r), Set: map[int]bool{}}
-		for _, i := range rv.Linked {
-			rv.Set[i] = true
-		}
-		v.Roots = append(v.Roots, rv)
+		linked := g.Linked(r)
+		v.Roots = append(v.Roots, Root{Node: r, Linked: linked, Set: setOf(linked)})
 	}
 	return v
 }
@@ -134,22 +149,33 @@ func (v *View) Declares(i int, feature string) bool {
 	return slices.Contains(v.Nodes[i].Features, feature) || p != nil && p.Declares(feature)
 }
 
-// DepNode returns the linked node that a dependency entry of package i means; -1 when it is not linked. Sources call a package by its key; one
-// that is not renamed by the name of its library, which may be another one than the package's.
-func (v *View) DepNode(i int, d manifest.Dependency, set map[int]bool) int {
-	found := -1
+// DepNode returns the linked node that a dependency entry of package i means; -1 when it is not linked.
+func (v *View) DepNode(i int, d manifest.Dependency, set Set) int {
+	for _, to := range v.meant(i, &d) {
+		if set.Has(to) {
+			return to
+		}
+	}
+	return -1
+}
+
+// meant lists the nodes that a dependency entry of package i may mean, the likeliest first. Sources call a package by its key; one that is not
+// renamed by the name of its library, which may be another one than the package's.
+func (v *View) meant(i int, d *manifest.Dependency) (nodes []int) {
+	var others []int
 	for _, nd := range v.Nodes[i].Deps {
 		switch {
-		case !set[nd.To] || v.Nodes[nd.To].Name != d.Package:
+		case v.Nodes[nd.To].Name != d.Package:
 		case nd.name == strings.ReplaceAll(d.Key, "-", "_"):
-			return nd.To
+			nodes = append(nodes, nd.To)
 		case d.Key == d.Package && !slices.ContainsFunc(v.Nodes[i].edges.Dependencies, func(o manifest.Dependency) bool {
 			return o.Package == d.Package && strings.ReplaceAll(o.Key, "-", "_") == nd.name
 		}):
-			found = nd.To
+			others = append(others, nd.To)
 		}
 	}
-	return found
+	slices.Reverse(others)
+	return append(nodes, others...)
 }
 
 // DepFor is the dependency entry by which the manifest of node from calls node to; a root may have it for its tests.

@@ -54,7 +54,7 @@ func TestEntriesOfNodes(t *testing.T) {
 		for _, d := range p.Selected.Dependencies {
 			if d.Key == i {
 				hosttest.Equal(t, v.DepNode(0, d, root.Set), want, i, "unit")
-				hosttest.Equal(t, v.DepNode(0, d, map[int]bool{}), -1, i, "is not linked")
+				hosttest.Equal(t, v.DepNode(0, d, nil), -1, i, "is not linked")
 			}
 		}
 	}
@@ -99,16 +99,16 @@ func TestAlone(t *testing.T) {
 		{manifest.Request{NoDefault: true, Features: []string{"w"}}, true, "app w; nn d,default"}, {manifest.Request{NoDefault: true, Features: []string{"none"}}, true, "app ; nn d,default"},
 		{manifest.Request{AllFeatures: true}, true, "app a,b,default,w; nn cuda,d,default; opt x"},
 	} {
-		v := Alone(p, []*manifest.Package{p.Selected}, tt.r, tt.sure)
+		v := Possible(p, catalog.Default(), p.Selected).Alone(tt.r, tt.sure)
 		var got []string
 		for _, i := range v.Roots[0].Linked {
-			if n := v.Nodes[i]; v.Roots[0].Set[i] {
+			if n := v.Nodes[i]; v.Roots[0].Set.Has(i) {
 				got = append(got, n.Name+" "+strings.Join(n.Features, ","))
 			}
 		}
 		hosttest.Equal(t, strings.Join(got, "; "), tt.want, tt.r, "sure", tt.sure)
 	}
-	if v := Alone(p, nil, manifest.Request{}, false); len(v.Roots) != 0 {
+	if v := Possible(p, catalog.Default()).Alone(manifest.Request{}, false); len(v.Roots) != 0 {
 		t.Errorf("of no member: %+v", v.Roots)
 	}
 	v := Possible(p, catalog.Default(), p.Selected)
