@@ -189,6 +189,7 @@ type link struct {
 	kill    func(why error)
 	session *smux.Session
 	ready   chan struct{} // closed when the other side is
+	begun   chan struct{} // closed when something has come of the session
 	over    chan struct{} // closed at the end
 	why     *Error        // of the end
 }
@@ -212,7 +213,7 @@ func start(ctx context.Context, m *session.Machine, p proof.Place, self file) (*
 	said := &explain.Tail{}
 	running, kill := context.WithCancelCause(context.WithoutCancel(ctx))
 	l := &link{m: m, place: p, self: self, nonce: nonce, from: bufio.NewReader(fromThere), stdin: toThere, said: said, kill: kill,
-		heard: make(signs, 1), greeted: make(signs, 1), ready: make(chan struct{}), over: make(chan struct{})}
+		heard: make(signs, 1), greeted: make(signs, 1), ready: make(chan struct{}), begun: make(chan struct{}), over: make(chan struct{})}
 	env := m.Host.Env
 	if path.Base(command) == "srun" && env.Get("SLURM_JOB_ID") == "" { // --job-name among the user's words is stronger
 		l.job = "gpubuild-" + nonce
@@ -274,13 +275,18 @@ func (l *link) wait() {
 	}
 	still, quiet, all := time.NewTicker(waitingPeriod), time.NewTimer(limit), time.NewTimer(min(limit, math.MaxInt64/limitsInAll)*limitsInAll)
 	defer still.Stop()
-	heard, what := l.heard, "has not answered: nothing came from it for"
+	heard, what, ready := l.heard, "has not answered: nothing came from it for", l.ready
 	for {
 		select {
-		case <-l.ready:
+		case <-l.begun:
 			return
 		case <-l.over:
 			return
+		case <-ready: // a program's request goes there at once, and is confirmed as soon as it is read
+			heard, limit, what, ready = nil, cmp.Or(l.place.Connect, silence), "started gpubuild, which does not answer: nothing came from it for", nil
+			all.Stop()
+			quiet.Reset(limit)
+			continue
 		case <-still.C:
 			l.m.Shell.Alert("Waiting", "for %s: it has not started after %s (%s%s limits this)", l.place.Name,
 				time.Since(began).Round(time.Second), l.place.Prefix, flag)
@@ -365,7 +371,8 @@ func (l *link) talk() error {
 	if err != nil {
 		return err
 	}
-	if l.session, err = smux.Client(&lines{from: l.from, to: l.stdin, gone: func() {}}, multiplexed(silence)); err != nil {
+	from := bufio.NewReader(&opening{l.from, sync.OnceFunc(func() { close(l.begun) })})
+	if l.session, err = smux.Client(&lines{from: from, to: l.stdin, gone: func() {}}, multiplexed(silence)); err != nil {
 		return err
 	}
 	defer l.session.Close() // what it is made of has ended; never an error
@@ -380,6 +387,19 @@ func (l *link) talk() error {
 			l.place.Prefix + "retry-lost 1 runs such programs again"}
 	}
 	return errEnded
+}
+
+// opening notes that something was read.
+type opening struct {
+	io.Reader
+	came func()
+}
+
+func (o *opening) Read(p []byte) (n int, err error) {
+	if n, err = o.Reader.Read(p); n > 0 {
+		o.came()
+	}
+	return n, err
 }
 
 // cancel cancels the Slurm job that was lost with its node, or the step of our own job: srun cannot end it, and it would hold the GPU.

@@ -103,6 +103,10 @@ func TestSilentPlaces(t *testing.T) {
 			fmt.Fprintf(c.Stdout, "%s %s have any -.\r\n", greeting, nonce)
 			<-ctx.Done()
 		}, time.Second, "box: what came back was changed on the way", ""},
+		{"silent behind its last greeting", ssh, false, 2 * time.Second, func(ctx context.Context, c buildenv.Cmd, nonce string) {
+			fmt.Fprintf(c.Stdout, "%s %s have any -.\n%s %[2]s\n", greeting, nonce, ready)
+			<-ctx.Done()
+		}, 2 * time.Second, "box started gpubuild, which does not answer: nothing came from it for 2s", ""},
 		{"answers late", ssh, false, 0, func(ctx context.Context, c buildenv.Cmd, nonce string) {
 			says(ctx, c.Stdout, fmt.Sprintf("%s %s have any -.\n", greeting, nonce), 59*time.Second, 1)
 			says(ctx, c.Stdout, fmt.Sprintf("%s %s\n", ready, nonce), 59*time.Second, 1)
