@@ -15,6 +15,7 @@ type Cmd struct {
 	Args    []string      // without the program's own name
 	Dir     string        // where it starts; empty: the current directory
 	Env     []string      // its whole environment as "NAME=value"
+	Blank   bool          // of other files than these streams, which it inherits on Unix, it has empty ones
 	Stdin   io.Reader     // nil: no input
 	Stdout  io.Writer     // nil: collected in Result.Stdout
 	Stderr  io.Writer     // nil: collected in Result.Stderr

@@ -22,6 +22,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -175,6 +176,15 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	var empty []*os.File
+	if c.Blank {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return nil, err
+		}
+		defer null.Close()
+		empty = inPlace(null)
+	}
 	for try := 0; ; try++ {
 		j.cmd = &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Dir: c.Dir, Env: c.Env, WaitDelay: pipeDelay}
 		if j.cmd.Env == nil {
@@ -191,6 +201,7 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 		if theirs != nil {
 			j.cmd.Stdin = theirs
 		}
+		j.cmd.ExtraFiles = empty
 		j.began = time.Now()
 		// A program that has just been written can be "busy" for a moment, because a fork elsewhere in this process holds it open:
 		// https://go.dev/issue/22315.
@@ -221,6 +232,21 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 	}
 	go func() { j.done <- j.cmd.Wait() }()
 	return j, nil
+}
+
+// inPlace is one file in the place of each that this process has open, but of its streams.
+func inPlace(of *os.File) (files []*os.File) {
+	open, _ := os.ReadDir("/proc/self/fd") // Linux
+	for _, entry := range open {
+		n, _ := strconv.Atoi(entry.Name())
+		for n > 2+len(files) {
+			files = append(files, nil)
+		}
+		if n > 2 {
+			files[n-3] = of
+		}
+	}
+	return files
 }
 
 // stdin returns what the child reads, and for a reader that is no file the end of the pipe to fill.

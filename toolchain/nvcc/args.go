@@ -286,17 +286,21 @@ func (c *call) consumed() string {
 
 // readOnce reports whether whoever reads an input leaves nothing of it to others: standard input, a FIFO, or what a shell makes of <(…).
 func readOnce(path string) bool {
-	if path == "-" {
-		return true
-	}
-	if fi, err := os.Stat(path); err != nil || fi.IsDir() {
+	fi, err := os.Stat(path)
+	if err == nil && fi.IsDir() {
 		return false
-	} else if !fi.Mode().IsRegular() {
-		return true
 	}
-	for range 40 { // /dev/stdin leads to a plain file here, and elsewhere in a process that has another input
-		if strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
-			return true
+	return path == "-" || err == nil && !fi.Mode().IsRegular() && path != os.DevNull || ofProcess(path)
+}
+
+// ofProcess reports whether a path leads elsewhere in another process, as /dev/stdin and /dev/fd/7 do.
+func ofProcess(path string) bool {
+	for range 40 {
+		if strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") { // not in /dev/shm, and not what /proc/self/cwd leads to
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil || strings.HasPrefix(dir+"/", "/proc/") {
+				return true
+			}
 		}
 		to, err := os.Readlink(path)
 		if err != nil {

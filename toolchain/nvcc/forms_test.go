@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 )
@@ -234,6 +236,99 @@ func TestReadOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestReadOnceInside: so is an input that only a source names. The preprocessor that runs first gets nothing of it, or what it read is what
+// is compiled.
+func TestReadOnceInside(t *testing.T) {
+	t.Parallel()
+	benches(t, func(b *bench) {
+		host, err := local.Host()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		unit := b.t.TempDir()
+		b.env = append(b.env, "OUT_DIR="+filepath.Join(unit, "out"))
+		b.write("val.h", "#define VAL 4\n")
+		b.link("/dev/stdin", "link.h")
+		in := func(what string) string {
+			return "#ifdef __CUDA_ARCH__\n" + what + "\n#else\n#define VAL 1\n#endif\n#ifdef VAL\n" +
+				"__global__ void k(int *x) { *x = VAL; }\n#endif\n"
+		}
+		b.write("input.cu", in("#include INPUT"))
+		b.write("stdin.cu", in("#include \"/dev/stdin\""))
+		b.write("line.cu", in("#line 7 \"/dev/stdin\"\n#include \"/dev/stdin\""))
+		b.write("linked.cu", in("#include \"link.h\""))
+		b.write("fd.cu", in("#if __has_include(\"/dev/fd/7\")\n#include \"/dev/fd/7\"\n#endif"))
+		b.write("fifo.cu", in("#include \"fifo.h\""))
+		b.write("asm.cu", "#ifndef __CUDA_ARCH__\nasm(\".include \\\"/dev/stdin\\\"\");\n#endif\n")
+		b.write("failing.cu", in("#include \"fifo.h\"\n#error no such thing"))
+		b.write("null.cu", in("#include \"/dev/null\"\n#include \"val.h\""))
+		const fifo = "rm -f fifo.h; mkfifo fifo.h; timeout 60 sh -c 'cat val.h >fifo.h' & "
+		for _, story := range []struct{ before, call, want string }{
+			{"", "-ptx stdin.cu < <(cat val.h)", "partial"}, {"", "-ptx stdin.cu < val.h", "partial"}, {"", "-ptx line.cu < <(cat val.h)", "partial"},
+			{"", "-ptx linked.cu < <(cat val.h)", "partial"}, {"", "-ptx fd.cu 7< <(cat val.h)", "partial"}, {"", "-ptx fd.cu 7<val.h", "partial"},
+			{"", "-ptx input.cu -DINPUT='<'<(cat val.h)'>'", "partial"}, {"", "-c asm.cu < <(echo .byte 4)", "partial"},
+			{fifo, "-ptx fifo.cu", "partial"}, {fifo, "-ptx -lineinfo fifo.cu", "partial"},
+			{"", "-ptx null.cu", "complete"},
+			{fifo, "-ptx failing.cu", "fails"}, {fifo, "-ptx fifo.cu -Xcompiler=-fno-ident", "fails"},
+		} {
+			var made []string
+			for _, nvcc := range []string{filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc"), filepath.Join(b.view, "nvcc")} {
+				cmd := exec.CommandContext(b.t.Context(), "timeout", "60", "bash", "-c", story.before+"exec \"$0\" -o out.bin "+story.call, nvcc)
+				cmd.Dir, cmd.Env, cmd.WaitDelay = b.dir, b.env, time.Second
+				out, err := cmd.CombinedOutput()
+				if story.want == "fails" {
+					if nvcc != filepath.Join(b.root, "bin", "nvcc") && (cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "fifo.h is not a regular file")) {
+						b.t.Errorf("%s: %v\n%s", story.call, err, out)
+					}
+					continue
+				}
+				if err != nil {
+					b.t.Fatalf("%s: %v\n%s", story.call, err, out)
+				}
+				made = append(made, deviceCode(b.t, filepath.Join(b.dir, "out.bin")))
+			}
+			if len(slices.Compact(made)) > 1 {
+				b.t.Errorf("%s: another kernel than without us", story.call)
+			}
+			k := Read(host, filepath.Join(unit, "out"))
+			if (len(k.Partial) == 0) != (story.want == "complete") || len(k.Failed) == 0 != (story.want != "fails") {
+				b.t.Errorf("%s: partial %q, failed %q", story.call, k.Partial, k.Failed)
+			}
+			for path := range k.Read {
+				if readOnce(path) {
+					b.t.Errorf("%s: listed %s", story.call, path)
+				}
+			}
+			lists, err := filepath.Glob(filepath.Join(unit, "*"))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			for _, list := range lists {
+				hosttest.OK(b.t, os.Remove(list))
+			}
+		}
+		if u := ReadLog(b.log); u.Misses != 1 || u.Hits != 1 {
+			b.t.Errorf("%+v", u)
+		}
+	})
+}
+
+// TestJobServer: below make, gcc says what it has of make's variable where it is asked for more than messages.
+func TestJobServer(t *testing.T) {
+	t.Parallel()
+	benches(t, func(b *bench) {
+		b.write("warns.cu", "#warning about this\n")
+		args := []string{"-c", "warns.cu", "-o", "out.bin"}
+		b.env = append(b.env, "MAKEFLAGS= -j2 --jobserver-auth=98,99 -- A=1")
+		want, _ := b.call(filepath.Join(b.root, "bin", "nvcc"), args...)
+		for i := range 2 {
+			if is, _ := b.call(filepath.Join(b.view, "nvcc"), args...); is != want {
+				b.t.Errorf("call %d says\n%s\nwithout us\n%s", i, is, want)
+			}
+		}
+	})
 }
 
 // TestCompilers: a host compiler that is gcc itself is cached, whatever names it, and counts; anything in front of it is not.

@@ -61,6 +61,7 @@ type preprocessed struct {
 	env     []string        // of the steps
 	out     string          // what the last of them writes
 	said    map[string]said // what the preprocessor has to say, by the step's name
+	single  []string        // those of headers that can be read only once, each time that they were
 	listed  int             // how many of headers -MD lists
 	named   bool            // one of headers is named by #line, which gcc's markers then do not enter; -MD does not list it
 	times   string          // of headers, where the output has them
@@ -86,6 +87,18 @@ func name(order []string, shell string) string {
 }
 
 func (p *preprocessed) key() string { return hex.EncodeToString(p.sum.Sum(nil)) }
+
+// pipe is a header of which nothing is left for nvcc; empty: there is none.
+func (p *preprocessed) pipe() string {
+	if p != nil {
+		for _, path := range p.single {
+			if !ofProcess(path) { // of which shell has another one
+				return path
+			}
+		}
+	}
+	return ""
+}
 
 func (p *preprocessed) refuse(err error) { p.refused = cmp.Or(p.refused, err) }
 
@@ -209,7 +222,7 @@ func (r *run) steps(ctx context.Context, list string, p *preprocessed) (host bui
 // pass is a step of the preprocessor.
 type pass struct {
 	shell, file, name string        // file: where nvcc would have its output; name: the step's
-	text              string        // the file that it writes: a pipe would cost a hit a twentieth
+	text              string        // the file of its stdout, which it leaves if it fails, too: a pipe would cost a hit a twentieth
 	host              buildenv.Host // with the variables of the steps before it
 	said              said
 }
@@ -222,8 +235,9 @@ func (r *run) carryOutPasses(ctx context.Context, all []*pass, p *preprocessed) 
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, one := range all {
+		env := one.host.Env.Set("LC_ALL", "C").Unset("MAKEFLAGS") // its messages are read, of which gcc -v makes one of a job server
 		group.Go(func() (err error) {
-			one.said, err = r.shell(ctx, one.shell+` -o "`+one.text+`"`, one.host.Env.Set("LC_ALL", "C").Entries()) // its messages are read
+			one.said, err = r.shell(ctx, one.shell+` >"`+one.text+`"`, env.Entries())
 			return err
 		})
 	}
@@ -465,13 +479,23 @@ func (p *preprocessed) line(line []byte) {
 	}
 	p.seen[string(line[open:end+1])] = true
 	path, err := strconv.Unquote(string(line[open : end+1]))
+	entered := bytes.HasPrefix(line[end+1:], []byte(" 1"))
 	switch {
 	case err != nil:
 		p.refuse(errors.New("a line marker that is not understood: " + string(line)))
 	case strings.HasPrefix(path, "<") || strings.HasSuffix(path, "//"):
+	case readOnce(path):
+		delete(p.seen, string(line[open:end+1])) // each time counts, and #line may name it before
+		if entered {
+			p.once(&p.headers, path)
+			p.single = append(p.single, path)
+		}
+		if ofProcess(path) {
+			p.refuse(errors.New(onlyOnce + path))
+		}
 	default:
 		p.headers = append(p.headers, path)
-		if entered := bytes.HasPrefix(line[end+1:], []byte(" 1")); !entered && len(p.headers) > 1 {
+		if !entered && len(p.headers) > 1 {
 			p.named = true
 		}
 	}

@@ -59,14 +59,14 @@ func (r *run) list(p *preprocessed, failed error) {
 		return
 	}
 	list := list{run: r, files: map[string]string{}, there: map[string]bool{}, real: map[string]string{}}
-	r.record = &record{Ran: builddir.Ran(r.host, out), Compiles: r.compiles(), Once: r.consumed() != "", Read: list.files}
+	r.record = &record{Ran: builddir.Ran(r.host, out), Compiles: r.compiles(), Once: p != nil && len(p.single) > 0, Read: list.files}
 	if failed != nil {
 		r.record.Partial = failed.Error()
+	} else if r.record.Once {
+		r.record.Partial = onlyOnce + p.single[0]
 	}
 	for _, path := range slices.Concat(r.in, r.files) {
-		if !readOnce(path) {
-			list.add(path)
-		}
+		list.add(path)
 	}
 	if p != nil {
 		list.addAll(p)
@@ -189,9 +189,9 @@ func (l *list) addAsked(path string, dirs []string) {
 	if ofSystem(path) || l.run.inToolkit(path) {
 		return
 	}
-	text, err := os.ReadFile(path)
+	text, err := l.run.host.ReadFile(path, buildenv.Program)
 	if err != nil {
-		return // it was there a moment ago
+		return // it was there a moment ago, or is a pipe
 	}
 	for _, whole := range directive.FindAllSubmatch(text, -1) {
 		line := whole[0]
@@ -235,16 +235,19 @@ func (l *list) exists(path string) bool {
 
 // miss adds a path that is not there, or the first of its directories that is not: a toolkit has a thousand headers in crt.
 func (l *list) miss(path string) {
+	if ofProcess(path) {
+		return
+	}
 	for dir := filepath.Dir(path); !l.exists(dir) && dir != path; dir = filepath.Dir(dir) {
 		path = dir
 	}
 	l.files[l.absolute(path)] = Absent
 }
 
-// add adds a file. A directory is none: <experimental> may be one.
+// add adds a file that others can read, too. A directory is none: <experimental> may be one.
 func (l *list) add(path string) {
 	at := l.absolute(path)
-	if l.files[at] != "" {
+	if l.files[at] != "" || readOnce(path) {
 		return
 	}
 	if sum, err := l.run.content(path); err == nil {

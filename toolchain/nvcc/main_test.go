@@ -98,7 +98,7 @@ func madeUp(here string, args []string) int {
 	}
 	made := tmp + "-6_k.cudafe1.cpp"
 	words := strings.ReplaceAll(strings.Join(c.words, "|"), "--dryrun|", "")
-	steps = append(steps, fmt.Sprintf(`cudafe++ "%s" "%s" %s`, made, words, strings.Join(texts, " ")), "rm "+tmp+"-3_k.fatbin",
+	steps = append(steps, fmt.Sprintf(`cudafe++ "%s" "%s" %s`, made, words, strings.Join(texts, " ")), `rm -f "`+tmp+`-3_k.fatbin"`,
 		fmt.Sprintf(`gcc -c -x c++ %s %s "%s" -o "%s" `, strings.Join(flags, " "), include, made, c.output()))
 	path, libraries := here+":"+os.Getenv("PATH"), filepath.Dir(here)+"/lib:"+os.Getenv("LD_LIBRARY_PATH")
 	if c.words[0] == "--dryrun" || slices.Contains(args, "--dryrun") {
@@ -115,7 +115,7 @@ func madeUp(here string, args []string) int {
 	for _, s := range steps {
 		cmd := exec.Command("sh", "-c", s)
 		cmd.Env = append(os.Environ(), "CICC_PATH="+here, "PATH="+path, "LD_LIBRARY_PATH="+libraries)
-		cmd.Stderr = os.Stderr
+		cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 		if err := cmd.Run(); err != nil && !strings.HasPrefix(s, "rm ") {
 			return max(1, cmd.ProcessState.ExitCode())
 		}

@@ -164,7 +164,8 @@ func (r *run) once(ctx context.Context, input string, stdin io.Reader, stdout, s
 			}
 		}
 	}
-	r.list(p, errors.New("an input that can be read only once: "+input))
+	p.single = append(p.single, input)
+	r.list(p, nil)
 	if r.host.Env.Get(Variable) == "on" {
 		note(r.host.Env.Get(LogVariable), "uncached an input that can be read only once")
 	}
@@ -213,6 +214,9 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if r.unknown != "" {
 		err = errors.New(r.unknown)
 	}
+	if pipe := p.pipe(); pipe != "" {
+		return "uncached " + onlyOnce + pipe, r.drained(ctx, p, err, stdout, stderr)
+	}
 	if err != nil {
 		return "uncached " + err.Error(), r.plain(ctx, stdin, stdout, stderr)
 	}
@@ -225,9 +229,14 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil { // nvcc says it, and leaves what it leaves
 		return "uncached a compilation that fails", r.plain(ctx, stdin, stdout, stderr)
 	}
+	more := r.readMore(p)
+	if p.single = slices.DeleteFunc(slices.Clone(more), func(path string) bool { return !readOnce(path) }); slices.ContainsFunc(p.single, ofProcess) {
+		r.list(p, nil)
+		return "uncached " + onlyOnce + p.single[0], r.plain(ctx, stdin, stdout, stderr)
+	}
 	r.say(ctx, res, stdout, stderr)
 	res.Milliseconds = time.Since(began).Milliseconds()
-	if more := r.readMore(p); len(more) > 0 {
+	if len(more) > 0 {
 		p.headers = append(p.headers, more...)
 		r.list(p, nil)
 	} else if r.steady(p, began) {
@@ -240,6 +249,28 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		return fmt.Sprintf("hit %d", saved), 0
 	}
 	return "miss", 0
+}
+
+// onlyOnce begins why a call is not cached that has such an input.
+const onlyOnce = "an input that can be read only once: "
+
+// drained compiles what the preprocessor has read of a header that is a pipe, for which nvcc would wait: what was read of it is gone. Where
+// nvcc reads it more than once, or where that text is not all that is compiled, it fails.
+func (r *run) drained(ctx context.Context, p *preprocessed, err error, stdout, stderr io.Writer) int {
+	pipe, res := p.pipe(), result{Said: p.said, Order: p.order}
+	if n := len(slices.Compact(slices.Sorted(slices.Values(p.single)))); n < len(p.single) {
+		err = cmp.Or(err, errors.New("it is read more than once"))
+	}
+	if err == nil {
+		res, err = r.carryOut(ctx, p)
+	}
+	r.say(ctx, res, stdout, stderr)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "nvcc (gpubuild): %s is not a regular file, and gpubuild has read it to find the headers of this call: %v\n"+
+		"  set %s=off to have nvcc alone read it\n", pipe, err, Variable)
+	return 1
 }
 
 // steady reports whether the steps saw what is in the key: they read the preprocessed text and otherwise only files of the toolkit and the
@@ -348,9 +379,10 @@ func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err er
 	return res, r.write(p, res)
 }
 
-// shell runs a command that may read hidden. Where not all that it says is known, as on a machine that stood still, that is an error.
+// shell runs a command that may read hidden, and nothing of what this call was given open: that is nvcc's. Where not all that it says is
+// known, as on a machine that stood still, that is an error.
 func (r *run) shell(ctx context.Context, command string, env []string) (said, error) {
-	ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + command}, Stdin: strings.NewReader(hidden), Env: env})
+	ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + command}, Stdin: strings.NewReader(hidden), Env: env, Blank: true})
 	if err == nil && ran.Truncated {
 		err = errors.New("its messages are cut")
 	}
