@@ -22,14 +22,11 @@ type rule struct {
 // build, the last one leaves to what the build makes. As a variable it would need itself.
 func rules() []rule {
 	return []rule{
-		{func(g *group) bool { return len(g.off) == 0 && (len(g.request) > 0 || g.itself) }, (*group).without},
-		{func(g *group) bool { return len(g.off) == 0 && len(g.bound) > 0 }, func(g *group) { _ = g.borrowed(); g.undecided() }},
-		{func(g *group) bool { return len(g.off) == 0 && len(g.anyway) > 0 }, (*group).without},
-		{(*group).on, (*group).partial},
+		{(*group).binds, func(g *group) { _ = g.borrowed(); g.undecided() }},
+		{func(g *group) bool { return g.on() || g.itself && len(g.off) == 0 }, (*group).partial},
 		{(*group).byFile, (*group).file},
 		{func(g *group) bool { return len(g.off) > 0 && len(g.bound) == 0 && !g.could() && !g.ofTests() }, (*group).unreached},
 		{func(g *group) bool { return g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
-		{func(g *group) bool { return g.elsewhere() && !g.named() }, func(g *group) { g.note(g.forApple()) }},
 		{func(*group) bool { return true }, (*group).undecided},
 	}
 }
@@ -74,6 +71,11 @@ type group struct {
 }
 
 func (g *group) on() bool { return len(g.request)+len(g.anyway) > 0 }
+
+// binds reports whether all that the request turns on are bindings, and nothing is off.
+func (g *group) binds() bool {
+	return len(g.off)+len(g.request) == 0 && !g.itself && len(g.bound) > 0
+}
 
 // gpuCrate is a linked crate that can bring GPU code of a backend into a program.
 type gpuCrate struct {
@@ -293,7 +295,7 @@ func (g *group) could() bool {
 }
 
 // backends are those by which linked crates are sorted.
-var backends = []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal, manifest.OpenCL}
+var backends = []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.Metal, manifest.OpenCL, "directml", "sycl"}
 
 // crates lists the linked crates of the catalog that can bring code of a backend.
 func (k *rootJudge) crates(backend string) (out []gpuCrate) {
@@ -305,13 +307,6 @@ func (k *rootJudge) crates(backend string) (out []gpuCrate) {
 			}
 			if c, is := k.crate(i, b); is && (found.backend == "" || c.on && !found.on) { // any backend will do
 				found = c
-			}
-		}
-		if known := k.Crate(i); backend == manifest.AnyGPU && known != nil && found.backend != "" && !found.on { // DirectML, SYCL
-			for _, f := range k.Nodes[i].Features {
-				if b := known.Backends[f]; b != "" && k.here(b, k.r.Node) {
-					found = gpuCrate{node: i, backend: b, gate: []string{f}, on: true}
-				}
 			}
 		}
 		if found.backend != "" {
@@ -511,17 +506,12 @@ func (j *judge) here(backend string, i int) bool {
 	})
 }
 
-// without: GPU crates are on, and by nothing that was asked for, or not all.
-func (g *group) without() {
-	if !g.borrowed() && len(g.request) == 0 && len(g.anyway) > 0 && !g.itself {
-		g.forced(g.anyway, g.asked[0])
-	}
-}
-
-// partial: some GPU crates are on, and others whose code is missed are off.
+// partial: some GPU crates are on, and others whose code is missed are off; or those that are on are by nothing that was asked for.
 func (g *group) partial() {
 	if len(g.missed) == 0 {
-		g.without()
+		if !g.borrowed() && len(g.request) == 0 && len(g.anyway) > 0 && !g.itself {
+			g.forced(g.anyway, g.asked[0])
+		}
 		return
 	}
 	f := g.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), g.label, verb(g.asked, "leaves", "leave"),
@@ -673,10 +663,6 @@ func (g *group) testsOnly() string {
 // elsewhere reports whether features are for Metal in a build for another system than Apple's: nothing of it can be in a program there.
 func (g *group) elsewhere() bool { return !g.here(g.backend, g.r.Node) }
 
-func (g *group) forApple() string {
-	return verb(g.asked, "counts", "count") + " on Apple's systems only"
-}
-
 // named reports whether the command line names one of the features.
 func (g *group) named() bool {
 	return slices.ContainsFunc(g.asked, func(f string) bool {
@@ -697,17 +683,18 @@ func (g *group) undecided() {
 	why, weak := g.candidates(&hint)
 	middle := g.middle()
 	if g.elsewhere() {
-		hint = g.finding(IDUndecided, g.asked[0], "%s %s", named, g.forApple())
+		hint = g.finding(IDUndecided, g.asked[0], "%s %s on Apple's systems only", named, verb(g.asked, "counts", "count"))
 		why, weak = "", false
 	} else if middle != "" {
 		why = fmt.Sprintf("%s leaves %s without %s code", middle, few(g.names(g.off)), title(g.backend))
 	}
-	if middle != "" || len(g.bound) == 0 && !g.could() {
+	idle := g.elsewhere() && !g.named()
+	if idle || middle != "" || len(g.bound) == 0 && !g.could() {
 		if f = hint; why != "" {
 			f.Message += " (" + why + ")"
 		}
 	}
-	f.Later = len(g.off)+len(g.bound) > 0 || !g.otherBackend()
+	f.Later = !idle && (len(g.off)+len(g.bound) > 0 || !g.otherBackend())
 	if g.Input.Lint && (weak || middle != "") { // there only a warning is seen
 		f.become(map[bool]string{true: IDConditional, false: IDPartial}[middle == ""])
 		f.Message = named + ": " + why
