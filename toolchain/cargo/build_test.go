@@ -103,7 +103,7 @@ func TestQuestionsAsValues(t *testing.T) {
 		Env: buildenv.NewEnv(buildenv.Linux, []string{"CARGO_UNSTABLE_X=1", "CARGO_TERM_QUIET=true", "A=b", "PATH=:bin:/b:./c:"}),
 	}
 	tool := Tool{Path: "/bin/cargo", Env: h.Env, Dir: "/w"}
-	a := Asking{Private: Private{"/c"}, NoLockWrite: true}
+	a := Asking{Private: Private{Root: "/c"}, NoLockWrite: true}
 	graph := func(typed string) string {
 		c, ok := UnitGraph(h, tool, must(t, typed), a)
 		if !ok {

@@ -23,7 +23,10 @@ import (
 
 // Private is a directory of ours in which cargo may keep what it learns while it is only being asked: one for each workspace, kept
 // between calls, so that a question changes nothing of what a build believes.
-type Private struct{ Root string }
+type Private struct {
+	Root string
+	Lock string // a Cargo.lock that cargo reads and writes in place of the workspace's (cargo 1.95); empty: none
+}
 
 // Dirs lists the directories to be made before the first call: cargo is 67 ms faster when they are there (measured).
 func (p Private) Dirs(h buildenv.Host) []string {
@@ -34,6 +37,9 @@ func (p Private) Dirs(h buildenv.Host) []string {
 // files, variables and earlier ones (observed 1.95).
 func (p Private) instead(h buildenv.Host, args []string, env buildenv.Env) ([]string, buildenv.Env) {
 	dirs := p.Dirs(h)
+	if p.Lock != "" {
+		args, env = append(args, "-Zlockfile-path", "--config", "resolver.lockfile-path="+buildenv.TOMLString(p.Lock)), env.Set(channel, "nightly")
+	}
 	return append(args, "--config", "build.build-dir="+buildenv.TOMLString(dirs[1])),
 		env.Set("CARGO_TARGET_DIR", dirs[0]).Set("CARGO_BUILD_BUILD_DIR", dirs[1])
 }
@@ -119,6 +125,9 @@ func MetadataNoDeps(h buildenv.Host, t Tool, l Line) buildenv.Cmd {
 func Metadata(h buildenv.Host, t Tool, l Line, p Private, noDeps bool) buildenv.Cmd {
 	args := append(l.before(), "metadata", "--format-version", "1", "--quiet")
 	args = append(args, l.keep("--manifest-path", "--lockfile-path", "--config", "-Z")...)
+	if noDeps { // which needs no Cargo.lock
+		p.Lock = ""
+	}
 	args, env := p.instead(h, args, t.question())
 	if noDeps {
 		return t.cmd(env, append(args, "--no-deps", "--offline"))

@@ -18,6 +18,8 @@ type RefusedError struct {
 	Fix    string // empty unless we know more than cargo says
 	Locked bool   // only because our own question writes no Cargo.lock, and the build would
 	NoLock bool   // Locked, and there is none yet
+	// NoPrivateLock: this cargo (before 1.95, or so) takes no Cargo.lock but the workspace's.
+	NoPrivateLock bool
 	// Unfetched says which crate was never fetched, and why cargo did not fetch it now; empty: that is not what it refuses.
 	Unfetched string
 	Err       error

@@ -162,6 +162,8 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 		if r.Locked = ours; ours {
 			r.Stderr = []byte("error: Cargo.lock does not hold what the manifests ask for\n")
 		}
+	case strings.Contains(text, "flag specified: lockfile-path"):
+		r.NoPrivateLock = true
 	case Unfetched(text) != "":
 		r.Unfetched = Unfetched(text)
 	case strings.Contains(text, "no such command: `+"):

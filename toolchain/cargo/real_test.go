@@ -92,7 +92,7 @@ func newProject(t *testing.T, archive string) *project {
 	if err != nil {
 		need.Missing(t, "cargo", "%v", err)
 	}
-	return &project{t, h, tool, &execRunner{}, root, Private{filepath.Join(dir, "private")}}
+	return &project{t, h, tool, &execRunner{}, root, Private{Root: filepath.Join(dir, "private")}}
 }
 
 func (p *project) line(args ...string) Line {

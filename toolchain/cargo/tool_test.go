@@ -229,7 +229,7 @@ func TestOtherCargosAreUnknown(t *testing.T) {
 		var made []string
 		q := Request{
 			Line:   must(t, tt.line),
-			Asking: Asking{Private: Private{"/c"}},
+			Asking: Asking{Private: Private{Root: "/c"}},
 			Mkdir:  func(d string) error { made = append(made, d); return nil },
 		}
 		a, err := Graph(context.Background(), h, tt.run, tool, q)

@@ -42,8 +42,8 @@ func featuresVerb() verb {
 			Text: "Compiles nothing. Exits with 10 if a requested feature does not enable its GPU crates. A feature is judged if its " +
 				"name means a backend (cuda, cudnn, gpu, rocm, hip, wgpu, vulkan, metal, also as in use-cuda or cuda12), or if " +
 				"`gpu-features` in gpubuild.toml names it. --verbose prints how each crate was turned on, and all notes.\n" +
-				"Without --fix nothing is written: where cargo cannot answer without another Cargo.lock, it makes one, and yours is " +
-				"put back. --fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every " +
+				"Without --fix nothing is written: where cargo cannot answer without another Cargo.lock, it changes a copy (an old " +
+				"cargo: yours, which is put back). --fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every " +
 				"member, as the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only, also " +
 				"with --lint, runs no more of cargo than `cargo metadata --no-deps --offline`.",
 		},

@@ -122,7 +122,6 @@ func newWorker(t *testing.T, files map[string]string) *worker {
 	}
 	w.b.write("w/target/debug/app", "\x7fELF\x02\x01\x01"+strings.Repeat("\x00", 9)+"\x02\x00\x3e\x00\x01"+strings.Repeat("\x00", 43)) // a head alone
 	w.b.m.Runner = w
-	w.b.m.Temp = &session.Temporary{}
 	return w
 }
 

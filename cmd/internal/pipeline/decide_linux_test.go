@@ -56,7 +56,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	h.Cwd = filepath.Join(b.top, "w")
 	h.Env = buildenv.NewEnv(h.OS, []string{"PATH=" + filepath.Join(b.top, "bin"), "CARGO_HOME=" + filepath.Join(b.top, "home")})
 	// what was written just now counts as old
-	b.m = &session.Machine{Host: h, CacheDir: filepath.Join(b.top, "cache"), Began: time.Now().Add(time.Hour), Runner: b,
+	b.m = &session.Machine{Host: h, CacheDir: filepath.Join(b.top, "cache"), Began: time.Now().Add(time.Hour), Runner: b, Temp: &session.Temporary{},
 		Self: filepath.Join(b.top, "bin", "cargo"), Shell: &console.Shell{Out: &b.said, Err: &b.said}}
 	return b
 }

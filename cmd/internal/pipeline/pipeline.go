@@ -285,18 +285,12 @@ func (c Command) noteLeftOff(left []manifest.Question) {
 
 // graph asks cargo what it will build.
 func (c Command) graph(ctx context.Context, s *session.Session) (graph session.Graph, err error) {
-	ask := func() error {
-		graph, err = s.Graph(ctx, c.Tool, session.Question{Places: true})
-		return err
+	apart := c.Line.Purpose() == cargo.Installs || !c.line().Purpose().Compiles() // writes no Cargo.lock, or does so itself
+	graph, err = s.Graph(ctx, c.Tool, session.Question{Places: true, Apart: apart})
+	if err != nil && !apart {
+		err = reach.WithMissingFeature(ctx, s, err)
 	}
-	if c.Line.Purpose() == cargo.Installs || !c.line().Purpose().Compiles() { // writes no Cargo.lock, or does so itself
-		err = s.KeepLock(ask)
-		return graph, err
-	}
-	if err := ask(); err != nil {
-		return graph, reach.WithMissingFeature(ctx, s, err)
-	}
-	return graph, nil
+	return graph, err
 }
 
 // stage runs one stage, and notes that it was made, how long it took and how it ended.

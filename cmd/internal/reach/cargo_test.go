@@ -32,6 +32,7 @@ type resolver struct {
 	broken string // words with which it refuses every graph once a manifest was written
 	stuck  bool   // the crates stay off, whatever is written
 	relock bool   // it writes Cargo.lock
+	old    bool   // it takes no other Cargo.lock than the workspace's
 	deaf   string // words with which it refuses everything
 	fails  error  // with which it cannot be asked for a graph
 }
@@ -44,8 +45,16 @@ func (r resolver) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error
 	if err != nil {
 		return buildenv.Result{}, err
 	}
+	for _, a := range c.Args {
+		if path, is := strings.CutPrefix(a, "resolver.lockfile-path="); is && r.old {
+			return refuse(c, "error: unknown `-Z` flag specified: lockfile-path")
+		} else if is {
+			p.LockPath = strings.Trim(path, `"`)
+		}
+	}
 	_, unlocked := os.Stat(p.LockPath)
-	switch asks := slices.Contains(c.Args, "--locked") || slices.Contains(c.Args, "--frozen"); {
+	asks := slices.Contains(c.Args, "--locked") || slices.Contains(c.Args, "--frozen")
+	switch {
 	case r.deaf != "":
 		return refuse(c, r.deaf)
 	case unlocked != nil && asks:
@@ -55,7 +64,7 @@ func (r resolver) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error
 		if *r.asked++; r.fails != nil {
 			return buildenv.Result{}, r.fails
 		}
-		if r.relock {
+		if r.relock && !asks {
 			if err := os.WriteFile(p.LockPath, []byte("version = 4 # new\n"), 0o644); err != nil {
 				return buildenv.Result{}, err
 			}
@@ -226,6 +235,7 @@ func TestFix(t *testing.T) {
 		{story: "cargo says that it does not help", app: cuda("", depends), change: func(r *resolver) { r.stuck = true }, want: Refused, app2: "cuda = []", stops: true},
 		{story: "it does not help, and wrote Cargo.lock: that is taken back, too", app: cuda("", depends), change: func(r *resolver) { r.stuck, r.relock = true, true }, want: Refused, app2: "cuda = []", stops: true, lock: "version = 4\n"},
 		{story: "nothing is missing, and cargo wrote Cargo.lock: that is taken back", app: cuda(`"candle-core/cuda"`, depends), change: func(r *resolver) { unlocked(r); r.relock = true }, app2: "/cuda", lock: "-"},
+		{story: "the same of an old cargo", app: cuda(`"candle-core/cuda"`, depends), change: func(r *resolver) { unlocked(r); r.relock, r.old = true, true }, app2: "/cuda", lock: "-"},
 		{story: "it helps, and wrote Cargo.lock", app: cuda("", depends), change: func(r *resolver) { unlocked(r); r.relock = true }, want: Kept, app2: "/cuda", lock: "version = 4 # new\n"},
 		{story: "dry, without a Cargo.lock, which is not written", app: cuda("", depends), change: func(r *resolver) { unlocked(r); r.relock = true }, o: FixOptions{DryRun: true}, want: Planned, app2: "cuda = []", stops: true, lock: "-"},
 		{story: "cargo does not take the new manifest", app: cuda("", depends), change: func(r *resolver) { r.broken = "error: no such thing" }, want: Refused, app2: "cuda = []", stops: true},

@@ -47,7 +47,7 @@ func open(t *testing.T, words, app, lib string) (*session.Session, *bytes.Buffer
 	h := hosttest.Must(local.Host())(t)
 	h.Cwd, h.Env = top, buildenv.NewEnv(h.OS, []string{"CARGO_HOME=" + filepath.Join(top, "home")})
 	said := &bytes.Buffer{}
-	m := &session.Machine{Host: h, CacheDir: filepath.Join(top, "cache"), Began: time.Now(), Shell: &console.Shell{Out: said, Err: said}}
+	m := &session.Machine{Host: h, CacheDir: filepath.Join(top, "cache"), Temp: &session.Temporary{}, Began: time.Now(), Shell: &console.Shell{Out: said, Err: said}}
 	s := hosttest.Must(session.Open(m, lineOf(t, words)))(t)
 	return s, said
 }

@@ -84,12 +84,7 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 		defer release()
 	}
 	for n := 0; n < maxFixes; n++ {
-		var list []features.Finding
-		var j Judged
-		err := s.KeepLock(func() (err error) { // where nothing is to be written, a new Cargo.lock is nothing that was asked for
-			list, j, err = f.faults(ctx, line, s)
-			return err
-		})
+		list, j, err := f.faults(ctx, line, s)
 		fault := f.next(s.Project, list)
 		if fault == nil {
 			return j, err
@@ -134,7 +129,7 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 // faults are those of a build as it is now. Where cargo refuses it, they are the edges that it refuses, which only together help, or what
 // a build without the features lacks that nobody declares.
 func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session) ([]features.Finding, Judged, error) {
-	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, Write: !f.options.DryRun, AsIs: f.options.DryRun, lint: f.options.Lint})
+	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, AsIs: true, lint: f.options.Lint})
 	if err == nil {
 		return j.Reach.Findings, j, nil
 	}

@@ -66,7 +66,7 @@ type Options struct {
 	Strict bool
 	Places bool // it is to be known where cargo builds, too
 	Write  bool // a Cargo.lock that is missing or out of date is written
-	AsIs   bool // where cargo needs another Cargo.lock to answer, it writes one, and the user's is put back
+	AsIs   bool // where cargo needs another Cargo.lock to answer, it gets a copy to change
 	Edges  bool // edges for which cargo refuses the build are findings, not an error
 
 	lint bool
@@ -94,10 +94,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 		other = ok && refused.Locked && o.AsIs
 	}
 	if other {
-		err = s.KeepLock(func() (err error) {
-			g, err = s.Graph(ctx, tool, session.Question{Places: o.Places})
-			return err
-		})
+		g, err = s.Graph(ctx, tool, session.Question{Places: o.Places, Apart: true})
 	}
 	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && manifestFault.Match(refused.Stderr) {
 		err = exit.Errorf(exit.Config, "", "%w", refused)

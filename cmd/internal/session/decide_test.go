@@ -93,6 +93,28 @@ func TestKeepLock(t *testing.T) {
 	}
 }
 
+// TestCopyLock: cargo gets a copy of Cargo.lock, or a place for one, and what a killed gpubuild left goes.
+func TestCopyLock(t *testing.T) {
+	t.Parallel()
+	m, top := newPlace(t, map[string]string{"w/Cargo.lock": "1", "cache/lock-1/Cargo.lock": "", "cache/lock-2/Cargo.lock": "", "cache/graph/x": ""})
+	m.Temp = &Temporary{}
+	root := filepath.Join(top, "cache")
+	for _, old := range []string{"lock-1", "graph"} {
+		hosttest.OK(t, os.Chtimes(filepath.Join(root, old), time.Time{}, time.Now().Add(-25*time.Hour)))
+	}
+	for lock, want := range map[string]string{"w/Cargo.lock": "1", "w/none": ""} {
+		path, remove, err := (&Session{Machine: m, Project: &manifest.Project{LockPath: filepath.Join(top, filepath.FromSlash(lock))}}).copyLock(root)
+		hosttest.OK(t, err)
+		data, err := os.ReadFile(path)
+		hosttest.Equal(t, string(data), want)
+		if (err == nil) != (want != "") || filepath.Base(path) != "Cargo.lock" {
+			t.Errorf("%s: %s: %v", lock, path, err)
+		}
+		remove()
+		hosttest.Equal(t, strings.Join(m.Host.Names(root), " "), "graph lock-2")
+	}
+}
+
 // TestWhereConfigurationComesFrom: gpubuild.toml of the workspace, then the manifests' tables; outside of a project the file of the current directory.
 func TestWhereConfigurationComesFrom(t *testing.T) {
 	t.Parallel()

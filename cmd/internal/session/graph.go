@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -35,6 +36,7 @@ type Graph struct {
 type Question struct {
 	Places bool // where cargo builds is to be known, too: a question of its own
 	Own    bool // for a verb of ours, which never writes a Cargo.lock; the build itself would, and so may its question
+	Apart  bool // cargo may need another Cargo.lock: it gets a copy, and the user's stays as it is
 	Known  bool // the project is known from cargo's metadata, and cargo is not asked for that again
 }
 
@@ -42,9 +44,28 @@ type Question struct {
 const graphKind = "graph-6"
 
 // Graph asks cargo what the command line builds, or takes the answer that is kept.
-func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph, error) {
+func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (g Graph, err error) {
+	g, err = s.graph(ctx, tool, q)
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && refused.NoPrivateLock {
+		q.Apart = false
+		err = s.KeepLock(func() error {
+			g, err = s.graph(ctx, tool, q)
+			return err
+		})
+	}
+	return g, err
+}
+
+func (s *Session) graph(ctx context.Context, tool cargo.Tool, q Question) (Graph, error) {
 	return s.answer(tool, s.graphKey(tool, q), func(private cargo.Private) (g Graph, keep bool, err error) {
 		m := s.Machine
+		if q.Apart {
+			var remove func()
+			if private.Lock, remove, err = s.copyLock(private.Root); err != nil {
+				return Graph{}, false, err
+			}
+			defer remove()
+		}
 		got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{
 			Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
 			Notice: func(text string) {
@@ -221,6 +242,32 @@ func (s *Session) watchLocals(ids []string) []memo.Input {
 		}
 	}
 	return w.watch(s.Machine.Memo())
+}
+
+// copyLock copies Cargo.lock, where there is one, to a place of our own, from which remove takes it. Whatever ends us, nothing is left of it
+// in the project.
+func (s *Session) copyLock(root string) (path string, remove func(), err error) {
+	h := s.Machine.Host
+	for _, name := range h.Names(root) { // what a gpubuild left that was killed
+		at := h.Join(root, name)
+		if fi, err := h.Files.Stat(at); err == nil && strings.HasPrefix(name, "lock-") && time.Since(fi.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(at) // else the next time
+		}
+	}
+	dir, remove, err := s.Machine.Temp.MkdirTemp(root, "lock-")
+	if err != nil {
+		return "", nil, err
+	}
+	path = h.Join(dir, "Cargo.lock")
+	data, err := h.ReadFile(s.Project.LockPath, buildenv.Lock)
+	if err == nil {
+		err = cache.Keep(path, data, 0o600)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		remove()
+		return "", nil, err
+	}
+	return path, remove, nil
 }
 
 // KeepLock does something that lets cargo write Cargo.lock, and puts that back as it was, or takes it away again.
