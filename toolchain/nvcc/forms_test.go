@@ -93,9 +93,9 @@ func TestAsWithoutUs(t *testing.T) {
 	b.write("host.cu", "int f() { return no_such; }\n")
 	b.write("device.cu", "__global__ void k() { asm(\"no_such;\"); }\n")
 	b.write("asm.cu", "void f(int a) { asm(\"no_such %0\" :: \"r\"(a)); }\n")
-	old := func(mode os.FileMode) func(string) {
+	old := func(text string, mode os.FileMode) func(string) {
 		return func(dir string) {
-			write(t, filepath.Join(dir, "out"), "old")
+			write(t, filepath.Join(dir, "out"), text)
 			if err := os.Link(filepath.Join(dir, "out"), filepath.Join(dir, "out.link")); err != nil {
 				t.Fatal(err)
 			}
@@ -106,13 +106,14 @@ func TestAsWithoutUs(t *testing.T) {
 	}
 	none := func(string) {}
 	for _, mode := range []string{"-c", "-ptx"} {
-		b.compare(mode+" over a file with two names", old(0o640), mode, "k.cu", "-o", "out")
-		b.compare(mode+" over a file that is read-only", old(0o440), mode, "k.cu", "-o", "out")
+		b.compare(mode+" over a file with two names", old("old", 0o640), mode, "k.cu", "-o", "out")
+		b.compare(mode+" over a file that is read-only", old("old", 0o440), mode, "k.cu", "-o", "out")
+		b.compare(mode+" over an empty file", old("", 0o640), mode, "k.cu", "-o", "out")
 	}
 	for _, source := range []string{"host.cu", "device.cu", "asm.cu"} {
-		b.compare(source+" fails", old(0o644), "-c", source, "-o", "out")
+		b.compare(source+" fails", old("old", 0o644), "-c", source, "-o", "out")
 	}
-	b.compare("a failing cubin", old(0o644), "-cubin", "device.cu", "-o", "out")
+	b.compare("a failing cubin", old("old", 0o644), "-cubin", "device.cu", "-o", "out")
 	for _, odd := range []string{"-t foo", "-MF k.d", "-o other", "-MD -MF k.d -MF l.d"} {
 		b.compare(odd, none, append([]string{"-c", "k.cu", "-o", "out"}, strings.Fields(odd)...)...)
 	}

@@ -53,6 +53,8 @@ type preprocessed struct {
 	tooled  hash.Hash       // of what all steps depend on
 	headers []string        // the source, and each file that it includes
 	tools   []string        // the programs that take part, and their own files
+	places  []string        // the directories in which the host compiler looks for its programs, in order, and then those of PATH
+	parts   []string        // the names of these programs
 	dirs    []string        // the directories that were searched for headers, in order
 	dropped []string        // those that gcc left out because another one is the same
 	seen    map[string]bool // of line markers
@@ -344,7 +346,9 @@ func (r *run) assembler(ctx context.Context, host buildenv.Host, path string, p 
 	if err != nil {
 		return errors.New("the host compiler does not name its assembler")
 	}
-	_, err = p.program(host, strings.TrimSpace(string(res.Stdout)))
+	name := strings.TrimSpace(string(res.Stdout))
+	p.once(&p.parts, filepath.Base(name))
+	_, err = p.program(host, name)
 	return err
 }
 
@@ -401,6 +405,12 @@ func (p *preprocessed) read(one *pass) error {
 	driver, rest, _ := strings.Cut(string(one.said.Err), "#include \"...\" search starts here:\n")
 	dirs, rest, _ := strings.Cut(rest, "End of search list.\n")
 	own, more, _ := strings.Cut(rest, "COMPILER_PATH=")
+	places, _, _ := strings.Cut(more, "\n")
+	for _, list := range []string{places, one.host.Env.Get("PATH")} {
+		for _, dir := range one.host.SplitList(list) {
+			p.once(&p.places, dir)
+		}
+	}
 	_, _ = p.sum.Write([]byte(own)) // a hit says what the preprocessor has to say of this text
 	for line := range strings.Lines(driver + more) {
 		line = strings.TrimRight(line, "\r\n")
@@ -411,6 +421,7 @@ func (p *preprocessed) read(one *pass) error {
 			p.once(&p.dropped, m[1])
 		} else if strings.HasPrefix(line, " /") {
 			program, _, _ := strings.Cut(line[1:], " ")
+			p.once(&p.parts, filepath.Base(program))
 			_, err := p.program(one.host, program)
 			p.refuse(err)
 		} else if strings.HasPrefix(line, "Reading specs from ") || strings.Contains(line, ": warning: ") {

@@ -156,6 +156,9 @@ func (l *list) addAll(p *preprocessed) {
 			l.add(tool)
 		}
 	}
+	for _, name := range p.parts {
+		l.searchProgram(name, p.places)
+	}
 	dirs := slices.Concat(p.dropped, p.dirs)
 	for _, path := range p.headers {
 		l.add(path)
@@ -219,6 +222,22 @@ func (l *list) search(name string, dirs []string, all int) {
 			l.miss(path)
 		} else if l.add(path); i >= all {
 			return
+		}
+	}
+}
+
+// searchProgram adds a program, and that it is in no directory before, but for the view's, which is the toolkit's.
+func (l *list) searchProgram(name string, dirs []string) {
+	for _, dir := range dirs {
+		path := filepath.Join(dir, name)
+		if l.exists(path) {
+			if !l.run.inToolkit(path) {
+				l.add(path)
+			}
+			return
+		}
+		if !l.run.host.Below(path, l.run.cacheDir) {
+			l.files[l.absolute(path)] = Absent // not that of a directory that is not there: it may get other programs
 		}
 	}
 }

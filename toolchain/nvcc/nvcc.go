@@ -428,10 +428,10 @@ func (r *run) writeDependencies(p *preprocessed) error {
 	return r.place(r.dependencies(), []byte(rule+"\n"))
 }
 
-// place writes a file as the tool that makes it does: the assembler removes an object that was there, with its mode and its other names,
-// and every other tool writes into it.
+// place writes a file as the tool that makes it does: the assembler removes an object that was there, with its mode and its other names, if
+// it is not empty (bfd_open_file of binutils), and every other tool writes into it.
 func (r *run) place(path string, data []byte) error {
-	if r.mode == "o" && path == r.output() {
+	if fi, err := os.Stat(path); err == nil && fi.Size() > 0 && r.mode == "o" && path == r.output() {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
