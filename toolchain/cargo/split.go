@@ -213,10 +213,10 @@ func (s *splitter) takeOwn() bool {
 		words = s.args[:2]
 		s.next()
 		o.Value, o.HasValue = s.peek(), true
-	case kind == Value && value == "":
+	}
+	if s.next(); wrong == nil && kind == Value && o.Value == "" { // of a variable that is not set: --runs-on "$GPU"
 		wrong = exit.Usagef("write "+name+"=VALUE", "`%s` has an empty value", name)
 	}
-	s.next()
 	if wrong != nil {
 		s.wrong = cmp.Or(s.wrong, wrong)
 		return true

@@ -123,6 +123,7 @@ func TestSplitFaultsOfOurOwnFlags(t *testing.T) {
 		{"build --gpu-arch -r", "`--gpu-arch` needs a value", "write --gpu-arch=VALUE"},
 		{"run --gpu-arch -- x", "`--gpu-arch` needs a value", "write --gpu-arch=VALUE"},
 		{"build --gpu-arch=", "`--gpu-arch` has an empty value", "write --gpu-arch=VALUE"},
+		{"build --gpu-arch ", "`--gpu-arch` has an empty value", "write --gpu-arch=VALUE"},
 		{"build --gpu-strict=yes", "`--gpu-strict` takes no value, but `yes` was given", "write --gpu-strict alone"},
 		{"--release run", "`run` stands after flags and is no argument of `build`", "put the verb first: gpubuild run --release"},
 	} {

@@ -185,13 +185,8 @@ func proofFlags(o *proof.Options) []*flag {
 		newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s", duration(&o.Timeout)),
 		toggle("until-proved", "stop the program with SIGTERM once its kernel is proven, for a server; not on Windows, nor on another "+
 			"machine", &o.UntilProved),
-		newFlag("on", cargo.Value, "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of "+
-			"[on.NAME] in the configuration", func(v string) error {
-			if o.On.Name = v; v == "" {
-				return errors.New("no place is named")
-			}
-			return nil
-		}),
+		text("on", "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of "+
+			"[on.NAME] in the configuration", &o.On.Name),
 		list("send", "PATH", "a file or directory that the program needs on the other machine", &o.On.Send),
 		list("send-env", "NAME", "a variable that the program needs on the other machine", &o.On.SendEnv),
 		newFlag("queue-timeout", cargo.Value, "DURATION", "wait this long for the program to start on the other machine, such as 30m",
@@ -331,7 +326,7 @@ func checkDevice(v string) error {
 }
 
 func checkGlob(v string) error {
-	if _, err := path.Match(v, ""); err != nil || v == "" {
+	if _, err := path.Match(v, ""); err != nil {
 		return fmt.Errorf("%.200q is not a pattern of names such as python* or /usr/bin/*", v)
 	}
 	return nil

@@ -37,7 +37,7 @@ func TestValuesOfFlags(t *testing.T) {
 		"expect":          {[]string{"gpu", "cpu"}, []string{"", "tpu"}, func(o pipeline.Options) bool { return o.Proof.ExpectCPU }},
 		"kernel":          {[]string{"gemm"}, []string{"(", "", "x|"}, func(o pipeline.Options) bool { return o.Proof.Kernel != nil }},
 		"device":          {[]string{"0", "GPU-12345678", "MIG-12345678-1"}, []string{"", "-1", "70000", "GPU-1234567", "XPU-12345678"}, func(o pipeline.Options) bool { return o.Proof.Device == "MIG-12345678-1" }},
-		"child":           {[]string{"python*"}, []string{"", "[a"}, func(o pipeline.Options) bool { return o.Proof.Child == "python*" }},
+		"child":           {[]string{"python*"}, []string{"[a"}, func(o pipeline.Options) bool { return o.Proof.Child == "python*" }},
 		"min-launches":    {[]string{"1", "100"}, []string{"", "0", "-1", "x"}, func(o pipeline.Options) bool { return o.Proof.MinLaunches == 100 }},
 		"min-children":    {[]string{"2"}, []string{"0"}, func(o pipeline.Options) bool { return o.Proof.MinChildren == 2 }},
 		"min-gpu-time":    {[]string{"10ms"}, []string{"0s", "10"}, func(o pipeline.Options) bool { return o.Proof.MinTime.Milliseconds() == 10 }},
@@ -45,7 +45,7 @@ func TestValuesOfFlags(t *testing.T) {
 		"queue-timeout":   {[]string{"30m"}, []string{"0s"}, func(o pipeline.Options) bool { return o.Proof.On.Queue.Minutes() == 30 }},
 		"connect-timeout": {[]string{"10m"}, []string{"0s", "x"}, func(o pipeline.Options) bool { return o.Proof.On.Connect.Minutes() == 10 }},
 		"retry-lost":      {[]string{"0", "100"}, []string{"-1", "101", "x"}, func(o pipeline.Options) bool { return o.Proof.On.Retry == 100 }},
-		"on":              {[]string{"slurm"}, []string{""}, func(o pipeline.Options) bool { return o.Proof.On.Name == "slurm" }},
+		"on":              {[]string{"slurm"}, nil, func(o pipeline.Options) bool { return o.Proof.On.Name == "slurm" }},
 		"fail-on": {[]string{"idle", "ecc,throttle"}, []string{"", "ecc,", "cold"}, func(o pipeline.Options) bool {
 			return o.Watch && slices.Equal(o.FailOn, []string{"idle", "ecc", "throttle"})
 		}},
