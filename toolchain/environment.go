@@ -221,6 +221,9 @@ func (e *writer) compiler(n Needs) {
 		case alone:
 		default:
 			reason := "nvcc would take a compiler that does not fit; checked against " + e.s.Toolkit.Bounds.File
+			if i := slices.IndexFunc(e.s.Losers, func(l Loser) bool { return l.What == "host compiler" && l.Origin == "PATH" }); i >= 0 {
+				reason = fmt.Sprintf("nvcc would take %s: %s; used instead", e.s.Losers[i].Where, e.s.Losers[i].Why)
+			}
 			if old != "" {
 				reason = fmt.Sprintf("was %s, %s", old, e.lost(name, old))
 			}
