@@ -62,6 +62,7 @@ func (c Check) Mark() string {
 type Facts struct {
 	Cargo        string // its version; empty when there is none
 	NoCargo      Reason // why there is none
+	Unread       bool   // it may be there, and is not asked: a file that it reads is no regular file
 	Target       string // what rustc builds for: --target, else the host's triple
 	Host         buildenv.Host
 	Project      string // the manifest; empty without one
@@ -233,6 +234,9 @@ func Worst(checks []Check) State {
 }
 
 func checkCargo(f Facts) Check {
+	if f.Unread {
+		return Check{ID: "cargo", State: Misfit, Says: "a file for cargo is unreadable: " + f.NoCargo.Why, Fix: f.NoCargo.Fix, Breaks: "every build"}
+	}
 	if f.Cargo == "" {
 		return Check{
 			ID:     "cargo",

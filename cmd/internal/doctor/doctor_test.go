@@ -89,6 +89,9 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"no GPU is one for a proof", func(f *doctor.Facts) { f.Prove = true }, "devices", doctor.Missing, doctor.Missing},
 		{"no CUPTI is one for a proof", func(f *doctor.Facts) { f.Prove, f.CUPTI = true, "" }, "cupti", doctor.Missing, doctor.Missing},
 		{"no cargo", func(f *doctor.Facts) { f.Cargo, f.NoCargo.Why = "", "not on PATH" }, "cargo", doctor.Missing, doctor.Missing},
+		{"a configuration that cargo would read without end", func(f *doctor.Facts) {
+			f.Cargo, f.NoCargo.Why, f.Unread = "", "/x/.cargo/config.toml: a device", true
+		}, "cargo", doctor.Misfit, doctor.Misfit},
 		{"no cargo is no fault for a proof", func(f *doctor.Facts) { f.Prove, f.Cargo = true, "" }, "cargo", doctor.Info, doctor.Missing},
 		{"no toolkit", func(f *doctor.Facts) {
 			f.Chosen, f.Toolchain.Toolkits, f.ChooseErr = toolchain.Set{}, nil, &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}

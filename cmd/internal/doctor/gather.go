@@ -241,7 +241,7 @@ var rustupFix = lazyregexp.New(`rustup (default|toolchain install) [\w.-]+`)
 func (f *Facts) findCargo(ctx context.Context, m *session.Machine, l cargo.Line) cargo.Tool {
 	tool, err := cargo.Find(m.Host, l)
 	if err != nil {
-		f.NoCargo = reasonOf(err)
+		f.NoCargo, f.Unread = reasonOf(err), errors.Is(err, buildenv.ErrUnbounded)
 	} else if res, err := m.Runner.Run(ctx, cargo.Version(tool, l)); err != nil {
 		f.NoCargo = Reason{err.Error(), rustupFix.FindString(string(res.Stderr))}
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {

@@ -138,6 +138,15 @@ func (r *reader) contentOf(outDir string) (content, error) {
 	state := store.Watch(slices.Concat(watched, code, rust)...)
 	found, sums := content{}, map[string]bool{}
 	of := map[string]string{}
+	large := func(path string) bool {
+		fi, err := r.m.Host.Files.Stat(path)
+		if err == nil && fi.Size() > memo.Largest { // such as a model that a build script fetched, or a hole
+			sums[fmt.Sprintf("file %s large %d %d", strings.TrimPrefix(path, outDir), fi.Size(), fi.ModTime().UnixNano())] = true
+			return true
+		}
+		return false
+	}
+	code, rust = slices.DeleteFunc(code, large), slices.DeleteFunc(rust, large)
 	for _, path := range slices.Concat(code, rust) {
 		sum, err := cache.Hash(path)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
@@ -103,6 +104,21 @@ func TestHoldsIsReadAgain(t *testing.T) {
 	hosttest.Equal(t, read(), "compute_80 compute_90", "after a file came")
 	hosttest.OK(t, os.RemoveAll(out))
 	hosttest.Equal(t, read(), "", "kept of a directory that is gone")
+}
+
+// TestLargeFilesAreNotRead: of an archive a hole of terabytes takes a kilobyte.
+func TestLargeFilesAreNotRead(t *testing.T) {
+	t.Parallel()
+	s, dir := tree(t, map[string]string{"out/model.gguf": "x", "out/k.rs": "x"})
+	for _, name := range []string{"model.gguf", "k.rs"} {
+		if err := os.Truncate(filepath.Join(dir, "out", name), memo.Largest+1); err != nil {
+			t.Skip(err) // a file system without holes, or with a limit
+		}
+	}
+	found := hosttest.Must(s.read.contentOf(filepath.Join(dir, "out")))(t)
+	if len(found.Files) != 2 || !strings.HasPrefix(found.Files[1], fmt.Sprintf("file /model.gguf large %d ", int64(memo.Largest+1))) {
+		t.Errorf("%q", found.Files)
+	}
 }
 
 // TestSumNamesFiles: two OUT_DIRs have one sum only where the same files hold the same.

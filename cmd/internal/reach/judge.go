@@ -96,7 +96,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if other {
 		g, err = s.Graph(ctx, tool, session.Question{Places: o.Places, Apart: true})
 	}
-	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && manifestFault.Match(refused.Stderr) {
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && manifestFault.Match(refused.Stderr) || ok && refused.Code == cargoFailed && !parses(ctx, s, tool) {
 		err = exit.Errorf(exit.Config, "", "%w", refused)
 	} else if ok && refused.Unfetched != "" { // a build prints cargo's own words
 		brief := *refused
@@ -112,6 +112,15 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 			Roots: []features.Root{}, Units: []features.ScriptUnit{}}}, nil
 	}
 	return Judged{}, WithMissingFeature(ctx, s, err)
+}
+
+// cargoFailed is the code of cargo's own errors; rustup has another.
+const cargoFailed = 101
+
+// parses reports whether cargo can read the workspace's manifests, whatever is to be built of them.
+func parses(ctx context.Context, s *session.Session, tool cargo.Tool) bool {
+	_, refused := s.Packages(ctx, tool, true)
+	return refused == ""
 }
 
 // FromManifests judges each selected package by metadata, as if it was built alone: cargo, if asked for more, would write a Cargo.lock.
