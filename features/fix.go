@@ -310,8 +310,13 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 			why = fmt.Sprintf("%s is a %s-dependency, and no part of the program", d.Key, d.Kind)
 		}
 	}
+	seen := map[int]bool{}
 	for _, s := range append([]graph.Feature{{Node: g.r.Node}}, g.strangers()...) { // a package that the request turns on may be what ends it
 		p, in := g.Nodes[s.Node].Pkg, ""
+		if seen[s.Node] {
+			continue
+		}
+		seen[s.Node] = true
 		if s.Node != g.r.Node && p != nil && g.Nodes[s.Node].Local {
 			in = " in " + p.Name
 		} else if p != g.pkg {
@@ -322,15 +327,14 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 			if to == nil || d.Kind != manifest.Normal || g.Catalog.Crate(to.Name) != nil {
 				continue
 			}
-			for _, name := range to.FeatureNames() {
-				b, loose := g.ask.BackendOf(name, nil)
-				_, which := catalog.CudarcVersion(name) // of CUDA, and not whether
-				if on := g.closure.Has(graph.Feature{Node: g.DepNode(s.Node, d, g.r.Set), Name: name}); !loose && b == backend && !on && !to.Implicit(name) && !which {
-					named = manifest.Union(named, []string{d.Key + "/" + name + in})
+			for _, name := range g.Input.Sources.named(&g.ask, to, backend) {
+				if !g.closure.Has(graph.Feature{Node: g.DepNode(s.Node, d, g.r.Set), Name: name}) {
+					named = append(named, d.Key+"/"+name+in)
 				}
 			}
 		}
 	}
+	named = manifest.Union(named)
 	var fixes [][]edge
 	for _, engine := range slices.Sorted(maps.Keys(engines)) {
 		fixes = append(fixes, engines[engine])

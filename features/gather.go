@@ -35,11 +35,26 @@ type Sources struct {
 	device  map[*manifest.Package]bool // it holds device code, or what may hold it
 	cuda    map[string]bool            // by directory: its build script may compile CUDA code
 	last    *graph.View                // of possible
+	means   map[*manifest.Package]map[string][]string
 }
 
 // NewSources prepares reading the packages of a workspace.
 func NewSources(h buildenv.Host, p *manifest.Project) *Sources {
-	return &Sources{Reader: source.NewReader(h, p.Root), host: h, project: p, device: map[*manifest.Package]bool{}, cuda: map[string]bool{}}
+	return &Sources{Reader: source.NewReader(h, p.Root), host: h, project: p, device: map[*manifest.Package]bool{}, cuda: map[string]bool{}, means: map[*manifest.Package]map[string][]string{}}
+}
+
+// named lists the features of a package that mean a backend by their name. Every package that depends on it is asked about them.
+func (s *Sources) named(a *manifest.Asked, p *manifest.Package, backend string) []string {
+	if s.means[p] == nil {
+		s.means[p] = map[string][]string{}
+		for _, name := range p.FeatureNames() {
+			b, loose := a.BackendOf(name, nil)
+			if _, which := catalog.CudarcVersion(name); !loose && !which && !p.Implicit(name) { // a version says which CUDA, and not whether
+				s.means[p][b] = append(s.means[p][b], name)
+			}
+		}
+	}
+	return s.means[p][backend]
 }
 
 // possible is what manifests let a package link. The last answer is kept: questions about one package come one after the other.

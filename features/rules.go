@@ -41,13 +41,16 @@ type rootJudge struct {
 
 	asked       []string // GPU features that are on in the root's package
 	groups      []*group
-	loose       []string        // of asked: names that may mean anything
-	qualified   []string        // asked of a named package: candle-core/cuda
-	far         []graph.Feature // the same
-	request     *graph.Closure  // of everything that the command line asks of this root
-	ineffective []string        // of asked: those that enable nothing
-	cudnn       *group          // what was asked for of cuDNN; nil: nothing
-	open        []Open          // what only the build shows
+	loose       []string              // of asked: names that may mean anything
+	qualified   []string              // asked of a named package: candle-core/cuda
+	far         []graph.Feature       // the same
+	start       []graph.Feature       // everything that the command line asks of this root
+	closed      *graph.Closure        // of start; nil: not known
+	catalogued  []int                 // the linked nodes of the catalog
+	first       map[int]graph.Feature // of nodes: what request turns on first; nil: not known
+	ineffective []string              // of asked: those that enable nothing
+	cudnn       *group                // what was asked for of cuDNN; nil: nothing
+	open        []Open                // what only the build shows
 }
 
 // group is one backend that was asked for, with the linked GPU crates of it. A binding computes nothing by itself: it does not make a
@@ -66,8 +69,7 @@ type group struct {
 	missed  []gpuCrate     // of off: those whose code is known to be missed where others are on
 	itself  bool           // the root is such a crate: its own gate is what was asked for
 
-	reached bool // outside is known
-	outside []graph.Feature
+	outside []graph.Feature // strangers; nil: not known
 }
 
 func (g *group) on() bool { return len(g.request)+len(g.anyway) > 0 }
@@ -109,8 +111,7 @@ func (c gpuCrate) by(closure *graph.Closure) bool {
 // rootOf is a root with the features that were asked for, by the backend that they mean.
 func (j *judge) rootOf(r *graph.Root) *rootJudge {
 	n := &j.Nodes[r.Node]
-	k := &rootJudge{judge: j, r: r, pkg: n.Pkg, label: n.Name}
-	var start []graph.Feature
+	k := &rootJudge{judge: j, r: r, pkg: n.Pkg, label: n.Name, catalogued: j.Catalogued(r)}
 	take := func(backend, f string) {
 		at := slices.IndexFunc(k.groups, func(g *group) bool { return g.backend == backend })
 		if at < 0 {
@@ -124,7 +125,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 		if !named && backend == "" {
 			continue
 		}
-		start = append(start, graph.Feature{Node: k.r.Node, Name: f})
+		k.start = append(k.start, graph.Feature{Node: k.r.Node, Name: f})
 		switch {
 		case backend == "":
 			continue
@@ -141,7 +142,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 			if !k.r.Set.Has(node) || node == k.r.Node || !slices.Contains(k.Nodes[node].Features, f) {
 				continue
 			}
-			start = append(start, graph.Feature{Node: node}, graph.Feature{Node: node, Name: f})
+			k.start = append(k.start, graph.Feature{Node: node}, graph.Feature{Node: node, Name: f})
 			k.qualified, k.far = append(k.qualified, pkg+"/"+f), append(k.far, graph.Feature{Node: node, Name: f})
 			c := k.Crate(node)
 			if b, loose := k.ask.BackendOf(f, nil); b != "" && !loose && (c == nil || c.Role != catalog.FalseFriend) {
@@ -156,8 +157,15 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 	if len(k.groups) > 1 { // a bare gpu next to a backend's name asks for nothing more
 		k.groups = slices.DeleteFunc(k.groups, func(g *group) bool { return g.backend == manifest.AnyGPU })
 	}
-	k.request = k.Closure(k.r, start...)
 	return k
+}
+
+// asks is what everything turns on that the command line asks of the root.
+func (k *rootJudge) asks() *graph.Closure {
+	if k.closed == nil {
+		k.closed = k.Closure(k.r, k.start...)
+	}
+	return k.closed
 }
 
 // dependency is the linked node that a name of the command line means: a package's, or the root manifest's name for it.
@@ -178,7 +186,7 @@ func (k *rootJudge) means(feature string) (backend string, loose bool) {
 	if backend, loose = k.ask.BackendOf(feature, k.known); backend != "" && !loose {
 		return backend, false
 	}
-	for _, i := range k.r.Linked {
+	for _, i := range k.catalogued {
 		if c := k.Crate(i); c != nil && c.Means[feature] != "" && i != k.r.Node {
 			return c.Means[feature], false
 		}
@@ -250,7 +258,7 @@ func (g *group) sort() {
 
 // sortFiles looks for crates of which a file decides whether they use CUDA. One that is off and depends on such a crate computes with that.
 func (g *group) sortFiles() {
-	for _, i := range g.r.Linked {
+	for _, i := range g.catalogued {
 		if c := g.Crate(i); c != nil && c.Role == catalog.ByFile && (g.backend == manifest.CUDA || g.backend == manifest.AnyGPU) {
 			g.files = append(g.files, gpuCrate{node: i, backend: manifest.CUDA, on: true})
 		}
@@ -270,28 +278,29 @@ func (g *group) sortFiles() {
 // strangers are packages outside of the catalog that the request activates, and features that it turns on in them, reached through no crate
 // of the catalog.
 func (g *group) strangers() []graph.Feature {
-	if g.reached {
-		return g.outside
+	if g.outside == nil {
+		on := g.ClosureUpTo(g.r, g.catalogs, g.closure.Asked()...).Features()
+		g.outside = slices.DeleteFunc(on, func(f graph.Feature) bool { return !g.strange(f) })
 	}
-	ends := func(i int) bool { return g.Crate(i) != nil && i != g.r.Node }
-	g.reached, g.outside = true, slices.DeleteFunc(g.ClosureUpTo(g.r, ends, g.closure.Asked()...).Features(), func(f graph.Feature) bool {
-		macro := g.Graph == nil && g.Nodes[f.Node].Pkg != nil && g.Nodes[f.Node].Pkg.ProcMacro // it runs while others are built
-		return f.Node == g.r.Node || g.Crate(f.Node) != nil || f.Name == "default" || macro
-	})
 	return g.outside
+}
+
+func (g *group) catalogs(i int) bool { return g.Crate(i) != nil && i != g.r.Node }
+
+func (g *group) strange(f graph.Feature) bool {
+	macro := g.Graph == nil && g.Nodes[f.Node].Pkg != nil && g.Nodes[f.Node].Pkg.ProcMacro // it runs while others are built
+	return f.Node != g.r.Node && g.Crate(f.Node) == nil && f.Name != "default" && !macro
 }
 
 // could reports whether a request turns on what may bring GPU code although no row of the catalog says so: a package that it activates, a
 // feature of a dependency, a build script that can compile kernels. What is reached through a crate of the catalog is that crate's affair.
 func (g *group) could() bool {
-	if len(g.strangers()) > 0 {
-		return true
-	}
 	compiles := func(i int) bool {
 		n := &g.Nodes[i]
 		return slices.Contains(g.Input.Named, n.Name) || g.Crate(i) == nil && g.compiles[n.Pkg]
 	}
-	return compiles(g.r.Node) || slices.ContainsFunc(g.closure.Features(), func(f graph.Feature) bool { return compiles(f.Node) })
+	return compiles(g.r.Node) || g.Turns(g.r, g.catalogs, g.strange, g.closure.Asked()...) ||
+		slices.ContainsFunc(g.closure.Features(), func(f graph.Feature) bool { return compiles(f.Node) })
 }
 
 // backends are those by which linked crates are sorted.
@@ -299,7 +308,7 @@ var backends = []string{manifest.CUDA, manifest.ROCm, manifest.Vulkan, manifest.
 
 // crates lists the linked crates of the catalog that can bring code of a backend.
 func (k *rootJudge) crates(backend string) (out []gpuCrate) {
-	for _, i := range k.r.Linked {
+	for _, i := range k.catalogued {
 		var found gpuCrate
 		for _, b := range backends {
 			if k.samePackage(i) || backend != b && backend != manifest.AnyGPU {
@@ -361,7 +370,7 @@ func gateOf(c *catalog.Crate, backend string) (gate []string, linked bool) {
 func (k *rootJudge) possible(p *manifest.Package) *rootJudge {
 	j, facts := *k.judge, *k.Facts
 	j.Facts, facts.View, j.words = &facts, k.Input.Sources.possible(k.Project, k.Catalog, p), map[string]bool{}
-	return &rootJudge{judge: &j, r: &j.Roots[0], pkg: p, ahead: true}
+	return &rootJudge{judge: &j, r: &j.Roots[0], pkg: p, ahead: true, catalogued: j.Catalogued(&j.Roots[0])}
 }
 
 // family is the backend by which features ask for a crate's: wgpu computes with Vulkan.
@@ -398,7 +407,7 @@ func (k *rootJudge) apply() {
 // nothingNamed reports whether no backend was asked for by its name, and the request turns no linked GPU crate on.
 func (k *rootJudge) nothingNamed() bool {
 	return len(k.groups) == 0 && !slices.ContainsFunc(k.crates(manifest.AnyGPU), func(c gpuCrate) bool {
-		return c.on && c.node != k.r.Node && c.by(k.request)
+		return c.on && c.node != k.r.Node && c.by(k.asks())
 	})
 }
 
@@ -745,7 +754,7 @@ func (k *rootJudge) names(list []gpuCrate) (out []string) {
 // otherBackend reports whether the request turns a crate of another backend on.
 func (g *group) otherBackend() bool {
 	return slices.ContainsFunc(g.crates(manifest.AnyGPU), func(c gpuCrate) bool {
-		return c.on && c.node != g.r.Node && c.by(g.rootJudge.request) && c.backend != g.backend && g.backend != manifest.AnyGPU
+		return c.on && c.node != g.r.Node && c.by(g.asks()) && c.backend != g.backend && g.backend != manifest.AnyGPU
 	})
 }
 
@@ -869,16 +878,20 @@ func (k *rootJudge) chainTo(i int) []graph.Step {
 	for _, b := range backends {
 		if c, is := k.crate(i, b); is && c.on {
 			for _, f := range c.features() {
-				if k.request.Has(f) {
-					return k.request.Chain(f)
+				if k.asks().Has(f) {
+					return k.asks().Chain(f)
 				}
 			}
 		}
 	}
-	for _, f := range k.request.Features() {
-		if f.Node == i && k.Crate(i) == nil {
-			return k.request.Chain(f)
+	if k.first == nil {
+		k.first = map[int]graph.Feature{}
+		for _, f := range slices.Backward(k.asks().Features()) {
+			k.first[f.Node] = f
 		}
+	}
+	if f, on := k.first[i]; on && k.Crate(i) == nil {
+		return k.asks().Chain(f)
 	}
 	return nil
 }

@@ -20,10 +20,13 @@ type Closure struct {
 	view   *View
 	root   *Root
 	list   []visit
-	at     map[int32]int       // by number: the place in the list; nil: nobody asked yet
-	active map[*entry]bool     // of a possible view: dependencies that the closure turns on
-	weak   map[*entry][]visit  // of a possible view: edges x?/f for which x is not active yet
-	ends   func(node int) bool // of what was reached, these lead nowhere; nil: everything leads on
+	at     map[int32]int // by number: the place in the list; nil: few have asked
+	asked  int
+	active map[*entry]bool      // of a possible view: dependencies that the closure turns on
+	weak   map[*entry][]visit   // of a possible view: edges x?/f for which x is not active yet
+	ends   func(node int) bool  // of what was reached, these lead nowhere; nil: everything leads on
+	until  func(f Feature) bool // the first such is enough; nil: all are wanted
+	found  bool
 }
 
 // visit is one thing that is turned on, and by which other one.
@@ -46,17 +49,25 @@ func (v *View) Closure(r *Root, from ...Feature) *Closure { return v.ClosureUpTo
 
 // ClosureUpTo is Closure, but for what it reaches only through nodes at which it ends.
 func (v *View) ClosureUpTo(r *Root, ends func(node int) bool, from ...Feature) *Closure {
+	return v.closure(&Closure{view: v, root: r, ends: ends}, from)
+}
+
+// Turns reports whether ClosureUpTo has something of a kind.
+func (v *View) Turns(r *Root, ends func(node int) bool, kind func(Feature) bool, from ...Feature) bool {
+	return v.closure(&Closure{view: v, root: r, ends: ends, until: kind}, from).found
+}
+
+func (v *View) closure(c *Closure, from []Feature) *Closure {
 	if v.web == nil {
 		v.web = newWeb(v)
 	}
-	c := &Closure{view: v, root: r, ends: ends}
 	if v.possible && !v.Weak {
 		c.active, c.weak = map[*entry]bool{}, map[*entry][]visit{}
 	}
 	for _, f := range from {
 		c.push(visit{v.web.number(f.Node, f.Name), -1, nil})
 	}
-	for at := 0; at < len(c.list); at++ {
+	for at := 0; at < len(c.list) && !c.found; at++ {
 		c.expand(int32(at))
 	}
 	for _, on := range c.list {
@@ -72,6 +83,7 @@ func (c *Closure) push(turned visit) {
 	}
 	w.seen[turned.of] = true
 	c.list = append(c.list, turned)
+	c.found = c.found || c.until != nil && c.until(w.features[turned.of])
 }
 
 // step is what turned something on, and where that is written.
@@ -180,8 +192,10 @@ func Possible(p *manifest.Project, known *catalog.Catalog, members ...*manifest.
 		if pkg == nil {
 			continue
 		}
+		v.Unsure = v.Unsure || pkg.ProcMacro
 		for _, d := range pkg.Dependencies {
 			if d.Kind == manifest.Normal {
+				v.Unsure = v.Unsure || d.Target != ""
 				known := p.Declaring(v.Nodes[i].Pkg, d)
 				if known == nil && d.Package == "cudarc" && len(p.Locked(d.Package)) == 1 { // an optional one: its rules need its manifest
 					known = p.Locked(d.Package)[0]
@@ -215,8 +229,8 @@ func (v *View) Alone(r manifest.Request, sure bool) *View {
 		}
 	}
 	var linked []int
-	on := alone.Closure(&v.Roots[0], start...).Features()
-	v.web, alone.Nodes = alone.web, slices.Clone(v.Nodes)
+	_, on := alone.catalogued(), alone.Closure(&v.Roots[0], start...).Features()
+	v.crates, v.web, alone.Nodes = alone.crates, alone.web, slices.Clone(v.Nodes)
 	for _, f := range on {
 		if n := &alone.Nodes[f.Node]; f.Name == "" {
 			linked = append(linked, f.Node)
@@ -250,13 +264,18 @@ func (c *Closure) place(f Feature) (at int, on bool) {
 	if f.Node < 0 {
 		return 0, false
 	}
+	of := c.view.web.number(f.Node, f.Name)
+	if c.asked++; c.asked <= 8 { // a long list of which little is asked
+		at = slices.IndexFunc(c.list, func(on visit) bool { return on.of == of })
+		return at, at >= 0
+	}
 	if c.at == nil {
 		c.at = make(map[int32]int, len(c.list))
 		for i, on := range c.list {
 			c.at[on.of] = i
 		}
 	}
-	at, on = c.at[c.view.web.number(f.Node, f.Name)]
+	at, on = c.at[of]
 	return at, on
 }
 

@@ -21,7 +21,16 @@ type View struct {
 
 	possible bool // see Possible
 	sure     bool // no edge counts that another target, or what only runs while something is built, may have alone
+	Unsure   bool // of what Possible made: there are such edges
 	web      *web // shared by views of the same nodes
+	crates   *crates
+}
+
+// crates are the catalog's entries for the nodes of views, by one catalog.
+type crates struct {
+	of   *catalog.Catalog
+	list []*catalog.Crate
+	some bool // there is one
 }
 
 // Node is one package with one set of features, as far as it is linked.
@@ -115,7 +124,30 @@ func (v *View) add(n Node) int {
 
 // Crate is what the catalog has of a node.
 func (v *View) Crate(i int) *catalog.Crate {
-	return v.Catalog.Crate(v.Nodes[i].Name).In(v.Nodes[i].Version, v.Nodes[i].Features)
+	return v.catalogued().list[i].In(v.Nodes[i].Version, v.Nodes[i].Features)
+}
+
+// Catalogued lists the linked nodes of a root that the catalog has.
+func (v *View) Catalogued(r *Root) (nodes []int) {
+	if known := v.catalogued(); known.some {
+		for _, i := range r.Linked {
+			if known.list[i] != nil {
+				nodes = append(nodes, i)
+			}
+		}
+	}
+	return nodes
+}
+
+func (v *View) catalogued() *crates {
+	if v.crates == nil || v.crates.of != v.Catalog {
+		v.crates = &crates{of: v.Catalog, list: make([]*catalog.Crate, len(v.Nodes))}
+		for i := range v.Nodes {
+			v.crates.list[i] = v.Catalog.Crate(v.Nodes[i].Name)
+			v.crates.some = v.crates.some || v.crates.list[i] != nil
+		}
+	}
+	return v.crates
 }
 
 // CUDAOn reports whether a node brings CUDA code with the features that are on in it.
@@ -151,7 +183,7 @@ func (v *View) Declares(i int, feature string) bool {
 
 // DepNode returns the linked node that a dependency entry of package i means; -1 when it is not linked.
 func (v *View) DepNode(i int, d manifest.Dependency, set Set) int {
-	for _, to := range v.meant(i, &d) {
+	for _, to := range v.meant(i, &d, v.Nodes[i].Deps) {
 		if set.Has(to) {
 			return to
 		}
@@ -159,11 +191,11 @@ func (v *View) DepNode(i int, d manifest.Dependency, set Set) int {
 	return -1
 }
 
-// meant lists the nodes that a dependency entry of package i may mean, the likeliest first. Sources call a package by its key; one that is not
+// meant lists the nodes among deps that a dependency entry of package i may mean, the likeliest first. Sources call a package by its key; one that is not
 // renamed by the name of its library, which may be another one than the package's.
-func (v *View) meant(i int, d *manifest.Dependency) (nodes []int) {
+func (v *View) meant(i int, d *manifest.Dependency, deps []Dep) (nodes []int) {
 	var others []int
-	for _, nd := range v.Nodes[i].Deps {
+	for _, nd := range deps {
 		switch {
 		case v.Nodes[nd.To].Name != d.Package:
 		case nd.name == strings.ReplaceAll(d.Key, "-", "_"):

@@ -64,10 +64,15 @@ func (w *web) number(node int, name string) int32 {
 func (w *web) open(node int) {
 	p := w.view.Nodes[node].edges
 	w.entries[node], w.byKey[node] = make([]entry, len(p.Dependencies)), make(map[string][]*entry, len(p.Dependencies))
+	named := make(map[string][]Dep, len(p.Dependencies))
+	for _, d := range w.view.Nodes[node].Deps {
+		name := w.view.Nodes[d.To].Name
+		named[name] = append(named[name], d)
+	}
 	for i := range p.Dependencies {
 		d, e := &p.Dependencies[i], &w.entries[node][i]
 		e.dep = d
-		for _, to := range w.view.meant(node, d) {
+		for _, to := range w.view.meant(node, d, named[d.Package]) {
 			t := target{node: to, itself: w.number(to, ""), byDefault: -1}
 			for _, f := range d.Features {
 				t.features = append(t.features, w.number(to, f))

@@ -61,7 +61,7 @@ func (p *Project) With(m *Metadata) *Project {
 		return p
 	}
 	out := *p
-	out.Members, out.Locals, out.Default, out.Selected = nil, nil, nil, nil
+	out.Members, out.Locals, out.Default, out.Selected, out.own, out.counted = nil, nil, nil, nil, nil, 0
 	out.byID, out.byPath = map[string]*Package{}, map[string]*Package{}
 	for i := range m.Packages {
 		pkg := p.complete(m.Packages[i])

@@ -28,6 +28,8 @@ type Project struct {
 	host      buildenv.Host
 	unbounded error // a file that is too large, or has no end
 	byPath    map[string]*Package
+	own       map[*Package]bool // of so many packages: Members (true) and Locals
+	counted   int
 	byID      map[string]*Package // of cargo's metadata
 	unpacked  []string            // UnpackedIn; nil: not looked yet
 }
@@ -116,11 +118,25 @@ func (p *Project) Text(manifest string) []byte {
 }
 
 // IsMember reports whether a package is one of the workspace's own.
-func (p *Project) IsMember(pkg *Package) bool { return slices.Contains(p.Members, pkg) }
+func (p *Project) IsMember(pkg *Package) bool { return p.ours()[pkg] }
+
+func (p *Project) ours() map[*Package]bool {
+	if n := len(p.Members) + len(p.Locals); p.counted != n {
+		p.own, p.counted = make(map[*Package]bool, n), n
+		for _, pkg := range p.Locals {
+			p.own[pkg] = false
+		}
+		for _, pkg := range p.Members {
+			p.own[pkg] = true
+		}
+	}
+	return p.own
+}
 
 // Local returns the workspace member or path dependency whose directory is dir.
 func (p *Project) Local(dir string) *Package {
-	if m := p.byPath[p.host.Join(dir, FileName)]; p.IsMember(m) || slices.Contains(p.Locals, m) {
+	m := p.byPath[p.host.Join(dir, FileName)]
+	if _, own := p.ours()[m]; own {
 		return m
 	}
 	return nil

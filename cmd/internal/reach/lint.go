@@ -60,9 +60,12 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 	if out.Questions, err = questions(s); err != nil {
 		return out, err
 	}
+	unsure := false // the last member that was looked at has edges that not every build has
 	look := func(q *Question, sure bool) []features.Finding {
 		in.Request, in.Alone, in.Sure = q.request, q.member, sure
-		return decide(s, in).Reach.Findings
+		j := decide(s, in)
+		unsure = j.Facts.Unsure
+		return j.Reach.Findings
 	}
 	grave := func(f features.Finding) bool { return f.Severity != features.Note }
 	found, ask := false, asks && s.Project.HasLock && !broken
@@ -77,6 +80,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		if _, known := refusedEdges[q.member]; !known {
 			refusedEdges[q.member] = features.RefusedEdges(in.Project, q.member, refused)
 		}
+		unsure = true
 		if q.findings = refusedEdges[q.member]; len(q.findings) == 0 && !broken {
 			q.findings = look(q, false)
 		}
@@ -85,7 +89,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		}
 		found = found || len(q.findings) > 0
 		certain := slices.ContainsFunc(q.findings, grave)
-		doubt := !certain && asks && !broken && slices.ContainsFunc(look(q, true), grave)
+		doubt := !certain && asks && !broken && unsure && slices.ContainsFunc(look(q, true), grave)
 		if doubt && !s.Project.HasLock {
 			out.Unfetched = cmp.Or(out.Unfetched, "there is no Cargo.lock")
 		}
