@@ -143,7 +143,11 @@ func nearest(edge string, others []string) string {
 	word := strings.TrimPrefix(edge, "dep:")
 	best, at := "", min(2, len(word)-2)+1
 	for _, s := range others {
-		if d := smetrics.WagnerFischer(word, strings.TrimPrefix(s, "dep:"), 1, 1, 1); d < at && s != edge {
+		other := strings.TrimPrefix(s, "dep:")
+		if more := len(word) - len(other); max(more, -more) >= at { // a comparison takes time that grows with both
+			continue
+		}
+		if d := smetrics.WagnerFischer(word, other, 1, 1, 1); d < at && s != edge {
 			best, at = s, d
 		}
 	}

@@ -118,3 +118,12 @@ func TestOneOfACause(t *testing.T) {
 		hosttest.Equal(t, strings.Join(got, " "), tt.want, tt.story, got)
 	}
 }
+
+// TestNearestOfALongEdge: one of megabytes is compared with nothing.
+func TestNearestOfALongEdge(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	if n := testing.AllocsPerRun(1, func() { nearest(long, []string{"dep:cudarc", "cudarc/cuda"}) }); n > 0 {
+		t.Errorf("it was compared: %v allocations", n)
+	}
+	hosttest.Equal(t, nearest("cudarc/cuad", []string{"dep:cudarc", "cudarc/cuda"}), "cudarc/cuda")
+}

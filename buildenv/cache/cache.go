@@ -293,6 +293,9 @@ func (e *WriteError) Hint() string {
 	case isDir(e.Path):
 		return e.Path + " is a directory: name a file"
 	case diskFull(e.Err):
+		for !isDir(dir) && dir != filepath.Dir(dir) { // one that was made for the file is gone again
+			dir = filepath.Dir(dir)
+		}
 		return "free some space on the disk that holds " + dir
 	case errors.Is(e.Err, syscall.EFBIG):
 		return "the limit on the size of a file (`ulimit -f`), or that of the file system of " + dir + ", is too low for it"

@@ -187,8 +187,8 @@ func TestHintsByTheCause(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&WriteError{Path: "/d/f", Err: syscall.ENOSPC}, "free some space on the disk that holds /d"},
-		{&WriteError{Path: "/d/f", Err: syscall.EDQUOT}, "free some space on the disk that holds /d"},
+		{&WriteError{Path: "/d/f", Err: syscall.ENOSPC}, "free some space on the disk that holds /"},
+		{&WriteError{Path: "/d/f", Err: syscall.EDQUOT}, "free some space on the disk that holds /"},
 		{&WriteError{Path: "/d/f", Err: syscall.EROFS}, "/d is on a file system that is mounted read-only: use a directory on another one"},
 		{&WriteError{Path: "/d/f", Err: syscall.EFBIG}, "the limit on the size of a file (`ulimit -f`), or that of the file system of /d, is too low for it"},
 		{&WriteError{Path: "/d/f", Err: syscall.ENOENT}, "make the directory /d"},
