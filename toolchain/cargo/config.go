@@ -174,6 +174,30 @@ func command(v any) (words []string, isText bool) {
 	return words, false
 }
 
+// Rustflags are the words that the configuration of a command line has for rustc, and the directories that it names in place of build
+// scripts, for whatever target.
+func Rustflags(h buildenv.Host, t Tool, l Line) (words []string) {
+	add := func(v any) {
+		list, _ := command(v)
+		words = append(words, list...)
+	}
+	for _, is := range readConfig(h, t, l) {
+		add(is.get("build", "rustflags"))
+		targets, _ := is.table["target"].(map[string]any)
+		for _, target := range targets {
+			table, _ := target.(map[string]any)
+			for key, v := range table {
+				if script, isScript := v.(map[string]any); isScript {
+					add(script["rustc-link-search"])
+				} else if key == "rustflags" {
+					add(v)
+				}
+			}
+		}
+	}
+	return words
+}
+
 // Given is a variable that cargo's configuration gives to build scripts ("[env]", The Cargo Book).
 type Given struct {
 	Name, Value string

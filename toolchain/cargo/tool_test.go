@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,6 +117,25 @@ runner = "r"
 		v, is := readConfig(h, tool, Line{Config: tt.config}).find(strings.Split(tt.key, ".")...)
 		hosttest.Equal(t, fmt.Sprint(v, " of ", is.origin), tt.want, tt.key)
 	}
+}
+
+// TestRustflags: what files, --config and a variable have for rustc, for whatever target, and in place of a build script.
+func TestRustflags(t *testing.T) {
+	h := host(t, machine+`-- /w/.cargo/config.toml --
+[build]
+rustflags = "-L /a"
+[target.x]
+rustflags = ["-Lnative=/b"]
+runner = "r"
+[target.x.ks]
+rustc-link-search = ["/c"]
+rustc-link-lib = ["ks"]
+`)
+	tool := hosttest.Must(Find(h, Line{}))(t)
+	tool.Env = h.Env.Set("CARGO_BUILD_RUSTFLAGS", "-L/e")
+	got := Rustflags(h, tool, Line{Config: []string{"build.rustflags=['-L/d']"}})
+	slices.Sort(got)
+	hosttest.Equal(t, strings.Join(got, " "), "-L -L/d -L/e -Lnative=/b /a /c", "words")
 }
 
 // TestConfigurationThatIsNotUnderstood: cargo may understand it, and wake unstable settings in it.

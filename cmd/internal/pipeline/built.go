@@ -253,7 +253,7 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 	}
 	cuda, nvml, known := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, []string{"libnvidia-ml.", "nvml.dll"}, []string{}
 	traces, functions := features.Traces(open.Backend, len(open.Off) > 0)
-	dirs := libraryDirs(c.Machine.Host, r.Built.Messages)
+	dirs := libraryDirs(c.Machine.Host, r.Session.Project.Root, r.Built.Messages, cargo.Rustflags(c.Machine.Host, c.Tool, c.line()))
 	for _, m := range r.Built.Messages {
 		id := manifest.ParsePkgID(m.PackageID)
 		crate := catalog.Default().Crate(id.Name)
@@ -362,14 +362,17 @@ func libraries(h buildenv.Host, program string, dirs, without []string) (files [
 	return files, lost
 }
 
-// libraryDirs are the directories in which the linker looked for libraries, as far as they are known.
-func libraryDirs(h buildenv.Host, messages []cargo.Message) (dirs []string) {
+// libraryDirs are the directories in which the linker looked for libraries, as far as they are known. Cargo starts rustc in the workspace.
+func libraryDirs(h buildenv.Host, root string, messages []cargo.Message, configured []string) (dirs []string) {
 	for _, m := range messages {
 		dirs = append(dirs, m.LinkedPaths...)
 	}
-	dirs = slices.Concat(dirs, strings.Fields(h.Env.Get("RUSTFLAGS")), strings.Split(h.Env.Get("CARGO_ENCODED_RUSTFLAGS"), "\x1f"))
+	dirs = slices.Concat(dirs, configured, strings.Fields(h.Env.Get("RUSTFLAGS")), strings.Split(h.Env.Get("CARGO_ENCODED_RUSTFLAGS"), "\x1f"))
 	for i, dir := range dirs { // -L, native=DIR, -Lnative=DIR, -Clink-arg=-LDIR
-		dirs[i] = strings.TrimPrefix(dir[strings.LastIndexByte(dir, '=')+1:], "-L")
+		if dir = strings.TrimPrefix(dir[strings.LastIndexByte(dir, '=')+1:], "-L"); dir != "" {
+			dir = h.From(root, dir)
+		}
+		dirs[i] = dir
 	}
 	for _, list := range []string{"LIBRARY_PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"} {
 		dirs = append(dirs, strings.Split(h.Env.Get(list), ":")...)

@@ -1,11 +1,14 @@
 package pipeline
 
 import (
+	"slices"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
 )
 
 // TestDecideBuilt: what is said of a request by what its build left.
@@ -63,5 +66,15 @@ func TestBaseLibrary(t *testing.T) {
 		"libnvidia-ml.so.1": true, "libc.so": true, "libutil.so": false, "libdl.so": false, "libm.so": false, "libmine.so.1": false,
 	} {
 		hosttest.Equal(t, baseLibrary.Match([]byte(name)), want, name)
+	}
+}
+
+// TestLibraryDirs: scripts name absolute directories, flags also those below the workspace.
+func TestLibraryDirs(t *testing.T) {
+	h := hosttest.Memory(nil)
+	h.Env = buildenv.NewEnv(buildenv.Linux, []string{"RUSTFLAGS=-Lnative=near -C link-arg=-L/flag", "LD_LIBRARY_PATH=/load:"})
+	got := libraryDirs(h, "/w", []cargo.Message{{LinkedPaths: []string{"native=/script"}}}, []string{"-L", "lib", ""})
+	for dir, want := range map[string]bool{"/script": true, "/w/lib": true, "/w/near": true, "/flag": true, "/load": true, "/w": false, "": false} {
+		hosttest.Equal(t, slices.Contains(got, dir), want, dir)
 	}
 }
