@@ -59,12 +59,22 @@ func (a *invocation) keepParts(line cargo.Line, verb string) {
 	}
 }
 
-// checkFiles refuses a flag for a result that would replace what the command reads, since the user would lose it, and a file that stands
-// behind such a flag without =; words are the command line with these flags.
+// results are the flags that name a file for a result.
+var results = []string{"--json", "--sarif", "--junit", "--receipt", "--html", "--coverage", "--statement"}
+
+// checkFiles refuses a flag for a result that would replace what the command reads, since the user would lose it, and a
+// file that stands behind such a flag without =; words are the command line with these flags. What other flags name is read, too.
 func (a *invocation) checkFiles(words []string, given []cargo.Own, inputs []string) error {
+	inputs = slices.Clone(inputs)
+	bare := func(o cargo.Own) string { return strings.Replace(o.Name, prefix, "--", 1) }
 	for _, o := range given {
-		switch name, at := strings.Replace(o.Name, prefix, "--", 1), slices.Index(words, o.Name)+1; {
-		case !slices.Contains([]string{"--json", "--sarif", "--junit", "--receipt", "--html"}, name):
+		if o.Value != "" && !slices.Contains(results, bare(o)) {
+			inputs = append(inputs, o.Value, o.Value+publicExt, strings.TrimSuffix(o.Value, publicExt))
+		}
+	}
+	for _, o := range given {
+		switch name, at := bare(o), slices.Index(words, o.Name)+1; {
+		case !slices.Contains(results, name):
 		case a.Replaces(o.Value, inputs):
 			return usage(o.Name+": "+o.Value+" is read by this command or by cargo, and would be replaced", "name another file")
 		case name == "--json" && o.Value == "" && 0 < at && at < len(words) && strings.HasSuffix(words[at], ".json"):

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
@@ -68,13 +69,17 @@ func receiptVerb() verb {
 	}
 }
 
-// signatureExt ends the name of a receipt's signature.
-const signatureExt = ".sig"
+// signatureExt ends the name of a receipt's signature, publicExt that of a public SSH key.
+const signatureExt, publicExt = ".sig", ".pub"
 
 // runSign writes the signature of a receipt.
 func runSign(ctx context.Context, a *invocation, key, statement, name string) error {
 	if key == "" {
 		return usage("no key is named", "gpubuild receipt sign "+name+" --key FILE")
+	}
+	to := name + signatureExt
+	if inputs := []string{key, strings.TrimSuffix(key, publicExt)}; a.Replaces(to, inputs) || a.Host.Abs(to) == a.Host.Abs(statement) {
+		return usage(to+" is to hold the signature, and is named as another file", "name another file")
 	}
 	r, err := readReceipt(a, name)
 	if err != nil {
@@ -89,10 +94,10 @@ func runSign(ctx context.Context, a *invocation, key, statement, name string) er
 		err = a.WriteFile(statement, data, 0o644)
 	}
 	if err == nil {
-		err = a.WriteFile(name+signatureExt, signature, 0o644)
+		err = a.WriteFile(to, signature, 0o644)
 	}
 	if err == nil {
-		a.Shell.Status("Signed", "%s: %s", name, name+signatureExt)
+		a.Shell.Status("Signed", "%s: %s", name, to)
 	}
 	return err
 }
