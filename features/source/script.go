@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -31,6 +32,22 @@ type scriptText struct {
 	All   string
 	Files []string // that it names, or what it runs
 	Dirs  []string // the same
+
+	patterns map[string]bool // of files' own names
+}
+
+// pattern is one with an ending, as shells and globs have it: "*.tmpl" in DIR/*.tmpl and in find -name.
+var pattern = lazyregexp.New(`[\w.+-]*\*[\w.*+-]*\.\w+`)
+
+// NamesByPattern reports whether a script names a file by a pattern, in whatever directory.
+func (t scriptText) NamesByPattern(path string) bool {
+	base := filepath.Base(path)
+	for p := range t.patterns {
+		if matches, err := filepath.Match(p, base); err == nil && matches {
+			return true
+		}
+	}
+	return false
 }
 
 // The most that is read of one script: far more than anybody writes, and little enough for a first look.
@@ -63,7 +80,16 @@ func (r *Reader) TextOf(s Script, dir string) scriptText {
 		}
 		t.parts = append(t.parts, more...)
 	}
-	t.All = joined(t.parts)
+	t.All, t.patterns = joined(t.parts), map[string]bool{}
+	for _, p := range t.parts {
+		text := p.text
+		if filepath.Ext(p.file) == ".rs" {
+			text = strings.Join(literal.FindAllString(text, -1), "\n")
+		}
+		for _, name := range pattern.FindAllString(text, -1) {
+			t.patterns[name] = true
+		}
+	}
 	return t
 }
 

@@ -44,7 +44,7 @@ func Compiled(h buildenv.Host, path string) bool {
 const mostNamed = 5000
 
 // SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, what
-// its script names, and if all files count, those. Those in cargo's own home are left out: cargo never changes a package there, and its
+// its script names, perhaps by a pattern, and if all files count, those. Those in cargo's own home are left out: cargo never changes a package there, and its
 // version names it; so is what cargo builds in.
 func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 	h := n.m.Host
@@ -78,7 +78,11 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 		}
 		return every(path) && !crates[path]
 	}
-	walk(u.Dir, compiled, func(dir string) bool {
+	text := n.reader.TextOf(u.Script, u.Dir)
+	counts := func(path string) bool {
+		return compiled(path) || h.Ext(path) != ".rs" && text.NamesByPattern(path) && every(path)
+	}
+	walk(u.Dir, counts, func(dir string) bool {
 		return !slices.Contains([]string{"docs", "doc", "tests", "target", "node_modules"}, h.Base(dir))
 	}, buildenv.MostEntries)
 	if u.All {
