@@ -240,7 +240,7 @@ func (g *group) sort() {
 	if g.backend != manifest.CUDA || len(asked) == 0 {
 		return
 	}
-	g.cudnn = &group{rootJudge: g.rootJudge, backend: manifest.CUDA, asked: asked, bound: g.bound}
+	g.cudnn = &group{rootJudge: g.rootJudge, backend: manifest.CUDA, asked: asked}
 	g.cudnn.close()
 	for _, c := range crates {
 		known, on := g.Crate(c.node), c.on
@@ -537,11 +537,8 @@ func (g *group) partial() {
 
 // withoutCudnn: cuDNN was asked for, and is on in no crate that has it.
 func (g *group) withoutCudnn() {
-	f := g.finding(IDUnreached, g.asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(g.asked),
+	f := g.finding(IDPartial, g.asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(g.asked),
 		g.label, few(g.names(g.off)))
-	if len(g.bound) > 0 || g.could() {
-		f.become(IDPartial)
-	}
 	g.fix(&f, g.off)
 	g.find(f)
 }
