@@ -49,6 +49,9 @@ func Graph(ctx context.Context, h buildenv.Host, run buildenv.Runner, t Tool, q 
 			return GraphAnswer{}, fmt.Errorf("private directory for cargo's answers: %w", err)
 		}
 	}
+	if known := rustcInfo(h, q.Asking.Private); h.Check(known, buildenv.Record) != nil {
+		_ = os.Remove(known) // cargo would wait for a pipe; what cannot be removed it says itself
+	}
 	config := readConfig(h, t, q.Line)
 	_, wakes := config.find("unstable")
 	if wakes.table != nil || len(t.unstableVars()) > 0 {
@@ -119,8 +122,11 @@ func forgotten(h buildenv.Host, q Request, err error) bool {
 		!bytes.Contains(refused.Stderr, []byte("target-specific")) {
 		return false
 	}
-	return os.Remove(h.Join(q.Asking.Private.Root, "graph", "build", ".rustc_info.json")) == nil
+	return os.Remove(rustcInfo(h, q.Asking.Private)) == nil
 }
+
+// rustcInfo is where cargo keeps what rustc answered.
+func rustcInfo(h buildenv.Host, p Private) string { return h.Join(p.Dirs(h)[1], ".rustc_info.json") }
 
 // ask runs a question. A status other than 0 becomes a *RefusedError.
 func ask(ctx context.Context, run buildenv.Runner, c buildenv.Cmd, q Request) (buildenv.Result, error) {
