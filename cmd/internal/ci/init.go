@@ -85,6 +85,10 @@ type Init struct {
 	root     string // of the repository
 }
 
+// mostRows is how many jobs GitHub runs of one matrix.
+// Source: docs.github.com, "Running variations of jobs in a workflow".
+const mostRows = 256
+
 // Make makes the workflow of a project. Without a way for a runner to get gpubuild there is none: it could only fail.
 func Make(s *session.Session, service string, o Options) (Init, error) {
 	i := slices.IndexFunc(Providers(), func(p Provider) bool { return p.Name == service })
@@ -95,7 +99,9 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	h, provider := s.Machine.Host, Providers()[i]
 	w := Workflow{Install: o.Install, Arch: o.Arch, Runner: o.Runner, Place: o.Place, Attest: o.Attest}
 	_, w.Trust = s.Config.On.Value[o.Place]
+	var chosen []string
 	if c := s.Config.CI.Value; c != nil {
+		chosen = c.Features
 		w.Install, w.Setup, w.Image = cmp.Or(o.Install, strings.TrimSpace(c.Install)), strings.TrimSpace(c.Setup), c.Image
 	}
 	if w.Install == "" {
@@ -127,12 +133,15 @@ func Make(s *session.Session, service string, o Options) (Init, error) {
 	} else if len(names) < len(s.Project.Members) {
 		w.Selected = "-p " + strings.Join(names, " -p ")
 	}
-	if w.Rows, w.NoDefault = rows(h, s.Project, members); len(w.Rows) == 0 && len(o.Programs) > 0 { // wgpu needs no feature
+	if w.Rows, w.NoDefault = rows(h, s.Project, members, chosen); len(w.Rows) == 0 && len(o.Programs) > 0 { // wgpu needs no feature
 		w.Rows = []Row{{Name: "default", Args: cmp.Or(w.Selected, "--workspace")}}
 	} else if len(w.Rows) == 0 {
 		return Init{}, &exit.UsageError{What: "no feature of this workspace leads to a CUDA crate, so there is nothing to build for a GPU",
 			Fix: "see gpubuild features; with wgpu, name a runner and a program: " +
 				"--gpu-runner LABEL,... --prove='--bin app --gpu-backend vulkan'"}
+	} else if len(w.Rows) > mostRows {
+		return Init{}, &exit.UsageError{What: fmt.Sprintf("%d features lead to a GPU crate, and a workflow has at most %d rows", len(w.Rows), mostRows),
+			Fix: `name those that matter in gpubuild.toml: [ci] features = ["cuda"]`}
 	}
 	for _, words := range o.Programs {
 		if w.Place != "" && strings.Contains(strings.ReplaceAll(words, "=", " "), "--gpu-backend vulkan") {
@@ -162,8 +171,8 @@ func warnUntested(s *session.Session, marked []string, rows []Row) {
 }
 
 // rows are the builds of members: one without features for the packages that always use a GPU, and one for each feature that leads some
-// package to it. needed reports whether the default features lead to CUDA.
-func rows(h buildenv.Host, p *manifest.Project, members []*manifest.Package) (out []Row, needed bool) {
+// package to it, or that is chosen. needed reports whether the default features lead to CUDA.
+func rows(h buildenv.Host, p *manifest.Project, members []*manifest.Package, chosen []string) (out []Row, needed bool) {
 	packages := map[string][]string{} // by feature; "" is no feature
 	declared := map[string]bool{}
 	for _, m := range members {
@@ -173,11 +182,15 @@ func rows(h buildenv.Host, p *manifest.Project, members []*manifest.Package) (ou
 			needed = needed || !always
 		}
 		leads := map[string]bool{}
-		if !always {
+		if !always && len(chosen) == 0 {
 			leads = leading(h, p, m)
 		}
 		for f := range m.Features {
-			if f == "default" || f != "cuda" && f != "cudnn" && !leads[f] {
+			leads := f == "cuda" || f == "cudnn" || leads[f]
+			if len(chosen) > 0 {
+				leads = slices.Contains(chosen, f)
+			}
+			if f == "default" || !leads {
 				continue
 			}
 			declared[f] = true

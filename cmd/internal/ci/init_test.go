@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/config"
@@ -59,7 +60,7 @@ func TestRows(t *testing.T) {
 		"always":     {map[string]string{"a": always + "fast = []\ncuda = []\n"}, "cuda: -p a --features cuda\ndefault: -p a", false},
 	} {
 		s := project(t, tt.members)
-		list, noDefault := rows(s.Machine.Host, s.Project, s.Project.Members)
+		list, noDefault := rows(s.Machine.Host, s.Project, s.Project.Members, nil)
 		var got []string
 		for _, r := range list {
 			got = append(got, r.Name+": "+r.Args)
@@ -67,6 +68,25 @@ func TestRows(t *testing.T) {
 		if strings.Join(got, "\n") != tt.rows || noDefault != tt.noDefault {
 			t.Errorf("%s: %q, %v", story, got, noDefault)
 		}
+	}
+}
+
+// TestChosenRows: with more features than GitHub runs jobs there is no workflow until gpubuild.toml chooses some.
+func TestChosenRows(t *testing.T) {
+	t.Parallel()
+	var many strings.Builder
+	for i := range mostRows {
+		fmt.Fprintf(&many, "f%d = [\"cuda\"]\n", i)
+	}
+	s := project(t, map[string]string{"a": optional + "cuda = [\"dep:cudarc\"]\n" + many.String(), "b": "[features]\nf2 = []\n"})
+	_, err := Make(s, "github", Options{Install: "true"})
+	if err == nil || err.Error() != "257 features lead to a GPU crate, and a workflow has at most 256 rows" || !strings.Contains(exit.Hint(err), "[ci] features") {
+		t.Errorf("%v: %s", err, exit.Hint(err))
+	}
+	s.Config.CI.Value = &config.CI{Features: []string{"f2", "f7"}}
+	made := hosttest.Must(Make(s, "github", Options{Install: "true"}))(t)
+	if !strings.Contains(string(made.Text), "-p a -p b --features f2") || !strings.Contains(string(made.Text), "-p a --features f7") || strings.Contains(string(made.Text), "f3") {
+		t.Error(string(made.Text))
 	}
 }
 

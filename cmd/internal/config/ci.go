@@ -14,9 +14,11 @@ type CI struct {
 	Image string `toml:"image"`
 	// Shell commands that run before everything else, such as the installation of system libraries.
 	Setup string `toml:"setup"`
+	// The features that get a row in the workflow. Without it: each one that leads to a GPU crate.
+	Features []string `toml:"features"`
 }
 
-const ciKeys = "[ci]: install, image, setup"
+const ciKeys = "[ci]: install, image, setup, features"
 
 func noControl(s string) bool { return !strings.ContainsAny(s, "\x00\r\n") }
 
