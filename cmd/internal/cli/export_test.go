@@ -11,6 +11,7 @@ import (
 	"gpubuild/cmd/internal/scan"
 	"gpubuild/cmd/internal/toolkits"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/cargo"
 )
 
 // Answers are the types of the verbs' own answers, by the name in their schema; those of a second list have a result, too.
@@ -27,8 +28,10 @@ func Answers() (plain, results map[string]any) {
 		"prove": proof.Proof{},
 		"stale": fresh.Report{},
 	}
-	for _, verb := range []string{"bench", "build", "check", "clippy", "install", "run", "test"} {
-		results[verb] = struct{}{}
+	for _, verb := range cargo.VerbNames() {
+		if cargo.PurposeOf(verb) != cargo.Other {
+			results[verb] = struct{}{}
+		}
 	}
 	return plain, results
 }

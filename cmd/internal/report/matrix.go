@@ -317,7 +317,7 @@ func buildOf(r Result) (Status, string) {
 			built = StatusCompiled
 		}
 	}
-	builds := cargo.PurposeOf(r.Verb).Judged()
+	builds := cargo.PurposeOf(r.Verb).Compiles()
 	switch {
 	case built == StatusNone && r.Code != 0 && !verify.IsCode(r.Code) && builds || checks:
 		return StatusFailed, fmt.Sprintf("it ended with %d", r.Code)

@@ -80,6 +80,8 @@ func TestStatusOfRuns(t *testing.T) {
 		"one of the tests of a program": {[]report.Result{made(1, "test", 20, build, report.Program{Name: "app", Kind: "test", Test: "a::b", Proof: &report.Proof{Verdict: verify.NotUsed.String(), Why: "why"}})},
 			report.StatusCPU, "app a::b: why", 1, 1},
 		"no checks, and it ended well":                   {[]report.Result{made(1, "build", 0, nil)}, report.StatusCompiled, "", 1, 1},
+		"fix compiles, too":                              {[]report.Result{made(1, "fix", 0, nil)}, report.StatusCompiled, "", 1, 1},
+		"doc that failed":                                {[]report.Result{made(1, "rustdoc", 101, nil)}, report.StatusFailed, "it ended with 101", 1, 1},
 		"rustc builds, too":                              {[]report.Result{made(1, "rustc", 0, nil)}, report.StatusCompiled, "", 1, 1},
 		"no checks, and it did not":                      {[]report.Result{made(1, "build", 101, nil)}, report.StatusFailed, "it ended with 101", 1, 1},
 		"a verdict of another version":                   {[]report.Result{made(1, "test", 0, build, append(proofs(verify.Proved), strange)...)}, report.StatusProven, "", 1, 1},
