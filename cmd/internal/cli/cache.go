@@ -17,8 +17,9 @@ func cacheVerb() verb {
 			{
 				Verb: help.Verb{Name: "show", Usage: "show what the kernel cache has saved (the default)",
 					Examples: []string{"gpubuild cache"}},
-				flags: []*flag{jsonFlag(&json)},
-				run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return toolkits.ShowUse(a.Machine, json) },
+				answer: "cache",
+				flags:  []*flag{jsonFlag(&json)},
+				run:    func(_ context.Context, a *invocation, _ cargo.Line) error { return toolkits.ShowUse(a.Machine, json) },
 			},
 			{
 				Verb: help.Verb{Name: "dir", Usage: "print the directory of the cache", Examples: []string{"gpubuild cache dir"}},

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -154,11 +155,15 @@ func (a *invocation) early() report.Report {
 	var given []cargo.Own
 	if v, ours := find(words[0]); ours {
 		called, s := v.sub(words[1:])
+		if len(s.verbs) > 0 { // none is named: it would be the first
+			s = s.verbs[0]
+			called += " " + s.Name
+		}
 		if s.flag("--json") == nil {
 			return o // what it prints is the answer
 		}
 		_, given, _ = v.split(words[1:])
-		o.Verb = strings.ReplaceAll(called, " ", "-")
+		o.Verb = cmp.Or(s.answer, strings.ReplaceAll(called, " ", "-"))
 	} else {
 		_, given, _ = cargo.Split(words, ownFlags(cargoFlags(&pipeline.Options{}), prefix))
 		if o.Verb = "build"; !strings.HasPrefix(words[0], "-") {

@@ -343,7 +343,7 @@ func TestAnswersKeepToTheirSchemas(t *testing.T) {
 	self, err := os.Executable()
 	noError(t, err)
 	for _, words := range []string{"version", "cache", "toolchain list", "explain 209", "scan " + self, "scan",
-		"prove"} {
+		"prove", "receipt", "receipt bogus", "receipt verify", "toolchain lst", "cache bogus", "cache show bogus"} {
 		var out, errs bytes.Buffer
 		cli.Main(append([]string{"gpubuild"}, strings.Fields(words+" --json")...), strings.NewReader(""), &out, &errs)
 		if err := clitest.Validate(repository, out.Bytes()); err != nil {

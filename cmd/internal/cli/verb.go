@@ -24,6 +24,7 @@ type verb struct {
 	flags   []*flag
 	verbs   []verb        // its subcommands; the first one is the default
 	instead string        // what to do in place of an argument that it does not take
+	answer  string        // the name of its answer; empty: as it is called
 	results *report.Files // where its result goes; nil where it has none to render
 	run     func(ctx context.Context, a *invocation, l cargo.Line) error
 	shellOS string // for whose shells hints are quoted
