@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/scan"
@@ -24,7 +25,14 @@ func scanVerb() verb {
 		},
 		flags: []*flag{
 			toggle("libraries", "list the shared libraries that the loader takes, and from where, recursively", &o.Libraries),
-			text("runs-on", "GPU", "whether every kernel runs there: sm_120,driver=570, this, or a receipt", &o.RunsOn),
+			newFlag("runs-on", cargo.Value, "GPU", "whether every kernel runs there: sm_120,driver=570, this, or a receipt",
+				func(v string) error {
+					if o.RunsOn != "" {
+						return fmt.Errorf("it is given twice, and takes one GPU: %.200q and %.200q", o.RunsOn, v)
+					}
+					o.RunsOn = v
+					return nil
+				}),
 			jsonFlag(&o.JSON),
 		},
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
