@@ -324,6 +324,8 @@ func Judge(r *fatbin.Report, opens []string, t Target) Verdict {
 				k.Answer, k.Why, k.Fix, k.unfixed = gpu.Unknown, "relocatable code, which a device link completes", "", true
 			case k.Answer == gpu.No && len(partial) > 0:
 				k.Answer, k.Why = gpu.Unknown, k.Why+"; the driver may link the relocatable code of the file instead"
+			case k.Answer == gpu.No && len(r.Notes) > 0:
+				k.Answer, k.Why, k.Fix = gpu.Unknown, k.Why+"; the device code that could not be read may hold it", ""
 			}
 			v.Kernels = append(v.Kernels, k)
 		}

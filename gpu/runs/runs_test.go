@@ -147,4 +147,5 @@ func TestFiles(t *testing.T) {
 	}
 	r := &fatbin.Report{Images: []fatbin.Image{image(t, 0, "0 cubin sm_90 k 12.8")}, Notes: []string{"0x10: an entry is cut off"}}
 	hosttest.Equal(t, runs.Judge(r, nil, target(t, "sm_90 580")).Answer, gpu.Unknown, "what was not read")
+	hosttest.Equal(t, runs.Judge(r, nil, target(t, "sm_80 580")).Answer, gpu.Unknown, "it may run there")
 }
