@@ -87,3 +87,13 @@ func TestChosenToolkitComesFirst(t *testing.T) {
 		})
 	}
 }
+
+// TestWithoutKernels: what every C++ program links brings no kernels, and what only begins like it may.
+func TestWithoutKernels(t *testing.T) {
+	for name, want := range map[string]bool{"libstdc++.so.6": true, "libm.so.6": true, "libcudart.so.13": true, "ld-linux-x86-64.so.2": true,
+		"libcublas.so.13": false, "libmykernels.so": false} {
+		if withoutKernels.MatchString(name) != want {
+			t.Errorf("%s: want %v", name, want)
+		}
+	}
+}

@@ -58,7 +58,7 @@ func RunsOn(m *session.Machine, file string, r *fatbin.Report, gpus []runs.Targe
 }
 
 // withoutKernels are the libraries that bring no kernels of their own.
-var withoutKernels = lazyregexp.New(`^(ld-linux|lib(c|m|dl|rt|util|pthread|gcc_s|stdc\+\+|cuda|cudart|nvidia-ml)\b)`)
+var withoutKernels = lazyregexp.New(`^(ld-linux.*|lib(c|m|dl|rt|util|pthread|gcc_s|stdc\+\+|cuda|cudart|nvidia-ml)(\.|$))`)
 
 // NoKernelRuns is why a program certainly launches no kernel on any of these GPUs, and what helps; empty: it may. One kernel that runs is
 // enough, and so is a library with kernels of its own.
