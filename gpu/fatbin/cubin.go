@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sort"
 	"strings"
 
@@ -159,11 +160,14 @@ func resourcesOf(f *elf.File) map[string]Resources {
 			if at = uint64(le.Uint32(value)) * elf.Sym64Size; at+elf.Sym64Size <= uint64(len(table)) {
 				if in := int(le.Uint16(table[at+6:])); in < len(f.Sections) { // st_shndx
 					set(f.Sections[in].Name, kernelPrefix, func(r *Resources) {
-						to := &r.Registers
-						if b[1] == stack {
-							to = &r.Stack
+						switch n := le.Uint32(value[4:]); {
+						case b[1] == registers:
+							r.Registers = uint64(n)
+						case n == math.MaxUint32: // cuobjdump: STACK:UNKNOWN
+							r.StackUnknown = true
+						default:
+							r.Stack = uint64(n)
 						}
-						*to = uint64(le.Uint32(value[4:]))
 					})
 				}
 			}

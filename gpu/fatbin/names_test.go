@@ -1,6 +1,9 @@
 package fatbin
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -111,4 +114,18 @@ func TestNeeds(t *testing.T) {
 	if libs, dirs := Needs(h, hosttest.Must(os.Getwd())(t)+"/names_test.go"); libs != nil || dirs != nil {
 		t.Errorf("of a text: %q, %q", libs, dirs)
 	}
+}
+
+// TestStackUnknown: nvlink writes 0xffffffff where it cannot bound a stack, as in code that calls itself.
+func TestStackUnknown(t *testing.T) {
+	word := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
+	symbols := make([]byte, 2*elf.Sym64Size)
+	symbols[elf.Sym64Size+6] = 1 // the second one is of the first section
+	info := slices.Concat([]byte{4, 0x2f, 8, 0}, word(1), word(20), []byte{4, 0x12, 8, 0}, word(1), word(0xffffffff))
+	file := elfFile(machineCUDA, 0, part{".text.k", nil}, part{".nv.info", info}, part{".symtab", symbols})
+	table := int(binary.LittleEndian.Uint64(file[40:]))
+	file[table+3*elfSection+4] = byte(elf.SHT_SYMTAB)
+	r := resourcesOf(hosttest.Must(elf.NewFile(bytes.NewReader(file)))(t))["k"]
+	hosttest.Equal(t, r, Resources{Registers: 20, StackUnknown: true})
+	hosttest.Equal(t, r.String(), "registers 20, stack unknown, shared 0, constant 0")
 }

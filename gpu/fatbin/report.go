@@ -2,6 +2,7 @@ package fatbin
 
 import (
 	"fmt"
+	"strconv"
 
 	"gpubuild/gpu"
 )
@@ -48,10 +49,16 @@ type Resources struct {
 	Stack     uint64 `json:"stack"`     // bytes of each thread, spilled registers included
 	Shared    uint64 `json:"shared"`    // bytes of each block, without those that a launch adds
 	Constant  uint64 `json:"constant"`  // bytes in bank 0: parameters, mostly
+	// The linker could not bound the stack, of a recursion say; then Stack is 0.
+	StackUnknown bool `json:"stack_unknown,omitempty"`
 }
 
 func (r Resources) String() string {
-	return fmt.Sprintf("registers %d, stack %d, shared %d, constant %d", r.Registers, r.Stack, r.Shared, r.Constant)
+	stack := strconv.FormatUint(r.Stack, 10)
+	if r.StackUnknown {
+		stack = "unknown"
+	}
+	return fmt.Sprintf("registers %d, stack %s, shared %d, constant %d", r.Registers, stack, r.Shared, r.Constant)
 }
 
 // Formats of files.

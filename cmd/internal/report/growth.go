@@ -69,6 +69,9 @@ func (r *Row) grown() {
 			if !is {
 				continue
 			}
+			if k.StackUnknown || b.StackUnknown {
+				b.Stack = k.Stack // of which nothing can be said
+			}
 			if same++; k.Registers > b.Registers || k.Stack > b.Stack || k.Shared > b.Shared || k.Constant > b.Constant {
 				more = append(more, Grown{k, b})
 			}
