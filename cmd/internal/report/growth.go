@@ -58,17 +58,19 @@ func (r *Row) grown() {
 		if at < 0 {
 			continue
 		}
-		before := map[Kernel]fatbin.Resources{}
-		for _, k := range r.results[i+1+at].Result.Kernels {
-			before[k.key()] = k.Resources
+		before := map[Kernel][]fatbin.Resources{} // of those with one name the heaviest is compared with the heaviest, and so on
+		for _, k := range heaviest(r.results[i+1+at].Result.Kernels) {
+			before[k.key()] = append(before[k.key()], k.Resources)
 		}
 		var more []Grown
 		same := 0
-		for _, k := range o.Result.Kernels {
-			b, is := before[k.key()]
-			if !is {
+		for _, k := range heaviest(o.Result.Kernels) {
+			list := before[k.key()]
+			if len(list) == 0 {
 				continue
 			}
+			b := list[0]
+			before[k.key()] = list[1:]
 			if k.StackUnknown || b.StackUnknown {
 				b.Stack = k.Stack // of which nothing can be said
 			}
@@ -82,7 +84,7 @@ func (r *Row) grown() {
 		switch {
 		case limit == nil || r.Status.bad():
 		case same == 0:
-			r.Why = strings.TrimPrefix(r.Why+"; its registers are not compared: another compiler or architecture than at the commit before", "; ")
+			r.Why = strings.TrimPrefix(r.Why+"; its registers are not compared: no kernel has the name, compiler and architecture of one at the commit before", "; ")
 		case len(more) > 0 && more[0].by() > *limit:
 			r.Status, r.TooMuch, r.At, r.Since = StatusFailed, true, o.Result.At, o.Result.At
 			r.Before, r.First = r.results[i+1+at].Result.from().Commit, o.Result.from().Commit

@@ -28,7 +28,10 @@ func TestGrowth(t *testing.T) {
 		grown       int
 		status      report.Status
 	}{
-		"a stack that was not bounded": {[]*fatbin.Report{file(fatbin.Resources{Registers: 20, StackUnknown: true})}, []*fatbin.Report{file(fatbin.Resources{Registers: 20, Stack: 640})}, 0, report.StatusCompiled},
+		"a stack that was not bounded":          {[]*fatbin.Report{file(fatbin.Resources{Registers: 20, StackUnknown: true})}, []*fatbin.Report{file(fatbin.Resources{Registers: 20, Stack: 640})}, 0, report.StatusCompiled},
+		"the lighter one of two static kernels": {[]*fatbin.Report{file(takes(48), takes(20))}, []*fatbin.Report{file(takes(40), takes(48))}, 1, report.StatusFailed},
+		"two of them that are alike":            {[]*fatbin.Report{file(takes(48), takes(20))}, []*fatbin.Report{file(takes(48), takes(48))}, 1, report.StatusFailed},
+		"two programs that hold one kernel":     {[]*fatbin.Report{file(takes(20)), file(takes(20))}, []*fatbin.Report{file(takes(20))}, 0, report.StatusCompiled},
 	} {
 		made := func(second int, commit string, files []*fatbin.Report) report.Result {
 			r := report.Result{Verb: "build", Command: []string{"build"}, Row: "row", Growth: &limit, Origin: &origin.Origin{Commit: commit},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -66,21 +67,20 @@ type Kernel struct {
 	fatbin.Resources
 }
 
-// AddKernels adds those that a file holds. Of several with one name, static ones say, the one that takes most counts.
+// AddKernels adds those that a file holds, several of one name, static ones say, each. What another file holds, too, is there once.
 func (r *Result) AddKernels(file *fatbin.Report) {
-	at := map[Kernel]int{}
-	for i, k := range r.Kernels {
-		at[k.key()] = i
+	had, has := map[Kernel]int{}, map[Kernel]int{}
+	for _, k := range r.Kernels {
+		had[k]++
 	}
 	for _, im := range file.Images {
 		for i, take := range im.Resources {
 			k := Kernel{unnamed.ReplaceAllString(im.Kernels[i], "_GLOBAL__N_"), im.Arch, im.Toolkit, take}
-			if n, again := at[k.key()]; im.Relocatable || take.Registers == 0 {
+			if im.Relocatable || take.Registers == 0 {
 				continue // a device link decides
-			} else if !again {
-				at[k.key()], r.Kernels = len(r.Kernels), append(r.Kernels, k)
-			} else if k.weight() > r.Kernels[n].weight() {
-				r.Kernels[n] = k
+			}
+			if has[k]++; has[k] > had[k] {
+				r.Kernels = append(r.Kernels, k)
 			}
 		}
 	}
@@ -91,8 +91,12 @@ var unnamed = lazyregexp.New(`_GLOBAL__N__[0-9a-f]{8}_`)
 
 func (k Kernel) key() Kernel { return Kernel{Name: k.Name, Arch: k.Arch, Toolkit: k.Toolkit} }
 
-// weight is the registers, with those that the compiler moved to the stack.
-func (k Kernel) weight() uint64 { return k.Registers + k.Stack/4 }
+// heaviest sorts kernels by their registers, with those that the compiler moved to the stack.
+func heaviest(kernels []Kernel) []Kernel {
+	return slices.SortedStableFunc(slices.Values(kernels), func(a, b Kernel) int {
+		return cmp.Compare(b.Registers+b.Stack/4, a.Registers+a.Stack/4)
+	})
+}
 
 // Root is one thing that is built and what of the GPU it links.
 type Root struct {
