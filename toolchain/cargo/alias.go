@@ -13,7 +13,8 @@ import (
 
 // Alias expands a user's [alias] as cargo does: `gpu = "run --features cuda"`, and one that beats the built-in b, c, d, r, t. Its answers
 // take the place of Split's, since only now is it known which words belong to a program; without an alias they are the same. The expanded
-// line is what is built; handing it to cargo does the same as the typed one. Verbs of cargo's own cannot be aliased.
+// line is what is built; handing it to cargo does the same as the typed one. Verbs of cargo's own cannot be aliased. An error comes with the
+// line that is wrong.
 func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 	_, owns, err := Split(l.typed, own)
 	if err != nil {
@@ -38,12 +39,12 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 		args := slices.Concat(l.typed[:l.verbAt], expanded, l.typed[l.verbAt+1:])
 		next, more, err := Split(args, own)
 		if err != nil {
-			return l, owns, fmt.Errorf("alias `%s` of cargo's configuration: %w", w, err)
+			return next, owns, fmt.Errorf("alias `%s` of cargo's configuration: %w", w, err)
 		}
 		// not their number: an alias that ends in -- takes the user's own ones away
 		if at := slices.IndexFunc(more, func(o Own) bool { return !slices.Contains(owns, o) }); at >= 0 {
 			if err := foreignAlias(h, t, l, config, w, more[at].Name); err != nil {
-				return l, owns, err
+				return next, owns, err
 			}
 		}
 		if next.VerbWord == "" {

@@ -35,7 +35,7 @@ type Own struct {
 
 // Split takes a command line apart: our own flags out of it, the rest as cargo will understand it. args do not hold the program's own
 // name. Faults that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is an *exit.UsageError, and
-// our flags that are right are returned with it.
+// the line and our flags that are right are returned with it.
 //
 // Our flags are found anywhere before -- and, with run and rustc, before the
 // first positional word: from there on the words belong to the program.
@@ -46,11 +46,9 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 		s.part(PlainPart, "+"+s.line.Toolchain)
 	}
 	if err := s.head(); err != nil {
-		return Line{}, s.owns, err
+		return s.line, s.owns, err
 	}
-	if s.tail(); s.wrong != nil {
-		return Line{}, s.owns, s.wrong
-	}
+	s.tail()
 	l := s.line
 	l.typed, l.parts = args, s.parts
 	for _, it := range l.globals {
@@ -60,11 +58,14 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 		l.Args = append(l.Args, it.words...)
 	}
 	l.read()
+	if s.wrong != nil {
+		return l, s.owns, s.wrong
+	}
 	if l.VerbWord == "" && l.Verb == "build" && len(l.Positional) > 0 {
 		word := l.Positional[0]
 		if _, known := verbs[Canonical(word)]; known {
 			flags := strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " ")
-			return Line{}, s.owns, exit.Usagef("put the verb first: gpubuild "+word+" "+flags,
+			return l, s.owns, exit.Usagef("put the verb first: gpubuild "+word+" "+flags,
 				"`%s` stands after flags and is no argument of `build`", word)
 		}
 	}

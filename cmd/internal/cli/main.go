@@ -165,10 +165,9 @@ func (a *invocation) early() report.Report {
 		_, given, _ = v.split(words[1:])
 		o.Verb = cmp.Or(s.answer, strings.ReplaceAll(called, " ", "-"))
 	} else {
-		_, given, _ = cargo.Split(words, ownFlags(cargoFlags(&pipeline.Options{}), prefix))
-		if o.Verb = "build"; !strings.HasPrefix(words[0], "-") {
-			o.Verb = cargo.Canonical(words[0])
-		}
+		own := ownFlags(cargoFlags(&pipeline.Options{}), prefix)
+		line, flags, _ := cargo.Split(words, own)
+		given, o.Verb = flags, cmp.Or(a.expanded(line, own).Verb, "build")
 		o.Annotated = cargo.PurposeOf(o.Verb).Judged()
 	}
 	for _, g := range given {
@@ -177,4 +176,18 @@ func (a *invocation) early() report.Report {
 		}
 	}
 	return o
+}
+
+// expanded is a line of cargo's as its aliases have it, though our flags in it may be wrong; without a cargo it is as it was typed.
+func (a *invocation) expanded(line cargo.Line, own cargo.OwnFlags) cargo.Line {
+	without, _, err := cargo.Split(line.Words(), nil)
+	if err != nil {
+		return line
+	}
+	tool, err := cargo.Find(a.Host, without)
+	if err != nil {
+		return line
+	}
+	without, _, _ = cargo.Alias(a.Host, tool, without, own)
+	return without
 }
