@@ -141,7 +141,7 @@ func New(version string, b Binary, env buildenv.Env, probe string, asked Asked, 
 		Schema: Schema, Gpubuild: version, Verdict: v, Binary: b, Command: append([]string{b.Path}, e.Args...), Probe: probe,
 		Backend: string(e.Backend), Driver: e.Control.Loaded.Version, Asked: asked, Environment: map[string]string{}, Evidence: e,
 	}
-	r.Device = strings.TrimSpace(v.UUID + " " + v.Device)
+	r.Device = deviceOf(v)
 	for _, name := range Allowed() {
 		if value, ok := env.Lookup(name); ok {
 			if value != "" && slices.Contains(hashed, name) {
@@ -283,12 +283,17 @@ func (r Receipt) Recheck(real func(verify.Loaded) (bool, string)) []string {
 	if difference := differs(r.Verdict, v); difference != "" {
 		add("judged again, %s", difference)
 	}
+	if r.Device != deviceOf(r.Verdict) {
+		add("its verdict speaks of the device %s; the receipt says %s", deviceOf(r.Verdict), r.Device)
+	}
 	r.Verdict.Kind, r.Verdict.Why = v.Kind, v.Why
 	if unexpected := r.Unexpected(); unexpected != "" {
 		wrong = append(wrong, unexpected)
 	}
 	return wrong
 }
+
+func deviceOf(v verify.Verdict) string { return strings.TrimSpace(v.UUID + " " + v.Device) }
 
 // Unexpected says that a receipt shows something else than its run was to show.
 func (r Receipt) Unexpected() string {

@@ -167,6 +167,7 @@ func TestTampering(t *testing.T) {
 		{"a failure was expected afterwards", func(r *Receipt) { r.Asked.ExpectExit = 1 }, "abc", 10, real, true, "status 0, expected was 1"},
 		{"more launches", func(r *Receipt) { r.Verdict.Launches = 30 }, "abc", 10, real, true, "launches that match: 3, of 3000 ns together; the receipt says 30"},
 		{"more time", func(r *Receipt) { r.Verdict.Total++ }, "abc", 10, real, true, "of 3000 ns together; the receipt says 3, of 3001 ns"},
+		{"another device", func(r *Receipt) { r.Device = uuid + " B200" }, "abc", 10, real, true, "its verdict speaks of the device " + uuid + " H200; the receipt says " + uuid + " B200"},
 		{"another device's name", func(r *Receipt) { r.Verdict.Device = "B200" }, "abc", 10, real, true, "the device is " + uuid + " H200; the receipt says " + uuid + " B200"},
 		{"another device", func(r *Receipt) { r.Verdict.UUID = "GPU-x" }, "abc", 10, real, true, "the device is " + uuid},
 		{"other kernels", func(r *Receipt) { r.Verdict.Kernels[0].Name = "gemm" }, "abc", 10, real, true, "the kernels are others"},
