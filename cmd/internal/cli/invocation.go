@@ -75,6 +75,8 @@ func (a *invocation) checkFiles(words []string, given []cargo.Own, inputs []stri
 	for _, o := range given {
 		switch name, at := bare(o), slices.Index(words, o.Name)+1; {
 		case !slices.Contains(results, name):
+		case o.HasValue && o.Value == "":
+			return usage("`"+o.Name+"` has an empty value", "write "+o.Name+"=FILE")
 		case a.Replaces(o.Value, inputs):
 			return usage(o.Name+": "+o.Value+" is read by this command or by cargo, and would be replaced", "name another file")
 		case name == "--json" && o.Value == "" && 0 < at && at < len(words) && strings.HasSuffix(words[at], ".json"):

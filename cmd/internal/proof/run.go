@@ -21,6 +21,13 @@ import (
 // and pipes stay what they were. The error is that of the run: cargo's where it failed, else an exit.Code where everything was said.
 func Run(ctx context.Context, r Request) (Result, error) {
 	m, line := r.Session.Machine, r.Session.Line
+	if file := r.Options.Coverage; file != nil && *file != "" { // an earlier run's is not this one's
+		if fi, err := os.Lstat(m.Host.Abs(*file)); err == nil && fi.Mode().IsRegular() {
+			if err := os.Remove(m.Host.Abs(*file)); err != nil {
+				return Result{}, err
+			}
+		}
+	}
 	triple, rustc, err := r.triple(ctx)
 	if err != nil {
 		return Result{}, err
