@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 )
 
@@ -29,8 +30,7 @@ func wanted(f Facts, w Wish) ([]gpu.Arch, string, error) {
 	if w.Arch != "" {
 		a, err := gpu.ParseArchs(w.Arch)
 		if err != nil {
-			return nil, "", &MisfitError{What: fmt.Sprintf("%s: %v", w.ArchOrigin, err),
-				Fix: "give a compute capability such as 89 or 8.9", Part: PartCapability}
+			return nil, "", exit.Usagef("give a compute capability such as 89 or 8.9", "%s: %v", w.ArchOrigin, err)
 		}
 		return a, w.ArchOrigin, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/toolchain/rocm"
 )
 
@@ -39,8 +40,7 @@ func Backend(n Needs, w Wish) (backend []string, why string, err error) {
 			What: fmt.Sprintf("%s asks for %s, and no crate of this build uses it", w.BackendOrigin, w.Backend),
 			Fix:  "ask for a feature that enables such a crate; `gpubuild features` shows them"}
 	default:
-		return nil, "", &MisfitError{What: fmt.Sprintf("%s: %.200q is neither cuda nor rocm", w.BackendOrigin, w.Backend),
-			Fix: "leave it out: the features choose"}
+		return nil, "", exit.Usagef("leave it out: the features choose", "%s: %.200q is neither cuda nor rocm", w.BackendOrigin, w.Backend)
 	}
 	switch {
 	case cuda && n.ROCm:

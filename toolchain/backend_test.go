@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/rocm"
@@ -70,5 +71,21 @@ func TestBackend(t *testing.T) {
 	if _, err := toolchain.Choose(toolchain.Facts{ROCm: []rocm.Install{{Root: "/gone", Problem: "it is not there"}}}, only,
 		toolchain.Wish{}); err == nil || !strings.Contains(err.Error(), "there is no ROCm") || !strings.Contains(err.Error(), "/gone") {
 		t.Errorf("without ROCm: %v", err)
+	}
+}
+
+// TestWrongWordsAreUsage: a word that means nothing ends as it does behind the flag; what cannot be had here does not.
+func TestWrongWordsAreUsage(t *testing.T) {
+	t.Parallel()
+	h := hosttest.Must(hosttest.Parse([]byte(usual)))(t)
+	for want, w := range map[int][]toolchain.Wish{
+		exit.Usage:  {{Backend: "metal", BackendOrigin: "GPUBUILD_BACKEND"}, {Arch: "fast", ArchOrigin: "CUDA_COMPUTE_CAP"}},
+		exit.Misfit: {{Backend: "rocm", BackendOrigin: "GPUBUILD_BACKEND"}, {Arch: "20", ArchOrigin: "CUDA_COMPUTE_CAP"}},
+	} {
+		for _, w := range w {
+			if _, err := toolchain.Choose(gather(h, nil), kernels, w); exit.Of(err) != want {
+				t.Errorf("%+v: %v", w, err)
+			}
+		}
 	}
 }

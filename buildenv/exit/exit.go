@@ -151,7 +151,7 @@ var Codes = []struct {
 }{
 	{Done, "done", ""},
 	{Other, "something else went wrong; the message says what", ""},
-	{Usage, "the command line is wrong, or a file that it names cannot be used", "command.wrong"},
+	{Usage, "the command line or a variable is wrong, or a file that it names cannot be used", "command.wrong"},
 	{Unreached, "a requested feature does not enable a GPU crate of the binary", ""},
 	{Missing, "a component is missing: toolkit, host compiler, cuDNN, cargo", "toolchain.missing"},
 	{Misfit, "components do not work together", "toolchain.misfit"},
