@@ -146,6 +146,8 @@ func TestNvidiaSMI(t *testing.T) {
 			want: []string{"0 GPU-a Quadro, RTX 8000 7.5 48318382080"}, driver: "550.1 12.3 nvidia-smi"},
 		{story: "one that is older than R510", replies: map[string]reply{"compute_cap": {out: "Field \"compute_cap\" is not a valid field to query.\n", code: 2}},
 			driver: "  ", notes: []string{"nvidia-smi: exit status 2: Field \"compute_cap\" is not a valid", "no GPU could be asked"}},
+		{story: "a driver that does not say its version", replies: map[string]reply{"compute_cap": {out: "0, GPU-5a, NVIDIA L4, 8.9, 23034, [N/A]\n"}},
+			want: []string{"0 GPU-5a NVIDIA L4 8.9 24152899584"}, driver: "  nvidia-smi"},
 		{story: "no devices", replies: map[string]reply{"compute_cap": {out: "No devices were found\n"}}, driver: "  ", notes: []string{"0 GPU(s)"}},
 		{story: "the kernel module is gone", replies: map[string]reply{"compute_cap": {out: "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure …\n\n", code: 9}},
 			driver: "  ", notes: []string{"nvidia-smi: exit status 9: NVIDIA-SMI has failed because", "no GPU could be asked"}},

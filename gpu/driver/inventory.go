@@ -136,6 +136,9 @@ func (m Machine) describe(source string, kernel gpu.Driver, a answer, notes []st
 	if d.Version == "" {
 		d = kernel
 	}
+	if a.driver == "" && len(a.devices) > 0 {
+		d.Origin = strings.TrimPrefix(kernel.Origin+", "+source, ", ")
+	}
 	if kernel.Version != "" && kernel.Version != d.Version {
 		notes = append(notes, fmt.Sprintf("the kernel has loaded driver %s (%s), %s speaks of %s: after an update, reboot",
 			kernel.Version, kernel.Origin, source, d.Version))

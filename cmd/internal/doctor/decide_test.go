@@ -384,9 +384,9 @@ func TestWithoutAToolkit(t *testing.T) {
 // TestHiddenDevices: a GPU that CUDA_VISIBLE_DEVICES hides is not ready to prove with.
 func TestHiddenDevices(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]string{"-": "ok RTX (GPU-a, capability 8.6)", "": "missing CUDA_VISIBLE_DEVICES= hides all GPUs", "GPU-b": "missing CUDA_VISIBLE_DEVICES=GPU-b hides all GPUs", "GPU-a": "ok RTX (GPU-a, capability 8.6)",
-		"1": "missing CUDA_VISIBLE_DEVICES=1 hides all GPUs", "5,0": "missing CUDA_VISIBLE_DEVICES=5,0 hides all GPUs", "0,1": "ok RTX (GPU-a, capability 8.6)"} {
-		f := Facts{Prove: true, Notes: []string{"no NVML"}, Toolchain: toolchain.Facts{Devices: []gpu.Device{{UUID: "GPU-a", Name: "RTX", Capability: gpu.Capability{Major: 8, Minor: 6}}}}}
+	for value, want := range map[string]string{"-": "ok RTX (GPU-a, capability 8.6); listed by NVML", "": "missing CUDA_VISIBLE_DEVICES= hides all GPUs", "GPU-b": "missing CUDA_VISIBLE_DEVICES=GPU-b hides all GPUs", "GPU-a": "ok RTX (GPU-a, capability 8.6); listed by NVML",
+		"1": "missing CUDA_VISIBLE_DEVICES=1 hides all GPUs", "5,0": "missing CUDA_VISIBLE_DEVICES=5,0 hides all GPUs", "0,1": "ok RTX (GPU-a, capability 8.6); listed by NVML"} {
+		f := Facts{Prove: true, Notes: []string{"no NVML"}, Toolchain: toolchain.Facts{Driver: gpu.Driver{Origin: "NVML"}, Devices: []gpu.Device{{UUID: "GPU-a", Name: "RTX", Capability: gpu.Capability{Major: 8, Minor: 6}}}}}
 		if value != "-" {
 			f.Host.Env = buildenv.NewEnv(buildenv.Linux, []string{"CUDA_VISIBLE_DEVICES=" + value})
 		}
@@ -406,9 +406,10 @@ func TestDriverBelowToolkit(t *testing.T) {
 		{gpu.Version{Major: 13}, ""}, {gpu.Version{}, ""},
 	} {
 		f := Facts{Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{Version: gpu.Version{Major: 13, Minor: 5}}}}
-		f.Toolchain.Driver = gpu.Driver{Version: "570.1", CUDA: tt.have}
+		f.Toolchain.Driver = gpu.Driver{Version: "570.1", CUDA: tt.have, Origin: "NVML"}
 		c := checkDriver(f)
 		hosttest.Equal(t, c.Fix, tt.fix)
 		hosttest.Equal(t, strings.Contains(Verdict([]Check{c}), "Not ready to prove: driver 570.1 runs CUDA up to"), tt.fix != "", Verdict([]Check{c}))
+		hosttest.Equal(t, strings.Contains(c.Says, "NVML"), true, c.Says)
 	}
 }

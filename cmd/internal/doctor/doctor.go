@@ -471,7 +471,8 @@ func checkDriver(f Facts) Check {
 		}
 		if have, t := f.Toolchain.Driver.CUDA, f.Chosen.Toolkit; t != nil && !have.IsZero() && t.Version.Major > have.Major {
 			c.State, c.Absent, c.Breaks, c.Fix = Warning, true, "running and proving", "a newer driver"
-			c.Says = fmt.Sprintf("driver %s runs CUDA up to %s, not what CUDA %s builds", f.Toolchain.Driver.Version, have, t.Version)
+			c.Says = fmt.Sprintf("driver %s runs CUDA up to %s (%s), not what CUDA %s builds", f.Toolchain.Driver.Version,
+				have, f.Toolchain.Driver.Origin, t.Version)
 			if have.Major >= 12 && f.Needs.Pin.Compare(have) <= 0 {
 				c.Fix = fmt.Sprintf("gpubuild toolchain install %s, or a newer driver", have)
 			}
@@ -541,7 +542,7 @@ func checkDevices(f Facts) Check {
 			Breaks: "running and proving", Fix: "unset CUDA_VISIBLE_DEVICES, or name one of these GPUs by its UUID"})
 	}
 	if len(names) > 0 {
-		c := Check{ID: "devices", State: OK, Says: strings.Join(names, ", ")}
+		c := Check{ID: "devices", State: OK, Says: strings.Join(names, ", ") + "; listed by " + f.Toolchain.Driver.Origin}
 		for _, n := range f.Notes {
 			if strings.HasPrefix(n, "GPU ") { // "GPU 0: this driver is too old to report its compute capability"
 				c.State, c.Breaks = Warning, "the architecture of such a GPU must be named: --gpu-arch"
