@@ -166,17 +166,53 @@ func (t Target) ask(needs []need) (answer gpu.Answer, why, fix string, most gpu.
 			if why = fmt.Sprintf("%s needs %s or newer", n.what, first); got == gpu.Unknown {
 				why = fmt.Sprintf("it is not known whether driver %s has what %s needs", t.Driver, n.what)
 			}
-			fix = fmt.Sprintf("install %s or newer", first)
-			if driver.Has(t.OS, t.Driver, firstCUDA(t.GPU)) == gpu.Yes {
-				fix = fmt.Sprintf("gpubuild build --gpu-toolkit=%s, or %s", driver.Newest(t.OS, t.Driver), fix)
-			}
 		}
 	}
-	if branch := gpu.Numbers(t.Driver); answer != gpu.No && branch != nil && t.GPU.Compare(gpu.Capability{Major: 7, Minor: 5}) < 0 && branch[0] >= 590 {
+	if answer != gpu.Yes {
+		if fix = "install a driver of CUDA " + most.String() + " or newer"; driver.First(t.OS, most) != "" {
+			fix = "install driver " + driver.First(t.OS, most) + " or newer"
+		}
+		if driver.Has(t.OS, t.Driver, firstCUDA(t.GPU)) == gpu.Yes {
+			fix = fmt.Sprintf("gpubuild build --gpu-toolkit=%s, or %s", driver.Newest(t.OS, t.Driver), fix)
+		}
+	}
+	if branch := gpu.Numbers(t.Driver); answer != gpu.No && branch != nil && t.GPU.Compare(turing) < 0 && branch[0] > lastBranch {
 		// NixOS/nixos-hardware#1880: 595 "will ignore this GPU".
 		return gpu.No, fmt.Sprintf("580 is the last driver branch for GPU %s", t.GPU), "install a driver of branch 580", most
 	}
 	return answer, why, fix, most
+}
+
+// lastToolkit is the newest toolkit that compiles for GPUs older than 7.5, lastBranch the last driver branch for them.
+var lastToolkit, turing = gpu.Version{Major: 12, Minor: 9}, gpu.Capability{Major: 7, Minor: 5}
+
+const lastBranch = 580
+
+// rebuild is the build that makes code for the GPU, with the toolkit and the driver that it takes; empty: none is known.
+func (t Target) rebuild(images []fatbin.Image) string {
+	fix, old := "gpubuild build --gpu-arch=sm_"+t.GPU.Digits(), t.GPU.Compare(turing) < 0
+	first, toolkit := firstCUDA(t.GPU), driver.Newest(t.OS, t.Driver)
+	needs := first // to go on with the toolkit of now
+	for _, im := range images {
+		if made, err := gpu.ParseVersion(im.Toolkit); err == nil && made.Major > needs.Major && !old {
+			needs = gpu.Version{Major: made.Major}
+		}
+	}
+	switch branch := gpu.Numbers(t.Driver); {
+	case first.IsZero(), old && driver.Has(t.OS, t.Driver, first) == gpu.No:
+		return ""
+	case old && branch != nil && branch[0] > lastBranch:
+		return fmt.Sprintf("%s --gpu-toolkit=%s, and install a driver of branch %d", fix, lastToolkit, lastBranch)
+	case driver.Has(t.OS, t.Driver, first) == gpu.No && !t.GPU.IsTegra():
+		return fix + ", and install driver " + driver.First(t.OS, needs) + " or newer"
+	case old && toolkit.Compare(lastToolkit) > 0:
+		return fix + " --gpu-toolkit=" + lastToolkit.String()
+	case old && !toolkit.IsZero():
+		return fix + " --gpu-toolkit=" + toolkit.String()
+	case driver.Has(t.OS, t.Driver, needs) == gpu.No && !t.GPU.IsTegra():
+		return fix + " --gpu-toolkit=" + toolkit.String()
+	}
+	return fix
 }
 
 // group answers for the kernels of the images of one fatbin.
@@ -217,7 +253,7 @@ func (t Target) group(images []fatbin.Image) []Kernel {
 	whole := Kernel{Answer: answer, Fatbin: images[0].Fatbin, Where: images[0].Where, alone: images[0].Fatbin == images[0].Offset}
 	if len(fit) == 0 {
 		if whole.unfixed = true; answer != gpu.Unknown {
-			whole.absent, whole.Answer, whole.Fix = true, gpu.No, "gpubuild build --gpu-arch=sm_"+t.GPU.Digits()
+			whole.absent, whole.Answer, whole.Fix = true, gpu.No, t.rebuild(images)
 		}
 		slices.Sort(why)
 		if why = slices.Compact(why); len(why) > 2 {
