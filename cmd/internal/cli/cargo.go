@@ -132,8 +132,14 @@ func (a *invocation) misspelled(tool cargo.Tool, l cargo.Line) error {
 			buildenv.Words(a.Host.OS, "cd", l.Dir)+" && "+buildenv.Words(a.Host.OS, append([]string{"gpubuild", near}, l.Args...)...))
 	}
 	if near == l.VerbWord {
-		return usage(fmt.Sprintf("`%s` is gpubuild's own command and stands before its flags", near),
-			buildenv.Words(a.Host.OS, append([]string{"gpubuild", near}, l.Args...)...))
+		words, says := slices.Concat([]string{"gpubuild", near}, l.Args), "is gpubuild's own command and stands before its flags"
+		if l.HasTrailing {
+			words = slices.Concat(words, []string{"--"}, l.Trailing)
+		}
+		if l.Toolchain != "" {
+			says = "is gpubuild's own command and starts no cargo: +" + l.Toolchain + " has no meaning with it"
+		}
+		return usage(fmt.Sprintf("`%s` %s", near, says), buildenv.Words(a.Host.OS, words...))
 	}
 	return usage(fmt.Sprintf("unknown command `%s`; did you mean `%s`?", l.VerbWord, near), "")
 }

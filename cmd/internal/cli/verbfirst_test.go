@@ -12,6 +12,7 @@ func TestVerbFirst(t *testing.T) {
 		{"+nightly -v --color never stale", "stale +nightly -v --color never"},
 		{"-q --config=a.b=1 stale -p x", "stale -q --config=a.b=1 -p x"},
 		{"+nightly build", "+nightly build"},
+		{"+nightly prove app", "+nightly prove app"},
 		{"-v build", "-v build"},
 		{"+nightly cargo clean", "+nightly cargo clean"},
 		{"-C dir clean", "-C dir clean"},

@@ -34,7 +34,7 @@ func VerbNames() []string {
 }
 
 // verbFirst puts rustup's word and cargo's flags behind a verb of ours, where they are read, if they stand before it as some may before
-// cargo's: `gpubuild +nightly features` and `gpubuild -v stale`.
+// cargo's: `gpubuild +nightly features` and `gpubuild -v stale`. A verb that asks no cargo takes no word of rustup's.
 func verbFirst(words []string) []string {
 	at := 0
 	if len(words) > 0 && len(words[0]) > 1 && words[0][0] == '+' {
@@ -44,7 +44,7 @@ func verbFirst(words []string) []string {
 	if at == 0 || at >= len(words) {
 		return words
 	}
-	if _, ok := find(words[at]); ok {
+	if v, ok := find(words[at]); ok && (v.Project || words[0][0] != '+') {
 		return slices.Concat([]string{words[at]}, words[:at], words[at+1:])
 	}
 	return words
