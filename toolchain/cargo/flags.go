@@ -71,6 +71,7 @@ type rest int
 const (
 	restFlags rest = iota // flags may follow: cargo test NAME --release
 	restWords             // clap's trailing_var_arg: everything from there on belongs to the program or to rustc
+	restNone              // there is none: cargo refuses it
 )
 
 type verbSpec struct {
@@ -79,19 +80,19 @@ type verbSpec struct {
 }
 
 var verbs = map[string]verbSpec{
-	"build":    {nil, restFlags},
-	"check":    {nil, restFlags},
+	"build":    {nil, restNone},
+	"check":    {nil, restNone},
 	"test":     {nil, restFlags},
 	"bench":    {nil, restFlags},
-	"doc":      {nil, restFlags},
-	"fix":      {nil, restFlags},
+	"doc":      {nil, restNone},
+	"fix":      {nil, restNone},
 	"run":      {nil, restWords},
 	"rustc":    {nil, restWords},
 	"rustdoc":  {nil, restWords},
-	"clippy":   {clippyFlags, restFlags},
-	"clean":    {cleanFlags, restFlags},
-	"tree":     {treeFlags, restFlags},
-	"metadata": {metadataFlags, restFlags},
+	"clippy":   {clippyFlags, restNone},
+	"clean":    {cleanFlags, restNone},
+	"tree":     {treeFlags, restNone},
+	"metadata": {metadataFlags, restNone},
 	"install":  {installFlags, restFlags},
 }
 

@@ -262,6 +262,13 @@ const (
 // Parts are all pieces of the line. Of an alias they are those of the line that it expands to.
 func (l Line) Parts() []Part { return slices.Clone(l.parts) }
 
+// Refused reports whether cargo refuses the line for an argument that its verb does not have, or is newer than what is known here: nobody knows
+// then what the other arguments are.
+func (l Line) Refused() bool {
+	spec, known := verbs[l.Verb]
+	return known && (len(l.Unknown()) > 0 || spec.rest == restNone && len(l.Positional) > 0 || l.Purpose() == Tests && len(l.Positional) > 1)
+}
+
 // part is what an item is; unread is that of one that is not understood.
 func (i item) part(unread PartKind) PartKind {
 	switch {

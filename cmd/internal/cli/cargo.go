@@ -26,7 +26,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	a.parts = line.Parts()
+	a.keep(line)
 	a.Machine = a.Speaking(line, tools.Fetching(a.Host.OS, words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit"))
 	tool, err := cargo.Find(a.Host, line)
 	if err != nil {
@@ -36,7 +36,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	a.parts = line.Parts()
+	a.keep(line)
 	for _, g := range given {
 		f := findFlag(flags, g.Name, prefix)
 		if err := f.Value.Set(g.Value); err != nil {

@@ -49,6 +49,13 @@ func (a *invocation) end(files report.Files, end error, r report.Result, fields 
 	return end
 }
 
+// keep keeps the command line of one of cargo's verbs, unless cargo refuses it.
+func (a *invocation) keep(line cargo.Line) {
+	if a.parts = line.Parts(); line.Refused() {
+		a.parts = nil
+	}
+}
+
 // keepParts keeps the command line of one of our own verbs, which is read as one of `build`.
 func (a *invocation) keepParts(line cargo.Line, verb string) {
 	a.parts = line.Parts()

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/receipt"
@@ -19,10 +20,8 @@ var withArgs = []string{"--with-args", "--gpu-with-args"}
 func Redact(words []string, parts []cargo.Part) []string {
 	out := []string{"gpubuild"}
 	if parts == nil {
-		if len(words) > 0 && !strings.HasPrefix(words[0], "-") && !strings.HasPrefix(words[0], "+") {
-			out, words = append(out, words[0]), words[1:]
-		}
-		return append(out, receipt.Hidden(words)...)
+		at := verbs(words)
+		return append(append(out, words[:at]...), receipt.Hidden(words[at:])...)
 	}
 	var program []string
 	store := storesArgs(parts)
@@ -35,6 +34,14 @@ func Redact(words []string, parts []cargo.Part) []string {
 		out = append(out, redacted(p, store)...)
 	}
 	return append(out, receipt.Hidden(program)...)
+}
+
+// verbs is 1 where a line begins with its subcommand, and 0 otherwise.
+func verbs(words []string) int {
+	if len(words) > 0 && !strings.HasPrefix(words[0], "-") && !strings.HasPrefix(words[0], "+") {
+		return 1
+	}
+	return 0
 }
 
 func storesArgs(parts []cargo.Part) bool {
@@ -58,8 +65,17 @@ func redacted(p cargo.Part, store bool) []string {
 	case p.Kind == cargo.OwnPart && !store && value != "" && (name == "--gpu-prove" || name == "--gpu-audit"): // arguments of the program
 		words[0] = name + "=" + receipt.Hidden([]string{value})[0]
 	}
+	for i := range words {
+		words[i] = withoutUser(words[i])
+	}
 	return words
 }
+
+// userinfo is a name and a password, or a token, in a URL.
+var userinfo = lazyregexp.New(`://[^/?#\s"']*@`)
+
+// withoutUser hides who reads the URLs of a text, since a password may stand there.
+func withoutUser(text string) string { return userinfo.ReplaceAllString(text, "://…@") }
 
 // redactor does the same for texts that repeat the command line or a variable: the commands in findings, what is stale and why.
 func redactor(parts []cargo.Part, env buildenv.Env) *strings.Replacer {
@@ -98,14 +114,14 @@ func redactor(parts []cargo.Part, env buildenv.Env) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// unparsed hides all arguments that are not flags.
+// unparsed hides all arguments that are not the names of subcommands or of long flags.
 func unparsed(words []string) *strings.Replacer {
 	var pairs []string
-	for _, w := range words[min(1, len(words)):] {
-		if _, value, is := strings.Cut(w, "="); is {
-			w = value
+	for _, w := range words {
+		if strings.HasPrefix(w, "--") {
+			_, w, _ = strings.Cut(w, "=")
 		}
-		if len(w) > 3 && w[0] != '-' { // a shorter one is a part of other words
+		if len(w) > 3 && !slices.Contains(cargo.VerbNames(), w) { // a shorter one is a part of other words
 			pairs = append(pairs, w, "…")
 		}
 	}
@@ -116,11 +132,11 @@ func unparsed(words []string) *strings.Replacer {
 func (r Result) redact(words []string, parts []cargo.Part, env buildenv.Env) Result {
 	texts, rest := redactor(parts, env), strings.NewReplacer()
 	if parts == nil {
-		rest = unparsed(words)
+		rest = unparsed(words[verbs(words):])
 	}
 	hide := func(list ...*string) {
 		for _, t := range list {
-			*t = console.Short(rest.Replace(texts.Replace(*t)))
+			*t = console.Short(withoutUser(rest.Replace(texts.Replace(*t))))
 		}
 	}
 	r.Findings, r.Checks, r.Stale = slices.Clone(r.Findings), slices.Clone(r.Checks), slices.Clone(r.Stale)
