@@ -214,7 +214,7 @@ func TestPartialClone(t *testing.T) {
 func TestGitHasLimits(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != buildenv.Linux {
-		t.Skip("only Linux limits the memory of a process")
+		need.Missing(t, "linux", "only there a process's memory is limited")
 	}
 	git := need.Tool(t, "git")
 	h := hosttest.Must(local.Host())(t)
