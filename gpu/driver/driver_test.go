@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -122,6 +123,18 @@ func TestNoDriverStartsNoProcess(t *testing.T) {
 			t.Errorf("%s: %v %v %q %q", os, d, devices, notes, s.asked)
 		}
 	}
+}
+
+// TestAHangingDriverIsAskedOnce in a process.
+func TestAHangingDriverIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	s := &script{t: t, answers: map[string]reply{"compute_cap": {late: true}}}
+	m := driver.Machine{Host: machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": ""}), Runner: s, Silent: &atomic.Pointer[[]string]{}}
+	for range 2 {
+		_, _, notes := m.Inventory(context.Background())
+		hosttest.Equal(t, strings.Join(notes, "; "), "nvidia-smi: no answer in 10s; no GPU could be asked")
+	}
+	hosttest.Equal(t, len(s.asked), 1)
 }
 
 const l4 = "0, GPU-5a, NVIDIA L4, 8.9, 23034, 550.54.15\n"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gpubuild/buildenv"
@@ -65,6 +66,8 @@ type Machine struct {
 	Runner buildenv.Runner
 	Self   string      // this program, which asks NVML in a child; empty: nvidia-smi is asked
 	Memo   *memo.Store // keeps the version; nil: nothing is kept
+	// Silent keeps for the life of the process that the driver hangs, and what was said of that; nil: it is asked each time.
+	Silent *atomic.Pointer[[]string]
 }
 
 // source lists GPUs and samples them. Each is a process of its own, which can be given up where the driver hangs.
@@ -99,6 +102,25 @@ func (m Machine) sources() (list []source, anything bool) {
 	return list, anything
 }
 
+// Look looks at what changes when the driver's answer does: its files, the GPUs that the kernel lists, and that the system was started. Where
+// files are recorded, as those of a build with nothing to do, the answer holds as long as these are the same.
+func (m Machine) Look() {
+	smi, anything := findSMI(m.Host)
+	paths := []string{smi}
+	for _, dir := range m.Host.SplitList(m.Host.Env.Get("LD_LIBRARY_PATH")) {
+		paths = append(paths, m.Host.Join(dir, libraryName))
+	}
+	if m.Host.OS == buildenv.Linux && anything {
+		paths = append(paths, bootID)
+		_, _ = m.Host.Files.ReadDir(procDir + "/gpus")
+	}
+	for _, path := range paths {
+		if path != "" {
+			_, _ = m.Host.Files.Stat(path)
+		}
+	}
+}
+
 // Inventory returns the driver and its GPUs, and in words how it was asked and what did not answer.
 func (m Machine) Inventory(ctx context.Context) (gpu.Driver, []gpu.Device, []string) {
 	sources, anything := m.sources()
@@ -106,7 +128,11 @@ func (m Machine) Inventory(ctx context.Context) (gpu.Driver, []gpu.Device, []str
 		return gpu.Driver{}, nil, []string{noDriver(m.Host)}
 	}
 	kernel := Kernel(m.Host)
+	if m.Silent != nil && m.Silent.Load() != nil {
+		return kernel, nil, slices.Clone(*m.Silent.Load())
+	}
 	var notes []string
+	hangs := false
 	for _, s := range sources {
 		a, err := s.list(ctx, m.Runner)
 		switch {
@@ -117,14 +143,19 @@ func (m Machine) Inventory(ctx context.Context) (gpu.Driver, []gpu.Device, []str
 		case err.Error() != noLibrary:
 			notes = append(notes, s.name()+": "+reason(err))
 		}
-		if silent(err) {
+		if hangs = silent(err); hangs {
 			break // another source would ask the same driver
 		}
 	}
 	if len(notes) == 0 {
 		notes = []string{"nvidia-smi: not on PATH"}
 	}
-	return kernel, nil, append(notes, "no GPU could be asked")
+	notes = append(notes, "no GPU could be asked")
+	if hangs && m.Silent != nil {
+		said := slices.Clone(notes)
+		m.Silent.Store(&said)
+	}
+	return kernel, nil, notes
 }
 
 // describe puts what a source says and what the kernel has loaded together, and keeps the driver for Version.

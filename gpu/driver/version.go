@@ -19,6 +19,7 @@ const (
 	procDir       = "/proc/driver/nvidia"
 	procVersion   = "/proc/driver/nvidia/version"
 	wslDir        = "/usr/lib/wsl/lib"
+	bootID        = "/proc/sys/kernel/random/boot_id"
 )
 
 // Kernel returns the driver as the kernel's own files describe it, without a process; the zero value when they show none. On WSL2 they

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -322,12 +323,13 @@ func TestKept(t *testing.T) {
 		"something was compiled": func(_ *recording, d *Result) {
 			d.Built.Messages = append(d.Built.Messages, cargo.Message{Reason: cargo.Artifact})
 		},
-		"it waited for another cargo":   func(_ *recording, d *Result) { d.Built.Waited = true },
-		"a program was proven":          func(_ *recording, d *Result) { d.Proof.Proofs = []proof.Proof{{}} },
-		"a second process ran":          func(r *recording, _ *Result) { r.ran.Store(2) },
-		"no process ran":                func(r *recording, _ *Result) { r.ran.Store(0) },
-		"something was learned":         func(r *recording, _ *Result) { r.puts.Store(1) },
-		"another command line was used": func(_ *recording, d *Result) { d.Tools.Line = lineOf(t, "build", "--target-dir", "x") },
+		"it waited for another cargo":                   func(_ *recording, d *Result) { d.Built.Waited = true },
+		"a program was proven":                          func(_ *recording, d *Result) { d.Proof.Proofs = []proof.Proof{{}} },
+		"a second process ran":                          func(r *recording, _ *Result) { r.ran.Store(2) },
+		"no process ran":                                func(r *recording, _ *Result) { r.ran.Store(0) },
+		"something was learned":                         func(r *recording, _ *Result) { r.puts.Store(1) },
+		"the driver hangs, and nothing could be proven": func(_ *recording, d *Result) { d.Proof.NotProven = "no GPU here" },
+		"another command line was used":                 func(_ *recording, d *Result) { d.Tools.Line = lineOf(t, "build", "--target-dir", "x") },
 	} {
 		b := newBench(t, map[string]string{"seen": "1"})
 		c := b.command("build").recorded("k")
@@ -336,6 +338,10 @@ func TestKept(t *testing.T) {
 		done.Session = &session.Session{Project: &manifest.Project{}}
 		done.Tools.Line, done.Tools.Cargo.Path = c.Line, "/cargo"
 		done.kernels = kernels{mode: "on", env: b.m.Host.Env.Set("CUDA_HOME", "/c").Unset("CARGO_HOME").Set(nvcc.LogVariable, "/log")}
+		if strings.Contains(story, "hangs") {
+			c.Machine.Silent = &atomic.Pointer[[]string]{}
+			c.Machine.Silent.Store(&[]string{})
+		}
 		change(c.watching, &done)
 		c.saveNoop(done, nil)
 		data, _, is := b.m.Memo().Load(noopKind, "k")

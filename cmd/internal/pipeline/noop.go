@@ -96,7 +96,7 @@ func (c Command) recorded(key string) Command {
 	r := &recording{key: key}
 	m, shell := *c.Machine, *c.Machine.Shell
 	m.Host, r.files = c.Machine.Memo().Record()
-	m.Puts, m.Runner = &r.puts, counted{m.Runner, &r.ran}
+	m.Puts, m.Asking, m.Runner = &r.puts, m.Runner, counted{m.Runner, &r.ran}
 	shell.OnLine = func(line string) { r.text[min(1, r.ran.Load())].WriteString(line) }
 	m.Shell, c.Machine, c.watching = &shell, &m, r
 	return c
@@ -106,6 +106,9 @@ func (c Command) recorded(key string) Command {
 func (r *recording) keep(c Command, done Result) error {
 	m, b := c.Machine, done.Built
 	compiled := func(msg cargo.Message) bool { return msg.Reason == cargo.Artifact && !msg.Fresh }
+	if m.Silent != nil && m.Silent.Load() != nil && done.Proof.NotProven != "" {
+		return nil // the driver may answer the next time
+	}
 	if done.Stale == nil || len(b.Messages) == 0 || slices.ContainsFunc(b.Messages, compiled) || b.Waited ||
 		len(done.Stale.Cleaned()) > 0 ||
 		len(done.Proof.Proofs) > 0 || r.ran.Load() != 1 || r.puts.Load() > 0 || !slices.Equal(done.Tools.Line.Words(), c.Line.Words()) {

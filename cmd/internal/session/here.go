@@ -54,6 +54,7 @@ func Here(stdin io.Reader, shell *console.Shell, real RealDriver, nodes func(bui
 		Nodes:       nodes,
 		Waited:      &atomic.Bool{},
 		JSONWritten: &atomic.Bool{},
+		Silent:      &atomic.Pointer[[]string]{},
 		Began:       time.Now(),
 		Temp:        &Temporary{},
 	}, nil

@@ -36,6 +36,8 @@ type Machine struct {
 	Waited   *atomic.Bool // the user knows that cargo waits for a lock; nil: each wait is printed
 	// JSONWritten: the machine-readable answer was written, or has no place; nil: nobody asks.
 	JSONWritten *atomic.Bool
+	Silent      *atomic.Pointer[[]string]    // of Driver; nil: it is asked each time
+	Asking      Runner                       // of the driver, where it helps to choose tools; nil: Runner
 	Nodes       func(buildenv.Host) []string // the GPUs' device nodes; nil: verify.DeviceNodes. Only a test binary passes others
 }
 
@@ -51,7 +53,7 @@ func (m *Machine) Memo() memo.Store { return memo.Open(m.Host, m.CacheDir, m.Beg
 
 // Driver is how the GPU driver of this machine is asked.
 func (m *Machine) Driver() driver.Machine {
-	d := driver.Machine{Host: m.Host, Runner: m.Runner, Self: m.Self}
+	d := driver.Machine{Host: m.Host, Runner: m.Runner, Self: m.Self, Silent: m.Silent}
 	if m.CacheDir != "" {
 		kept := m.Memo()
 		d.Memo = &kept

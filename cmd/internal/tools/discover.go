@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"slices"
@@ -34,7 +35,8 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	m, h := d.machine, d.host
 	f.LibCUDA = toolchain.DriverLibrary(h)
 	from := m.Driver()
-	from.Host = h
+	from.Host, from.Runner = h, cmp.Or(m.Asking, m.Runner)
+	from.Look()
 	if d.everything || d.wish.Arch == "" && len(d.wish.Previous) == 0 && (d.needs.NVCC || d.needs.Libraries) {
 		f.Driver, f.Devices, driverNotes = from.Inventory(ctx)
 		for _, n := range driverNotes {
