@@ -27,12 +27,11 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 		if _, verb := verbs[w]; w == "" || verb && w != "clippy" || strings.ContainsAny(w, ".\"'= \t") || cargoCommands[w] || seen[w] {
 			return l, owns, nil // a circle is cargo's to report
 		}
-		if config == nil {
-			config = readConfig(h, t, l)
+		if config == nil { // cargo 1.95 expands aliases before it reads --config (cli.rs, expand_aliases)
+			config = slices.DeleteFunc(readConfig(h, t, l), func(l layer) bool { return l.cli })
 		}
-		is, _ := config.find("alias", w)
-		expanded, _ := command(is)
-		if is == nil {
+		expanded, from := config.joined("alias", w)
+		if expanded == nil {
 			return l, owns, nil
 		}
 		seen[w] = true
@@ -43,7 +42,7 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 		}
 		// not their number: an alias that ends in -- takes the user's own ones away
 		if at := slices.IndexFunc(more, func(o Own) bool { return !slices.Contains(owns, o) }); at >= 0 {
-			if err := foreignAlias(h, t, l, config, w, more[at].Name); err != nil {
+			if err := foreignAlias(h, t, l, from, w, more[at].Name); err != nil {
 				return next, owns, err
 			}
 		}
@@ -55,18 +54,13 @@ func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 	}
 }
 
-// foreignAlias returns an error if an alias that brings a flag of ours is the repository's: it could start a download, agree to the
-// repository's own tools or write a file, with a command line that shows none of it. A file that is not understood may define it.
-func foreignAlias(h buildenv.Host, t Tool, l Line, c config, name, flag string) error {
+// foreignAlias returns an error if an alias that brings a flag of ours is the repository's, or in part: it could start a download, agree to
+// the repository's own tools or write a file, with a command line that shows none of it. from are its layers.
+func foreignAlias(h buildenv.Host, t Tool, l Line, from config, name, flag string) error {
 	cwd := l.cwd(h, t)
 	project := h.Dir(h.From(cwd, cmp.Or(l.ManifestPath, buildenv.ManifestFile)))
-	for _, is := range c {
-		defines := is.get("alias", name) != nil
-		if is.origin == "" || is.origin == "--config" || UsersConfig(h, t, is.origin, cwd, project) {
-			if defines {
-				return nil
-			}
-		} else if defines || is.unread != nil {
+	for _, is := range from {
+		if is.origin != "" && !UsersConfig(h, t, is.origin, cwd, project) {
 			return exit.Errorf(exit.Config, "remove the flag and give it on the command line, or define the alias in your own "+
 				"configuration (CARGO_HOME, outside of the repository)",
 				"%s: the alias `%s` has %s: a repository may not give flags to gpubuild", is.origin, name, flag)

@@ -158,6 +158,28 @@ func (c config) find(keys ...string) (any, layer) {
 	return nil, layer{}
 }
 
+// joined is a command as cargo makes it of all layers, and those that have or may have a part in it: lists are joined, the strongest last,
+// and a variable's words follow a list (context/mod.rs, get_cv_with_env). Any other text is the whole.
+func (c config) joined(keys ...string) (words []string, from config) {
+	for _, l := range c {
+		v := l.get(keys...)
+		if v == nil && l.unread == nil {
+			continue
+		}
+		more, text := command(v)
+		if text && words != nil {
+			break
+		}
+		if from = append(from, l); v != nil {
+			words = slices.Concat(more, words)
+		}
+		if text && l.origin != "" {
+			break
+		}
+	}
+	return words, from
+}
+
 // has reports whether anything is said of a key.
 func (c config) has(keys ...string) bool { v, _ := c.find(keys...); return v != nil }
 

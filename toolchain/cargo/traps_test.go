@@ -155,6 +155,12 @@ twice = "gpu -q"
 build = "check"
 round = "round --release"
 only = "--locked"
+list = ["run", "--quiet", "--"]
+text = "run --lib"
+-- app/.cargo/config.toml --
+[alias]
+list = ["4"]
+text = "check"
 `)
 	tests := []struct{ typed, want, own string }{
 		{"b -p app --gpu-strict", "build --release --features cuda -p app", "--gpu-strict"},
@@ -167,6 +173,12 @@ only = "--locked"
 	}
 	p.tool.Env = p.tool.Env.Set("CARGO_ALIAS_FROMENV", "test --lib")
 	tests = append(tests, struct{ typed, want, own string }{"fromenv x", "test --lib x", ""})
+	// Lists are joined, with a variable's words behind them; a text is not. --config defines no alias.
+	p.tool.Env = p.tool.Env.Set("CARGO_ALIAS_LIST", "x -- 1").Set("CARGO_ALIAS_TEXT", "bench")
+	tests = append(tests, []struct{ typed, want, own string }{
+		{"list", "run --quiet -- x -- 1", ""}, {"-C app list", "-C app run --quiet -- 4 x -- 1", ""}, {"-C app text", "-C app bench", ""},
+		{"k --config alias.k='run'", "k --config alias.k='run'", ""},
+	}...)
 	for _, tt := range tests {
 		l, own, err := Alias(p.h, p.tool, p.line(words(tt.typed)...), testOwn)
 		got := ""
