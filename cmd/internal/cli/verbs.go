@@ -34,7 +34,7 @@ func VerbNames() []string {
 }
 
 // verbFirst puts rustup's word and cargo's flags behind a verb of ours, where they are read, if they stand before it as some may before
-// cargo's: `gpubuild +nightly features` and `gpubuild -v stale`. A verb that asks no cargo takes no word of rustup's.
+// cargo's: `gpubuild +nightly features` and `gpubuild -v stale`. Before a verb that asks no cargo, +nightly is refused.
 func verbFirst(words []string) []string {
 	at := 0
 	if len(words) > 0 && len(words[0]) > 1 && words[0][0] == '+' {

@@ -91,7 +91,7 @@ func (r Request) cover(proofs []Proof) (*Coverage, error) {
 		why = "no GPU was seen in any test"
 	}
 	if why != "" {
-		m.Shell.Warning("the kernel coverage was not measured: %s", why)
+		r.unmeasured(why)
 		if r.coverageLimit() > 0 && r.Requires() {
 			return nil, exit.Code(exit.Unproved)
 		}
@@ -119,6 +119,15 @@ func (r Request) cover(proofs []Proof) (*Coverage, error) {
 		return c, nil
 	}
 	return c, exit.Code(exit.OtherKernels)
+}
+
+// unmeasured says why nothing was measured. A file of that name is left as it is: it may be anybody's.
+func (r Request) unmeasured(why string) {
+	m := r.Session.Machine
+	if file := r.Options.Coverage; file != nil && *file != "" && m.Host.IsFile(m.Host.Abs(*file)) {
+		why += "; " + *file + " is older than this run"
+	}
+	m.Shell.Warning("the kernel coverage was not measured: %s", why)
 }
 
 // choosesTests reports whether the command line leaves out tests by their names.

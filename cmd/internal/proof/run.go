@@ -21,13 +21,6 @@ import (
 // and pipes stay what they were. The error is that of the run: cargo's where it failed, else an exit.Code where everything was said.
 func Run(ctx context.Context, r Request) (Result, error) {
 	m, line := r.Session.Machine, r.Session.Line
-	if file := r.Options.Coverage; file != nil && *file != "" { // an earlier run's is not this one's
-		if fi, err := os.Lstat(m.Host.Abs(*file)); err == nil && fi.Mode().IsRegular() {
-			if err := os.Remove(m.Host.Abs(*file)); err != nil {
-				return Result{}, err
-			}
-		}
-	}
 	triple, rustc, err := r.triple(ctx)
 	if err != nil {
 		return Result{}, err
@@ -254,7 +247,7 @@ func (r Request) judgeWithoutGPU(dir string, ran error) (excused bool, err error
 	}
 	m.Shell.Alert("Not proven:", "no GPU here")
 	if o.Coverage != nil {
-		m.Shell.Warning("the kernel coverage was not measured: no GPU here")
+		r.unmeasured("no GPU here")
 	}
 	ended := ran == nil || r.ExpectedEnd(ran)
 	if !r.Requires() || !ended {
