@@ -275,7 +275,7 @@ func (l *link) wait() {
 	}
 	still, quiet, all := time.NewTicker(waitingPeriod), time.NewTimer(limit), time.NewTimer(min(limit, math.MaxInt64/limitsInAll)*limitsInAll)
 	defer still.Stop()
-	heard, what, ready := l.heard, "has not answered: nothing came from it for", l.ready
+	heard, greeted, ready, what := l.heard, l.greeted, l.ready, "has not answered: nothing came from it for"
 	for {
 		select {
 		case <-l.begun:
@@ -283,8 +283,10 @@ func (l *link) wait() {
 		case <-l.over:
 			return
 		case <-ready: // a program's request goes there at once, and is confirmed as soon as it is read
-			heard, limit, what, ready = nil, cmp.Or(l.place.Connect, silence), "started gpubuild, which does not answer: nothing came from it for", nil
+			heard, greeted, ready = nil, nil, nil // the greeting may be seen after this
+			limit, what = cmp.Or(l.place.Connect, silence), "started gpubuild, which does not answer: nothing came from it for"
 			all.Stop()
+			still.Stop()
 			quiet.Reset(limit)
 			continue
 		case <-still.C:
@@ -294,7 +296,7 @@ func (l *link) wait() {
 		case <-heard:
 			quiet.Reset(limit)
 			continue
-		case <-l.greeted: // it has begun, and needs to print nothing more: what counts is that it takes the gpubuild that is sent
+		case <-greeted: // it has begun, and needs to print nothing more: what counts is that it takes the gpubuild that is sent
 			heard, limit, what = nil, cmp.Or(l.place.Connect, silence), "began, but did not start gpubuild: nothing happened for"
 			all.Stop()
 			quiet.Reset(limit)
