@@ -90,8 +90,8 @@ func TestScriptsAreGPUWork(t *testing.T) {
 	}
 }
 
-// TestKernelsBeside: those of a package that lie beside it, and not what lies beside its git repository or belongs to another package.
-func TestKernelsBeside(t *testing.T) {
+// TestKernelsNextTo: those of a package that lie next to it, and not what lies next to its git repository or belongs to another package.
+func TestKernelsNextTo(t *testing.T) {
 	for file, want := range map[string]bool{"/w/app/README.md": true, "/w/app/.git/HEAD": false, "/w/kernels/Cargo.toml": false, "/w/kernels/cuda/Cargo.toml": false} {
 		h := hosttest.Memory(map[string]string{"/w/app/Cargo.toml": pkg("app", ""), "/w/app/Cargo.lock": "version = 4\n", "/w/kernels/cuda/a.cu": "", file: ""})
 		p := hosttest.Must(manifest.Load(h, "/w/app/Cargo.toml"))(t)

@@ -6,16 +6,14 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 )
 
-// What the linker, the compilers and the C library of GNU say in other languages, as their catalogues have it.
+// What the linker, the compilers and the C library of GNU say in Chinese, German, French and Russian, and ld in Japanese, as logs and
+// searches have it. Other languages would be guesses.
 const (
-	noSuchFile = "没有那个文件或目录|沒有此一檔案或目錄|Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier de ce type|" +
-		"Aucun fichier ou répertoire de ce type|No existe el archivo o el directorio|No existe el fichero o el directorio|" +
-		"そのようなファイルやディレクトリはありません|Нет такого файла или каталога|Arquivo ou diretório inexistente|" +
-		"File o directory non esistente|그런 파일이나 디렉터리가 없습니다|Nie ma takiego pliku ani katalogu"
-	undefinedReference = "未定义的引用|Nicht definierter Verweis auf|nicht definierter Verweis auf|référence indéfinie vers|неопределённая ссылка на|" +
-		"sin definir|referência não definida para|riferimento non definito a|に対する定義されていない参照です"
-	cannotFind = "找不到|ne peut trouver|no se puede encontrar|невозможно найти|impossibile trovare|не удалось найти|kann|が見つかりません"
-	quoted     = " ?[‘'`“\"«»「] ?([^’'”\"«»」\n]+?) ?[’'”\"«»」] ?"
+	noSuchFile = "没有那个文件或目录|Datei oder Verzeichnis nicht gefunden|Aucun fichier ou dossier de ce type|" +
+		"Нет такого файла или каталога"
+	undefinedReference = "未定义的引用|Nicht definierter Verweis auf|nicht definierter Verweis auf|référence indéfinie vers|неопределённая ссылка на"
+	cannotFind         = "找不到|ne peut trouver|невозможно найти|не удалось найти|kann|が見つかりません"
+	quoted             = " ?[‘'`“\"«»「] ?([^’'”\"«»」\n]+?) ?[’'”\"«»」] ?"
 )
 
 // foreign is the English that rules know for them.
@@ -26,7 +24,7 @@ var foreign = []struct {
 	{lazyregexp.New(" ?[:：] ?(" + noSuchFile + ")"), ": No such file or directory"},
 	// Of the loader, what stands between the library and the reason is of one meaning in all languages.
 	{lazyregexp.New(`(\blib[\w.+-]+\.so[.\d]*): [^:\n]*[^\x00-\x7f][^:\n]*: No such file`), "$1: cannot open shared object file: No such file"},
-	{lazyregexp.New("对" + quoted + "未定义的引用|referencia a" + quoted + "sin definir|" + quoted + "に対する定義されていない参照です"), " undefined reference to `$1$2$3'"},
+	{lazyregexp.New("对" + quoted + "未定义的引用"), " undefined reference to `$1'"},
 	{lazyregexp.New("(?:" + undefinedReference + ")(?: символ)?" + quoted), "undefined reference to `$1'"},
 	{lazyregexp.New(`(?:` + cannotFind + `) (-l[\w+.:-]*[\w+])(?: nicht finden)?|(-l[\w+.:-]*[\w+]) ?(?:が見つかりません|kann nicht gefunden werden)`), "cannot find $1$2"},
 }

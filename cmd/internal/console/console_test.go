@@ -105,9 +105,9 @@ func TestLongLines(t *testing.T) {
 	hosttest.OK(t, errors.Join(s.Print(long+"\na row\n"), s.Page(long)))
 	s.Note("%s", long)
 	s.Hint(long)
-	told := out.Len()
+	before := out.Len()
 	s.Error("%s", strings.Repeat("\u202e", 999)) // which takes 6 bytes to show
-	if line := out.String()[told:]; len(line) != 1001 || !strings.HasSuffix(line, "… (6001 bytes)\n") {
+	if line := out.String()[before:]; len(line) != 1001 || !strings.HasSuffix(line, "… (6001 bytes)\n") {
 		t.Errorf("%d bytes: %s", len(line), line)
 	}
 	if out.Len() > 30<<10 || !strings.Contains(out.String(), "xxx… (1048576 bytes)\na row\n") {
