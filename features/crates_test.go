@@ -13,16 +13,30 @@ import (
 	"gpubuild/gpu"
 )
 
-// TestCudnnLeftOff: where CUDA is on and cuDNN was asked for, the crate that has cuDNN off is named; without CUDA that is said first.
-func TestCudnnLeftOff(t *testing.T) {
+// TestPartsLeftOff: where CUDA is on and cuDNN was asked for, the crate that has cuDNN off is named; without CUDA that is said first. So is
+// NCCL, where the feature enables nothing.
+func TestPartsLeftOff(t *testing.T) {
 	const off = "`cudnn` of app does not enable `cudnn` of candle-core 0.11.1"
-	for on, want := range map[string]string{"cuda": off, "cuda,cudnn": "", "": "`cudnn`"} {
-		h, in := build{files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\ncudnn = [\"cuda\"]\n[dependencies]\n" +
-			"candle-core = \"0.11\"" + core,
-			units: "app cudnn,cuda -> candle-core@0.11.1\ncandle-core@0.11.1 " + on, ask: "cudnn"}.input(t)
+	const noNCCL = "`nccl` of app does not enable `nccl` of candle-core 0.11.1"
+	for _, tt := range []struct{ ask, enables, on, want string }{
+		{"cudnn", `"cuda"`, "cuda", off},
+		{"cudnn", `"cuda"`, "cuda,cudnn", ""},
+		{"cudnn", `"cuda"`, "", "`cudnn`"},
+		{"nccl", "", "cuda", noNCCL},
+		{"nccl", "", "cuda,nccl", ""},
+		{"nccl", `"cuda"`, "cuda", ""},
+		{"nccl", "", "", "`nccl` and `cuda` of app do not enable"},
+		{"flash-attn", "", "cuda", ""}, // candle-core has none
+	} {
+		h, in := build{files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n" + tt.ask + " = [" + tt.enables + "]\n[dependencies]\n" +
+			"candle-core = \"0.11\"" + strings.Replace(core, "[features]", "[features]\nnccl = []", 1),
+			units: "app " + tt.ask + ",cuda -> candle-core@0.11.1\ncandle-core@0.11.1 " + tt.on, ask: "cuda," + tt.ask}.input(t)
 		a := judgeIn(h, in)
-		if found := len(a.Findings) > 0 && strings.Contains(a.Findings[0].Message, want); found != (want != "") || want == off && a.Stops {
-			t.Errorf("candle-core with %q: %+v", on, a.Findings)
+		if found := len(a.Findings) > 0 && strings.Contains(a.Findings[0].Message, tt.want); found != (tt.want != "") || tt.on == "cuda" && a.Stops {
+			t.Errorf("%+v: %+v", tt, a.Findings)
+		}
+		if empty := slices.Contains(a.Roots[0].Ineffective, tt.ask); empty != (tt.enables == "" || tt.on == "") {
+			t.Errorf("%+v: without effect: %q", tt, a.Roots[0].Ineffective)
 		}
 	}
 }

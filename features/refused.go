@@ -37,6 +37,9 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, said string) []
 			if len(out) == mostRefused {
 				return out
 			}
+			if len(member.Entries(e.Text)) > 0 { // one that is not optional
+				e.Dep, e.Feature = e.Text, ""
+			}
 			others := slices.DeleteFunc(slices.Clone(known), func(s string) bool { return s == feature }) // none turns itself on
 			instead := nearest(e.Text, others)
 			if open[e.Dep] && e.Feature != "" && (instead == "" || !strings.Contains(said, e.Feature+"`")) {
@@ -50,6 +53,9 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, said string) []
 				meant := o.Dep == e.Dep || o.Feature == e.Feature && manifest.IsNamed(o.Dep, e.Dep) // candle/cuda: candle-core's
 				return e.Dep == "" || !meant || o.Weak != e.Weak || want == "" || loose || !means
 			})
+			if named := e.Dep + "/" + cmp.Or(e.Feature, feature); slices.Contains(same, named) { // of cuda and cudnn the one of that name
+				same = []string{named}
+			}
 			if same = manifest.Union(same); instead == "" && len(same) == 1 {
 				instead = same[0]
 			}
@@ -61,6 +67,8 @@ func RefusedEdges(p *manifest.Project, member *manifest.Package, said string) []
 				list := slices.Clone(member.Features[feature])
 				list[slices.Index(list, e.Text)] = instead
 				f.Fix = edit.FeatureLine(feature, manifest.Union(list))
+			} else if len(member.Entries(e.Dep)) > 0 && e.Feature == "" {
+				f.Fix = fmt.Sprintf("# leave `%s` out, %s is always linked; or give it optional = true", e.Text, e.Dep)
 			}
 			for _, d := range member.Dependencies {
 				to := p.Declaring(member, d)

@@ -19,7 +19,7 @@ func TestRefusedEdges(t *testing.T) {
 		{"opt?/cuda", ""},
 		{"opt", ""},
 		{"dep:opt", ""},
-		{"nn", "none | `cuda` of app enables `nn`, which cargo refuses: `nn` is not optional"},
+		{"nn", "nn/cuda | `cuda` of app enables `nn`, which cargo refuses: `nn` is not optional"},
 		{"nn/cuad", "nn/cuda"},
 		{"nn/cda", "nn/cuda"},
 		{"nn/accelerate", "none | `cuda` of app enables `nn/accelerate`, which cargo refuses: `nn` has no feature `accelerate`"},
@@ -29,6 +29,8 @@ func TestRefusedEdges(t *testing.T) {
 		{"nn?/gpu-code", "none"},
 		{"nn?/cuda", "nn/cuda"},
 		{"dep:nn", "nn/cuda"},
+		{"dep:many", "many/cuda"}, // and not many/cudnn
+		{"dep:other", "none"},
 		{"dep:op", "none"}, // two letters of two
 		{"dep:optt", "opt"},
 		{"cud", "none"}, // the feature itself is none
@@ -55,10 +57,11 @@ func TestRefusedEdges(t *testing.T) {
 	} {
 		p := hosttest.Must(manifest.Load(hosttest.Memory(map[string]string{
 			"/w/Cargo.toml": pkg("app", "[workspace]\nmembers = [\"member\", \"whisper-rs\"]\n[features]\ncuda = [\""+tt.edge+"\"]\ncuda2 = []\nzz = []"+deps+
-				"member = { path = \"member\" }\nboth = { path = \"both\" }\nwhisper-rs = { path = \"whisper-rs\" }\n"),
+				"member = { path = \"member\" }\nboth = { path = \"both\" }\nmany = { path = \"many\" }\nwhisper-rs = { path = \"whisper-rs\" }\n"),
 			"/w/whisper-rs/Cargo.toml": pkg("whisper-rs", "[features]\ncuda = []\nmetal = []\n"),
 			"/w/nn/Cargo.toml":         pkg("nn", "[features]\ncuda = []\n"),
 			"/w/opt/Cargo.toml":        pkg("opt", "[features]\ncuda = []\ngpu = []\n"),
+			"/w/many/Cargo.toml":       pkg("many", "[features]\ncuda = []\ncudnn = []\n"),
 			"/w/both/Cargo.toml":       pkg("both", "[features]\ncuda-dynamic = []\ncuda-static = []\n"),
 			"/w/member/Cargo.toml":     pkg("member", "[features]\nslow = []\n"),
 		}), "/w/Cargo.toml"))(t)

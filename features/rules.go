@@ -49,7 +49,7 @@ type rootJudge struct {
 	catalogued  []int                 // the linked nodes of the catalog
 	first       map[int]graph.Feature // of nodes: what request turns on first; nil: not known
 	ineffective []string              // of asked: those that enable nothing
-	cudnn       *group                // what was asked for of cuDNN; nil: nothing
+	parts       []*group              // what was asked for of cuDNN, and of NCCL and the like by features that enable nothing
 	open        []Open                // what only the build shows
 }
 
@@ -236,24 +236,44 @@ func (g *group) sort() {
 	if g.on() {
 		g.missed = slices.DeleteFunc(slices.Clone(g.off), func(c gpuCrate) bool { return c.lost == "" })
 	}
-	asked := cudnnOf(g.asked)
-	if g.backend != manifest.CUDA || len(asked) == 0 {
+	if g.backend != manifest.CUDA {
 		return
 	}
-	g.cudnn = &group{rootJudge: g.rootJudge, backend: manifest.CUDA, asked: asked}
-	g.cudnn.close()
-	for _, c := range crates {
-		known, on := g.Crate(c.node), c.on
-		if known == nil || known.Role != catalog.Gated || c.node == g.r.Node || !g.Declares(c.node, "cudnn") {
-			continue
-		}
-		switch c.gate = []string{"cudnn"}; {
-		case slices.Contains(g.Nodes[c.node].Features, "cudnn"):
-			g.cudnn.request = append(g.cudnn.request, c)
-		case on: // else the rules for CUDA have said it
-			g.cudnn.off = append(g.cudnn.off, c)
+	cudnn := cudnnOf(g.asked)
+	if len(cudnn) > 0 {
+		g.part("cudnn", cudnn, crates)
+	}
+	for _, f := range g.empty() {
+		if !g.ask.IsBackend(f) && !slices.Contains(cudnn, f) {
+			g.part(f, []string{f}, crates)
 		}
 	}
+}
+
+// empty are features that were asked for and enable nothing.
+func (g *group) empty() []string {
+	return slices.DeleteFunc(slices.Clone(g.asked), func(f string) bool {
+		return strings.Contains(f, "/") || len(g.Closure(g.r, featuresOf(g.r.Node, []string{f})...).Features()) > 1
+	})
+}
+
+// part looks which crates have a part of CUDA that features mean.
+func (g *group) part(name string, asked []string, crates []gpuCrate) {
+	part := &group{rootJudge: g.rootJudge, backend: g.backend, asked: asked}
+	part.close()
+	for _, c := range crates {
+		known, on := g.Crate(c.node), c.on
+		if known == nil || known.Role != catalog.Gated && name == "cudnn" || c.node == g.r.Node || !g.Declares(c.node, name) {
+			continue
+		}
+		switch c.gate = []string{name}; {
+		case slices.Contains(g.Nodes[c.node].Features, name):
+			part.request = append(part.request, c)
+		case on && known.Role == catalog.Gated: // else the rules for CUDA have said it
+			part.off = append(part.off, c)
+		}
+	}
+	g.parts = append(g.parts, part)
 }
 
 // sortFiles looks for crates of which a file decides whether they use CUDA. One that is off and depends on such a crate computes with that.
@@ -389,10 +409,14 @@ func (k *rootJudge) apply() {
 		}
 		if len(g.request)+len(g.bound) == 0 && !(g.itself && len(g.off) == 0) {
 			k.ineffective = append(k.ineffective, g.asked...)
+		} else if empty := g.empty(); len(empty) < len(g.asked) {
+			k.ineffective = append(k.ineffective, empty...)
 		}
 	}
-	if c := k.cudnn; c != nil && len(c.request) == 0 && len(c.off) > 0 {
-		c.withoutCudnn()
+	for _, part := range k.parts {
+		if len(part.request) == 0 && len(part.off) > 0 {
+			part.withoutPart()
+		}
 	}
 	if k.nothingNamed() && len(k.loose) > 0 {
 		k.ineffective = append(k.ineffective, k.loose...)
@@ -535,10 +559,13 @@ func (g *group) partial() {
 	g.find(f)
 }
 
-// withoutCudnn: cuDNN was asked for, and is on in no crate that has it.
-func (g *group) withoutCudnn() {
-	f := g.finding(IDPartial, g.asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(g.asked),
-		g.label, few(g.names(g.off)))
+// withoutPart: a part of CUDA was asked for, and is on in no crate that has it.
+func (g *group) withoutPart() {
+	part := g.off[0].gate[0]
+	f := g.finding(IDPartial, g.asked[0], "%s of %s does not enable `%s` of %s", quoted(g.asked), g.label, part, few(g.names(g.off)))
+	if part == "cudnn" {
+		f.Message += ": convolutions do not use cuDNN"
+	}
 	g.fix(&f, g.off)
 	g.find(f)
 }

@@ -129,14 +129,18 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 // faults are those of a build as it is now. Where cargo refuses it, they are the edges that it refuses, which only together help, or what
 // a build without the features lacks that nobody declares.
 func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session) ([]features.Finding, Judged, error) {
-	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, AsIs: true, lint: f.options.Lint})
-	if err == nil {
-		return j.Reach.Findings, j, nil
-	}
-	if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
+	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, AsIs: true, Edges: true, lint: f.options.Lint})
+	var list []features.Finding
+	switch _, refused := errors.AsType[*cargo.RefusedError](err); {
+	case refused:
+		list = suspected(ctx, s, err)
+	case err != nil:
 		return nil, j, err
+	default:
+		if list = slices.Clone(j.Reach.Findings); j.Reach.Unknown == "" {
+			return list, j, nil
+		}
 	}
-	list := suspected(ctx, s, err)
 	for len(list) > 1 && list[1].ID == list[0].ID && !list[0].Choice() && !list[1].Choice() {
 		list[0].Edits, list[0].Lacks = slices.Concat(list[0].Edits, list[1].Edits), slices.Concat(list[0].Lacks, list[1].Lacks)
 		list = slices.Delete(list, 1, 2)
