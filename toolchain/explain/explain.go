@@ -88,10 +88,12 @@ type Owner struct {
 
 // Speaker is a tool that says error lines, and what to look at next where no rule knows the cause. $name is a group of says.
 type Speaker struct {
-	Is   string         `toml:"is"`
-	Next string         `toml:"next"`
-	Own  bool           `toml:"own"` // it is gpubuild
-	Says *regexp.Regexp `toml:"says"`
+	Is    string         `toml:"is"`
+	Next  string         `toml:"next"`
+	Cause string         `toml:"cause"` // where its lines say themselves what is wrong; ends in what they say
+	Part  bool           `toml:"part"`  // it says only that a part failed, not why
+	Own   bool           `toml:"own"`   // it is gpubuild
+	Says  *regexp.Regexp `toml:"says"`
 }
 
 // Rules are a table of known failures, ready to search with.
@@ -204,9 +206,10 @@ type Place struct {
 	More   []string `json:"more,omitempty"`   // the lines below that complete it
 	Status *Status  `json:"status,omitempty"` // that it or they name; nil: none
 	Said   string   `json:"said,omitempty"`   // who says it
+	Cause  string   `json:"cause,omitempty"`  // what it says itself
 	Next   string   `json:"next,omitempty"`   // what to look at
 
-	own bool // gpubuild says it
+	own, part bool // gpubuild says it; it says only that a part failed
 }
 
 // Match is what is known of a text.
@@ -227,6 +230,11 @@ func (m Match) Known() bool {
 // Own reports whether the first error is gpubuild's own, which says itself what to do.
 func (m Match) Own() bool {
 	return len(m.Errors) > 0 && m.Errors[0].own
+}
+
+// Quoted reports whether no rule knows the failure and its first error says itself what is wrong.
+func (m Match) Quoted() bool {
+	return !m.Known() && len(m.Errors) > 0 && m.Errors[0].Cause != ""
 }
 
 // sortFound puts causes first. What follows from something and what a tool says is missing are ordered by their lines: the first error

@@ -32,6 +32,7 @@ const (
 	maxText     = 400      // letters of a line that are shown
 	shortBroken = 40       // letters from which on a line may be one that was broken
 	maxErrors   = 3        // how many lines are shown that look like errors
+	looksErrors = 12       // how many are looked at: the first may say only that a part failed
 )
 
 // errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
@@ -360,6 +361,10 @@ func (rs *Rules) search(all []byte, before int) Match {
 	for i := range a.Errors {
 		rs.attribute(&a.Errors[i])
 	}
+	if why := slices.IndexFunc(a.Errors, func(p Place) bool { return !p.part }); why > 0 {
+		a.Errors = a.Errors[why:]
+	}
+	a.Errors = a.Errors[:min(len(a.Errors), maxErrors)]
 	asked := t
 	if named := driverNames(all); !bytes.Equal(named, all) {
 		asked = split(named, before)
@@ -394,8 +399,13 @@ func (rs *Rules) attribute(p *Place) {
 	text := strings.Join(append([]string{p.Text}, p.More...), "\n")
 	for _, s := range rs.speakers {
 		if m := s.Says.FindStringSubmatchIndex(text); m != nil {
-			p.own, p.Said = s.Own, string(s.Says.ExpandString(nil, s.Is, text, m))
-			p.Next = string(s.Says.ExpandString(nil, s.Next, text, m))
+			fill := func(template string) string {
+				return strings.Join(strings.Fields(string(s.Says.ExpandString(nil, template, text, m))), " ")
+			}
+			p.own, p.part, p.Said, p.Next, p.Cause = s.Own, s.Part, fill(s.Is), fill(s.Next), fill(s.Cause)
+			if strings.HasSuffix(p.Cause, ":") { // the log ends before the words
+				p.Cause = ""
+			}
 			return
 		}
 	}
@@ -481,7 +491,7 @@ func (t text) harmless() bool {
 // errors are the first lines, from one on, that look like errors, with the lines that complete each.
 func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 	out := []Place{}
-	for i := from; i < len(t.lines) && len(out) < maxErrors; i++ {
+	for i := from; i < len(t.lines) && len(out) < looksErrors; i++ {
 		line := t.start(i)
 		if like == looksLikeError && !hasAny(line, errorWords) {
 			continue

@@ -77,8 +77,13 @@ func (l Log) Text() string {
 		fmt.Fprintf(&b, "gpubuild recognises no failure in %s; that does not show that the build or the run went well\n", size)
 	case !match.Known():
 		head := "unknown: gpubuild does not know the cause of the failure in this log (%s). The first lines that look like errors:\n"
-		if match.Own() {
+		switch {
+		case len(match.Errors) == 0:
+			head = "unknown: gpubuild does not know the cause of the failure in this log (%s)\n"
+		case match.Own():
 			head = "gpubuild itself ended with an error (%s):\n"
+		case match.Quoted():
+			head = "unknown: no rule of gpubuild knows this failure (%s). Its first error says:\n"
 		}
 		fmt.Fprintf(&b, head, size)
 		for i, e := range match.Errors {
@@ -92,7 +97,11 @@ func (l Log) Text() string {
 				fmt.Fprintf(&b, "          %s\n", statusSentence(*e.Status))
 			}
 			if i == 0 && e.Said != "" {
-				fmt.Fprintf(&b, " said by: %s\n    next: %s\n", e.Said, e.Next)
+				for _, part := range [][2]string{{"said by", e.Said}, {"cause", e.Cause}, {"next", e.Next}} {
+					if part[1] != "" {
+						fmt.Fprintf(&b, "%8s: %s\n", part[0], part[1])
+					}
+				}
 			}
 		}
 	}
