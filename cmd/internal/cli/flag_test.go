@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -319,5 +321,46 @@ func TestEarly(t *testing.T) {
 		if got := fmt.Sprintf("%s %s %v", o.Verb, file, o.Annotated); got != want {
 			t.Errorf("%s: got %q, want %q", words, got, want)
 		}
+	}
+}
+
+// TestResultsReplaceNoFileOfTheUser: no flag that names a file replaces one that gpubuild did not write, whichever verb it is of.
+func TestResultsReplaceNoFileOfTheUser(t *testing.T) {
+	t.Parallel()
+	read := strings.Fields("allowed-signers key probe cupti")
+	dir, tried := t.TempDir(), 0
+	try := func(words []string, f *flag, prefix string) {
+		if f.Holder != "FILE" {
+			return
+		}
+		tried++
+		name, want := filepath.Join(dir, fmt.Sprint(tried, ".rs")), "fn main() {}\n"
+		hosttest.OK(t, os.WriteFile(name, []byte(want), 0o600))
+		var said strings.Builder
+		code := Main(slices.Concat([]string{"gpubuild"}, words, []string{prefix + f.Name + "=" + name, prefix + "nonsense"}), nil, io.Discard, &said)
+		if !slices.Contains(read, f.Name) {
+			code = Main(slices.Concat([]string{"gpubuild"}, words, []string{prefix + f.Name + "=" + name}), nil, io.Discard, &said)
+			hosttest.Equal(t, strings.Contains(said.String(), f.Name+": "+name+" exists and is not a result of gpubuild; it would be replaced"), true, words, said.String())
+		}
+		hosttest.Equal(t, code, exit.Usage, words, f.Name)
+		data, err := os.ReadFile(name)
+		hosttest.OK(t, err)
+		hosttest.Equal(t, string(data), want, words, f.Name)
+	}
+	for _, v := range verbs() {
+		for _, f := range v.flags {
+			try([]string{v.Name}, f, "--")
+		}
+		for _, s := range v.verbs {
+			for _, f := range s.flags {
+				try([]string{v.Name, s.Name}, f, "--")
+			}
+		}
+	}
+	for _, f := range cargoFlags(&pipeline.Options{}) {
+		try([]string{"test"}, f, prefix)
+	}
+	if tried < 35 {
+		t.Errorf("%d flags", tried)
 	}
 }

@@ -69,23 +69,24 @@ func (a *invocation) keepParts(line cargo.Line, verb string) {
 // results are the flags that name a file for a result.
 var results = []string{"--json", "--sarif", "--junit", "--receipt", "--html", "--coverage", "--statement"}
 
-// checkFiles refuses a flag for a result that would replace what the command reads, since the user would lose it, and a
-// file that stands behind such a flag without =; words are the command line with these flags. What other flags name is read, too.
+// checkFiles refuses a flag for a result whose file cannot be written, before anything is done, and a file that stands behind such a flag
+// without =; words are the command line with these flags. What other flags name is read.
 func (a *invocation) checkFiles(words []string, given []cargo.Own, inputs []string) error {
 	inputs = slices.Clone(inputs)
 	bare := func(o cargo.Own) string { return strings.Replace(o.Name, prefix, "--", 1) }
 	for _, o := range given {
 		if o.Value != "" && !slices.Contains(results, bare(o)) {
-			inputs = append(inputs, o.Value, o.Value+publicExt, strings.TrimSuffix(o.Value, publicExt))
+			inputs = append(inputs, o.Value)
 		}
 	}
 	for _, o := range given {
+		err := a.CheckFile(o.Value, inputs...)
 		switch name, at := bare(o), slices.Index(words, o.Name)+1; {
 		case !slices.Contains(results, name):
 		case o.HasValue && o.Value == "":
 			return usage("`"+o.Name+"` has an empty value", "write "+o.Name+"=FILE")
-		case a.Replaces(o.Value, inputs):
-			return usage(o.Name+": "+o.Value+" is read by this command or by cargo, and would be replaced", "name another file")
+		case err != nil:
+			return usage(o.Name+": "+err.Error(), exit.Hint(err))
 		case name == "--json" && o.Value == "" && 0 < at && at < len(words) && strings.HasSuffix(words[at], ".json"):
 			line := slices.Concat([]string{"gpubuild"}, words[:at-1], []string{o.Name + "=" + words[at]}, words[at+1:])
 			return usage(fmt.Sprintf("%s takes no separate argument; write %s=FILE", o.Name, o.Name), buildenv.Words(a.Host.OS, line...))

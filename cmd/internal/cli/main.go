@@ -171,7 +171,7 @@ func (a *invocation) early() report.Report {
 		o.Annotated = cargo.PurposeOf(o.Verb).Judged()
 	}
 	for _, g := range given {
-		if (g.Name == "--json" || g.Name == prefix+"json") && !a.Replaces(g.Value, words) {
+		if (g.Name == "--json" || g.Name == prefix+"json") && a.CheckFile(g.Value, words...) == nil {
 			o.Files.JSON = &g.Value
 		}
 	}

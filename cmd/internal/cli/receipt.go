@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
@@ -69,8 +68,8 @@ func receiptVerb() verb {
 	}
 }
 
-// signatureExt ends the name of a receipt's signature, publicExt that of a public SSH key.
-const signatureExt, publicExt = ".sig", ".pub"
+// signatureExt ends the name of a receipt's signature.
+const signatureExt = ".sig"
 
 // runSign writes the signature of a receipt.
 func runSign(ctx context.Context, a *invocation, key, statement, name string) error {
@@ -78,11 +77,11 @@ func runSign(ctx context.Context, a *invocation, key, statement, name string) er
 		return usage("no key is named", "gpubuild receipt sign "+name+" --key FILE")
 	}
 	to := name + signatureExt
-	if inputs := []string{key, strings.TrimSuffix(key, publicExt)}; a.Replaces(to, inputs) || a.Host.Abs(to) == a.Host.Abs(statement) {
+	if a.Host.Abs(to) == a.Host.Abs(statement) {
 		return usage(to+" is to hold the signature, and is named as another file", "name another file")
 	}
 	r, err := readReceipt(a, name)
-	if err != nil {
+	if err = cmp.Or(err, a.CheckFile(to)); err != nil {
 		return err
 	}
 	data, err := r.Statement()

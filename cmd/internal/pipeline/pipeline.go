@@ -4,7 +4,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -75,7 +74,7 @@ func (c Command) line() cargo.Line {
 
 // Dispatch decides what a command line needs, runs it, and returns what it came to, after a failure, too.
 func Dispatch(ctx context.Context, c Command) (none report.Report, err error) {
-	if err := cmp.Or(c.Options.Files.Check(c.Machine), c.Options.Proof.Files.Check(c.Machine.Host)); err != nil {
+	if err := c.Options.Proof.Files.Check(c.Machine.Host); err != nil {
 		return none, err
 	}
 	switch o := c.Options; {

@@ -353,7 +353,7 @@ func (c Coverage) lcov() string {
 	}
 	var b strings.Builder
 	for _, file := range slices.Sorted(maps.Keys(functions)) {
-		fmt.Fprintf(&b, "TN:\nSF:%s\n%s%sFNF:%d\nFNH:%d\n", file, functions[file], counts[file], hit[file][0], hit[file][1])
+		fmt.Fprintf(&b, "TN:gpubuild\nSF:%s\n%s%sFNF:%d\nFNH:%d\n", file, functions[file], counts[file], hit[file][0], hit[file][1])
 		ran := 0
 		for _, line := range slices.Sorted(maps.Keys(lines[file])) {
 			n := lines[file][line]

@@ -124,6 +124,6 @@ func TestLCOV(t *testing.T) {
 		{Package: "a", all: []CoveredKernel{{mangled: "m", Place: "/s/k.cu:8", Launches: 2}, {mangled: "n", Place: "/s/k.cu:8"}, {mangled: "o"}}},
 		{Package: "b", all: []CoveredKernel{{mangled: "m", Place: "/s/k.cu:8", Launches: 3}, {mangled: "w", Place: `C:\s\w.cu:1`}}},
 	}}
-	hosttest.Equal(t, c.lcov(), "TN:\nSF:/s/k.cu\nFN:8,m\nFN:8,n\nFNDA:5,m\nFNDA:0,n\nFNF:2\nFNH:1\nDA:8,5\nLF:1\nLH:1\nend_of_record\n"+
-		"TN:\nSF:C:\\s\\w.cu\nFN:1,w\nFNDA:0,w\nFNF:1\nFNH:0\nDA:1,0\nLF:1\nLH:0\nend_of_record\n")
+	hosttest.Equal(t, c.lcov(), "TN:gpubuild\nSF:/s/k.cu\nFN:8,m\nFN:8,n\nFNDA:5,m\nFNDA:0,n\nFNF:2\nFNH:1\nDA:8,5\nLF:1\nLH:1\nend_of_record\n"+
+		"TN:gpubuild\nSF:C:\\s\\w.cu\nFN:1,w\nFNDA:0,w\nFNF:1\nFNH:0\nDA:1,0\nLF:1\nLH:0\nend_of_record\n")
 }

@@ -30,22 +30,6 @@ func (f Files) Wanted() bool {
 	return f.SARIF != "" || f.JUnit != "" || f.Receipt != "" || f.JSON != nil
 }
 
-// Check says which file cannot be written because its directory is missing: better before a long build than after it.
-func (f Files) Check(m *session.Machine) error {
-	files := []string{f.SARIF, f.JUnit, f.Receipt}
-	if f.JSON != nil {
-		files = append(files, *f.JSON)
-	}
-	for _, file := range files {
-		if file != "" {
-			if err := m.HasDir(file); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // Report is what one command line came to, but for how it ended.
 type Report struct {
 	Collected
@@ -65,7 +49,6 @@ func Finish(m *session.Machine, words []string, o Report, end error) int {
 		case err == nil:
 		case end == nil:
 			end = err
-		case end.Error() == err.Error(): // the file was tried before the build
 		default:
 			m.Shell.Failure(err)
 		}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,12 +11,13 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // WriteFile writes a file that the command line names. Links are followed. A regular file is whole or as it was; a device, a FIFO or a
 // descriptor gets the data and stays what it is. The error's exit code is exit.Usage. All files of the user's flags are written here.
 func (m *Machine) WriteFile(file string, data []byte, mode fs.FileMode) error {
-	if err := m.HasDir(file); err != nil {
+	if err := m.CheckFile(file); err != nil {
 		return err
 	}
 	path := m.Host.Abs(file)
@@ -32,26 +34,47 @@ func (m *Machine) WriteFile(file string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// HasDir says that the directory of a file that the command line names is missing: a mistyped path must not make a new one.
-func (m *Machine) HasDir(file string) error {
-	path := m.Host.Abs(file)
-	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
-		return exit.Errorf(exit.Usage, "", "%w", &cache.WriteError{Path: path, Err: missingDir(filepath.Dir(path))})
+// result matches the beginning of all that gpubuild writes into a file that a flag names, and of an empty file: answers and receipts,
+// SARIF, JUnit, LCOV, the page of `report`, and what `receipt sign` makes.
+var result = lazyregexp.New(`^(\s*$|\{\s*"schema":\s*"gpubuild/|\{\s*"\$schema":[^{]*"runs":[\s\[]*\{\s*"automationDetails":\s*\{\s*"id":\s*"gpubuild/|` +
+	`<\?xml [^>]*>\s*<testsuites name="gpubuild"|TN:gpubuild\n|<!doctype html>\s<html lang="en">\s<head>\s<meta charset="utf-8">\s` +
+	`<meta name="generator" content="gpubuild">|-----BEGIN SSH SIGNATURE-----|\{"_type":"https://in-toto.io/Statement/v1","subject":)`)
+
+// CheckFile returns why a file that the command line names for a result cannot be written. A mistyped name must cost nobody a file: what is
+// there is replaced only if gpubuild wrote it, and is not among the inputs, which the command reads.
+func (m *Machine) CheckFile(file string, inputs ...string) error {
+	path, direct := destination(m.Host.Abs(file))
+	if direct || file == "" { // which is stdout
+		return nil
+	}
+	dir := filepath.Dir(path)
+	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() { // a mistyped path must not make a new one
+		return exit.Errorf(exit.Usage, "", "%w", &cache.WriteError{Path: path, Err: missingDir(dir)})
+	}
+	const fix = "name another file"
+	to, err := os.Stat(path)
+	isInput := func(input string) bool {
+		from, wrong := os.Stat(m.Host.Abs(input))
+		return err == nil && wrong == nil && os.SameFile(from, to)
+	}
+	if slices.Contains([]string{"cargo.toml", "cargo.lock", "gpubuild.toml"}, strings.ToLower(filepath.Base(path))) ||
+		slices.ContainsFunc(inputs, isInput) {
+		return exit.Usagef(fix, "%s is read by this command or by cargo, and would be replaced", file)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	begin := make([]byte, 4096)
+	f, err := m.Host.Files.Open(path)
+	if err == nil {
+		n, _ := io.ReadFull(f, begin)
+		begin = begin[:n]
+		_ = f.Close()
+	}
+	if err != nil || to.IsDir() || !result.Match(begin) {
+		return exit.Usagef("remove it, or "+fix, "%s exists and is not a result of gpubuild; it would be replaced", file)
 	}
 	return nil
-}
-
-// Replaces reports whether a file that the command line names for a result is one of its inputs, or one that cargo or gpubuild reads.
-func (m *Machine) Replaces(file string, inputs []string) bool {
-	path, _ := destination(m.Host.Abs(file))
-	if slices.Contains([]string{"cargo.toml", "cargo.lock", "gpubuild.toml"}, strings.ToLower(filepath.Base(path))) {
-		return true
-	}
-	to, err := os.Stat(path)
-	return err == nil && to.Mode().IsRegular() && slices.ContainsFunc(inputs, func(input string) bool {
-		from, err := os.Stat(m.Host.Abs(input))
-		return err == nil && os.SameFile(from, to)
-	})
 }
 
 type missingDir string

@@ -35,10 +35,6 @@ func (c Command) Run(ctx context.Context, s *session.Session) error {
 	if !o.Program && slices.Contains(o.FailOn, gpu.AlertIdle) {
 		return exit.Usagef("gpubuild watch --fail-on idle -- COMMAND", "--fail-on idle needs a program: without one, a GPU may be idle")
 	}
-	if err := (report.Files{JSON: c.JSON}).Check(m); err != nil {
-		m.NoteJSON() // there is no place for an answer
-		return err
-	}
 	if o.FailOn == nil && table != nil {
 		o.FailOn = table.FailOn
 	}
