@@ -671,17 +671,15 @@ func TestOnlyGCCIsAskedForItsAssembler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"ccache", "script/gcc"} {
-		write(t, filepath.Join(dir, name), "#!/bin/sh\necho "+self(t)+"\n")
-		if err := os.Chmod(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{"ccache", "other/gcc"} {
+		write(t, filepath.Join(dir, name), "")
+		copyFile(t, "/bin/true", filepath.Join(dir, name))
 	}
 	if err := os.Symlink("ccache", filepath.Join(dir, "gcc")); err != nil {
 		t.Fatal(err)
 	}
-	for name, taken := range map[string]bool{"gcc": true, "script/gcc": false} {
-		if err := (&run{runner: proc.Runner{}}).assembler(t.Context(), host, filepath.Join(dir, name), &preprocessed{}); (err == nil) != taken {
+	for name, taken := range map[string]bool{"gcc": true, "other/gcc": false} {
+		if err := (&run{}).compiler(t.Context(), host, filepath.Join(dir, name), &preprocessed{}); (err == nil) != taken {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

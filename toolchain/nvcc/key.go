@@ -53,8 +53,6 @@ type preprocessed struct {
 	tooled  hash.Hash       // of what all steps depend on
 	headers []string        // the source, and each file that it includes
 	tools   []string        // the programs that take part, and their own files
-	places  []string        // the directories in which the host compiler looks for its programs, in order, and then those of PATH
-	parts   []string        // the names of these programs
 	dirs    []string        // the directories that were searched for headers, in order
 	dropped []string        // those that gcc left out because another one is the same
 	seen    map[string]bool // of line markers
@@ -312,14 +310,11 @@ func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *prep
 	if word == "rm" {
 		return "", "", nil
 	}
-	known := len(p.tools)
-	path, err := p.program(host, word)
 	if slices.Contains([]string{"cicc", "cudafe++", "ptxas", "fatbinary", "nvlink"}, filepath.Base(word)) {
+		_, err = p.program(host, word)
 		return "", "", err
 	}
-	if err == nil && len(p.tools) > known {
-		err = r.assembler(ctx, host, path, p)
-	}
+	err = r.compiler(ctx, host, word, p)
 	without, out := output.ReplaceAllString(step, ""), append(output.FindStringSubmatch(step), "", "")[1]
 	switch {
 	case strings.Contains(step, " -E ") && filepath.Dir(out) == r.tmp && strings.Contains(out, "tmpxft_"):
@@ -334,21 +329,25 @@ func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *prep
 	return "", "", errors.New("a step that is not known: " + word)
 }
 
-// assembler notes what the host compiler runs after cc1plus, which its own -v names in each pass. Only gcc's own driver is known to start
-// no others, and ccache, which is switched off: a program that looks like gcc may start it with more arguments.
-func (r *run) assembler(ctx context.Context, host buildenv.Host, path string, p *preprocessed) error {
+// compiler notes the host compiler and, where an object is made, what it runs after cc1plus, which its own -v names in each pass. Only gcc's
+// own driver is known to start no others, and ccache, which is switched off: a program that looks like gcc may start it with more arguments.
+func (r *run) compiler(ctx context.Context, host buildenv.Host, name string, p *preprocessed) error {
+	known := len(p.tools)
+	path, err := p.program(host, name)
+	if err != nil || len(p.tools) == known {
+		return err
+	}
 	if filepath.Base(host.Real(path)) != "ccache" {
-		if err := isDriver(host, path); err != nil {
-			return err
-		}
+		err = isDriver(host, path)
+	}
+	if err != nil || r.mode != "o" {
+		return err
 	}
 	res, err := r.runner.Run(ctx, buildenv.Cmd{Path: path, Args: []string{"-print-prog-name=as"}, Env: host.Env.Entries()})
 	if err != nil {
 		return errors.New("the host compiler does not name its assembler")
 	}
-	name := strings.TrimSpace(string(res.Stdout))
-	p.once(&p.parts, filepath.Base(name))
-	_, err = p.program(host, name)
+	_, err = p.program(host, strings.TrimSpace(string(res.Stdout)))
 	return err
 }
 
@@ -405,23 +404,19 @@ func (p *preprocessed) read(one *pass) error {
 	driver, rest, _ := strings.Cut(string(one.said.Err), "#include \"...\" search starts here:\n")
 	dirs, rest, _ := strings.Cut(rest, "End of search list.\n")
 	own, more, _ := strings.Cut(rest, "COMPILER_PATH=")
-	places, _, _ := strings.Cut(more, "\n")
-	for _, list := range []string{places, one.host.Env.Get("PATH")} {
-		for _, dir := range one.host.SplitList(list) {
-			p.once(&p.places, dir)
-		}
-	}
 	_, _ = p.sum.Write([]byte(own)) // a hit says what the preprocessor has to say of this text
 	for line := range strings.Lines(driver + more) {
 		line = strings.TrimRight(line, "\r\n")
 		if path, ok := strings.CutPrefix(line, "COLLECT_GCC="); ok {
-			path, err := p.program(one.host, path)
-			p.refuse(cmp.Or(err, isDriver(one.host, path)))
+			known := len(p.tools)
+			if path, err = p.program(one.host, path); err == nil && len(p.tools) > known { // which ccache led to
+				err = isDriver(one.host, path)
+			}
+			p.refuse(err)
 		} else if m := droppedDir.FindStringSubmatch(line); m != nil {
 			p.once(&p.dropped, m[1])
 		} else if strings.HasPrefix(line, " /") {
 			program, _, _ := strings.Cut(line[1:], " ")
-			p.once(&p.parts, filepath.Base(program))
 			_, err := p.program(one.host, program)
 			p.refuse(err)
 		} else if strings.HasPrefix(line, "Reading specs from ") || strings.Contains(line, ": warning: ") {

@@ -156,15 +156,16 @@ func (l *list) addAll(p *preprocessed) {
 			l.add(tool)
 		}
 	}
-	for _, name := range p.parts {
-		l.searchProgram(name, p.places)
-	}
 	dirs := slices.Concat(p.dropped, p.dirs)
 	for _, path := range p.headers {
 		l.add(path)
 		for i, dir := range dirs { // by which of its names it was asked for is not known
 			if name, below := strings.CutPrefix(path, dir+"/"); below {
-				l.search(name, dirs[:i], len(p.dropped))
+				before := slices.Clone(dirs[:i])
+				if ofSystem(path) { // whose packages agree among themselves
+					before = slices.DeleteFunc(before, ofSystem)
+				}
+				l.search(name, before, true)
 			}
 		}
 		l.addAsked(path, dirs)
@@ -173,12 +174,12 @@ func (l *list) addAll(p *preprocessed) {
 	for _, w := range l.run.words { // of -include, and what -D makes a name of
 		for _, name := range strings.FieldsFunc(w, func(r rune) bool { return strings.ContainsRune(`=,<>"\`, r) }) {
 			if strings.Contains(name, ".") || strings.Contains(before, "-include") {
-				l.search(name, slices.Concat([]string{"."}, dirs), 0)
+				l.search(name, slices.Concat([]string{"."}, dirs), false)
 			}
 		}
 		before = w
 	}
-	l.search("cuda_runtime.h", []string{"."}, 0) // nvcc includes it as -include does
+	l.search("cuda_runtime.h", []string{"."}, false) // nvcc includes it as -include does
 }
 
 // directive finds the lines of a source that name files: in #if by __has_include, perhaps through a macro that #define makes.
@@ -205,39 +206,22 @@ func (l *list) addAsked(path string, dirs []string) {
 			} else if m[2] = m[1]; bytes.Contains(line, []byte("define")) && !bytes.ContainsAny(m[1], "./") {
 				continue // #define CAST(x) static_cast<float>(x)
 			}
-			next := map[bool]int{true: len(where)} // of include_next and __has_include_next
-			l.search(string(m[2]), where, next[bytes.Contains(line, []byte("_next"))])
+			l.search(string(m[2]), where, bytes.Contains(line, []byte("_next")))
 		}
 	}
 }
 
-// search adds a file of a name that is looked for in directories, up to the first one that has it, but in the first all of them anyway.
-func (l *list) search(name string, dirs []string, all int) {
-	for i, dir := range dirs {
+// search adds a file of a name that is looked for in directories, up to the first one that has it, or in each of them.
+func (l *list) search(name string, dirs []string, each bool) {
+	for _, dir := range dirs {
 		path := dir + "/" + name
 		if filepath.IsAbs(name) {
 			path = name
 		}
 		if !l.exists(path) {
 			l.miss(path)
-		} else if l.add(path); i >= all {
+		} else if l.add(path); !each {
 			return
-		}
-	}
-}
-
-// searchProgram adds a program, and that it is in no directory before, but for the view's, which is the toolkit's.
-func (l *list) searchProgram(name string, dirs []string) {
-	for _, dir := range dirs {
-		path := filepath.Join(dir, name)
-		if l.exists(path) {
-			if !l.run.inToolkit(path) {
-				l.add(path)
-			}
-			return
-		}
-		if !l.run.host.Below(path, l.run.cacheDir) {
-			l.files[l.absolute(path)] = Absent // not that of a directory that is not there: it may get other programs
 		}
 	}
 }
@@ -254,7 +238,7 @@ func (l *list) exists(path string) bool {
 
 // miss adds a path that is not there, or the first of its directories that is not: a toolkit has a thousand headers in crt.
 func (l *list) miss(path string) {
-	if ofProcess(path) {
+	if strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/") {
 		return
 	}
 	for dir := filepath.Dir(path); !l.exists(dir) && dir != path; dir = filepath.Dir(dir) {

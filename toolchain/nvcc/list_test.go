@@ -11,7 +11,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
-	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
@@ -101,23 +100,6 @@ func TestListOfWhatWasRead(t *testing.T) {
 			if k := Read(h, filepath.Join(unit, "out")); !k.Made[sum] || len(k.Partial) > 0 {
 				b.t.Errorf("device code that was linked of an archive: %v, %v, %v %s", k.Partial, err, failed, out)
 			}
-		}
-		b.write("near/x", "")
-		usual := b.env
-		b.env = append(slices.Clone(usual), "PATH="+filepath.Join(b.dir, "empty")+":"+b.view+":"+filepath.Join(b.root, "bin")+":"+os.Getenv("PATH"))
-		b.nvcc("-c", "k.cu", "-o", "k.o", "-Xcompiler=-Bnear/", "-optf", "options") // the host compiler looks there for its programs
-		b.env = usual
-		read = Read(h, filepath.Join(unit, "out")).Read
-		for _, dir := range []string{"near", "empty"} {
-			if read[filepath.Join(b.dir, dir, "as")] != Absent {
-				b.t.Errorf("an assembler in %s would come first: %v", dir, read)
-			}
-		}
-		b.write("near/as", "#!/bin/sh\nexec /usr/bin/as \"$@\"\n")
-		hosttest.OK(b.t, os.Chmod(filepath.Join(b.dir, "near", "as"), 0o755))
-		b.nvcc("-c", "k.cu", "-o", "k.o", "-Xcompiler=-Bnear/", "-optf", "options")
-		if sum := Read(h, filepath.Join(unit, "out")).Read[filepath.Join(b.dir, "near", "as")]; sum == Absent || sum == "" {
-			b.t.Errorf("an assembler that -B names is not listed: %q", sum)
 		}
 		b.write("odd", "#define ODD 2\n")
 		b.nvcc("-c", "k.cu", "-o", "other.o") // another compilation, which sees another content
