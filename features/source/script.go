@@ -32,22 +32,6 @@ type scriptText struct {
 	All   string
 	Files []string // that it names, or what it runs
 	Dirs  []string // the same
-
-	patterns map[string]bool // of files' own names
-}
-
-// pattern is one with an ending, as shells and globs have it: "*.tmpl" in DIR/*.tmpl and in find -name.
-var pattern = lazyregexp.New(`[\w.+-]*\*[\w.*+-]*\.\w+`)
-
-// NamesByPattern reports whether a script names a file by a pattern, in whatever directory.
-func (t scriptText) NamesByPattern(path string) bool {
-	base := filepath.Base(path)
-	for p := range t.patterns {
-		if matches, err := filepath.Match(p, base); err == nil && matches {
-			return true
-		}
-	}
-	return false
 }
 
 // The most that is read of one script: far more than anybody writes, and little enough for a first look.
@@ -80,16 +64,7 @@ func (r *Reader) TextOf(s Script, dir string) scriptText {
 		}
 		t.parts = append(t.parts, more...)
 	}
-	t.All, t.patterns = joined(t.parts), map[string]bool{}
-	for _, p := range t.parts {
-		text := p.text
-		if filepath.Ext(p.file) == ".rs" {
-			text = strings.Join(literal.FindAllString(text, -1), "\n")
-		}
-		for _, name := range pattern.FindAllString(text, -1) {
-			t.patterns[name] = true
-		}
-	}
+	t.All = joined(t.parts)
 	return t
 }
 
@@ -353,11 +328,11 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 var neverRuns = map[string]bool{".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true, ".hpp": true, ".s": true,
 	".asm": true, ".toml": true, ".lock": true, ".md": true, ".ptx": true, ".cubin": true, ".fatbin": true, ".json": true}
 
-// Ignored reports whether a file is no input of any build by its ending: texts for people, what an editor or a tool keeps, and what scripts
-// write and nobody reads.
+// Ignored reports whether a file is no input of any build by its name: texts for people, what an editor (.#NAME is Emacs' lock) or a tool
+// keeps, and what scripts write and nobody reads.
 func Ignored(path string) bool {
 	at := strings.LastIndexByte(path, '.')
-	return at >= 0 && slices.Contains([]string{".md", ".log", ".lock", ".orig", ".rej", ".swp", ".pyc", ".d"}, strings.ToLower(path[at:]))
+	return strings.HasPrefix(filepath.Base(path), ".#") || at >= 0 && slices.Contains([]string{".md", ".log", ".lock", ".orig", ".rej", ".swp", ".pyc", ".d"}, strings.ToLower(path[at:]))
 }
 
 // Unchanging reports whether a file or directory is the operating system's, whose packages replace what lies there as a whole, or cargo's

@@ -11,8 +11,8 @@
 // includes is in no key, and such an object is not kept.
 //
 // A call of a build script leaves a record of what it read, of the host compiler's programs that ran, of what was missing, and of what it
-// made, next to OUT_DIR. An input that can be read only once is nvcc's alone, but for a FIFO
-// that a source includes: of that the text is compiled that was read, or the call fails. The record misses headers whose names a macro puts together
+// made, next to OUT_DIR. An input that can be read only once is nvcc's alone; a FIFO that a
+// source includes fails the call. The record misses headers whose names a macro puts together
 // for __has_include. The shared libraries of programs, which are the system's, are in no key; gcc's plugins are not understood, so
 // uncached.
 package nvcc

@@ -61,7 +61,7 @@ type preprocessed struct {
 	env     []string        // of the steps
 	out     string          // what the last of them writes
 	said    map[string]said // what the preprocessor has to say, by the step's name
-	single  []string        // those of headers that can be read only once, each time that they were
+	single  []string        // those of headers that can be read only once
 	listed  int             // how many of headers -MD lists
 	named   bool            // one of headers is named by #line, which gcc's markers then do not enter; -MD does not list it
 	times   string          // of headers, where the output has them
@@ -491,10 +491,9 @@ func (p *preprocessed) line(line []byte) {
 		p.refuse(errors.New("a line marker that is not understood: " + string(line)))
 	case strings.HasPrefix(path, "<") || strings.HasSuffix(path, "//"):
 	case readOnce(path):
-		delete(p.seen, string(line[open:end+1])) // each time counts, and #line may name it before
+		delete(p.seen, string(line[open:end+1])) // #line may name it before
 		if entered {
-			p.once(&p.headers, path)
-			p.single = append(p.single, path)
+			p.once(&p.single, path)
 		}
 		if ofProcess(path) {
 			p.refuse(errors.New(onlyOnce + path))

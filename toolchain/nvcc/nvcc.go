@@ -214,8 +214,10 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if r.unknown != "" {
 		err = errors.New(r.unknown)
 	}
-	if pipe := p.pipe(); pipe != "" {
-		return "uncached " + onlyOnce + pipe, r.drained(ctx, p, err, stdout, stderr)
+	if pipe := p.pipe(); pipe != "" { // nvcc would wait for it
+		fmt.Fprintf(stderr, "nvcc (gpubuild): %s is not a regular file, and gpubuild has read it to find the headers of this call\n"+
+			"  set %s=off to have nvcc alone read it\n", pipe, Variable)
+		return "uncached " + onlyOnce + pipe, 1
 	}
 	if err != nil {
 		return "uncached " + err.Error(), r.plain(ctx, stdin, stdout, stderr)
@@ -253,25 +255,6 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 
 // onlyOnce begins why a call is not cached that has such an input.
 const onlyOnce = "an input that can be read only once: "
-
-// drained compiles what the preprocessor has read of a header that is a pipe, for which nvcc would wait: what was read of it is gone. Where
-// nvcc reads it more than once, or where that text is not all that is compiled, it fails.
-func (r *run) drained(ctx context.Context, p *preprocessed, err error, stdout, stderr io.Writer) int {
-	pipe, res := p.pipe(), result{Said: p.said, Order: p.order}
-	if n := len(slices.Compact(slices.Sorted(slices.Values(p.single)))); n < len(p.single) {
-		err = cmp.Or(err, errors.New("it is read more than once"))
-	}
-	if err == nil {
-		res, err = r.carryOut(ctx, p)
-	}
-	r.say(ctx, res, stdout, stderr)
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintf(stderr, "nvcc (gpubuild): %s is not a regular file, and gpubuild has read it to find the headers of this call: %v\n"+
-		"  set %s=off to have nvcc alone read it\n", pipe, err, Variable)
-	return 1
-}
 
 // steady reports whether the steps saw what is in the key: they read the preprocessed text and otherwise only files of the toolkit and the
 // system, of which none may have changed since the call began, and for debug information the times of all.

@@ -2,7 +2,6 @@ package fresh
 
 import (
 	"bytes"
-	"debug/elf"
 	"fmt"
 	"io"
 	"io/fs"
@@ -30,7 +29,6 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
-	"gpubuild/features/source"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain"
@@ -109,24 +107,6 @@ func (b *bench) look(in features.Inputs) ([]stale.Input, int) {
 	hashes := inputs.NewHashes(b.s.b.Machine)
 	list := inputs.Now(b.s.b.Machine.Host, b.s.b.Tools, inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: in, Dir: filepath.Join(b.top, "package")}}, hashes)
 	return list, hashes.Read
-}
-
-// TestPatterns: a file that a script names by a pattern counts wherever it is in the package, unless it is Rust, which rustc compiles.
-func TestPatterns(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	dir := filepath.Join(b.top, "package")
-	for name, text := range map[string]string{
-		"build.rs": "fn main() { run(\"build.sh\"); glob(\"*.json\", \"**/*.rs\"); let x = *y.txt; }", "src/lib.rs": "",
-		"build.sh": "find . -name \"*.tmpl\" | xargs cat\n# *.txt\n", "deep/er/a.tmpl": "", "x/y.json": "", "z.txt": "", "tests/b.tmpl": "",
-	} {
-		b.write(filepath.Join(dir, name), text)
-	}
-	unit := inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: features.Inputs{Arch: true}, Dir: dir},
-		Script: source.Script{Source: filepath.Join(dir, "build.rs"), Crates: []string{filepath.Join(dir, "src", "lib.rs")}}}
-	names, _ := inputs.NewHashes(b.s.b.Machine).SourcesOf(unit)
-	slices.Sort(names)
-	hosttest.Equal(t, strings.Join(names, " "), "build.sh deep/er/a.tmpl x/y.json")
 }
 
 // TestMoreSourcesThanAreLookedAt: that not all of a package's files are watched is said once, not kept silent.
@@ -538,15 +518,6 @@ func TestWhatNvccRead(t *testing.T) {
 	hosttest.Equal(t, b.s.known(o, nil).alone, false, "an object that no nvcc made")
 	o.content.Code[0].Program = true
 	hosttest.Equal(t, b.s.known(o, nil).why, "what the program k.o reads is not recorded")
-	o.content.Code = nil
-	for name, text := range map[string]string{"ready": elf.ELFMAG, "script": "#!/bin/sh"} {
-		b.write(o.pkg.script.Source, `fn main() { Command::new("tools/`+name+`"); }`)
-		b.write(filepath.Join(dir, "tools", name), text)
-		hosttest.OK(t, os.Chmod(filepath.Join(dir, "tools", name), 0o755))
-		b.s.read = newReader(b.s.b)
-		want := map[string]string{"ready": "what the program tools/ready reads is not recorded"}[name]
-		hosttest.Equal(t, b.s.known(o, nil).why, want, name)
-	}
 	record("1", "false", "")
 	hosttest.OK(t, os.Remove(filepath.Join(unit, "gpubuild-read-2.json")))
 	hosttest.Equal(t, b.s.known(o, nil).state, stale.None, "without the record of a compilation")

@@ -133,7 +133,7 @@ func (s *State) known(o outDir, linked []string) knowledge {
 		k.records = nvcc.Read(h, o.dir)
 		other := func(sum string) bool { return !k.records.Made[sum] }
 		host := func(f codeFile) bool { return slices.ContainsFunc(f.Host, other) }
-		foreign, program := "", s.read.hashes.Program(o.pkg.unit(false, false))
+		foreign, program := "", ""
 		for _, f := range o.content.Code {
 			if foreign == "" && slices.ContainsFunc(f.Device, other) {
 				foreign = f.Name

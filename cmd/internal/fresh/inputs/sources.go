@@ -1,9 +1,7 @@
 package inputs
 
 import (
-	"debug/elf"
 	"errors"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -44,7 +42,7 @@ func Compiled(h buildenv.Host, path string) bool {
 const mostNamed = 5000
 
 // SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, what
-// its script names, perhaps by a pattern, and if all files count, those. Those in cargo's own home are left out: cargo never changes a package there, and its
+// its script names, and if all files count, those. Those in cargo's own home are left out: cargo never changes a package there, and its
 // version names it; so is what cargo builds in.
 func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 	h := n.m.Host
@@ -54,10 +52,9 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 	built := slices.DeleteFunc(slices.Clone(n.built), func(b string) bool { return h.Below(u.Dir, b) })
 	seen := map[string]bool{}
 	add := func(path string) {
-		if name := NameOf(h, u.Dir, path); !seen[path] && !source.Unchanging(h, path) && h.Base(path) != "Cargo.lock" &&
-			h.Base(h.Dir(path)) != pythonCache {
+		if !seen[path] && !source.Unchanging(h, path) {
 			seen[path] = true
-			names, paths = append(names, name), append(paths, path)
+			names, paths = append(names, NameOf(h, u.Dir, path)), append(paths, path)
 		}
 	}
 	walk := func(dir string, counts func(path string) bool, enter func(dir string) bool, most int) {
@@ -68,25 +65,18 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 		}
 	}
 	compiled := func(path string) bool { return Compiled(h, path) }
-	every := func(path string) bool {
-		return !source.Ignored(path) && !strings.HasPrefix(h.Base(path), ".#")
-	}
 	var crates map[string]bool // what rustc compiles of the package, which cargo knows
 	listed := func(path string) bool {
 		if crates == nil && h.Ext(path) == ".rs" {
 			crates = n.reader.Files(u.Script.Crates)
 		}
-		return every(path) && !crates[path]
+		return !source.Ignored(path) && !crates[path]
 	}
-	text := n.reader.TextOf(u.Script, u.Dir)
-	counts := func(path string) bool {
-		return compiled(path) || h.Ext(path) != ".rs" && text.NamesByPattern(path) && every(path)
-	}
-	walk(u.Dir, counts, func(dir string) bool {
+	walk(u.Dir, compiled, func(dir string) bool {
 		return !slices.Contains([]string{"docs", "doc", "tests", "target", "node_modules"}, h.Base(dir))
 	}, buildenv.MostEntries)
 	if u.All {
-		walk(u.Dir, func(path string) bool { return every(path) && h.Ext(path) != ".rs" }, anywhere, mostNamed)
+		walk(u.Dir, func(path string) bool { return !source.Ignored(path) && h.Ext(path) != ".rs" }, anywhere, mostNamed)
 		if u.Script.Source != "" {
 			add(u.Script.Source)
 		}
@@ -112,9 +102,6 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 	return names, paths
 }
 
-// pythonCache is where Python keeps what it compiled of the modules next to it.
-const pythonCache = "__pycache__"
-
 // script lists what the text of a build script and of what it runs names: files, directories, and words in capitals.
 func (n *Hashes) script(u Unit) (files, dirs, words []string) {
 	if u.Script.Source == "" {
@@ -130,30 +117,6 @@ var compiler = lazyregexp.New(`\b(cc|CC|CXX|[\w-]*(gcc|g\+\+|c\+\+|clang)|clang\
 // NamesCompiler reports whether a script, or what it runs, may run a compiler of C or C++.
 func (n *Hashes) NamesCompiler(u Unit) bool {
 	return u.Script.Source == "" || compiler.MatchString(n.reader.TextOf(u.Script, u.Dir).All)
-}
-
-// Program names a compiled program that a script names, and may run; empty: it names none but those of PATH.
-func (n *Hashes) Program(u Unit) string {
-	h := n.m.Host
-	files, _, _ := n.script(u)
-	at := slices.IndexFunc(files, func(path string) bool {
-		fi, err := h.Files.Stat(path)
-		if err != nil || fi.Mode()&0o111 == 0 || strings.Contains(h.Base(path), ".so") || slices.Contains(h.SplitList(h.Env.Get("PATH")), h.Dir(path)) {
-			return false
-		}
-		f, err := h.Files.Open(path)
-		if err != nil {
-			return false
-		}
-		defer f.Close()
-		mark := make([]byte, 4)
-		_, err = io.ReadFull(f, mark)
-		return err == nil && string(mark) == elf.ELFMAG
-	})
-	if at < 0 {
-		return ""
-	}
-	return NameOf(h, u.Dir, files[at])
 }
 
 // ReadByNobody reports whether a file of a package is C or C++ that its script does not name and, as a source, not of a kind that nvcc
@@ -200,7 +163,7 @@ func NameOf(h buildenv.Host, dir, path string) string {
 // Own reports whether a directory may hold a package's own sources: no build directory of cargo (one that is known, or any other, by its
 // mark), repository, or what Python compiled of its own.
 func Own(h buildenv.Host, dir string, built []string) bool {
-	return !slices.Contains([]string{".git", pythonCache}, h.Base(dir)) && !Below(h, dir, built) && !h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
+	return !slices.Contains([]string{".git", "__pycache__"}, h.Base(dir)) && !Below(h, dir, built) && !h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
 }
 
 // Below reports whether a path lies in one of some directories.
