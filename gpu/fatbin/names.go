@@ -19,8 +19,8 @@ var ErrFormat = errors.New("not an executable of a known format")
 
 // Names lists which of some words stand in what a program has in its memory when it starts: an ELF file's loaded segments without the names
 // of what it exports, a PE file's sections and a Mach-O file's segments without debug information and symbol tables. A debug build has the
-// names of functions in those that it never calls. within are functions that stand only in a longer word: that may be another one, or a
-// text that begins where Rust let another one end. A zero ends a text.
+// names of functions in those that it never calls. within are functions and libraries that stand only in a longer word, and libraries without
+// the ending of one: that may be another one, or a text that begins where Rust let another one end. A zero ends a text.
 func Names(h buildenv.Host, path string, words, functions []string) (found, within []string, err error) {
 	f, err := h.Files.Open(path)
 	if err != nil {
@@ -51,15 +51,25 @@ func Names(h buildenv.Host, path string, words, functions []string) (found, with
 				at += next
 				for _, w := range words {
 					if end := at + len(w); bytes.HasPrefix(text[at:], []byte(w)) && (at > 0 || whole) {
-						own := !slices.Contains(functions, w) || end == len(text) || text[end] == 0 || (at == 0 || !letter(text[at-1])) && !letter(text[end])
-						seen[w] = seen[w] || own
+						before, behind := byte(0), text[end:]
+						if at > 0 {
+							before = text[at-1]
+						}
+						switch {
+						case slices.Contains(functions, w):
+							seen[w] = seen[w] || len(behind) == 0 || behind[0] == 0 || !letter(before) && !letter(behind[0])
+						case strings.HasPrefix(w, "lib"):
+							seen[w] = seen[w] || before != '_' && before != '-' && (strings.Contains(w, ".") || endsAsLibrary(behind))
+						default:
+							seen[w] = true
+						}
 					}
 				}
 			}
 		}
 	}
 	const step = 1 << 20
-	overlap := longest + 2 // with what stands before and behind a word
+	overlap := longest + 64 // with what stands before and behind a word
 	buffer := make([]byte, step+overlap)
 	for _, part := range parts {
 		for at := part.from; at < part.to; at += step { // the parts overlap, for a word may lie across a border
@@ -83,6 +93,12 @@ func Names(h buildenv.Host, path string, words, functions []string) (found, with
 	slices.Sort(found)
 	slices.Sort(within)
 	return found, within, nil
+}
+
+// endsAsLibrary reports whether a text goes on as the name of a library does.
+func endsAsLibrary(text []byte) bool {
+	rest := bytes.TrimLeftFunc(text, func(c rune) bool { return c == '_' || c == '-' || c >= '0' && c <= '9' || c < 0x80 && letter(byte(c)) })
+	return bytes.HasPrefix(rest, []byte(".so")) || bytes.HasPrefix(rest, []byte(".dylib"))
 }
 
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

@@ -38,7 +38,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestFunctions: the name of a function counts where it is a word or is imported, and not where the file exports it.
+// TestFunctions: the name of a function counts where it is a word or is imported, and not where the file exports it; that of a library with
+// its ending.
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	h, gcc := hosttest.Must(local.Host())(t), need.CC(t)
@@ -48,6 +49,11 @@ func TestFunctions(t *testing.T) {
 		`const char s[] = {'c', 'u', 'I', 'n', 'i', 't', '(', 0};`:       "[cuInit] []",
 		`const char *s = "AccuInit failed";`:                             "[] [cuInit]",
 		`const char *s = "cuInitialize";`:                                "[] [cuInit]",
+		`const char *s = "see libnccl.so.2";`:                            "[libnccl] []",
+		`const char *s = "openlibnccl_net-x.so";`:                        "[libnccl] []", // one text begins where another ends
+		`const char *s = "install libnccl. so what";`:                    "[] [libnccl]",
+		`const char *s = "not_libcuda.so.txt";`:                          "[] [libcuda.so]",
+		`const char *s = "libcuda.so.1";`:                                "[libcuda.so] []",
 		`int cuInit(int f) { return 100; }`:                              "[] []",
 		`int cuInit(int); int x(void) { return cuInit(0); }`:             "[cuInit] []",
 		`int cuInit(int f) { return 1; } const char *s = "call cuInit";`: "[cuInit] []",
@@ -58,7 +64,7 @@ func TestFunctions(t *testing.T) {
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		found, within, err := Names(h, dir+"/x.so", nil, []string{"cuInit"})
+		found, within, err := Names(h, dir+"/x.so", []string{"libnccl", "libcuda.so"}, []string{"cuInit"})
 		hosttest.OK(t, err)
 		hosttest.Equal(t, fmt.Sprint(found, within), want, source)
 	}

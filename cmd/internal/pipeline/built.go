@@ -31,7 +31,7 @@ type evidence struct {
 	programs  int      // that were looked at
 	shown     []string // how one of them shows that it uses the GPU; none: no one does
 	anyway    []string // what they show, and bindings may have brought that are linked anyway
-	within    []string // functions of which the names stand only in longer words of it
+	within    []string // libraries and functions of which the names stand only in longer texts of it
 	compiled  []string // packages of which kernels were compiled, or a library of the backend is linked
 	complete  bool     // every program of the package was built
 	unknown   bool     // one of them cannot be looked at
@@ -89,7 +89,7 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	always, what := strings.Join(o.Always, ", "), "no library, no driver function"
 	switch {
 	case len(e.within) > 0 && len(e.anyway) == 0: // Rust lets one text begin where another one ends
-		return with(is(features.IDNoDeviceCode, features.Warning, "%s: all that may show in it that it uses %s is %s within a longer word", o.Feature,
+		return with(is(features.IDNoDeviceCode, features.Warning, "%s: all that may show in it that it uses %s is %s in a longer text", o.Feature,
 			o.Title(), strings.Join(e.within, ", ")))
 	case len(e.anyway) > 0 && !o.Blind:
 		return with(is(features.IDNoDeviceCode, features.Warning, "%s: %s is linked without it, too, and may be all that uses %s", o.Feature,
