@@ -112,6 +112,7 @@ type build struct {
 	needs   string   // see needsOf; unless it is empty
 	opens   string   // what is said of it if the build shows nothing, and broken: a package in between is known to end it; unless it is empty
 	scripts string   // see inputsOf; unless it is empty
+	anyway  string   // the bindings that count as linked without the request; unless it is empty
 }
 
 // root is the manifest of the root unit.
@@ -198,6 +199,9 @@ func (b build) check(t *testing.T) *Reach {
 	}
 	if b.opens != "" && (len(a.Roots[0].Open) == 0 || a.Roots[0].Open[0].Fix+map[bool]string{true: " broken"}[a.Roots[0].Open[0].Broken] != b.opens) {
 		t.Errorf("%s: open: %+v, want %q", b.story, a.Roots[0].Open, b.opens)
+	}
+	if b.anyway != "" && (len(a.Roots[0].Open) == 0 || strings.Join(a.Roots[0].Open[0].Always, " ") != b.anyway) {
+		t.Errorf("%s: open: %+v, want %q anyway", b.story, a.Roots[0].Open, b.anyway)
 	}
 	if b.on != "-" && len(a.Roots) > 0 {
 		for _, c := range a.Roots[0].Crates {
@@ -462,6 +466,8 @@ func TestRulesOfBuilds(t *testing.T) {
 			units: "app cuda -> candle-core@0.11.1 app:run\ncandle-core@0.11.1\napp:run", ask: "cuda", want: []string{`error unreached: cuda = ["candle-core/cuda"]`}},
 		{story: "one that our nvcc has compiled kernels for", compiled: true, files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\n=== app/build.rs\n" + core,
 			units: "app cuda -> candle-core@0.11.1 app:run\ncandle-core@0.11.1\napp:run", ask: "cuda", want: []string{"note undecided: *"}},
+		{story: "a feature of what a build script is compiled with", files: appOf + "[features]\ncuda = [\"kb/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\n[build-dependencies]\nkb = \"1\"\n=== app/build.rs\n" + core + "\n=== kb@1.0.0\n[features]\ncuda = []\n",
+			units: "app cuda -> candle-core@0.11.1 app:run\ncandle-core@0.11.1\napp:run -> app:script\napp:script -> kb@1.0.0\nkb@1.0.0 cuda", ask: "cuda", want: []string{"note undecided: *"}},
 		{story: "kernels beside the package", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"\n=== app/build.rs\n" + core + "\n=== kernels/cuda/add.cu\n",
 			units: "app cuda -> candle-core@0.11.1 app:run\ncandle-core@0.11.1\napp:run", ask: "cuda", want: []string{"note undecided: *"}},
 		{story: "the same that was asked for", files: appOf + "[features]\ncuda = [\"candle-nn?/cuda\"]\n[dependencies]\ncandle-nn = { version = \"0.11\", optional = true }" + nn,
@@ -499,6 +505,8 @@ func TestRulesOfBuilds(t *testing.T) {
 			units: "app wgpu -> wgpu@26.0.0\nwgpu@26.0.0", ask: "wgpu", want: []string{`error unreached: wgpu = ["dep:wgpu", "wgpu?/vulkan"]`}},
 		{story: "wgpu with one", files: appOf + "[features]\nwgpu = [\"wgpu/vulkan\"]\n[dependencies]\nwgpu = \"26\"" + burnWg,
 			units: "app wgpu -> wgpu@26.0.0\nwgpu@26.0.0 vulkan", ask: "wgpu", on: "wgpu", want: []string{"note undecided: "}},
+		{story: "asked of a package that has a binding anyway", files: appOf + "[dependencies]\neng = \"1\"\n=== eng@1.0.0\n[features]\ncuda = []\n[dependencies]\ncudarc = \"0.19\"\ncandle-core = \"0.11\"" + core,
+			units: "app -> eng@1.0.0\neng@1.0.0 cuda -> cudarc@0.19.10 candle-core@0.11.1\ncudarc@0.19.10 cuda-13000\ncandle-core@0.11.1", ask: "eng/cuda", on: "cudarc", anyway: "cudarc", want: []string{"note undecided: "}},
 		{story: "asked of a package that is not linked", files: appOf + "[dependencies]\nserde = \"1\"", units: "app -> serde@1.0.0\nserde@1.0.0\nfar@1.0.0 cuda", ask: "far/cuda"},
 		{story: "a feature of tests next to a member that could forward", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = [\"probe/cuda\"]\n[dependencies]\nengine = { path = \"../engine\" }\n[dev-dependencies]\nprobe = \"1\"\n=== engine\n[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }",
 			units: "app cuda -> engine\nengine", ask: "cuda", want: []string{"note undecided:  ~ probe is a dev-dependency"}},

@@ -139,11 +139,11 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 	for _, pkg := range slices.Sorted(maps.Keys(k.ask.Qualified)) {
 		for _, f := range k.ask.Qualified[pkg] {
 			node := k.dependency(pkg)
-			if !k.r.Set.Has(node) || node == k.r.Node || !slices.Contains(k.Nodes[node].Features, f) {
+			if !k.r.Set.Has(node) || node == k.r.Node || k.samePackage(node) || !slices.Contains(k.Nodes[node].Features, f) {
 				continue
 			}
-			k.start = append(k.start, graph.Feature{Node: node}, graph.Feature{Node: node, Name: f})
-			k.qualified, k.far = append(k.qualified, pkg+"/"+f), append(k.far, graph.Feature{Node: node, Name: f})
+			far := graph.Feature{Node: node, Name: f}
+			k.start, k.qualified, k.far = append(k.start, k.enters(far)...), append(k.qualified, pkg+"/"+f), append(k.far, far)
 			c := k.Crate(node)
 			if b, loose := k.ask.BackendOf(f, nil); b != "" && !loose && (c == nil || c.Role != catalog.FalseFriend) {
 				take(b, pkg+"/"+f)
@@ -158,6 +158,14 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 		k.groups = slices.DeleteFunc(k.groups, func(g *group) bool { return g.backend == manifest.AnyGPU })
 	}
 	return k
+}
+
+// enters is a feature that was asked of a dependency, with the dependency itself where that is optional.
+func (k *rootJudge) enters(f graph.Feature) []graph.Feature {
+	if d, direct := k.DepFor(k.r, k.r.Node, f.Node); direct && d.Optional {
+		return []graph.Feature{{Node: f.Node}, f}
+	}
+	return []graph.Feature{f}
 }
 
 // asks is what everything turns on that the command line asks of the root.
@@ -200,7 +208,7 @@ func (g *group) close() {
 	for _, q := range g.far { // what was asked of a dependency, unless it is for another backend
 		b, loose := g.ask.BackendOf(q.Name, nil)
 		if loose || b == "" || b == g.backend || b == manifest.AnyGPU {
-			start = append(start, graph.Feature{Node: q.Node}, q)
+			start = append(start, g.enters(q)...)
 		}
 	}
 	g.closure = g.Closure(g.r, start...)
@@ -320,7 +328,17 @@ func (g *group) could() bool {
 		return slices.Contains(g.Input.Named, n.Name) || g.Crate(i) == nil && g.compiles[n.Pkg]
 	}
 	return compiles(g.r.Node) || g.Turns(g.r, g.catalogs, g.strange, g.closure.Asked()...) ||
-		slices.ContainsFunc(g.closure.Features(), func(f graph.Feature) bool { return compiles(f.Node) })
+		slices.ContainsFunc(g.closure.Features(), func(f graph.Feature) bool { return compiles(f.Node) || g.builds(f) })
+}
+
+// builds reports whether a feature turns something on in a package outside of the catalog that a build script is compiled with.
+func (g *group) builds(f graph.Feature) bool {
+	p := g.Nodes[f.Node].Pkg
+	return p != nil && g.Crate(f.Node) == nil && g.runsScript(f.Node) && slices.ContainsFunc(p.Edges(f.Name), func(e manifest.Edge) bool {
+		return slices.ContainsFunc(p.Entries(e.Dep), func(d manifest.Dependency) bool {
+			return d.Kind == manifest.Build && g.Catalog.Crate(d.Package) == nil
+		})
+	})
 }
 
 // backends are those by which linked crates are sorted.
