@@ -287,20 +287,21 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 				engine += " " + possible.Nodes[way[1]].Version
 			}
 			version[name] = cmp.Or(version[name], possible.Nodes[way[1]].Version)
-			engines[engine] = append(engines[engine], edges...)
+			weakly, with := slices.Clone(edges), engines[engine+" "] // only the user knows whether a feature is to come with another one
+			for i, e := range edges {
+				if to, guard := manifest.ParseEdge(e.text), g.guard(e); guard != "" && to.Feature != "" {
+					weakly[i].text, with = to.Dep+"?/"+to.Feature, append(with, edge{e.pkg, e.feature, guard, e.depth})
+				}
+			}
+			engines[engine], engines[engine+" "] = append(engines[engine], weakly...), append(with, edges...)
 		}
 		for _, e := range edges {
-			to := manifest.ParseEdge(e.text)
+			to, guard := manifest.ParseEdge(e.text), g.guard(e)
 			text := to.Dep + "?/" + to.Feature
-			if !slices.Contains(e.pkg.Features[e.feature], text) {
-				continue
-			}
-			weak = true
-			why = fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", text, e.pkg.Name, to.Dep)
-			for _, other := range e.pkg.FeatureNames() { // the one that is meant to come with it
-				strong := func(o manifest.Edge) bool { return o.Dep == to.Dep && !o.Weak }
-				if e.depth == 0 && !e.pkg.Implicit(other) && slices.ContainsFunc(e.pkg.Edges(other), strong) {
-					f.Ask = []string{other}
+			if slices.Contains(e.pkg.Features[e.feature], text) {
+				weak, why = true, fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", text, e.pkg.Name, to.Dep)
+				if guard != "" {
+					f.Ask = []string{guard}
 				}
 			}
 		}
@@ -346,6 +347,18 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 		f.Fix = "# may be meant: " + few(named)
 	}
 	return why, weak
+}
+
+// guard is another feature of the root's package, and none for a GPU, that turns on the dependency of an edge; empty where there is none.
+func (g *group) guard(e edge) string {
+	for _, other := range e.pkg.FeatureNames() {
+		_, leads := e.pkg.Closure([]string{other})
+		if e.depth == 0 && other != "default" && other != e.feature && !g.ask.IsBackend(other) && !e.pkg.Implicit(other) &&
+			slices.ContainsFunc(leads, func(o manifest.Edge) bool { return o.Dep == manifest.ParseEdge(e.text).Dep && o.Feature == "" }) {
+			return other
+		}
+	}
+	return ""
 }
 
 // toml is the edits as they stand in the manifests afterwards; behind each line of several manifests, or of another package's, stands whose

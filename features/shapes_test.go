@@ -71,7 +71,7 @@ var shapes = []shape{
 	{story: "the feature gates the program's own code, and candle is off", dir: "own-code", args: "cuda", work: true,
 		findings: []string{`error features.unreached: cuda = ["candle-core/cuda"]`}},
 	{story: "cuda = [] next to an optional crate", dir: "off-core", args: "cuda", work: true,
-		findings: []string{`note features.undecided: cuda = ["candle-core/cuda"]`}},
+		findings: []string{`note features.undecided: cuda = ["candle-core?/cuda"] # or: cuda = ["infer", "candle-core/cuda"]`}},
 	{story: "cuda = [] next to an optional carrier", dir: "off-cudarc", args: "cuda", work: true,
 		findings: []string{`note features.undecided: cuda = ["dep:cudarc"]`}},
 	{story: "cuda = [] next to two engines", dir: "off-two", args: "cuda", work: true,
