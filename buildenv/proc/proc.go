@@ -12,6 +12,7 @@
 package proc
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -23,6 +24,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -95,7 +97,7 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 		timeout = timer.C
 	}
 	var cause error
-	timedOut, stopped := false, false
+	timedOut, stopped, grace := false, false, cmp.Or(c.Grace, r.Grace, defaultGrace)
 	select {
 	case err = <-j.done:
 		j.tree.leave()
@@ -105,14 +107,14 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 		if c.Stop != nil {
 			ask = syscall.SIGTERM
 		}
-		err = stop(j, ask, false, nil, cmp.Or(c.Grace, r.Grace, defaultGrace))
+		err = stop(j, ask, false, nil, grace)
 	case <-c.Stop:
 		stopped = true
-		err = stop(j, syscall.SIGTERM, false, nil, cmp.Or(c.Grace, r.Grace, defaultGrace))
+		err = stop(j, syscall.SIGTERM, false, nil, grace)
 	case <-ctx.Done():
 		cause = ctx.Err()
 		sig, delivered := reason(signals)
-		err = stop(j, sig, delivered, signals, cmp.Or(c.Grace, r.Grace, defaultGrace))
+		err = stop(j, sig, delivered, signals, grace)
 	}
 	res := j.result(err)
 	res.TimedOut, res.Stopped = timedOut, stopped
@@ -122,8 +124,7 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 	case timedOut || res.Code != 0:
 		return res, &buildenv.ExitError{Cmd: c, Result: res}
 	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited && !errors.Is(err, exec.ErrWaitDelay) {
 		return res, fmt.Errorf("%s: output: %w", filepath.Base(c.Path), err)
 	}
 	return res, nil
@@ -167,10 +168,7 @@ type job struct {
 }
 
 func start(c buildenv.Cmd, children *Children) (*job, error) {
-	limit := c.Limit
-	if limit <= 0 {
-		limit = defaultLimit
-	}
+	limit := cmp.Or(max(c.Limit, 0), defaultLimit)
 	j := &job{done: make(chan error, 1)}
 	theirs, feed, err := stdin(c.Stdin)
 	if err != nil {
@@ -360,4 +358,73 @@ func (e *StartError) Hint() string {
 		return "its arguments and environment are too long together: remove large variables from the environment"
 	}
 	return "try the same command in a shell"
+}
+
+// Children knows how many children run. A nil one does not.
+type Children struct {
+	mu      sync.Mutex
+	running int
+	idle    time.Time // when the last one ended
+}
+
+// Idle is how long no child has been running; 0 while one does.
+func (c *Children) Idle() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.running > 0:
+		return 0
+	case c.idle.IsZero():
+		return time.Hour // none was started
+	}
+	return time.Since(c.idle)
+}
+
+func (c *Children) change(by int) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running += by
+	c.idle = time.Now()
+}
+
+// buffer keeps the first or the last bytes of what is written to it. It can be read while something still writes.
+type buffer struct {
+	limit int64
+	tail  bool // the end is worth more than the beginning
+
+	mu   sync.Mutex
+	data []byte
+	cut  bool
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.data = append(b.data, p...)
+	if !b.tail || int64(len(b.data)) > 2*b.limit { // now and then, so that a long stream is not copied at each write
+		b.shorten()
+	}
+	return len(p), nil
+}
+
+func (b *buffer) shorten() {
+	switch over := int64(len(b.data)) - b.limit; {
+	case over <= 0:
+		return
+	case b.tail:
+		b.data = append(b.data[:0], b.data[over:]...)
+	default:
+		b.data = b.data[:b.limit]
+	}
+	b.cut = true
+}
+
+func (b *buffer) bytes() (data []byte, cut bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.shorten()
+	return bytes.Clone(b.data), b.cut
 }

@@ -3,11 +3,14 @@
 package proc
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gpubuild/buildenv"
 )
 
 // process is one line of the system's table of processes.
@@ -133,4 +136,16 @@ func status(s *os.ProcessState) (code int, signal string) {
 		return 128 + int(ws.Signal()), unix.SignalName(ws.Signal())
 	}
 	return s.ExitCode(), ""
+}
+
+// Become replaces this program with the command, so that its signals, exit status and cost are those of the command alone. It returns only
+// if that is not possible: the command would not have our own streams, or cannot be started, which Run reports.
+func Become(c buildenv.Cmd) {
+	if c.Stdin != io.Reader(os.Stdin) || c.Stdout != io.Writer(os.Stdout) || c.Stderr != io.Writer(os.Stderr) {
+		return
+	}
+	if c.Dir != "" && os.Chdir(c.Dir) != nil {
+		return
+	}
+	_ = syscall.Exec(c.Path, append([]string{c.Path}, c.Args...), c.Env)
 }

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"gpubuild/buildenv"
 )
 
 // tree is a child in a job object of its own.
@@ -172,3 +174,6 @@ func status(s *os.ProcessState) (code int, signal string) {
 	}
 	return s.ExitCode(), ""
 }
+
+// Become does nothing: on Windows no program can take the place of another one.
+func Become(buildenv.Cmd) {}

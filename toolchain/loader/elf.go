@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -37,35 +38,33 @@ type object struct {
 }
 
 func (o *object) kind() string {
-	machine := strings.TrimPrefix(o.machine.String(), "EM_")
-	class := strings.TrimPrefix(strings.ToLower(o.class.String()), "elfclass")
-	return machine + ", " + class + " bit"
+	return strings.TrimPrefix(o.machine.String(), "EM_") + ", " + strings.TrimPrefix(o.class.String(), "ELFCLASS") + " bit"
 }
 
 func open(h buildenv.Host, path string) (*object, error) {
-	r, done, err := readerAt(h, path)
+	r, err := openAt(h, path)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer r.Close()
 	return parse(path, r)
 }
 
-// readerAt opens a file for reading at any place; done must be called in the end.
-func readerAt(h buildenv.Host, path string) (io.ReaderAt, func(), error) {
+type readAtCloser interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// openAt opens a file for reading at any place.
+func openAt(h buildenv.Host, path string) (readAtCloser, error) {
 	f, err := h.Files.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if r, ok := f.(io.ReaderAt); ok {
-		return r, func() { _ = f.Close() }, nil // it was read only
+	if r, ok := f.(readAtCloser); ok {
+		return r, nil
 	}
-	defer f.Close()
-	data, err := h.ReadFile(path, buildenv.Program)
-	if err != nil {
-		return nil, nil, err
-	}
-	return strings.NewReader(string(data)), func() {}, nil
+	return nil, errors.Join(fmt.Errorf("%s cannot be read at any place", path), f.Close()) // a directory of a stored machine
 }
 
 // parse reads what a file says that it needs.
@@ -124,8 +123,7 @@ func audited(f *elf.File) bool {
 	if dynamic == nil {
 		return false
 	}
-	page := map[elf.Machine]uint64{elf.EM_X86_64: 4 << 10}[f.Machine]
-	page = cmp.Or(page, 64<<10) // the most that aarch64 has
+	page := cmp.Or(map[elf.Machine]uint64{elf.EM_X86_64: 4 << 10}[f.Machine], 64<<10) // the most that aarch64 has
 	for _, p := range f.Progs {
 		begin, end := p.Vaddr/page*page, (p.Vaddr+p.Memsz+page-1)/page*page
 		if p.Type == elf.PT_LOAD && dynamic.Vaddr < end && dynamic.Vaddr+max(dynamic.Memsz, dynamic.Filesz) > begin {
@@ -155,11 +153,8 @@ func audited(f *elf.File) bool {
 // reaches reports whether a file has all bytes of a part.
 func reaches(r io.ReaderAt, start, size uint64) bool {
 	end := start + size
-	if size == 0 {
-		return true
-	}
 	n, _ := r.ReadAt(make([]byte, 1), int64(end-1))
-	return n == 1 && end > start
+	return size == 0 || n == 1 && end > start
 }
 
 // stubProblem says that a file is a link stub; empty where it is none.
@@ -182,11 +177,11 @@ func isOwnStub(h buildenv.Host, file string) bool {
 	default:
 		return false
 	}
-	r, done, err := readerAt(h, file)
+	r, err := openAt(h, file)
 	if err != nil {
 		return false
 	}
-	defer done()
+	defer r.Close()
 	f, err := elf.NewFile(r)
 	if err != nil {
 		return false

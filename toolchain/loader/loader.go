@@ -12,11 +12,18 @@
 package loader
 
 import (
+	"cmp"
 	"context"
+	"debug/elf"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/gpu"
 )
 
 // Kind is what is the matter with a library.
@@ -124,3 +131,98 @@ const (
 	originAdded = "added by gpubuild"
 	libraryPath = "LD_LIBRARY_PATH"
 )
+
+// Only these carry the toolkit's own major version in their names: libcufft.so.11 and cusolver64_11.dll belong to CUDA 12,
+// curand64_10.dll to all. cudart64_110.dll and nvrtc64_112_0.dll are CUDA 11's; nvrtc64_120_0.dll is CUDA 12's. Source: the wheels and
+// installers of 11.8, 12.9 and 13.4.
+var (
+	elfName = lazyregexp.New(`^lib(?:cudart|cublas|cublaslt|nvrtc|nvrtc-builtins|nvjitlink)\.so\.(\d{1,4})(?:\D|$)`)
+	dllName = lazyregexp.New(`^(?:cudart64|cublas64|cublaslt64|nvrtc64|nvrtc-builtins64|nvjitlink)_(\d{1,4})(?:_\d+)?\.dll$`)
+)
+
+// CUDAMajor returns the major version of CUDA in a library's name; 0 if it has none.
+func CUDAMajor(name string) int {
+	for _, form := range []*lazyregexp.Regexp{elfName, dllName} {
+		if m := form.FindStringSubmatch(strings.ToLower(name)); m != nil {
+			n, _ := strconv.Atoi(m[1]) // at most four digits
+			if form == dllName && n >= 100 {
+				n /= 10 // 110, 112, 120: major and minor
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// Mixed says where the libraries of a program come from two CUDA majors, each
+// with its own state of the one driver; empty when they do not.
+func Mixed(libs []Library) string {
+	var first Library
+	for _, l := range libs {
+		switch major := CUDAMajor(l.Name); {
+		case major == 0:
+		case first.Name == "":
+			first = l
+		case CUDAMajor(first.Name) != major:
+			return fmt.Sprintf("two CUDA versions in one program: %s (for %s) and %s (for %s)", first.Name, first.By, l.Name, l.By)
+		}
+	}
+	return ""
+}
+
+// versionName is how a version of the C library is named in an ELF file: those that a program needs, and all that a C library has.
+var versionName = lazyregexp.New(`GLIBC_\d+(\.\d+)+`)
+
+// NeedsGlibc is the newest version of the C library that a file names: the oldest one with which a program or library loads. A script, or
+// what needs none, has an empty one.
+func NeedsGlibc(file string) (newest string) {
+	e, err := elf.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer e.Close()
+	names := e.Section(".dynstr")
+	if names == nil || e.SectionByType(elf.SHT_GNU_VERSYM) == nil {
+		return ""
+	}
+	text, _ := names.Data() // an unreadable one names none
+	for _, name := range versionName.FindAllString(string(text), -1) {
+		if version := strings.TrimPrefix(name, "GLIBC_"); Older(newest, version) {
+			newest = version
+		}
+	}
+	return newest
+}
+
+// Older reports whether a version of the C library comes before another.
+func Older(version, than string) bool {
+	return slices.Compare(gpu.Numbers(version), gpu.Numbers(than)) < 0
+}
+
+// Glibc is the oldest C library that every file takes, and the file that takes none older.
+type Glibc struct {
+	Version string `json:"version,omitempty"`
+	By      string `json:"by,omitempty"`
+}
+
+// SystemDirs are those in which Linux systems have their libraries.
+var SystemDirs = []string{"/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu",
+	"/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib", "/usr/local/lib"}
+
+// TooOld says why the C library of the machine called name does not do; empty: it does.
+func (g Glibc) TooOld(h buildenv.Host, name string) string {
+	if g.Version == "" || h.OS == buildenv.Windows {
+		return ""
+	}
+	has := ""
+	for _, dir := range SystemDirs {
+		has = cmp.Or(has, NeedsGlibc(h.Join(dir, "libc.so.6")))
+	}
+	switch {
+	case has == "":
+		return fmt.Sprintf("%s needs glibc %s or newer, and %s has no glibc", g.By, g.Version, name)
+	case Older(has, g.Version):
+		return fmt.Sprintf("%s needs glibc %s or newer, and %s has glibc %s", g.By, g.Version, name, has)
+	}
+	return ""
+}

@@ -236,21 +236,10 @@ func TestResolveWhatIsNoProgram(t *testing.T) {
 }
 
 func TestRunDirs(t *testing.T) {
-	dir := t.TempDir()
-	for _, file := range []string{"tk/lib/libcudart.so.13", "tk/lib/stubs/libcuda.so", "tk/include/cuda.h", "cudnn/lib/libcudnn.so.9",
-		"cuda/targets/x86_64-linux/lib/libcudart.so.12", "plain/libfoo.so"} {
-		file = filepath.Join(dir, file)
-		hosttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600)))
-	}
-	hosttest.OK(t, errors.Join(os.Symlink("lib", dir+"/tk/lib64"), os.Symlink("tk/lib/stubs", dir+"/alias")))
-	h := here(t, dir)
-	h.Arch = "amd64"
-	places := []string{"", "relative"}
-	for _, p := range []string{"tk", "tk/lib", "cudnn", "tk/lib/stubs", "alias", "cuda", "plain", "none"} {
-		places = append(places, filepath.Join(dir, p))
-	}
-	got := strings.ReplaceAll(strings.Join(RunDirs(h, places...), " "), dir+"/", "")
-	if want := "tk/lib64 cudnn/lib cuda/targets/x86_64-linux/lib plain"; got != want {
+	h := windows(t, map[string]any{`C:\tk\bin\x64\cudart64_13.dll`: "", `C:\tk\bin\nvcc.exe`: "", `C:\old\bin\cudart64_12.dll`: "",
+		`C:\stubs\nvcuda.dll`: "", `C:\plain\a.dll`: ""}, "")
+	got := strings.Join(RunDirs(h, "", "relative", `C:\tk`, `C:\tk\bin`, `C:\TK\bin\x64`, `C:\old`, `C:\stubs`, `C:\plain`, `C:\none`), " ")
+	if want := `C:\tk\bin\x64 C:\old\bin C:\plain`; got != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }

@@ -32,8 +32,7 @@ func systemLoader(h buildenv.Host, o *object) (path, why string) {
 		return "", "the loader was not asked: it would run an audit library that the file names"
 	}
 	for _, l := range systemLoaders[o.machine] {
-		switch {
-		case o.interp == "" && h.IsFile(l), o.interp == l, o.interp != "" && h.IsFile(l) && h.Real(o.interp) == h.Real(l):
+		if o.interp == l || h.IsFile(l) && (o.interp == "" || h.Real(o.interp) == h.Real(l)) {
 			return l, ""
 		}
 	}
@@ -81,8 +80,7 @@ func trace(ctx context.Context, h buildenv.Host, r buildenv.Runner, loader strin
 		}
 		libs = append(libs, l)
 	}
-	for line := range strings.Lines(string(res.Stderr)) {
-		line = strings.TrimRight(line, "\n")
+	for line := range strings.SplitSeq(string(res.Stderr), "\n") {
 		if m := notPreloaded.FindStringSubmatch(line); m != nil {
 			failed(m[1], m[2])
 		} else if m := cannotLoad.FindStringSubmatch(line); m != nil {
@@ -112,9 +110,7 @@ func trace(ctx context.Context, h buildenv.Host, r buildenv.Runner, loader strin
 	by := map[string]string{}
 	need := func(names []string, file string) {
 		for _, n := range names {
-			if by[n] == "" {
-				by[n] = file
-			}
+			by[n] = cmp.Or(by[n], file)
 		}
 	}
 	need(slices.Concat(names, o.needed), o.path)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -21,13 +22,7 @@ type module struct {
 }
 
 func machineName(m uint16) string {
-	switch m {
-	case pe.IMAGE_FILE_MACHINE_AMD64:
-		return "x64"
-	case pe.IMAGE_FILE_MACHINE_ARM64:
-		return "ARM64"
-	}
-	return fmt.Sprintf("machine 0x%x", m)
+	return cmp.Or(map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "x64", pe.IMAGE_FILE_MACHINE_ARM64: "ARM64"}[m], fmt.Sprintf("machine 0x%x", m))
 }
 
 // parseImage reads the imports of a PE file. debug/pe is not made for hostile files: its panics are errors here.
@@ -83,6 +78,17 @@ type winSearch struct {
 	places  []place
 }
 
+// wants are the DLLs that a module imports; delayed: those that the module is loaded for only then.
+func (m *module) wants(delayed bool) (out []want) {
+	for _, name := range m.imports.Needed {
+		out = append(out, want{name, m.path, delayed})
+	}
+	for _, name := range m.imports.Delayed {
+		out = append(out, want{name, m.path, true})
+	}
+	return out
+}
+
 func newWinSearch(h buildenv.Host, main *module, added []string) *winSearch {
 	s := &winSearch{h: h, machine: main.machine, windows: cmp.Or(h.Env.Get("SystemRoot"), h.Env.Get("windir"), `C:\Windows`)}
 	s.places = []place{{h.Dir(h.Abs(main.path)), "the program's directory"}, {h.Join(s.windows, "System32"), "the system directory"},
@@ -118,14 +124,8 @@ func (s *winSearch) run(queue []want) []Library {
 		at[key] = len(out)
 		im, l := s.find(n)
 		out = append(out, l)
-		if im == nil || s.h.Below(im.path, s.windows) {
-			continue
-		}
-		for _, name := range im.imports.Needed {
-			queue = append(queue, want{name, im.path, n.delayed})
-		}
-		for _, name := range im.imports.Delayed {
-			queue = append(queue, want{name, im.path, true})
+		if im != nil && !s.h.Below(im.path, s.windows) {
+			queue = append(queue, im.wants(n.delayed)...)
 		}
 	}
 	for i, l := range out {
@@ -148,16 +148,11 @@ func (s *winSearch) find(n want) (*module, Library) {
 		l.Origin = originSet
 		return nil, l
 	}
-	places := s.places
-	if strings.ContainsAny(name, `\/`) {
-		places = []place{{"", "named by its path"}}
+	if file := s.h.Abs(name); strings.ContainsAny(name, `\/`) && s.h.IsFile(file) {
+		return s.take(l, file, "named by its path")
 	}
-	for _, p := range places {
-		file := s.h.Join(p.dir, name)
-		if p.dir == "" {
-			file = s.h.Abs(name)
-		}
-		if s.h.IsFile(file) {
+	for _, p := range s.places {
+		if file := s.h.Join(p.dir, name); !strings.ContainsAny(name, `\/`) && s.h.IsFile(file) {
 			return s.take(l, file, p.origin)
 		}
 	}
@@ -186,11 +181,11 @@ func (s *winSearch) take(l Library, file, origin string) (*module, Library) {
 }
 
 func openImage(h buildenv.Host, path string) (*module, error) {
-	r, done, err := readerAt(h, path)
+	r, err := openAt(h, path)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer r.Close()
 	return parseImage(path, r)
 }
 
@@ -202,12 +197,7 @@ func resolveWindows(h buildenv.Host, path string, names, dirs []string) ([]Libra
 	}
 	var queue []want
 	if names == nil {
-		for _, n := range main.imports.Needed {
-			queue = append(queue, want{n, main.path, false})
-		}
-		for _, n := range main.imports.Delayed {
-			queue = append(queue, want{n, main.path, true})
-		}
+		queue = main.wants(false)
 	}
 	for _, n := range names {
 		queue = append(queue, want{n, main.path, false})
@@ -220,4 +210,27 @@ func resolveWindows(h buildenv.Host, path string, names, dirs []string) ([]Libra
 		return unknown(path, names, "a 32-bit program"), nil
 	}
 	return newWinSearch(h, main, dirs).run(queue), nil
+}
+
+// IsStubDir reports whether a directory is one of link stubs, which must never be on a run path (huggingface/candle issues 2449, 2175).
+func IsStubDir(h buildenv.Host, dir string) bool {
+	return strings.EqualFold(h.Base(dir), "stubs")
+}
+
+// RunDirs returns the directories of the DLLs of toolkits on Windows: each of places is such a directory, or a root that has some. Stubs are
+// never among them, nor one directory twice.
+func RunDirs(h buildenv.Host, places ...string) (out []string) {
+	seen := map[string]bool{}
+	for _, p := range places {
+		for _, b := range []string{"bin/x64", "bin/x86_64", "bin", ""} {
+			dir := h.Join(p, b)
+			real := h.Real(dir)
+			isDLL := func(name string) bool { return strings.EqualFold(h.Ext(name), ".dll") }
+			if h.IsAbs(p) && !seen[real] && !IsStubDir(h, dir) && !IsStubDir(h, real) && slices.ContainsFunc(h.Names(dir), isDLL) {
+				seen[real] = true
+				out = append(out, dir)
+			}
+		}
+	}
+	return out
 }
