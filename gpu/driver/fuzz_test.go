@@ -7,10 +7,10 @@ func FuzzNvidiaSMI(f *testing.F) {
 	f.Add("[N/A], [N/A], [N/A], [N/A], [N/A], [N/A]\nx\n")
 	f.Fuzz(func(t *testing.T, out string) {
 		a, err := parseSMI(out)
-		if err != nil && len(a.devices) > 0 {
+		if err != nil && len(a.Devices) > 0 {
 			t.Error("devices and an error")
 		}
-		for _, d := range a.devices {
+		for _, d := range a.Devices {
 			if d.Index < 0 || d.Capability.Major < 0 || d.Capability.Major > 99 {
 				t.Errorf("%+v", d)
 			}

@@ -73,17 +73,9 @@ type Machine struct {
 // source lists GPUs and samples them. Each is a process of its own, which can be given up where the driver hangs.
 type source interface {
 	name() string
-	list(ctx context.Context, run buildenv.Runner) (answer, error)
+	list(ctx context.Context, run buildenv.Runner) (reply, error)
 	watch() buildenv.Cmd // writes samples until it is stopped
 	samples(line []byte) ([]gpu.Sample, error)
-}
-
-// answer is what a source says of the driver.
-type answer struct {
-	driver  string
-	cuda    gpu.Version // zero: it does not say
-	devices []gpu.Device
-	notes   []string
 }
 
 // sources are those that can be asked, NVML first; anything: there is a trace of a driver.
@@ -143,7 +135,7 @@ func (m Machine) Inventory(ctx context.Context) (gpu.Driver, []gpu.Device, []str
 		case err.Error() != noLibrary:
 			notes = append(notes, s.name()+": "+reason(err))
 		}
-		if hangs = silent(err); hangs {
+		if hangs = strings.HasPrefix(reason(err), noAnswer); hangs {
 			break // another source would ask the same driver
 		}
 	}
@@ -159,15 +151,15 @@ func (m Machine) Inventory(ctx context.Context) (gpu.Driver, []gpu.Device, []str
 }
 
 // describe puts what a source says and what the kernel has loaded together, and keeps the driver for Version.
-func (m Machine) describe(source string, kernel gpu.Driver, a answer, notes []string) (gpu.Driver, []gpu.Device, []string) {
-	d := gpu.Driver{Version: a.driver, CUDA: a.cuda, Origin: source}
+func (m Machine) describe(source string, kernel gpu.Driver, a reply, notes []string) (gpu.Driver, []gpu.Device, []string) {
+	d := gpu.Driver{Version: a.Driver, CUDA: a.CUDA, Origin: source}
 	if d.CUDA.IsZero() {
-		d.CUDA, d.AtLeast = Supports(tableOf(m.Host), a.driver)
+		d.CUDA, d.AtLeast = Supports(tableOf(m.Host), a.Driver)
 	}
 	if d.Version == "" {
 		d = kernel
 	}
-	if a.driver == "" && len(a.devices) > 0 {
+	if a.Driver == "" && len(a.Devices) > 0 {
 		d.Origin = strings.TrimPrefix(kernel.Origin+", "+source, ", ")
 	}
 	if kernel.Version != "" && kernel.Version != d.Version {
@@ -175,14 +167,8 @@ func (m Machine) describe(source string, kernel gpu.Driver, a answer, notes []st
 			kernel.Version, kernel.Origin, source, d.Version))
 	}
 	m.keep(d)
-	notes = append(notes, fmt.Sprintf("%s: driver %s, %d GPU(s)", source, cmp.Or(d.Version, "of an unknown version"), len(a.devices)))
-	return d, a.devices, append(notes, a.notes...)
-}
-
-// silent reports whether a source gave no answer in its time.
-func silent(err error) bool {
-	exit, ok := errors.AsType[*buildenv.ExitError](err)
-	return ok && exit.Result.TimedOut
+	notes = append(notes, fmt.Sprintf("%s: driver %s, %d GPU(s)", source, cmp.Or(d.Version, "of an unknown version"), len(a.Devices)))
+	return d, a.Devices, append(notes, a.Notes...)
 }
 
 // reason words an error in one line.

@@ -19,11 +19,11 @@ const (
 	replySchema = "gpubuild/nvml/1"
 )
 
-// reply is a line of the child.
+// reply is what a source says of the driver, and a line of the child.
 type reply struct {
 	Schema  string       `json:"schema"`
 	Driver  string       `json:"driver,omitempty"`
-	CUDA    gpu.Version  `json:"cuda"`
+	CUDA    gpu.Version  `json:"cuda"` // zero: it does not say
 	Devices []gpu.Device `json:"devices,omitempty"`
 	Samples []gpu.Sample `json:"samples,omitempty"`
 	Notes   []string     `json:"notes,omitempty"`
@@ -38,21 +38,21 @@ type nvmlSource struct {
 
 func (nvmlSource) name() string { return "NVML" }
 
-func (n nvmlSource) list(ctx context.Context, run buildenv.Runner) (answer, error) {
+func (n nvmlSource) list(ctx context.Context, run buildenv.Runner) (reply, error) {
 	res, err := run.Run(ctx, buildenv.Cmd{
 		Path: n.self, Args: []string{ChildWord}, Env: n.host.Env.Entries(), Timeout: StartTimeout, Limit: answerLimit,
 	})
 	for line := range bytes.Lines(res.Stdout) {
 		if r, ok := readReply(line); ok && r.Error != "" {
-			return answer{}, errors.New(r.Error)
+			return reply{}, errors.New(r.Error)
 		} else if ok && err == nil {
-			return answer{r.Driver, r.CUDA, r.Devices, r.Notes}, nil
+			return r, nil
 		}
 	}
 	if err == nil {
 		err = errors.New("it ended without an answer")
 	}
-	return answer{}, err
+	return reply{}, err
 }
 
 func (n nvmlSource) watch() buildenv.Cmd {

@@ -33,9 +33,11 @@ func Kernel(h buildenv.Host) gpu.Driver {
 		if err != nil {
 			continue
 		}
-		if v := versionIn(string(data)); v != "" {
-			cuda, atLeast := Supports(buildenv.Linux, v)
-			return gpu.Driver{Version: v, CUDA: cuda, AtLeast: atLeast, Origin: path}
+		// such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun …"
+		line, _, _ := strings.Cut(string(data), "\n")
+		if m := versionForm.FindStringSubmatch(line); m != nil {
+			cuda, atLeast := Supports(buildenv.Linux, m[1])
+			return gpu.Driver{Version: m[1], CUDA: cuda, AtLeast: atLeast, Origin: path}
 		}
 	}
 	if h.IsFile(h.Join(wslDir, "libcuda.so.1")) || h.IsFile(h.Join(wslDir, "libnvidia-ml.so.1")) {
@@ -45,15 +47,6 @@ func Kernel(h buildenv.Host) gpu.Driver {
 }
 
 var versionForm = lazyregexp.New(`(?:^|[\s])(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)(?:$|\s)`)
-
-// versionIn finds a driver's version in a line such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun …".
-func versionIn(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	if m := versionForm.FindStringSubmatch(line); m != nil {
-		return m[1]
-	}
-	return ""
-}
 
 // firstDrivers lists the driver that came with the first release of each CUDA version, and so the oldest one that supports it.
 // Source: NVIDIA CUDA release notes, tables 2 and 3 (13.4: unbundled, its driver branch is R615), and for 12.7, of which there was no
@@ -104,17 +97,17 @@ func tableOf(h buildenv.Host) string {
 
 // Supports returns the newest CUDA version that a driver's version is known to support. Of a branch that is newer than the table it is not
 // known: there is only a version that the driver supports at least, which refuses nothing.
+// A branch alone, such as 570, is its newest driver.
 func Supports(os, driver string) (newest, atLeast gpu.Version) {
-	return supports(os, gpu.Numbers(driver))
-}
-
-func supports(os string, v []int) (newest, atLeast gpu.Version) {
-	last := lastLinux
+	v, last := gpu.Numbers(driver), lastLinux
+	switch len(v) {
+	case 0:
+		return newest, atLeast
+	case 1:
+		v = append(v, math.MaxInt)
+	}
 	if os == buildenv.Windows {
 		last = lastWindows
-	}
-	if v == nil {
-		return newest, atLeast
 	}
 	for _, row := range firstDrivers {
 		floor := row.linux
@@ -131,15 +124,12 @@ func supports(os string, v []int) (newest, atLeast gpu.Version) {
 	return newest, gpu.Version{}
 }
 
-// Has reports whether a driver has what a CUDA version brought. A branch alone, such as 570, is its newest driver. A driver that is
-// newer than the table has all that is in the table: drivers only gain.
+// Has reports whether a driver has what a CUDA version brought. A driver that is newer than the table has all that is in the table: drivers
+// only gain.
 func Has(os, driver string, cuda gpu.Version) gpu.Answer {
-	v := branch(driver)
-	newest, atLeast := supports(os, v)
+	newest, atLeast := Supports(os, driver)
 	switch beyond := newest.IsZero() && !atLeast.IsZero(); {
-	case v == nil:
-		return gpu.Unknown
-	case max(newest.Compare(cuda), atLeast.Compare(cuda)) < 0 && beyond:
+	case gpu.Numbers(driver) == nil, max(newest.Compare(cuda), atLeast.Compare(cuda)) < 0 && beyond:
 		return gpu.Unknown
 	case max(newest.Compare(cuda), atLeast.Compare(cuda)) < 0:
 		return gpu.No
@@ -149,18 +139,9 @@ func Has(os, driver string, cuda gpu.Version) gpu.Answer {
 	return gpu.Yes
 }
 
-// branch reads a driver's version, or that of the newest driver of a branch.
-func branch(driver string) []int {
-	v := gpu.Numbers(driver)
-	if len(v) == 1 {
-		v = append(v, math.MaxInt)
-	}
-	return v
-}
-
 // Newest is the newest version of a toolkit whose PTX a driver is known to translate.
 func Newest(os, driver string) gpu.Version {
-	newest, atLeast := supports(os, branch(driver))
+	newest, atLeast := Supports(os, driver)
 	if newest.IsZero() {
 		newest = atLeast
 	}

@@ -33,7 +33,8 @@ func (m Machine) Watch(ctx context.Context, each func(gpu.Sample)) (notes []stri
 	listed := &list{each: each, round: map[int]bool{}}
 	for _, s := range sources {
 		if smi, is := s.(smiSource); is {
-			limits := slowdowns(ctx, m.Runner, smi)
+			r, _ := m.Runner.Run(ctx, smi.temperatures()) // without an answer, the samples say what is wrong
+			limits := ParseSlowdowns(string(r.Stdout))
 			listed.each = func(s gpu.Sample) {
 				if s.Index < len(limits) {
 					s.Slowdown = limits[s.Index]
@@ -74,16 +75,7 @@ var (
 	slowdownOf  = lazyregexp.New(`GPU Slowdown T\.Limit Temp\s*: (-?\d+) C`)
 )
 
-// slowdowns are the temperatures at which the GPUs slow down by themselves, by index; 0: not reported.
-func slowdowns(ctx context.Context, run buildenv.Runner, smi smiSource) []int {
-	r, err := run.Run(ctx, smi.temperatures())
-	if err != nil {
-		return nil // the samples say what is wrong
-	}
-	return ParseSlowdowns(string(r.Stdout))
-}
-
-// ParseSlowdowns reads nvidia-smi -q -d TEMPERATURE.
+// ParseSlowdowns reads in nvidia-smi -q -d TEMPERATURE at which the GPUs slow down by themselves, by index; 0: not reported.
 func ParseSlowdowns(text string) (out []int) {
 	at := ofGPU.FindAllStringIndex(text, maxDevices)
 	for i, from := range at {
