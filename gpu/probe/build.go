@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -131,12 +132,8 @@ func Sources() map[string]string {
 	return out
 }
 
-// compile is the command that makes one part; a value, so that tests can compare it.
-func compile(h buildenv.Host, c Compiler, dir, out string, p part) buildenv.Cmd {
-	return Compile(h, c, dir, h.Join(dir, p.source), h.Join(out, p.name), p.shared)
-}
-
-// Compile is the command that makes a program, or a library that is loaded into others' processes, of one C file.
+// Compile is the command that makes a program, or a library that is loaded into others' processes, of one C file; a value, so that tests can
+// compare it.
 func Compile(h buildenv.Host, c Compiler, dir, source, target string, shared bool) buildenv.Cmd {
 	env := c.Env
 	if len(env.Names()) == 0 {
@@ -272,32 +269,31 @@ func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 		return Probe{}, CacheError(home, err)
 	}
 	defer os.RemoveAll(tmp)
-	b := built{map[string]string{}}
+	b, files := built{map[string]string{}}, map[string][]byte{}
 	for name, text := range Sources() {
-		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o600); err != nil {
-			return Probe{}, CacheError(home, err)
-		}
+		files[name] = []byte(text)
 	}
 	if backend == Vulkan {
-		if err := os.WriteFile(filepath.Join(tmp, manifestName), []byte(manifest), 0o600); err != nil {
+		files[manifestName] = []byte(manifest)
+	}
+	maps.Copy(files, carried)
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(tmp, name), data, 0o600); err != nil {
 			return Probe{}, CacheError(home, err)
 		}
 	}
 	for _, p := range parts(h.OS, backend) {
-		if data := carried[p.name]; data != nil {
-			if err := os.WriteFile(filepath.Join(tmp, p.name), data, 0o600); err != nil {
-				return Probe{}, CacheError(home, err)
-			}
-		} else if _, err := run.Run(ctx, compile(h, compiler, tmp, tmp, p)); err != nil {
-			if ctx.Err() != nil {
-				return Probe{}, ctx.Err()
-			}
-			return Probe{}, buildError(p.source, err)
+		file := filepath.Join(tmp, p.name)
+		if carried == nil {
+			_, err = run.Run(ctx, Compile(h, compiler, tmp, h.Join(tmp, p.source), file, p.shared))
 		}
-		if b.Digests[p.name], err = cache.Hash(filepath.Join(tmp, p.name)); err != nil {
-			return Probe{}, buildError(p.source, err)
+		if err == nil {
+			b.Digests[p.name], err = cache.Hash(file)
 		}
-		if err := os.Chmod(filepath.Join(tmp, p.name), 0o700); err != nil {
+		if err != nil {
+			return Probe{}, cmp.Or(ctx.Err(), buildError(p.source, err))
+		}
+		if err := os.Chmod(file, 0o700); err != nil {
 			return Probe{}, CacheError(home, err)
 		}
 	}
@@ -313,10 +309,7 @@ func build(ctx context.Context, h buildenv.Host, run buildenv.Runner, cacheDir s
 		if p, err := check(h, dir, source, backend); err == nil {
 			return p, nil
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			return Probe{}, CacheError(home, err)
-		}
-		if err := os.Rename(tmp, dir); err != nil {
+		if err := errors.Join(os.RemoveAll(dir), os.Rename(tmp, dir)); err != nil {
 			return Probe{}, CacheError(home, err)
 		}
 	}

@@ -250,7 +250,8 @@ func TestCompile(t *testing.T) {
 			if tt.host.OS == buildenv.Windows {
 				src, out = `C:\src`, `C:\out`
 			}
-			c := compile(tt.host, tt.compiler, src, out, parts(tt.host.OS, CUDA)[tt.part])
+			p := parts(tt.host.OS, CUDA)[tt.part]
+			c := Compile(tt.host, tt.compiler, src, tt.host.Join(src, p.source), tt.host.Join(out, p.name), p.shared)
 			hosttest.Equal(t, c.String(), tt.want, c)
 			slices.Sort(c.Env)
 			if env := strings.Join(c.Env, " "); env != tt.env {
@@ -277,7 +278,7 @@ func TestArm64(t *testing.T) {
 		append(library[:len(library):len(library)], "-Wl,-soname,libcupti.so.13", standin("cupti.c"), "-o", at("libcupti.so.13"), "-ldl"),
 	}
 	for _, p := range parts(buildenv.Linux, CUDA) {
-		c := compile(buildenv.Host{OS: buildenv.Linux}, Compiler{Path: gcc}, "csrc", dir, p)
+		c := Compile(buildenv.Host{OS: buildenv.Linux}, Compiler{Path: gcc}, "csrc", "csrc/"+p.source, filepath.Join(dir, p.name), p.shared)
 		builds = append(builds, append(c.Args, "-Wall", "-Wextra", "-Werror"))
 	}
 	for _, args := range builds {

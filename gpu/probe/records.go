@@ -263,73 +263,27 @@ func ParseRecords(r io.Reader) (Records, error) {
 	}
 }
 
-type kernelKey struct {
-	name, shape string
-	device      int
-	context     uint32
-	stream      uint32
-	unsure      bool
-}
-
 type parser struct {
 	out   *Records
 	at    *Process
-	index map[kernelKey]int
-	names int // bytes
+	index map[Kernel]int // by what a line of one kernel has in common with the others
+	names int            // bytes
 	lost  bool
 }
 
 func (p *parser) line(text []byte) {
 	text = bytes.TrimSpace(text)
+	rest, _ := bytes.CutPrefix(text, []byte(`{"event":"`)) // with which the probe begins each line
+	event, _, _ := bytes.Cut(rest, []byte(`"`))
+	take, known := events[string(event)]
 	switch {
 	case p.lost:
 	case p.out.Processes == nil && bytes.HasPrefix(text, []byte(`-"event":"injected"`)):
 		p.lost = true // the probe could neither write nor take away what it had written: see lose in csrc/os_linux.h
 		p.out.Lost++
-	case !p.add(eventOf(text), text):
+	case !known || p.at == nil && string(event) != "injected" || !take(p, text): // nothing counts before the heartbeat
 		p.out.Bad++
 	}
-}
-
-// eventOf is the name of the event on a line, with which the probe begins each.
-func eventOf(text []byte) string {
-	rest, _ := bytes.CutPrefix(text, []byte(`{"event":"`))
-	name, _, _ := bytes.Cut(rest, []byte(`"`))
-	return string(name)
-}
-
-// heartbeat is a line about a program that begins.
-type heartbeat struct {
-	Identity
-	Version int      `json:"version"`
-	PPid    int      `json:"ppid"`
-	Words   []string `json:"words"`
-	Dir     string   `json:"dir"`
-}
-
-// launches is a line about one kernel: one launch, or several that were summed up.
-type launches struct {
-	Kernel
-	Count       *uint64 `json:"count"` // nil: one
-	Correlation uint64  `json:"correlation"`
-}
-
-// kernel returns what the line says of its kernel, and whether that can be true.
-func (l launches) kernel() (Kernel, bool) {
-	k := l.Kernel
-	k.Last = l.Correlation
-	if l.Count != nil {
-		k.Count = *l.Count
-	} else {
-		k.Count, k.Total = 1, k.End-k.Start
-	}
-	return k, k.Name != "" && k.Start > 0 && k.End > k.Start && k.Count > 0 && k.Total >= k.Count && k.Device >= 0
-}
-
-// add takes a line of a process: nothing counts before its heartbeat.
-func (p *parser) add(event string, text []byte) bool {
-	take, known := events[event]
-	return known && (p.at != nil || event == "injected") && take(p, text)
 }
 
 // on reads a line into a value of its own, and hands it over; false: it is not of that form, or cannot be true.
@@ -403,29 +357,47 @@ var events = map[string]func(*parser, []byte) bool{
 	}),
 }
 
-func (p *parser) begin(e heartbeat) bool {
+func (p *parser) begin(e struct {
+	Identity
+	Version int      `json:"version"`
+	PPid    int      `json:"ppid"`
+	Words   []string `json:"words"`
+	Dir     string   `json:"dir"`
+}) bool {
 	if e.Version != 1 || e.Pid <= 0 || len(p.out.Processes) >= maxImages {
 		return false
 	}
 	e.Parent = e.PPid
 	p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity, Words: e.Words, Dir: e.Dir})
-	p.at, p.index, p.names = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0
+	p.at, p.index, p.names = &p.out.Processes[len(p.out.Processes)-1], map[Kernel]int{}, 0
 	return true
 }
 
-func (p *parser) launched(e launches) bool {
-	k, ok := e.kernel()
-	if ok {
-		p.kernel(k)
-		for i, r := range p.at.Refused {
-			p.at.Refused[i].Early = r.Early && r.Correlation < k.Last
-		}
+// launched takes a line about one kernel: one launch, or several that were summed up.
+func (p *parser) launched(e struct {
+	Kernel
+	Count       *uint64 `json:"count"` // nil: one
+	Correlation uint64  `json:"correlation"`
+}) bool {
+	k := e.Kernel
+	k.Last = e.Correlation
+	if e.Count != nil {
+		k.Count = *e.Count
+	} else {
+		k.Count, k.Total = 1, k.End-k.Start
 	}
-	return ok
+	if k.Name == "" || k.Start == 0 || k.End <= k.Start || k.Count == 0 || k.Total < k.Count || k.Device < 0 {
+		return false
+	}
+	p.kernel(k)
+	for i, r := range p.at.Refused {
+		p.at.Refused[i].Early = r.Early && r.Correlation < k.Last
+	}
+	return true
 }
 
-// began is a line about a process that is recorded from then on.
-type began struct {
+// recording is taken once: a program begins to record once, and two of them would write into one file.
+func (p *parser) recording(e struct {
 	CUPTI     uint32   `json:"cupti"`
 	LibCUPTI  string   `json:"libcupti"`
 	ByRecords bool     `json:"by_records"`
@@ -435,10 +407,7 @@ type began struct {
 	Callbacks *int     `json:"callbacks"`
 	ByDlmopen bool     `json:"own_namespace"`
 	Engine    string   `json:"engine"`
-}
-
-// recording is taken once: a program begins to record once, and two of them would write into one file.
-func (p *parser) recording(e began) bool {
+}) bool {
 	at := p.at
 	if at.Recording {
 		return false
@@ -546,7 +515,7 @@ func (p *parser) kernel(k Kernel) {
 	if k.Context != 0 && slices.ContainsFunc(p.at.Waits, func(w Wait) bool { return w.Of(k) }) {
 		k.Waited, k.WaitedTime = k.Count, k.Total
 	}
-	key := kernelKey{k.Name, k.Shape, k.Device, k.Context, k.Stream, k.Unsure}
+	key := Kernel{Name: k.Name, Shape: k.Shape, Device: k.Device, Context: k.Context, Stream: k.Stream, Unsure: k.Unsure}
 	i, ok := p.index[key]
 	if !ok {
 		if p.names += len(k.Name) + len(k.Shape); len(p.at.Kernels) >= maxKernels || p.names > maxNames {
