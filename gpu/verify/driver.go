@@ -137,8 +137,12 @@ func realLinux(h buildenv.Host, l Loaded) (bool, string) {
 		return false, "which driver library it loaded is not known"
 	case l.Real == "":
 		return false, fmt.Sprintf("this driver is a stand-in: %s is not a file any more", l.LibCUDA)
+	case l.WSL && !h.Below(l.Real, "/usr/lib/wsl"):
+		return false, fmt.Sprintf("this driver is a stand-in: %s is not below /usr/lib/wsl", l.Real)
+	case l.WSL && !hasNode(l.Nodes, "/dev/dxg"):
+		return false, fmt.Sprintf("this driver is a stand-in, or its device could not be seen: with %s /dev/dxg is not open", l.Real)
 	case l.WSL:
-		return realWSL(h, l)
+		return true, "WSL2: untested on hardware"
 	case l.Version == "":
 		return false, fmt.Sprintf("this driver is a stand-in: %s carries no driver version", l.Real)
 	case !tegra && !slices.ContainsFunc(l.Nodes, nvidiaNode.MatchString):
@@ -177,16 +181,6 @@ func realWindows(h buildenv.Host, l Loaded) (bool, string) {
 		}
 	}
 	return true, "Windows: untested on hardware"
-}
-
-func realWSL(h buildenv.Host, l Loaded) (bool, string) {
-	if !h.Below(l.Real, "/usr/lib/wsl") {
-		return false, fmt.Sprintf("this driver is a stand-in: %s is not below /usr/lib/wsl", l.Real)
-	}
-	if !hasNode(l.Nodes, "/dev/dxg") {
-		return false, fmt.Sprintf("this driver is a stand-in, or its device could not be seen: with %s /dev/dxg is not open", l.Real)
-	}
-	return true, "WSL2: untested on hardware"
 }
 
 func hasNode(nodes []string, prefix string) bool {

@@ -110,7 +110,11 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:
-		return OtherKernels, fmt.Sprintf("it used the GPU: %s of %s; %s", launchesText(s.selfLaunches), shown(s.own, false), noneOf(r))
+		none := "no matrix product"
+		if r.Kernel != nil {
+			none = "none is called " + r.Kernel.String()
+		}
+		return OtherKernels, fmt.Sprintf("it used the GPU: %s of %s; %s", launchesText(s.selfLaunches), shown(s.own, false), none)
 	case s.launches > 0:
 		return Unproved, "kernels were launched by a child, none by the binary itself"
 	}
@@ -132,14 +136,6 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		return NotUsed, "the layer was not loaded into it, and there is no GPU here: it ran on the CPU"
 	}
 	return NotUsed, "no GPU use was seen in this program and its children"
-}
-
-// noneOf words what was asked for and not met.
-func noneOf(r Rules) string {
-	if r.Kernel != nil {
-		return "none is called " + r.Kernel.String()
-	}
-	return "no matrix product"
 }
 
 // unsound returns what keeps any verdict about this run from being given.
@@ -171,9 +167,7 @@ func unsound(e Evidence, r Rules, s summary) string {
 	case e.Changed:
 		return "the binary's file changed while it ran"
 	case e.Exit.Ours() && s.matched > 0 && e.Exit.asAsked(r.ExpectExit): // a server: what it launched before counts
-	case e.Exit.Ours():
-		return "it " + e.Exit.String()
-	case e.Exit.Signal != "":
+	case e.Exit.Ours(), e.Exit.Signal != "":
 		return "it " + e.Exit.String()
 	case e.Exit.Code != r.ExpectExit:
 		return fmt.Sprintf("it %s, expected was %d", e.Exit, r.ExpectExit)
@@ -344,7 +338,7 @@ type summary struct {
 	childName                       string // the name of its file: one that launched a match, where one did
 	// launches that were accepted and have no record; those that a graph captures have none
 	unrecorded       string
-	device           *deviceSummary // of the matching kernel that ran longest
+	device           *probe.Device // of the matching kernel that ran longest
 	conflicts, notes []string
 	heartbeat        bool     // of any process
 	matching         bool     // a kernel matches, of a process of the binary or one that counts
@@ -361,13 +355,9 @@ type summary struct {
 	noUse            noUse    // dispatches that are no use of a GPU by the program
 }
 
-type deviceSummary struct {
-	Name, UUID, Capability string
-}
-
 // survey adds up what the records say of each process.
 func survey(e Evidence, r Rules) summary {
-	c := counter{evidence: e, rules: r, index: map[kernelKey]int{}, ownAt: map[string]int{}, working: map[int]bool{}}
+	c := counter{evidence: e, rules: r, index: map[KernelSummary]int{}, ownAt: map[string]int{}, working: map[int]bool{}}
 	for i, p := range e.Processes {
 		where := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
 		switch {
@@ -391,16 +381,10 @@ type counter struct {
 	summary
 	evidence Evidence
 	rules    Rules
-	index    map[kernelKey]int // in kernels
-	ownAt    map[string]int    // in own, by the kernel's name
-	longest  uint64            // how long the kernel of device ran
-	working  map[int]bool      // the processes, by their number, of which a kernel counts: whether one of these was waited for
-}
-
-// kernelKey is what one KernelSummary is of.
-type kernelKey struct {
-	name, uuid     string
-	child, counted bool
+	index    map[KernelSummary]int // in kernels, by what is there before anything is added up
+	ownAt    map[string]int        // in own, by the kernel's name
+	longest  uint64                // how long the kernel of device ran
+	working  map[int]bool          // the processes, by their number, of which a kernel counts: whether one of these was waited for
 }
 
 // process adds the kernels of the process number i, and what speaks against them.
@@ -484,34 +468,24 @@ func (c *counter) kernel(p Process, k probe.Kernel, d probe.Device, counts bool,
 		c.matched += k.Count - unwaited
 		c.matchedTotal += k.Total
 		c.waitedTime += k.WaitedTime
-		if !identified(d.UUID) {
+		if len(d.UUID) <= 8 || strings.Trim(strings.TrimPrefix(d.UUID, "GPU-"), "0-") == "" { // a driver that has none answers zeros
 			c.conflicts = append(c.conflicts, fmt.Sprintf("device %d of %s was not identified", k.Device, where))
 		} else if c.device == nil || k.Total > c.longest {
-			c.device, c.longest = &deviceSummary{d.Name, d.UUID, capability(e.Backend, d)}, k.Total
+			c.device, c.longest = &d, k.Total
 		}
 	}
-	at := kernelKey{k.Name, d.UUID, !p.Self, counted}
-	i, ok := c.index[at]
+	if plain == k.Name {
+		plain = ""
+	}
+	of := KernelSummary{Name: k.Name, Plain: plain, Device: d.UUID, Matches: matches, Counted: counted, Child: !p.Self}
+	i, ok := c.index[of]
 	if !ok {
 		i = len(c.kernels)
-		c.index[at] = i
-		if plain == k.Name {
-			plain = ""
-		}
-		c.kernels = append(c.kernels, KernelSummary{Name: k.Name, Plain: plain, Device: d.UUID, Matches: matches, Counted: counted,
-			Child: !p.Self})
+		c.index[of], c.kernels = i, append(c.kernels, of)
 	}
 	c.kernels[i].Launch += k.Count
 	c.kernels[i].Total += k.Total
 	return matches
-}
-
-// capability is what a device can do, in words.
-func capability(b probe.Backend, d probe.Device) string {
-	if b == probe.Vulkan {
-		return d.Type
-	}
-	return "capability " + d.Capability.String()
 }
 
 // gaps notes what of a process may not have been recorded.
@@ -755,12 +729,8 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint64) bool {
 	if f.Kind == probe.Absent && last != nil {
 		return false // it counts devices
 	}
-	return after && counts != nil && counts(f.RC) && (f.Kind != probe.Contexts || last == nil || mayBeOf(f, p, last))
-}
-
-// mayBeOf reports whether a context or a stream was refused on a device of the kernels that match, or on one that is not known.
-func mayBeOf(f probe.Refusal, p Process, last map[uint32]uint64) bool {
-	return f.On == nil || slices.ContainsFunc(p.Kernels, func(k probe.Kernel) bool { return last[k.Context] > 0 && k.Device == *f.On })
+	onIt := func(k probe.Kernel) bool { return f.On == nil || last[k.Context] > 0 && k.Device == *f.On } // or on one that is not known
+	return after && counts != nil && counts(f.RC) && (f.Kind != probe.Contexts || last == nil || slices.ContainsFunc(p.Kernels, onIt))
 }
 
 const (
@@ -802,9 +772,4 @@ func (e Evidence) disorderly(p Process) string {
 		return "did not end in an orderly way (TerminateProcess, or an exception that nobody handled)"
 	}
 	return "did not end in an orderly way (exec, _exit, abort or a signal)"
-}
-
-// identified reports whether a UUID is one: a driver that has none answers zeros.
-func identified(uuid string) bool {
-	return strings.Trim(strings.TrimPrefix(uuid, "GPU-"), "0-") != "" && len(uuid) > 8
 }

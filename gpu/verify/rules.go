@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -55,17 +56,13 @@ func (r Rules) onDevice(ordinal int, uuid string) bool {
 	}
 	const enough = 8 // digits: a shorter beginning may be that of two devices
 	want, is := digits(r.Device), digits(uuid)
-	return strings.EqualFold(r.Device, uuid) || len(want) >= enough && len(is) >= len(want) && strings.EqualFold(want, is[:len(want)])
+	return strings.EqualFold(r.Device, uuid) || len(want) >= enough && strings.HasPrefix(is, want)
 }
 
 // digits is a UUID without the word in front: the driver says of a slice of a device (MIG) only the digits.
 func digits(uuid string) string {
-	for _, kind := range []string{"GPU-", "MIG-"} {
-		if len(uuid) > len(kind) && strings.EqualFold(uuid[:len(kind)], kind) {
-			return uuid[len(kind):]
-		}
-	}
-	return uuid
+	uuid = strings.ToUpper(uuid)
+	return cmp.Or(strings.TrimPrefix(strings.TrimPrefix(uuid, "GPU-"), "MIG-"), uuid)
 }
 
 // asksFor reports whether an executable is that of a child whose launches are to count.

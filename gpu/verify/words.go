@@ -19,40 +19,35 @@ const namesShown = 3
 // lines explains a verdict in at most six lines: what ran, in which processes, where, how long and
 // against which names, what to do next. The reason is given elsewhere.
 func lines(e Evidence, r Rules, s summary, v Verdict) []string {
-	var out []string
+	ran, where := "no kernel was recorded; the program "+e.Exit.String(), "no device was found"
 	switch {
 	case s.matched > 0:
-		out = append(out, fmt.Sprintf(
-			"ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal))+
+		ran = fmt.Sprintf("%s of %s, %s on the device%s", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal),
 			prefixed(", waited for by its own ", s.waitedBy))
 	case s.unwaited > 0:
-		out = append(out, fmt.Sprintf("ran: %s of %s, for which nothing waited", launchesText(s.unwaited), shown(s.kernels, true)))
+		ran = fmt.Sprintf("%s of %s, for which nothing waited", launchesText(s.unwaited), shown(s.kernels, true))
 	case s.launches > 0 && s.uncounted > 0:
-		out = append(out, fmt.Sprintf("ran: %s, of which none counts: %s", launchesText(s.launches), shown(s.kernels, false)))
+		ran = fmt.Sprintf("%s, of which none counts: %s", launchesText(s.launches), shown(s.kernels, false))
 	case s.launches > 0:
-		out = append(out, fmt.Sprintf("ran: %s of other kernels: %s", launchesText(s.launches), shown(s.kernels, false)))
+		ran = fmt.Sprintf("%s of other kernels: %s", launchesText(s.launches), shown(s.kernels, false))
 	case !e.Ran:
-		out = append(out, "ran: nothing")
-	default:
-		out = append(out, "ran: no kernel was recorded; the program "+e.Exit.String())
+		ran = "nothing"
 	}
-	switch {
-	case s.device != nil:
-		out = append(out, fmt.Sprintf(
-			"where: %s (%s, %s), driver %s", s.device.Name, s.device.UUID, s.device.Capability, driverText(e)))
+	switch d := s.device; {
+	case d != nil && e.Backend == probe.Vulkan:
+		where = fmt.Sprintf("%s (%s, %s), driver %s", d.Name, d.UUID, d.Type, driverText(e))
+	case d != nil:
+		where = fmt.Sprintf("%s (%s, capability %s), driver %s", d.Name, d.UUID, d.Capability, driverText(e))
 	case e.Control.UUID != "":
-		out = append(out, fmt.Sprintf("where: this machine has %s (%s), driver %s", e.Control.Device, e.Control.UUID, driverText(e)))
+		where = fmt.Sprintf("this machine has %s (%s), driver %s", e.Control.Device, e.Control.UUID, driverText(e))
 	case e.Control.Device != "":
-		out = append(out, fmt.Sprintf("where: this machine has %s, driver %s", e.Control.Device, driverText(e)))
-	default:
-		out = append(out, "where: no device was found")
+		where = fmt.Sprintf("this machine has %s, driver %s", e.Control.Device, driverText(e))
 	}
-	out = append(out, "looked for: "+Asked(e, r))
-	control := "self-test of the recorder: gpubuild's own kernel ran and was recorded"
+	control := "gpubuild's own kernel ran and was recorded"
 	if e.Control.Outcome != ControlRecorded {
-		control = "self-test of the recorder: " + cmp.Or(string(e.Control.Outcome), "not run")
+		control = cmp.Or(string(e.Control.Outcome), "not run")
 		if e.Control.Outcome == ControlNoLibrary {
-			control = "self-test of the recorder: not run, no CUDA driver"
+			control = "not run, no CUDA driver"
 		}
 		if !strings.Contains(v.Why, strings.TrimPrefix(e.Control.Why, "load: ")) { // a reason is given once
 			control += prefixed(", ", e.Control.Why)
@@ -65,30 +60,32 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 			control += ", but not once more after the program: " + cmp.Or(a.Why, string(a.Outcome))
 		}
 	}
-	out = append(out, control)
+	out := []string{"ran: " + ran, "where: " + where, "looked for: " + Asked(e, r), "self-test of the recorder: " + control}
+	next := ""
 	switch {
-	case v.Kind == Unproved && remedy(e, s, v) != "":
-		out = append(out, "next: "+remedy(e, s, v))
-	case v.Kind == NotUsed && s.noUse.software > 0:
-		out = append(out, "next: install the Vulkan driver of the GPU (vulkaninfo --summary lists it then), or let the program choose "+
-			"its device")
-	case v.Kind == NotUsed && e.Backend == probe.Vulkan:
-		out = append(out, "next: see whether the program's gpu feature is enabled (gpubuild features), and make the program use the GPU")
-	case v.Kind == NotUsed && s.refused != "":
-		out = append(out, "next: find out why the driver refused that: the program went on without the GPU")
-	case v.Kind == NotUsed:
-		out = append(out,
-			"next: check that CUDA is enabled (gpubuild features) and that the program is asked to use it (such as -- --device cuda)")
 	case v.Kind == OtherKernels && s.elsewhere != "":
-		out = append(out, "if that device is right, ask for it, or for none: --gpu-device")
+		return append(out, "if that device is right, ask for it, or for none: --gpu-device")
 	case v.Kind == OtherKernels:
-		out = append(out, nameOne(s.own))
+		return append(out, nameOne(s.own))
+	case v.Kind == Unproved:
+		next = remedy(e, s, v)
+	case v.Kind == NotUsed && s.noUse.software > 0:
+		next = "install the Vulkan driver of the GPU (vulkaninfo --summary lists it then), or let the program choose its device"
+	case v.Kind == NotUsed && e.Backend == probe.Vulkan:
+		next = "see whether the program's gpu feature is enabled (gpubuild features), and make the program use the GPU"
+	case v.Kind == NotUsed && s.refused != "":
+		next = "find out why the driver refused that: the program went on without the GPU"
+	case v.Kind == NotUsed:
+		next = "check that CUDA is enabled (gpubuild features) and that the program is asked to use it (such as -- --device cuda)"
 	case v.Kind == NoDevice && e.Hidden != "":
-		out = append(out, "next: run it without that setting")
+		next = "run it without that setting"
 	case v.Kind == NoDevice:
-		out = append(out, "next: prove on a machine with a GPU")
+		next = "prove on a machine with a GPU"
 	}
-	return out
+	if next == "" {
+		return out
+	}
+	return append(out, "next: "+next)
 }
 
 // remedy says how to get what is missing, where that is known.
