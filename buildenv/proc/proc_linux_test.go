@@ -69,21 +69,3 @@ func terminal(t *testing.T) (master, slave *os.File) {
 	}
 	return master, slave
 }
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("12 (a) b) (c) S 3 12 12 0 -1 4194560 3337 2725901 0 411 0 3 3479 1218 20 0 1 0 77 0 0"))
-	f.Add([]byte("12 ("))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		p, ok := parseStat(12, text)
-		if ok && p.pid != 12 {
-			t.Errorf("got %+v", p)
-		}
-	})
-}
-
-func TestParseStat(t *testing.T) {
-	got, ok := parseStat(12, []byte("12 (a) b (c) Z 3 12 12 0 -1 4194560 3337 2725901 0 411 0 3 3479 1218 20 0 1 0 77 0 0"))
-	if want := (process{pid: 12, ppid: 3, start: 77, dead: true}); !ok || got != want {
-		t.Errorf("got %+v, %v", got, ok)
-	}
-}

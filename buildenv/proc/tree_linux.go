@@ -1,15 +1,15 @@
 package proc
 
 import (
-	"bytes"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"gpubuild/buildenv"
 )
 
 // attributes have the kernel end a child when we are killed. It reaches only the direct child, which for `run` is the program's own runner.
@@ -45,26 +45,8 @@ func look(pid int) (process, bool) {
 	if err != nil {
 		return process{}, false
 	}
-	return parseStat(pid, text)
-}
-
-// parseStat reads /proc/PID/stat (proc(5)). The name of the program stands in parentheses and may hold anything, so what follows is
-// counted from the last one.
-func parseStat(pid int, text []byte) (process, bool) {
-	i := bytes.LastIndexByte(text, ')')
-	if i < 0 {
-		return process{}, false
-	}
-	f := strings.Fields(string(text[i+1:]))
-	if len(f) < 20 {
-		return process{}, false
-	}
-	ppid, err := strconv.Atoi(f[1])
-	start, err2 := strconv.ParseUint(f[19], 10, 64)
-	if err != nil || err2 != nil {
-		return process{}, false
-	}
-	return process{pid: pid, ppid: ppid, start: start, dead: f[0] == "Z" || f[0] == "X"}, true
+	s, ok := buildenv.ParseStat(string(text))
+	return process{pid: pid, ppid: s.Parent, start: s.Started, dead: s.Ended}, ok
 }
 
 // DieBy ends this process by a signal, as the program ended that it ran: who started us sees what the program's own parent would have

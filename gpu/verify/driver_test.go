@@ -168,15 +168,3 @@ func TestSurroundingsOnWindows(t *testing.T) {
 	found := surroundings(h, env, probe.Probe{Library: `C:\probe.dll`})
 	hosttest.Equal(t, len(found), 0, found)
 }
-
-func TestParseStat(t *testing.T) {
-	got, ok := parseStat("42 (a) b (c)) Z 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9876 0 0\n")
-	if !ok || got != (stat{parent: 7, started: 9876, zombie: true}) {
-		t.Errorf("%+v %v", got, ok)
-	}
-	for _, bad := range []string{"", "42", "42 (a)", "42 (a) R x"} {
-		if _, ok := parseStat(bad); ok {
-			t.Errorf("%q was read", bad)
-		}
-	}
-}

@@ -75,6 +75,7 @@ func TestGPU(t *testing.T) {
 			o := z.options(a, Options{Env: env, CUPTI: cupti, Probe: p, Real: real, RunDir: t.TempDir(), Timeout: 2 * time.Minute})
 			if raw := need.Given("raw"); raw != "" {
 				o.RunDir, o.Keep = filepath.Join(raw, fmt.Sprintf("%03d", i)), true
+				hosttest.OK(t, os.MkdirAll(o.RunDir, 0o700))
 			}
 			e, err := Run(context.Background(), h, proc.Runner{Grace: time.Second}, o)
 			if err != nil {

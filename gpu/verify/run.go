@@ -43,18 +43,16 @@ type Options struct {
 	Stdout      io.Writer
 	Stderr      io.Writer
 	Real        func(Loaded) (bool, string) // is this driver that of a real GPU? nil: RealDriver
-	// where the private directory of this run is made; empty: the system's directory for temporary files
-	RunDir string
-	Keep   bool     // leave the records there
-	Nodes  []string // the GPUs' device nodes; nil: those of this machine, DeviceNodes
+	RunDir      string                      // where the private directory of this run is made
+	Keep        bool                        // leave the records there
+	Nodes       []string                    // the GPUs' device nodes; nil: those of this machine, DeviceNodes
 
 	layerDirs []string // Vulkan: where the loader has to look for layers, if it is an old one
 }
 
 // BinaryError says that the binary cannot be run.
 func BinaryError(path string, err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) && p.Path == path { // the path is said once
+	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Path == path { // the path is said once
 		err = p.Err
 	}
 	fix := "give the path of an executable file"
@@ -71,8 +69,7 @@ const controlTimeout = 60 * time.Second // PTX is compiled, and a first cuInit o
 // When ctx is cancelled the runner ends the tree; the run's private directory is removed in any case unless Keep is set.
 func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (Evidence, error) {
 	e := Evidence{Schema: 1, Backend: o.Probe.Backend, Binary: h.Abs(o.Binary), Args: o.Args, CUPTI: o.CUPTI,
-		Probe: o.Probe.Digest}
-	e.Launcher = len(o.Launcher) > 0
+		Probe: o.Probe.Digest, Launcher: len(o.Launcher) > 0}
 	if o.Real == nil {
 		o.Real = RealDriver(h)
 	}
@@ -91,11 +88,6 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 		return e, BinaryError(e.Binary, err)
 	}
 	e.Conflicts = surroundings(h, o.Env, o.Probe)
-	if o.RunDir != "" {
-		if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
-			return e, probe.CacheError(o.RunDir, err)
-		}
-	}
 	dir, err := os.MkdirTemp(o.RunDir, "gpubuild-run-")
 	if err != nil {
 		return e, probe.CacheError(o.RunDir, err)
@@ -103,17 +95,15 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if !o.Keep {
 		defer os.RemoveAll(dir)
 	}
-	controlDir, targetDir, afterDir := h.Join(dir, "control"), h.Join(dir, "target"), h.Join(dir, "after")
-	for _, d := range []string{controlDir, targetDir, afterDir} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			return e, probe.CacheError(dir, err)
-		}
+	targetDir := h.Join(dir, "target")
+	if err := os.Mkdir(targetDir, 0o700); err != nil {
+		return e, probe.CacheError(dir, err)
 	}
 	look := o.Nodes == nil && h.OS == buildenv.Linux
 	if look {
 		o.Nodes = DeviceNodes(h)
 	}
-	if o, err = e.runControls(ctx, h, run, o, controlDir); err != nil {
+	if o, err = e.runControls(ctx, h, run, o, dir); err != nil {
 		return e, err
 	}
 	if look { // a driver may make them at its first use, which was the control's
@@ -130,7 +120,7 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 		return e, err
 	}
 	if e.Control.Outcome == ControlRecorded && survey(e, o.Rules).matched == 0 { // the verdict will hang on silence
-		after, err := runControl(ctx, h, run, o, afterDir)
+		after, err := runControl(ctx, h, run, o, dir)
 		e.After = &after
 		return e, err
 	}
@@ -159,11 +149,11 @@ func (e *Evidence) runProgram(
 	result, err := run.Run(ctx, cmd)
 	close(stop)
 	looking.Wait()
-	var exited *buildenv.ExitError
-	if err != nil && !errors.As(err, &exited) {
+	exited, failed := errors.AsType[*buildenv.ExitError](err)
+	if err != nil && !failed {
 		return err
 	}
-	if exited != nil && result.Code == 0 && result.Signal == "" {
+	if failed && result.Code == 0 && result.Signal == "" {
 		result = exited.Result
 	}
 	seen, refused, err := readWatch(h, watchFile)
@@ -220,9 +210,6 @@ func (e *Evidence) runControls(ctx context.Context, h buildenv.Host, run builden
 		// Which drivers a CUPTI works with, only it knows: one that is newer does not start (CUPTI documentation 12.8, 13.4).
 		o.CUPTI, o.Others = o.Others[0], o.Others[1:]
 		e.CUPTI = o.CUPTI
-		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
-			return o, probe.CacheError(h.Dir(dir), err)
-		}
 	}
 	return o, nil
 }
@@ -297,7 +284,7 @@ func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, 
 				p := &now.Processes[i]
 				st, ok := s.stat(p.Pid)
 				now, err := cache.Identify(fmt.Sprintf("/proc/%d/exe", p.Pid)) // it may have become another program
-				p.Running = ok && !st.zombie && st.started == p.Started && p.Namespace == w.Namespace &&
+				p.Running = ok && !st.Ended && st.Started == p.Started && p.Namespace == w.Namespace &&
 					err == nil && now.Inode == p.ExeInode && now.Device == p.ExeDevice
 				if p.Running {
 					running = append(running, processID{p.Pid, p.Started})
@@ -375,11 +362,7 @@ func (e *Evidence) otherCUPTIs(ctx context.Context, h buildenv.Host, run builden
 			continue
 		}
 		tried, o.CUPTI = append(tried, brought), p.LibCUPTI
-		records := h.Join(dir, fmt.Sprintf("brought-%d", len(tried)))
-		if err := os.Mkdir(records, 0o700); err != nil {
-			return probe.CacheError(dir, err)
-		}
-		control, err := runControl(ctx, h, run, o, records)
+		control, err := runControl(ctx, h, run, o, dir)
 		if err != nil {
 			return err
 		}
@@ -436,17 +419,21 @@ func HasDevice(ctx context.Context, h buildenv.Host, run buildenv.Runner, p prob
 	return err != nil || code != controlNoLibrary && code != controlNoDevice
 }
 
-func runControl(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options, dir string) (Control, error) {
+// runControl runs the control, which records into a new directory below that of the run.
+func runControl(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options, runDir string) (Control, error) {
 	if o.Probe.Control == "" {
 		return Control{Why: "there is no control program next to the probe"}, nil
+	}
+	dir, err := os.MkdirTemp(runDir, "control-")
+	if err != nil {
+		return Control{}, probe.CacheError(runDir, err)
 	}
 	watchFile := h.Join(dir, "watch")
 	result, err := run.Run(ctx, watching(buildenv.Cmd{
 		Path: o.Probe.Control, Dir: o.Dir, Env: probed(o, dir).Entries(), Timeout: controlTimeout, Limit: 64 << 10,
 	}, o, watchFile))
-	var exited *buildenv.ExitError
-	switch {
-	case errors.As(err, &exited):
+	switch exited, failed := errors.AsType[*buildenv.ExitError](err); {
+	case failed:
 		result = exited.Result
 	case err != nil && ctx.Err() != nil:
 		return Control{}, err
@@ -464,13 +451,8 @@ func runControl(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Opt
 		}
 		return Control{Outcome: ControlCannotRun, Why: why}, nil
 	}
-	c := Control{
-		Outcome: ControlFailed,
-		Device:  l.Device,
-		UUID:    l.UUID,
-		CUDA:    gpu.VersionOf(l.Driver),
-		Loaded:  Loaded{Backend: o.Probe.Backend, LibCUDA: l.LibCUDA, Nodes: l.Nodes},
-	}
+	c := Control{Outcome: ControlFailed, Device: l.Device, UUID: l.UUID, CUDA: gpu.VersionOf(l.Driver),
+		Loaded: Loaded{Backend: o.Probe.Backend, LibCUDA: l.LibCUDA, Nodes: l.Nodes}}
 	if l.Device != "" {
 		c.Capability = l.Capability
 	}

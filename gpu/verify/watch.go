@@ -79,7 +79,7 @@ func (s *sampler) look(root int, closely bool) {
 		return
 	}
 	s.one(root, st, true, closely)
-	queue, met := []int{st.parent}, map[int]bool{st.parent: true, root: true}
+	queue, met := []int{st.Parent}, map[int]bool{st.Parent: true, root: true}
 	queue = append(queue, root)
 	for len(queue) > 0 && len(met) < maxSeen {
 		pid := queue[0]
@@ -97,17 +97,17 @@ func (s *sampler) look(root int, closely bool) {
 	}
 }
 
-func (s *sampler) one(pid int, st stat, root, closely bool) {
-	id := processID{pid, st.started}
+func (s *sampler) one(pid int, st buildenv.ProcStat, root, closely bool) {
+	id := processID{pid, st.Started}
 	p := s.seen[id]
 	switch {
-	case st.zombie:
+	case st.Ended:
 		return
 	case p == nil && len(s.seen) >= maxSeen:
 		s.full = true
 		return
 	case p == nil:
-		p = &Seen{Pid: pid, Started: st.started, Root: root}
+		p = &Seen{Pid: pid, Started: st.Started, Root: root}
 		s.seen[id] = p
 	case !closely && !p.bare && (p.Driver != "" || !s.asks(p)):
 		return
@@ -128,7 +128,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		p.OwnRoot = p.OwnRoot || err1 == nil && err2 == nil && !os.SameFile(ours, its)
 	}
 	env, err := s.h.ReadFile(proc+"/environ", buildenv.System)
-	if again, ok := s.stat(pid); !ok || again.zombie || again.started != st.started || err != nil {
+	if again, ok := s.stat(pid); !ok || again.Ended || again.Started != st.Started || err != nil {
 		return // it ends
 	}
 	before := p.bare
@@ -141,33 +141,12 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		!bytes.Contains(env, []byte(injection)) || bytes.Contains(env, []byte(injection+"\x00"))
 }
 
-type stat struct {
-	parent  int
-	started uint64
-	zombie  bool
-}
-
-// stat reads /proc/<pid>/stat; the name in parentheses may hold anything. Source: proc(5).
-func (s *sampler) stat(pid int) (stat, bool) {
+func (s *sampler) stat(pid int) (buildenv.ProcStat, bool) {
 	data, err := s.h.ReadFile("/proc/"+strconv.Itoa(pid)+"/stat", buildenv.System)
 	if err != nil {
-		return stat{}, false
+		return buildenv.ProcStat{}, false
 	}
-	return parseStat(string(data))
-}
-
-func parseStat(text string) (stat, bool) {
-	i := strings.LastIndexByte(text, ')')
-	if i < 0 {
-		return stat{}, false
-	}
-	f := strings.Fields(text[i+1:]) // from field 3 on
-	if len(f) < 20 {
-		return stat{}, false
-	}
-	parent, err1 := strconv.Atoi(f[1])
-	started, err2 := strconv.ParseUint(f[19], 10, 64)
-	return stat{parent: parent, started: started, zombie: f[0] == "Z" || f[0] == "X"}, err1 == nil && err2 == nil
+	return buildenv.ParseStat(string(data))
 }
 
 // children lists a process's children. A kernel without lists of them (CONFIG_PROC_CHILDREN) shows none; that there were some the watcher

@@ -53,7 +53,7 @@ func TestLooksAmongExecs(t *testing.T) {
 		look := func() bool {
 			st, _ := s.stat(c.Process.Pid)
 			s.one(c.Process.Pid, st, true, true)
-			return s.seen[processID{c.Process.Pid, st.started}].NoInjection
+			return s.seen[processID{c.Process.Pid, st.Started}].NoInjection
 		}
 		for ended := false; !ended; {
 			look()

@@ -50,7 +50,7 @@ func TestAnEnvironmentThatIsNotThereYet(t *testing.T) {
 		}
 	}
 	s := newSampler(machine("Z", ""), probe.CUDA, "/run")
-	if st, ok := s.stat(7); !ok || !st.zombie || st.started != 99 || st.parent != 6 {
+	if st, ok := s.stat(7); !ok || !st.Ended || st.Started != 99 || st.Parent != 6 {
 		t.Errorf("%+v", st)
 	} else if s.one(7, st, false, true); len(s.seen) > 0 {
 		t.Error("one that has ended is looked at: " + fmt.Sprint(s.seen))
