@@ -246,7 +246,8 @@ func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, s
 		add("the binary is another one: SHA-256 %.16s… (%d bytes), the receipt is of %.16s… (%d bytes)", sum, size, r.Binary.SHA256,
 			r.Binary.Size)
 	}
-	return append(wrong, r.Recheck(real)...)
+	_, more := r.Recheck(real)
+	return append(wrong, more...)
 }
 
 // FromTheFuture says that a receipt, or one of the others in its file, is dated later than now, which no clock that is right by minutes
@@ -266,20 +267,19 @@ func (r Receipt) Intact() bool {
 	return err == nil && now == r.Sum
 }
 
-// Recheck returns what keeps a receipt from being believed by its own evidence;
+// Recheck returns what the evidence shows today, with today's words, and what keeps a receipt from being believed by its own evidence;
 // which binary it is of, and whether the file was changed, is Check's matter.
-func (r Receipt) Recheck(real func(verify.Loaded) (bool, string)) []string {
-	var wrong []string
+func (r Receipt) Recheck(real func(verify.Loaded) (bool, string)) (v verify.Verdict, wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if r.Evidence.Binary != r.Binary.Path || !slices.Equal(r.Command, append([]string{r.Binary.Path}, r.Evidence.Args...)) {
 		add("the evidence is of another command: %s", strings.Join(append([]string{r.Evidence.Binary}, r.Evidence.Args...), " "))
 	}
 	rules, err := r.Asked.Rules()
+	v = verify.Judge(verify.Reconsider(r.Evidence, real), rules)
 	if err != nil {
 		add("what was asked cannot be read: %v", err)
-		return wrong
+		return v, wrong
 	}
-	v := verify.Judge(verify.Reconsider(r.Evidence, real), rules)
 	if difference := differs(r.Verdict, v); difference != "" {
 		add("judged again, %s", difference)
 	}
@@ -290,7 +290,7 @@ func (r Receipt) Recheck(real func(verify.Loaded) (bool, string)) []string {
 	if unexpected := r.Unexpected(); unexpected != "" {
 		wrong = append(wrong, unexpected)
 	}
-	return wrong
+	return v, wrong
 }
 
 func deviceOf(v verify.Verdict) string { return strings.TrimSpace(v.UUID + " " + v.Device) }

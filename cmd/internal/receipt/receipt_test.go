@@ -146,6 +146,17 @@ func seal(t *testing.T, r *Receipt) {
 	}
 }
 
+// TestWordsOfToday: what a verdict says in words is compared with nothing, so what is shown is what the evidence gives today.
+func TestWordsOfToday(t *testing.T) {
+	r := proven(t)
+	said := r.Verdict.Lines
+	r.Verdict.Lines, r.Verdict.Notes = []string{"audited by NVIDIA"}, []string{"signed"}
+	r = hosttest.Must(Decode(written(t, r)))(t)
+	d := Demand{Real: func(verify.Evidence) func(verify.Loaded) (bool, string) { return real }}
+	got := hosttest.Must(d.Check(t.Context(), buildenv.Host{}, nil, "r.json", r))(t)
+	hosttest.Equal(t, strings.Join(append(got.Verdict.Lines, got.Verdict.Notes...), "\n"), strings.Join(said, "\n"), "")
+}
+
 func TestTampering(t *testing.T) {
 	standin := func(l verify.Loaded) (bool, string) { return false, "this driver is a stand-in" }
 	for _, tt := range []struct {

@@ -107,12 +107,12 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 		if !one.Evidence.Ran {
 			continue
 		}
-		p := newProof(one.Verdict, one.Evidence)
-		wrong := one.Recheck(real(one.Evidence))
+		v, wrong := one.Recheck(real(one.Evidence))
+		p := newProof(v, one.Evidence)
 		if future := r.FromTheFuture(time.Now()); future != "" {
 			wrong = append(wrong, future)
 		}
-		if len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
+		if len(wrong) > 0 && (one.Verdict.Kind == verify.Proved || v.Kind == verify.Proved) {
 			p = &Proof{Verdict: verify.Unproved.String(), Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
 		}
 		name := pathBase(one.Binary.Path)
