@@ -76,10 +76,10 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	return verdict{}
 }
 
-// known reports whether some release of CUDA compiles for a capability, or for a newer one.
-func known(c gpu.Capability) bool {
-	return slices.ContainsFunc(cuda.Releases(), func(r cuda.Release) bool { return c.Major*10+c.Minor <= r.SM[1] })
-}
+// every has the architectures that nvcc of any release compiles for (nvcc --list-gpu-arch).
+const every = " 35 37 50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 100 101 103 107 110 120 121 "
+
+func known(c gpu.Capability) bool { return strings.Contains(every, " "+c.Digits()+" ") }
 
 // feature is cudarc's name for a version: cuda-12030.
 func feature(v gpu.Version) string { return fmt.Sprintf("cuda-%d0%d0", v.Major, v.Minor) }
@@ -120,7 +120,7 @@ func archs(f Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and newer, not for %s", t.Version, t.MinArch, gpu.Arch{Capability: c}),
 			fix: olderFor(c, lo)}
-	case !hi.IsZero() && c.Compare(hi) > 0 && !known(c):
+	case !hi.IsZero() && !known(c):
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and older, and %s is no architecture that gpubuild knows", t.Version, t.MaxArch,
 				gpu.Arch{Capability: c}),

@@ -236,6 +236,9 @@ func TestChoose(t *testing.T) {
 		{"an architecture that does not exist", newest, kernels, toolchain.Wish{Arch: "200"},
 			"CUDA 13.5 compiles for sm_121 and older, and sm_200 is no architecture that gpubuild knows;  asks for it | " +
 				"correct it; the newest that this toolkit compiles for is `--gpu-arch=121`"},
+		{"one between two that exist", newest, kernels, toolchain.Wish{Arch: "81"},
+			"CUDA 13.5 compiles for sm_121 and older, and sm_81 is no architecture that gpubuild knows;  asks for it | " +
+				"correct it; the newest that this toolkit compiles for is `--gpu-arch=121`"},
 		{"the newest that a toolkit compiles for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "90"}, "/cuda-12.6 9.0 "},
 		{"the lowest that the crates compile for", nil, floored, sm80, "/cuda-13.5 8.0 "},
 		{"the crates' floor is the toolkit's", nil, with(kernels, func(n *toolchain.Needs) {
