@@ -57,6 +57,7 @@ func TestInstallSmallToolkit(t *testing.T) {
 		"bin/../" + targets + "/lib/libcudart.so":       "cudart 13.4",
 		targets + "/include/cuda.h":                     "int cuInit(int);",
 		"lib/libcupti.so":                               "cupti 13.4",
+		"nvvm/lib64/libnvvm.so":                         "nvvm 13.4",
 		"lib/stubs/libcuda.so":                          "int cuMemAlloc_v2(void){return 34;}",
 		"lib/stubs/libcublas.so":                        "cublasCreate_v2",
 		"version.json":                                  `"version": "13.4.1"`,

@@ -122,7 +122,7 @@ func small(t testing.TB) (*Catalog, shelf) {
 	for _, v := range []string{"13.4", "13.0"} {
 		fmt.Fprintf(&b, "[[set]]\ncuda = %q\nrelease = %q\n[set.platform.%s]\n", v, v+".1", runtime.GOOS+"-x86_64")
 		b.WriteString(pinned(s, "nvcc", "nvidia-cuda-nvcc", v+".88", entry{name: "nvidia/cu13/bin/nvcc", text: "#!nvcc " + v, mode: 0o744},
-			entry{name: "nvidia/cu13/bin/nvcc.profile", text: "TOP = .."}))
+			entry{name: "nvidia/cu13/bin/nvcc.profile", text: "TOP = .."}, entry{name: "nvidia/cu13/lib/libnvvm.so.4", text: "nvvm " + v}))
 		b.WriteString(pinned(s, "runtime", "nvidia-cuda-runtime", v+".89", entry{name: "nvidia/cu13/include/cuda.h", text: "int cuInit(int); int cuMemAlloc_v2 (int);"},
 			entry{name: "nvidia/cu13/lib/libcudart.so.13", text: "cudart " + v}))
 		b.WriteString(pinned(s, "cupti", "nvidia-cuda-cupti", v+".90", entry{name: "nvidia/cu13/lib/libcupti.so.13", text: "cupti " + v}))

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -47,6 +48,11 @@ func (t *Tree) addLinks(platform string) error {
 			if err := t.link("lib/"+m[1], f.Path[len("lib/"):]); err != nil {
 				return err
 			}
+		}
+	}
+	if t.there("lib/libnvvm.so") { // NVIDIA's installers have it in nvvm, where cuda-oxide looks (libnvvm-sys 0.2.1)
+		if err := cmp.Or(t.root.MkdirAll("nvvm/lib64", 0o755), t.link("nvvm/lib64/libnvvm.so", "../../lib/libnvvm.so")); err != nil {
+			return err
 		}
 	}
 	if t.there("lib") {
