@@ -28,8 +28,8 @@ type watch struct {
 	width     int            // of the terminal where it ends; 0: none
 }
 
-// readAlong is the variable with which a user keeps cargo on the real terminal.
-const readAlong = "GPUBUILD_READ_ALONG"
+// ReadAlong is the variable with which a user keeps cargo on the real terminal.
+const ReadAlong = "GPUBUILD_READ_ALONG"
 
 func newWatch(m *session.Machine) *watch {
 	w := &watch{stderr: m.Shell.Err}
@@ -41,7 +41,7 @@ func newWatch(m *session.Machine) *watch {
 		}
 	}
 	if f, ok := m.Shell.Err.(*os.File); ok && local.Terminal(f) {
-		if w.width = local.Width(f); w.width == 0 || m.Host.Env.Get(readAlong) == "never" {
+		if w.width = local.Width(f); w.width == 0 || m.Host.Env.Get(ReadAlong) == "never" {
 			w.width = 0
 			return w
 		}

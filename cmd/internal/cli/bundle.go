@@ -59,7 +59,7 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		a.NoteJSON() // the error is not written there either
 		return &exit.UsageError{What: "--json=" + *json + " is in the bundle's directory", Fix: "name a file elsewhere"}
 	}
-	s, err := session.Anywhere(a.Machine, l)
+	s, err := session.Anywhere(ctx, a.Machine, l)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
+	typed := line.VerbWord
 	line, given, err := cargo.Alias(a.Host, tool, line, own)
 	if err != nil {
 		return err
@@ -46,8 +47,10 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err := cmp.Or(checkCargo(a.Host.OS, o, line, flags), a.checkFiles(words, given, line.Positional)); err != nil {
 		return err
 	}
-	if err := a.misspelled(tool, line); err != nil {
-		return err
+	if line.VerbWord == typed { // an alias stands for a command of cargo's
+		if err := a.misspelled(tool, line); err != nil {
+			return err
+		}
 	}
 	if line.Has("--help") && !o.Proof.Required && (line.Purpose().Compiles() || line.Verb == "nextest") {
 		form := help.Long

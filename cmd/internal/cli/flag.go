@@ -188,7 +188,12 @@ func proofFlags(o *proof.Options) []*flag {
 		text("on", "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of "+
 			"[on.NAME] in the configuration", &o.On.Name),
 		list("send", "PATH", "a file or directory that the program needs on the other machine", &o.On.Send),
-		list("send-env", "NAME", "a variable that the program needs on the other machine", &o.On.SendEnv),
+		newFlag("send-env", cargo.Value, "NAME", "a variable that the program needs on the other machine", func(v string) error {
+			if o.On.SendEnv = append(o.On.SendEnv, v); strings.Contains(v, "=") {
+				return errors.New("give only the name; the value comes from the environment")
+			}
+			return nil
+		}),
 		newFlag("queue-timeout", cargo.Value, "DURATION", "wait this long for the program to start on the other machine, such as 30m",
 			duration(&o.On.Queue)),
 		newFlag("connect-timeout", cargo.Value, "DURATION", "how long the other machine may print nothing before it answers "+

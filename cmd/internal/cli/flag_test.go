@@ -54,10 +54,11 @@ func TestValuesOfFlags(t *testing.T) {
 		"prove": {[]string{"", "-n 'a b'"}, []string{"'a"}, func(o pipeline.Options) bool {
 			return o.Proof.Wanted && slices.Equal(o.Proof.Args, []string{"-n", "a b"})
 		}},
-		"audit":   {[]string{"", "-n 1"}, []string{"'a"}, func(o pipeline.Options) bool { return o.Audit && slices.Equal(o.AuditArgs, []string{"-n", "1"}) }},
-		"send":    {[]string{"a", "b"}, nil, func(o pipeline.Options) bool { return slices.Equal(o.Proof.On.Send, []string{"a", "b"}) }},
-		"receipt": {[]string{"r"}, nil, func(o pipeline.Options) bool { return o.Files.Receipt == "r" && o.Proof.Receipt }},
-		"json":    {[]string{"", "f"}, nil, func(o pipeline.Options) bool { return *o.Files.JSON == "f" }},
+		"audit":    {[]string{"", "-n 1"}, []string{"'a"}, func(o pipeline.Options) bool { return o.Audit && slices.Equal(o.AuditArgs, []string{"-n", "1"}) }},
+		"send-env": {[]string{"A", "B"}, []string{"A=b"}, func(o pipeline.Options) bool { return slices.Equal(o.Proof.On.SendEnv, []string{"A", "B"}) }},
+		"send":     {[]string{"a", "b"}, nil, func(o pipeline.Options) bool { return slices.Equal(o.Proof.On.Send, []string{"a", "b"}) }},
+		"receipt":  {[]string{"r"}, nil, func(o pipeline.Options) bool { return o.Files.Receipt == "r" && o.Proof.Receipt }},
+		"json":     {[]string{"", "f"}, nil, func(o pipeline.Options) bool { return *o.Files.JSON == "f" }},
 	} {
 		var o pipeline.Options
 		f := findFlag(cargoFlags(&o), prefix+name, prefix)
@@ -311,9 +312,12 @@ func TestEarly(t *testing.T) {
 		"run --gpu-json=f -- x":     "run f true",
 		"run -- --gpu-json=f":       "run none true",
 		"--release --gpu-json=f":    "build f true",
-		"tree --gpu-json=f":         "tree f false",
+		"tree --gpu-json=f":         "tree none false",
+		"nextest run --gpu-json=f":  "test f true",
 	} {
-		o := (&invocation{words: strings.Fields(words), Machine: &session.Machine{Host: hosttest.Memory(nil)}}).early()
+		h := hosttest.Memory(nil)
+		h.Cwd = t.TempDir()
+		o := (&invocation{words: strings.Fields(words), Machine: &session.Machine{Host: h}}).early()
 		file := "none"
 		if o.Files.JSON != nil {
 			file = cmp.Or(*o.Files.JSON, "-")

@@ -79,12 +79,17 @@ func (a *invocation) checkFiles(words []string, given []cargo.Own, inputs []stri
 			inputs = append(inputs, o.Value)
 		}
 	}
-	for _, o := range given {
+	for i, o := range given {
+		same := func(p cargo.Own) bool {
+			return p.Name != o.Name && a.Host.Abs(p.Value) == a.Host.Abs(o.Value) && slices.Contains(results, bare(p))
+		}
 		err := a.CheckFile(o.Value, inputs...)
 		switch name, at := bare(o), slices.Index(words, o.Name)+1; {
 		case !slices.Contains(results, name):
 		case o.HasValue && o.Value == "":
 			return usage("`"+o.Name+"` has an empty value", "write "+o.Name+"=FILE")
+		case o.Value != "" && !strings.HasPrefix(o.Value, "/dev/") && slices.ContainsFunc(given[:i], same):
+			return usage(o.Name+": "+o.Value+" is named for another result, too", "name another file")
 		case err != nil:
 			return usage(o.Name+": "+err.Error(), exit.Hint(err))
 		case name == "--json" && o.Value == "" && 0 < at && at < len(words) && strings.HasSuffix(words[at], ".json"):

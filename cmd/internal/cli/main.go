@@ -167,8 +167,14 @@ func (a *invocation) early() report.Report {
 	} else {
 		own := ownFlags(cargoFlags(&pipeline.Options{}), prefix)
 		line, flags, _ := cargo.Split(words, own)
-		given, o.Verb = flags, cmp.Or(a.expanded(line, own).Verb, "build")
-		o.Annotated = cargo.PurposeOf(o.Verb).Judged()
+		line = a.expanded(line, own)
+		if test, is := line.Nextest(); is {
+			line = test
+		}
+		given, o.Verb = flags, cmp.Or(line.Verb, "build")
+		if o.Annotated = cargo.PurposeOf(o.Verb).Judged(); cargo.PurposeOf(o.Verb) == cargo.Other {
+			return o // which has no result
+		}
 	}
 	for _, g := range given {
 		if (g.Name == "--json" || g.Name == prefix+"json") && a.CheckFile(g.Value, words...) == nil {

@@ -124,7 +124,7 @@ func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted b
 	}
 	s := session.WithoutProject(&m)
 	if o.On.Name != "" {
-		if s, err = session.Anywhere(&m, l); err != nil {
+		if s, err = session.Anywhere(ctx, &m, l); err != nil {
 			return proof.FileResult{}, err
 		}
 	}

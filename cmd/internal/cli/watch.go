@@ -31,7 +31,7 @@ func watchVerb() verb {
 				"stop after this time, such as 30s; a program that still runs is ended, and the exit code is 130", duration(&o.For)),
 		}, jsonFlag(&o.JSON)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			s, err := session.Anywhere(a.Machine, l)
+			s, err := session.Anywhere(ctx, a.Machine, l)
 			if err != nil {
 				return err
 			}

@@ -77,7 +77,11 @@ func Dispatch(ctx context.Context, c Command) (none report.Report, err error) {
 	if err := c.Options.Proof.Files.Check(c.Machine.Host); err != nil {
 		return none, err
 	}
-	switch o := c.Options; {
+	switch o, along := c.Options, c.Machine.Host.Env.Get(cargorun.ReadAlong); {
+	case along != "" && along != "never":
+		return none, exit.Usagef("set it to never, or unset it", "%s=%s: it takes only never", cargorun.ReadAlong, along)
+	case o.Files.Wanted() && c.line().Purpose() == cargo.Other:
+		return none, exit.Usagef("leave the flag out", "gpubuild makes no result of `%s`", strings.Join(c.Line.Words(), " "))
 	case o.Watch && !c.line().Starts():
 		return none, exit.Usagef("leave them out, or use `gpubuild run`",
 			"--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench")

@@ -99,6 +99,11 @@ func (c Command) plan(ctx context.Context, trace *finding.Trace) (p Plan, err er
 	}
 	if p.Session, err = session.Open(c.Machine, line); err != nil {
 		_, wrong := errors.AsType[*config.Error](err)
+		if wrong && line.Purpose() == cargo.Other { // tree, metadata, clean, publish: nothing in it is about them
+			c.Machine.Shell.Warning("%v", err)
+			p.Way = plainCargo
+			return p, nil
+		}
 		if wrong || errors.Is(err, buildenv.ErrUnbounded) { // cargo would read it without end, or whole
 			return p, err
 		}

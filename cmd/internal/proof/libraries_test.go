@@ -71,7 +71,7 @@ func TestChosenToolkitComesFirst(t *testing.T) {
 				h.Env = h.Env.Set(tt.variable, tt.value)
 			}
 			m := &session.Machine{Host: h, CacheDir: t.TempDir(), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}
-			s := hosttest.Must(session.Anywhere(m, cargo.Line{}))(t)
+			s := hosttest.Must(session.Anywhere(t.Context(), m, cargo.Line{}))(t)
 			first := hosttest.Must(tools.First(t.Context(), s, tt.flag))(t)
 			if got := Toolkits(m, first); len(got) == 0 || got[0].Root != filepath.Join(dir, tt.want) {
 				t.Errorf("the first is %+v", got)

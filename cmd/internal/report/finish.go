@@ -130,6 +130,7 @@ func (r Result) placed(m *session.Machine) Result {
 			o.Machine, _, _ = strings.Cut(p.Proof.Host, ",")
 		}
 	}
+	o.Run = withoutUser(o.Run)
 	if r.Row = o.Row; o != (origin.Origin{}) {
 		r.Origin = &o
 	}

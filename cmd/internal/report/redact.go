@@ -15,7 +15,7 @@ import (
 // withArgs is the flag by which the user has arguments of programs stored, on our own verbs and on cargo's.
 var withArgs = []string{"--with-args", "--gpu-with-args"}
 
-// Redact leaves of a command line what may be stored: of --config NAME=VALUE, which may be a registry's token, the name, and of a program's
+// Redact leaves of a command line what may be stored: of --config NAME=VALUE, which may be a registry's token, the name; and of a program's
 // arguments their hash, unless the user wants them to be stored. Of a line that could not be parsed (no parts) only the subcommand is left.
 func Redact(words []string, parts []cargo.Part) []string {
 	out := []string{"gpubuild"}
@@ -54,7 +54,7 @@ func redacted(p cargo.Part, store bool) []string {
 	name, value, _ := strings.Cut(words[0], "=")
 	switch {
 	case p.Kind == cargo.SettingPart && name == words[last]: // --config alone
-	case p.Kind == cargo.SettingPart:
+	case p.Kind == cargo.SettingPart, strings.HasSuffix(name, "send-env"): // which takes a name alone
 		flag, setting := "", words[last]
 		if last == 0 {
 			flag, setting = name+"=", value
@@ -71,11 +71,16 @@ func redacted(p cargo.Part, store bool) []string {
 	return words
 }
 
-// userinfo is a name and a password, or a token, in a URL.
-var userinfo = lazyregexp.New(`://[^/?#\s"']*@`)
+// userinfo and a query of this length are where a password or a token may stand in a URL.
+var (
+	userinfo = lazyregexp.New(`://[^/?#\s"'\\]*@`)
+	query    = lazyregexp.New(`(://[^?#\s"'\\]*\?)[^#\s"'\\]{12,}`)
+)
 
-// withoutUser hides who reads the URLs of a text, since a password may stand there.
-func withoutUser(text string) string { return userinfo.ReplaceAllString(text, "://…@") }
+// withoutUser hides who reads the URLs of a text.
+func withoutUser(text string) string {
+	return query.ReplaceAllString(userinfo.ReplaceAllString(text, "://…@"), "${1}…")
+}
 
 // redactor does the same for texts that repeat the command line or a variable: the commands in findings, what is stale and why.
 func redactor(parts []cargo.Part, env buildenv.Env) *strings.Replacer {

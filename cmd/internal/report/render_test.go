@@ -416,7 +416,7 @@ func TestQuotedTextIsNoCommand(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	hash := func(words ...string) string { return receipt.Hidden(words)[0] }
-	own := cargo.OwnFlags{"--gpu-arch": cargo.Value, "--gpu-retry-lost": cargo.Value, "--gpu-prove": cargo.Optional, "--gpu-with-args": cargo.Switch}
+	own := cargo.OwnFlags{"--gpu-arch": cargo.Value, "--gpu-retry-lost": cargo.Value, "--gpu-send-env": cargo.Value, "--gpu-prove": cargo.Optional, "--gpu-with-args": cargo.Switch}
 	tests := []struct{ words, want []string }{
 		{[]string{"build", "--config", `registries.x.token="hunter2"`, `--config=env.KEY="hunter2"`, "--config", "file.toml", "-p", "app"},
 			[]string{"build", "--config", "registries.x.token=…", "--config=env.KEY=…", "--config", "file.toml", "-p", "app"}},
@@ -430,6 +430,8 @@ func TestRedact(t *testing.T) {
 		{[]string{"run", "--", "--gpu-with-args"}, []string{"run", "--", hash("--gpu-with-args")}},
 		{[]string{"run", "--"}, []string{"run", "--"}},
 		{[]string{"install", "--git=https://al:hunter2@example.org/x?a@b", "app"}, []string{"install", "--git=https://…@example.org/x?a@b", "app"}},
+		{[]string{"install", "--git", "https://example.org/x?token=hunter2000", "app"}, []string{"install", "--git", "https://example.org/x?…", "app"}},
+		{[]string{"run", "--gpu-send-env", "TOK=hunter2", "--gpu-send-env=TOK=hunter2"}, []string{"run", "--gpu-send-env", "TOK=…", "--gpu-send-env=TOK=…"}},
 		{[]string{"test", "name", "--", "hunter2"}, []string{"test", "name", "--", hash("hunter2")}},
 		{[]string{"plugin", "hunter2", "--gpu-arch=sm_90", "--key=hunter2"}, []string{"plugin", hash("hunter2"), "--gpu-arch=sm_90", hash("--key=hunter2")}},
 		{[]string{"run", "--gpu-bogus", "hunter2"}, []string{"run", hash("--gpu-bogus", "hunter2")}},

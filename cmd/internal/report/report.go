@@ -31,7 +31,7 @@ func Envelope(verb string, ok bool, findings []finding.Finding, fields any) ([]b
 		return nil, err
 	}
 	var out bytes.Buffer
-	if err := json.Indent(&out, body, "", "  "); err != nil {
+	if err := json.Indent(&out, []byte(userinfo.ReplaceAllString(string(body), "://…@")), "", "  "); err != nil {
 		return nil, err
 	}
 	out.WriteByte('\n')

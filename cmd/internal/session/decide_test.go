@@ -134,7 +134,7 @@ func TestWhereConfigurationComesFrom(t *testing.T) {
 		{"a fault of the project's", map[string]string{"w/Cargo.toml": pkg, "w/gpubuild.toml": "arch = 90\n"}, "", true},
 	} {
 		m, _ := newPlace(t, tt.files)
-		s, err := Anywhere(m, cargo.Line{})
+		s, err := Anywhere(t.Context(), m, cargo.Line{})
 		var wrong *config.Error
 		if errors.As(err, &wrong) != tt.bad || err != nil != tt.bad {
 			t.Errorf("%s: %v", tt.story, err)

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -92,13 +93,13 @@ func (s *Session) readConfig() (config.Config, error) {
 	return readPlaces(s.Machine, places)
 }
 
-// Anywhere is the session of the working directory, which need not be in a project. A manifest that cannot be read is an error, since cargo
-// is not asked: it may configure this command.
-func Anywhere(m *Machine, line cargo.Line) (*Session, error) {
+// Anywhere is the session of the working directory, which need not be in a project. Of a manifest that cannot be read, which may configure
+// this command, cargo says what is wrong.
+func Anywhere(ctx context.Context, m *Machine, line cargo.Line) (*Session, error) {
 	if _, none := manifest.Find(m.Host, m.Host.Cwd); none == nil {
 		s, err := Open(m, line)
 		if err == nil && len(s.Project.Doubts) > 0 {
-			return nil, exit.Errorf(exit.Config, "cargo metadata --no-deps --format-version 1", "%s", s.Project.Doubts[0])
+			return s.WithMetadata(ctx, true)
 		}
 		return s, err
 	}
