@@ -316,6 +316,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-32.jsonl", 19, 10, 1},
 		{"unseen-33.jsonl", 7, 7, 0},
 		{"unseen-34.jsonl", 30, 16, 0},
+		{"unseen-35.jsonl", 24, 12, 1},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))(t)
