@@ -316,7 +316,7 @@ func (g *group) strangers() []graph.Feature {
 func (g *group) catalogs(i int) bool { return g.Crate(i) != nil && i != g.r.Node }
 
 func (g *group) strange(f graph.Feature) bool {
-	macro := g.Graph == nil && g.Nodes[f.Node].Pkg != nil && g.Nodes[f.Node].Pkg.ProcMacro // it runs while others are built
+	macro := g.Graph == nil && g.Nodes[f.Node].Pkg != nil && g.Nodes[f.Node].Pkg.ProcMacro // see builds
 	return f.Node != g.r.Node && g.Crate(f.Node) == nil && f.Name != "default" && !macro
 }
 
@@ -331,13 +331,20 @@ func (g *group) could() bool {
 		slices.ContainsFunc(g.closure.Features(), func(f graph.Feature) bool { return compiles(f.Node) || g.builds(f) })
 }
 
-// builds reports whether a feature turns something on in a package outside of the catalog that a build script is compiled with.
+// builds reports whether a feature turns something on in a package outside of the catalog that a build script is compiled with, or that is
+// a procedural macro that enables no GPU crate for itself: either may make the code of the package.
 func (g *group) builds(f graph.Feature) bool {
 	p := g.Nodes[f.Node].Pkg
-	return p != nil && g.Crate(f.Node) == nil && g.runsScript(f.Node) && slices.ContainsFunc(p.Edges(f.Name), func(e manifest.Edge) bool {
-		return slices.ContainsFunc(p.Entries(e.Dep), func(d manifest.Dependency) bool {
-			return d.Kind == manifest.Build && g.Catalog.Crate(d.Package) == nil
+	leads := func(from *manifest.Package, list []manifest.Edge, does func(manifest.Edge, manifest.Dependency) bool) bool {
+		return slices.ContainsFunc(list, func(e manifest.Edge) bool {
+			return slices.ContainsFunc(from.Entries(e.Dep), func(d manifest.Dependency) bool { return does(e, d) })
 		})
+	}
+	catalogued := func(_ manifest.Edge, d manifest.Dependency) bool { return g.Catalog.Crate(d.Package) != nil }
+	return p != nil && g.Crate(f.Node) == nil && leads(p, p.Edges(f.Name), func(e manifest.Edge, d manifest.Dependency) bool {
+		to := g.Project.Declaring(p, d)
+		macro := to != nil && to.ProcMacro && !leads(to, to.Edges(e.Feature), catalogued)
+		return !catalogued(e, d) && (d.Kind == manifest.Build && g.runsScript(f.Node) || macro)
 	})
 }
 
