@@ -34,14 +34,8 @@ func (r Reason) change() string {
 		return r.Input + " is gone"
 	}
 	was, is := brief(r.Old, r.New)
-	if name := lastPart(r.Input); lastPart(was) == name && lastPart(is) == name { // in another place, which is no reason
-		was, is = r.Old, "other content in "+r.New
-	}
 	return fmt.Sprintf("%s %s → %s", r.Input, was, is)
 }
-
-// lastPart is the name at the end of a path.
-func lastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
 // brief shortens two values to their first words where these differ and are no paths, which may hold spaces.
 func brief(a, b string) (string, string) {

@@ -31,7 +31,7 @@ func TestDifferences(t *testing.T) {
 		{"another nvcc", "nvcc=13.3 /a#1", "nvcc=13.4 /b#2", "nvcc 13.3 → 13.4: k"},
 		{"the same content elsewhere", "nvcc=13.3 /a#1", "nvcc=13.3 /b#1", ""},
 		{"other content at the same path", "nvcc=13.3 /a#1", "nvcc=13.3 /a#2", "nvcc 13.3 /a → other content at the same path: k"},
-		{"other content in another place", "CUDA headers//nv/mma.h=/a/mma.h#1", "CUDA headers//nv/mma.h=/b/mma.h#2", "nv/mma.h /a/mma.h → other content in /b/mma.h: k"},
+		{"other content in another place", "CUDA headers//nv/mma.h=/a/mma.h#1", "CUDA headers//nv/mma.h=/b/mma.h#2", "nv/mma.h /a/mma.h → /b/mma.h: k"},
 		{"a toolkit whose ptxas alone was replaced", "nvcc=13.3 /a#1; nvcc//ptxas=/p#1", "nvcc=13.3 /a#1; nvcc//ptxas=/p#2", "ptxas /p → other content at the same path: k"},
 		{"another toolkit, all of which differs", "nvcc=13.3 /a#1; nvcc//ptxas=/a/p#1", "nvcc=13.4 /b#2; nvcc//ptxas=/b/p#2", "nvcc 13.3 → 13.4: k"},
 		{"a header of the package", "source//inc/a.cuh=inc/a.cuh#1", "source//inc/a.cuh=inc/a.cuh#2", "inc/a.cuh changed: k"},

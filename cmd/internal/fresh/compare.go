@@ -26,7 +26,6 @@ type outDir struct {
 	finished bool // its script came to an end
 	stamp    stale.Stamp
 	stamped  bool
-	damaged  bool // a stamp is there that cannot be read
 	content  content
 	inputs   []stale.Input // of now
 
@@ -60,7 +59,7 @@ func (s *State) compare() {
 			case l.stamped && l.stamp.PkgID == p.PkgID && slices.ContainsFunc(p.sets, ours):
 				stamped = append(stamped, l)
 			case l.stamped && (l.stamp.PkgID == p.PkgID || !twin):
-			case !p.Inputs.Arch || len(l.content.Made) > 0 || !l.finished || l.damaged:
+			case !p.Inputs.Arch || len(l.content.Made) > 0 || !l.finished:
 				rest = append(rest, l)
 			}
 		}
@@ -83,7 +82,6 @@ func (s *State) look(p Package, dir string) outDir {
 	h := s.b.Machine.Host
 	o := outDir{pkg: p, dir: dir, ran: builddir.Ran(h, dir), finished: builddir.Finished(h, dir), content: s.contentOf(dir)}
 	o.stamp, o.stamped = readStamp(h, dir)
-	o.damaged = !o.stamped && h.IsFile(h.Join(h.Dir(dir), stale.StampFile))
 	return o
 }
 
@@ -160,7 +158,10 @@ func (s *State) differences(o outDir) []stale.Reason {
 	recorded := func(in stale.Input) bool { return both[in.Name] } // what nvcc saw counts, not what lay there
 	old := append(slices.DeleteFunc(slices.Clone(o.stamp.Inputs), recorded), was...)
 	all := stale.Differences(o.pkg.Name, old, append(slices.DeleteFunc(slices.Clone(o.inputs), recorded), now...))
-	var said *builddir.Words
+	if len(all) == 0 {
+		return nil
+	}
+	said, _ := builddir.Output(h, o.dir) // where that cannot be read it declares nothing
 	return slices.DeleteFunc(all, func(r stale.Reason) bool {
 		path, name := h.From(o.pkg.Dir, r.Input), stale.Part(inputs.Sources, r.Input)
 		unread := func(in stale.Input) bool { return in.Name == name && !both[name] }
@@ -171,13 +172,6 @@ func (s *State) differences(o outDir) []stale.Reason {
 		fi, err := h.Files.Stat(path)
 		if r.New != stale.InPlace || err != nil || fi.ModTime().UnixNano() <= o.ran {
 			return false
-		}
-		if said == nil {
-			words, err := builddir.Output(h, o.dir)
-			if err != nil {
-				return false
-			}
-			said = &words
 		}
 		return slices.ContainsFunc(said.Files, func(f string) bool { return h.Below(path, h.From(o.pkg.Dir, f)) })
 	})

@@ -20,7 +20,6 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
-	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -263,13 +262,6 @@ func (n *collector) variables() {
 			n.add(name, v, n.named(v))
 		}
 	}
-	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "CARGO_PKG_") && !sameInName[w] }) {
-		var manifests []string // a workspace's are inherited
-		for dir := n.u.Dir; dir != n.host.Dir(dir); dir = n.host.Dir(dir) {
-			manifests = append(manifests, n.host.Join(dir, manifest.FileName))
-		}
-		n.add("package metadata", manifests[0], n.content(manifests...))
-	}
 }
 
 // named hashes a variable's value, and of each path in it the content of the file, or of the C, C++ and CUDA files in the directory. The
@@ -302,10 +294,6 @@ func (n *collector) named(value string) string {
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
-
-// sameInName are the values that a package's ID has.
-var sameInName = map[string]bool{"CARGO_PKG_NAME": true, "CARGO_PKG_VERSION": true, "CARGO_PKG_VERSION_MAJOR": true,
-	"CARGO_PKG_VERSION_MINOR": true, "CARGO_PKG_VERSION_PATCH": true, "CARGO_PKG_VERSION_PRE": true}
 
 // foreignIncludes leaves of INCLUDE, which is as long as the developer's prompt makes it, what is of neither MSVC nor the Windows SDK:
 // those are recorded themselves.
