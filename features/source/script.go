@@ -238,14 +238,14 @@ func (r *Reader) find(dir, name string) (path string, isDir, ok bool) {
 }
 
 // called lists what is named by what runs: a build script, helper crates, and the scripts, makefiles and modules that they name in turn. A
-// name is looked for in the package, in each directory that was named, where the file that names it is, and as a program of the user's own
-// on PATH; a file by its whole path, too. What can run itself has its text. dirs are the directories.
+// name is looked for in the package, in each directory that was named, and where the file that names it is; a file by its whole path, too.
+// What can run itself has its text. dirs are the directories.
 func (r *Reader) called(parts []part, dir string, helpers []string) (out []part, dirs []string) {
-	queue, seen, programs := slices.Clone(parts), map[string]bool{}, r.ownPath()
+	queue, seen := slices.Clone(parts), map[string]bool{}
 	for _, p := range parts {
 		seen[p.file] = true
 	}
-	read := func(path string, follow bool) {
+	read := func(path string) {
 		ending := strings.ToLower(r.h.Ext(path))
 		if seen[path] || Ignored(path) || len(queue) >= len(parts)+mostNamed {
 			return
@@ -260,7 +260,7 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 		}
 		seen[path] = true
 		p := part{file: path}
-		if text, ok := r.read(path); ok && follow && !neverRuns[ending] && len(text) < mostCalled && !strings.Contains(text, "\x00") {
+		if text, ok := r.read(path); ok && !neverRuns[ending] && len(text) < mostCalled && !strings.Contains(text, "\x00") {
 			p.text = withoutLines("#", text)
 		}
 		queue = append(queue, p)
@@ -295,7 +295,7 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 		names := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(name string) bool {
 			below, whole := strings.CutPrefix(name, "/")
 			if path, isDir, found := r.find("/", below); whole && found && !isDir && !Unchanging(r.h, path) {
-				read(path, true)
+				read(path)
 			}
 			return whole
 		})
@@ -305,18 +305,11 @@ func (r *Reader) called(parts []part, dir string, helpers []string) (out []part,
 				switch {
 				case !found || r.h.Below(dir, path):
 				case !isDir:
-					if read(path, true); strings.HasSuffix(name, "/"+manifest.FileName) { // cargo run --manifest-path
-						read(r.h.Join(r.h.Dir(path), "src", "main.rs"), true)
+					if read(path); strings.HasSuffix(name, "/"+manifest.FileName) { // cargo run --manifest-path
+						read(r.h.Join(r.h.Dir(path), "src", "main.rs"))
 					}
 				case !slices.Contains(bases, path):
 					bases, dirs = append(bases, path), append(dirs, path)
-				}
-			}
-		}
-		for _, base := range programs {
-			for _, name := range names {
-				if path, isDir, found := r.find(base, r.h.Exe(name)); found && !isDir {
-					read(path, false) // a launcher such as pyenv's names all that is its own
 				}
 			}
 		}
@@ -347,17 +340,6 @@ func Unchanging(h buildenv.Host, path string) bool {
 		places = append(places, h.Join(home, "registry"), h.Join(home, "git"))
 	}
 	return slices.ContainsFunc(places, func(place string) bool { return place != "" && h.Below(path, place) })
-}
-
-// ownPath lists the directories on PATH that are neither the system's, nor a compiler's, which is an input of its own.
-func (r *Reader) ownPath() []string {
-	compilers := []string{"nvcc", "rustc", "cargo", "cl"}
-	return slices.DeleteFunc(r.h.SplitList(r.h.Env.Get("PATH")), func(dir string) bool {
-		return !r.h.IsAbs(dir) || Unchanging(r.h, dir) || slices.ContainsFunc(compilers, func(name string) bool {
-			_, is := r.list(dir)[r.h.Exe(name)]
-			return is
-		})
-	})
 }
 
 // PassesCXX reports whether the cc crate passes the compiler of C++ sources to nvcc, which checks it: Build::ccbin turns off the one, a

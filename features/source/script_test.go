@@ -109,26 +109,19 @@ func TestSources(t *testing.T) {
 	files["/w/kb/src/lib.rs"] = "pub const NUMBERS: &str = \"numbers\";\npub const OTHER: &str = \"other\";\n"
 	files["/w/p/tools/gen.py"] += "\nimport gen_common, os\nfrom lib.more import x\n"
 	files["/w/p/tools/gen_common.py"] = "open('deep.txt')"
-	for _, name := range []string{"/home/me/bin/kgen", "/home/me/bin/unused", "/usr/bin/kgen", "/opt/cuda/bin/nvcc", "/opt/cuda/bin/bash"} {
-		files[name] = ""
-	}
 	files["/w/p/build.rs"] += `fn others() { cargo.args(["run", "--manifest-path", "../gen/Cargo.toml"]); perl.arg("perl/gen.pl") }`
 	files["/w/gen/Cargo.toml"], files["/w/gen/src/main.rs"], files["/w/gen/src/m.rs"] = "", "mod m;\n", "fn x() { read(\"gen.txt\") }"
 	files["/w/p/perl/gen.pl"], files["/w/p/perl/Tables.pm"], files["/w/p/gen.txt"] = "use Tables;", "", ""
-	files["/home/me/bin/kgen"] = "exec $KGEN_ROOT/x /opt/four/of-kgen unused.rsp"
-	files["/opt/four/of-kgen"] = ""
 	for _, name := range []string{"numbers", "other", "Cargo.toml", "params/one", "params/lib.rs", "sub dir/a b.txt", "deep/deep.txt", "tools/lib/more.py",
 		"flags.rsp", "more.rsp", "inline.rsp", "unused.rsp", "count.txt", "k.ptx", "tools/tmpl.cu.in", "tools/params.json", "tools/out.txt",
 		"tools/sub.py", "tools/common.sh", "tools/other.py"} {
 		files["/w/p/"+name] = ""
 	}
-	h := hosttest.Memory(files)
-	h.Env = h.Env.Set("PATH", "/opt/cuda/bin:/usr/bin:/home/me/bin")
-	r := NewReader(h, "")
+	r := NewReader(hosttest.Memory(files), "")
 	script := r.TextOf(Script{Source: "/w/p/build.rs", Locals: []string{"/w/kb/src/lib.rs"}}, "/w/p")
 	got := append(script.Files, script.Dirs...)
 	slices.Sort(got)
-	want := "/home/me/bin/kgen /opt/four/p.txt /opt/four/x.opt /w/flags.txt /w/gen/Cargo.toml /w/gen/src/m.rs /w/gen/src/main.rs Cargo.toml count.txt deep deep/deep.txt flags.rsp gen.txt inline.rsp k.ptx libs more.rsp numbers params perl/Tables.pm perl/gen.pl pre/x.o sub dir/a b.txt " +
+	want := "/opt/four/p.txt /opt/four/x.opt /w/flags.txt /w/gen/Cargo.toml /w/gen/src/m.rs /w/gen/src/main.rs Cargo.toml count.txt deep deep/deep.txt flags.rsp gen.txt inline.rsp k.ptx libs more.rsp numbers params perl/Tables.pm perl/gen.pl pre/x.o sub dir/a b.txt " +
 		"tools/common.sh tools/gen.py tools/gen_common.py tools/lib/more.py tools/out.txt tools/params.json tools/run.sh tools/sub.py tools/tmpl.cu.in " +
 		"/w/shared /w/shared/flags.txt /w/two"
 	hosttest.Equal(t, strings.ReplaceAll(strings.Join(got, " "), "/w/p/", ""), want)

@@ -18,7 +18,6 @@ func TestNamedInWhatRuns(t *testing.T) {
 	need.Asked(t, "long")
 	s := newShared(t)
 	s.target = filepath.Join(s.dir, "sys", "target") // where the package's own sources are looked for
-	s.more = []string{"PATH=" + strings.Join([]string{filepath.Join(s.top, "own"), filepath.Join(s.top, "bin"), os.Getenv("PATH")}, ":")}
 	files := kern("app")
 	files["sys/Cargo.toml"] += "[package.metadata.kernel]\nnumber = 1\n[build-dependencies]\nnames = { path = \"../names\" }\n"
 	files["Cargo.toml"] = strings.Replace(files["Cargo.toml"], `"plain"]`, `"plain", "names"]`, 1)
@@ -29,26 +28,20 @@ func TestNamedInWhatRuns(t *testing.T) {
     let _ = std::fs::read(format!("{}/Cargo.toml", env!("CARGO_MANIFEST_DIR"))).unwrap();
     for e in std::fs::read_dir("values").unwrap() { std::fs::read(e.unwrap().path()).unwrap(); }
     assert!(Command::new("sh").arg("steps/run.sh").status().unwrap().success());
-    assert!(Command::new("generate").status().unwrap().success());
     std::fs::create_dir_all("../made").unwrap();
     std::fs::write(Path::new("../made").join("own.h"), "").unwrap();
     let ok = `, 1)
-	named := []string{"sys/list", "sys/values/one value", "sys/steps/run.sh", "sys/steps/common", "sys/number.txt", "own/generate"}
+	named := []string{"sys/list", "sys/values/one value", "sys/steps/run.sh", "sys/steps/common", "sys/number.txt"}
 	files["sys/list"], files["sys/values/one value"], files["sys/number.txt"], files["sys/other.md"] = "1\n", "1\n", "1\n", "1\n"
 	files["sys/steps/run.sh"] = "cd $(dirname $0)\n. ./common\n"
 	files["sys/steps/common"] = "cat ../number.txt\n"
 	writeFiles(t, s.dir, files)
-	writeFiles(t, s.top, map[string]string{"own/generate": "#!/bin/sh\n"})
-	noError(t, os.Chmod(filepath.Join(s.top, "own", "generate"), 0o755))
 	s.build(s.a, "sm_90")
 	if text := s.build(s.a, "sm_90"); didClean(text) {
 		t.Errorf("what the script wrote itself\n%s", text)
 	}
 	for _, name := range append(named, "sys/Cargo.toml", "sys/other.md", "sys/target/CACHEDIR.TAG") {
 		path := filepath.Join(s.dir, name)
-		if strings.HasPrefix(name, "own/") {
-			path = filepath.Join(s.top, name)
-		}
 		data, err := os.ReadFile(path)
 		if err == nil {
 			err = os.WriteFile(path, append(data, "# changed\n"...), 0o755)
