@@ -38,8 +38,8 @@ func staleVerb() verb {
 		flags: slices.Concat(
 			toolFlags(&o.Tools, "--", fetches),
 			[]*flag{
-				toggle("explain", "say what each package was built with, and what would be used now", &o.Explain),
-				text("why", "PACKAGE", "say how complete the record is of what a package was compiled from", &o.Why),
+				toggle("explain", "say what each package was built with, and how complete its record is", &o.Explain),
+				text("why", "PACKAGE", "--explain for one package", &o.Why),
 				toggle("clean", "remove what is stale, so that any cargo rebuilds it", &o.Clean),
 			},
 			resultFlags(&o.Results),
@@ -83,13 +83,9 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 	} else if err = state.Incomplete(); err != nil {
 		r.Checks[0].State, r.Checks[0].Message = report.Failed, err.Error()
 	}
-	text := state.Text(found, o.Explain)
-	if o.Why != "" {
-		why, err := state.Why(found, o.Why)
-		if err != nil {
-			return err
-		}
-		text = append(text, why...)
+	text, failed := state.Text(found, o.Explain, o.Why)
+	if failed != nil {
+		return failed
 	}
 	if o.Results.JSON == nil {
 		for _, line := range text {
@@ -101,7 +97,7 @@ func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) 
 		case len(found.Clean) > 0:
 			a.Shell.Hint("gpubuild build rebuilds only " + strings.Join(found.Clean, ", ") + "; gpubuild stale --clean removes it" +
 				o.Tools.Commands(a.Host.OS, l))
-		case err == nil && !(o.Explain && len(text) > 0): // which says it with the reasons
+		case err == nil && len(text) == 0: // which says it with the reasons
 			state.PrintFresh(found)
 		}
 	}

@@ -63,44 +63,23 @@ func (s *State) Report() Report {
 	return r
 }
 
-// Text words a report for a person; explain adds what each unit was built with.
-func (s *State) Text(r Report, explain bool) []string {
-	lines := stale.Lines(r.Reasons)
+// Text words a report for a person; explain adds what each unit was built with, and a package alone that of its own.
+func (s *State) Text(r Report, explain bool, pkg string) (lines []string, err error) {
+	if pkg != "" && !slices.Contains(s.Packages(), pkg) {
+		return nil, exit.Usagef("gpubuild stale --help", "%s is no GPU package of this build; these are: %s", pkg, strings.Join(s.Packages(), ", "))
+	}
+	lines = stale.Lines(r.Reasons)
 	for _, d := range r.Unknown {
 		lines = append(lines, "unknown: "+d.String())
 	}
-	if explain {
-		for i, u := range r.Units {
-			lines = append(lines, u.lines(len(s.outs[i].stamp.Read))...)
-		}
-	}
-	return lines
-}
-
-// Why says how much is known of what each OUT_DIR of a package was compiled from.
-func (s *State) Why(r Report, pkg string) (lines []string, err error) {
-	if !slices.Contains(s.Packages(), pkg) {
-		return nil, exit.Usagef("gpubuild stale --help", "%s is no GPU package of this build; these are: %s", pkg, strings.Join(s.Packages(), ", "))
-	}
-	meaning := map[string]string{
-		stale.Complete: "complete: every compilation that gpubuild knows of is recorded, and what it read counts",
-		stale.Partial:  "partial: %s; every file of the package counts",
-		stale.None:     "none: %s; every file of the package counts",
-		"":             "no record: it is built once more",
-	}
+	built := false
 	for i, u := range r.Units {
-		if u.Package != pkg {
-			continue
+		if built = built || u.Package == pkg; explain || u.Package == pkg {
+			lines = append(lines, u.lines(s.b.Machine.Shown(u.OutDir), len(s.outs[i].stamp.Read))...)
 		}
-		text := meaning[u.Known]
-		if u.Partly != "" {
-			text = fmt.Sprintf(text, u.Partly)
-		}
-		lines = append(lines, fmt.Sprintf("%s [%s] in %s", u.Package, u.Features, s.b.Machine.Shown(u.OutDir)), "  "+text,
-			fmt.Sprintf("  %d inputs, %d places where compilers and the linker looked", len(u.Inputs), len(s.outs[i].stamp.Read)))
 	}
-	if lines == nil {
-		lines = []string{pkg + ": not built yet"}
+	if pkg != "" && !built {
+		lines = append(lines, pkg+": not built yet")
 	}
 	return lines, nil
 }
@@ -152,8 +131,9 @@ func (s *State) PrintFresh(r Report) {
 	}
 }
 
-// lines words a unit for a person: what it was built with, and what is used now where that is another thing. One that is fresh has a line.
-func (u Unit) lines(read int) []string {
+// lines words a unit for a person: what it was built with, what is used now where that is another thing, and how much is known of what it
+// was compiled from.
+func (u Unit) lines(outDir string, read int) []string {
 	head := u.Package
 	if u.Features != "" {
 		head += " [" + u.Features + "]"
@@ -162,24 +142,29 @@ func (u Unit) lines(read int) []string {
 	if u.Why != "" {
 		head += " (" + u.Why + ")"
 	}
-	if u.State == agrees {
-		for _, p := range u.Inputs {
-			version, _, _ := strings.Cut(p.Was, " ")
-			if p.Input == "nvcc" || p.Input == "arch" || p.Input == "host compiler" {
-				head += ", " + p.Input + " " + version
-			}
-		}
-		return []string{fmt.Sprintf("%s: %d inputs and %d places where compilers looked are unchanged", head, len(u.Inputs), read)}
-	}
-	lines := []string{head, "  built in " + u.OutDir}
+	var changes []string
 	for _, p := range u.Inputs {
 		was, now := cmp.Or(p.Was, "none"), cmp.Or(p.Now, "none")
+		version, _, _ := strings.Cut(p.Was, " ")
 		switch {
+		case u.State == agrees && slices.Contains([]string{"nvcc", "arch", "host compiler"}, p.Input):
+			head += ", " + p.Input + " " + version
+		case u.State == agrees:
 		case !u.Recorded:
-			lines = append(lines, fmt.Sprintf("  %s: now %s", p.Input, p.Now))
+			changes = append(changes, fmt.Sprintf("  %s: now %s", p.Input, p.Now))
 		case !p.Same:
-			lines = append(lines, fmt.Sprintf("  %s: built with %s, now %s", p.Input, was, now))
+			changes = append(changes, fmt.Sprintf("  %s: built with %s, now %s", p.Input, was, now))
 		}
+	}
+	if u.State == agrees {
+		head += fmt.Sprintf(": %d inputs and %d places where compilers looked are unchanged", len(u.Inputs), read)
+	}
+	lines := append([]string{head, "  built in " + outDir}, changes...)
+	switch u.Known {
+	case stale.Complete:
+		lines = append(lines, "  complete: every compilation that gpubuild knows of is recorded, and what it read counts")
+	case stale.Partial, stale.None:
+		lines = append(lines, fmt.Sprintf("  %s: %s; every file of the package counts", u.Known, u.Partly))
 	}
 	return lines
 }

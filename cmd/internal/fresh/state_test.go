@@ -422,24 +422,29 @@ func TestReport(t *testing.T) {
 	s.s.b.Tools.Set.Capability.Major = 8
 	state := Inspect(s.s.b)
 	r := state.Report()
-	text := strings.Join(state.Text(r, true), "\n")
+	explained := func(r Report, explain bool) string {
+		lines, err := state.Text(r, explain, "")
+		hosttest.OK(t, err)
+		return strings.Join(lines, "\n")
+	}
+	text := explained(r, true)
 	message, found := state.Verdict(r)
 	if len(r.Units) != 1 || !r.Units[0].Recorded || r.Units[0].State != differs || r.Units[0].Features != "cuda" || !slices.Equal(r.Clean, []string{"k"}) ||
-		!strings.HasPrefix(text, "arch sm_90 → sm_80: k\nk [cuda]: stale\n  built in ") || !strings.HasSuffix(text, "  arch: built with sm_90, now sm_80") ||
+		!strings.HasPrefix(text, "arch sm_90 → sm_80: k\nk [cuda]: stale\n  built in ") || !strings.HasSuffix(text, "\n  arch: built with sm_90, now sm_80\n  none: no compilation by nvcc is recorded; every file of the package counts") ||
 		strings.Contains(text, "ptxas") || message != "arch sm_90 → sm_80: k" || len(found) != 1 || found[0].ID != "stale.found" {
 		t.Errorf("%+v\n%s\n%q %v", r.Clean, text, message, found)
 	}
-	hosttest.Equal(t, strings.Join(state.Text(r, false), "\n"), "arch sm_90 → sm_80: k", "without --explain")
+	hosttest.Equal(t, explained(r, false), "arch sm_90 → sm_80: k", "without --explain")
 	s.s.b.Tools.Set.Capability.Major = 9
 	state = Inspect(s.s.b)
-	if got := strings.Join(state.Text(state.Report(), true), "\n"); !strings.HasPrefix(got, "k [cuda]: fresh, arch sm_90, host compiler ") && !strings.HasPrefix(got, "k [cuda]: fresh, arch sm_90, nvcc 13.4: ") {
+	if got := explained(state.Report(), true); !strings.HasPrefix(got, "k [cuda]: fresh, arch sm_90, host compiler ") && !strings.HasPrefix(got, "k [cuda]: fresh, arch sm_90, nvcc 13.4: ") {
 		t.Errorf("up to date: %q", got)
 	}
 	s.remove(stale.StampFile)
 	s.s.b.Reach.Unknown = "an old cargo"
 	state = Inspect(s.s.b)
 	r = state.Report()
-	text = strings.Join(state.Text(r, true), "\n")
+	text = explained(r, true)
 	if !strings.HasPrefix(text, "unknown: k: there is no record of what it was built with\nunknown: the packages of this build: an old cargo\n"+
 		"k [cuda]: unknown (there is no record of what it was built with)\n  built in ") || !strings.Contains(text, "\n  arch: now sm_90") || r.Units[0].Recorded {
 		t.Error(text)
