@@ -141,17 +141,8 @@ func (f *finder) root(root, origin string, named bool) {
 			return
 		}
 		i := Install{Root: r, Real: h.Real(r), Origin: origin, Named: named}
-		f.look(
-			&i,
-			[]string{h.Join(r, "include"), h.Join(r, "targets", target, "include"), h.Join(r, "include", f.h.Multiarch())},
-			[]string{
-				h.Join(r, "lib64"),
-				h.Join(r, "lib"),
-				h.Join(r, "lib", "x64"),
-				h.Join(r, "targets", target, "lib"),
-				h.Join(r, "lib", f.h.Multiarch()),
-			},
-		)
+		f.look(&i, []string{h.Join(r, "include"), h.Join(r, "targets", target, "include"), h.Join(r, "include", h.Multiarch())},
+			[]string{h.Join(r, "lib64"), h.Join(r, "lib"), h.Join(r, "lib", "x64"), h.Join(r, "targets", target, "lib"), h.Join(r, "lib", h.Multiarch())})
 		if i.Include != "" || i.Lib != "" {
 			f.bin(&i, h.Join(r, "bin", "x64"), h.Join(r, "bin"))
 			f.add(i)
@@ -210,8 +201,7 @@ func (f *finder) wheels() {
 // installer looks where NVIDIA's installer for Windows puts cuDNN: C:\Program Files\NVIDIA\CUDNN\v9.N, the newest first.
 func (f *finder) installer() {
 	h := f.h
-	base := cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`)
-	base = h.Join(base, "NVIDIA", "CUDNN")
+	base := h.Join(cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`), "NVIDIA", "CUDNN")
 	for _, name := range gpu.Versioned(h.Names(base), "v") {
 		f.root(h.Join(base, name), "the installer's place", false)
 	}
@@ -248,13 +238,10 @@ func (f *finder) library() string {
 
 // bin notes the first directory that holds cuDNN's DLLs.
 func (f *finder) bin(i *Install, dirs ...string) {
-	at := slices.IndexFunc(dirs, func(d string) bool {
-		return slices.ContainsFunc(f.h.Names(d), func(name string) bool {
-			name = strings.ToLower(name)
-			return strings.HasPrefix(name, "cudnn64_") && strings.HasSuffix(name, ".dll")
-		})
-	})
-	if at >= 0 {
+	isDLL := func(name string) bool {
+		return strings.HasPrefix(strings.ToLower(name), "cudnn64_") && strings.EqualFold(f.h.Ext(name), ".dll")
+	}
+	if at := slices.IndexFunc(dirs, func(d string) bool { return slices.ContainsFunc(f.h.Names(d), isDLL) }); at >= 0 {
 		i.Bin = dirs[at]
 	}
 }

@@ -3,7 +3,6 @@ package hostcc
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -128,21 +127,14 @@ func (f *finder) pair(path string) (c, cxx, kind string, ok bool) {
 		return path, path, "", false
 	}
 	word, before, after := base[m[2]:m[3]], base[:m[2]], base[m[3]:]
-	names := map[string][2]string{
-		"gcc":     {"gcc", "g++"},
-		"g++":     {"gcc", "g++"},
-		"clang":   {"clang", "clang++"},
-		"clang++": {"clang", "clang++"},
-		"cc":      {"cc", "c++"},
-		"c++":     {"cc", "c++"},
-	}[word]
 	if kind = GCC; strings.HasPrefix(word, "clang") {
 		kind = Clang
 	}
-	if p := h.Join(dir, before+names[0]+after); h.IsFile(p) {
+	ofC := strings.NewReplacer("clang++", "clang", "g++", "gcc", "c++", "cc").Replace(word)
+	if p := h.Join(dir, before+ofC+after); h.IsFile(p) {
 		c = p
 	}
-	if p := h.Join(dir, before+names[1]+after); h.IsFile(p) {
+	if p := h.Join(dir, before+cplusplus(ofC)+after); h.IsFile(p) {
 		cxx = p
 	}
 	c = cmp.Or(c, cxx)
@@ -332,16 +324,12 @@ func (f *finder) complete(ctx context.Context, run buildenv.Runner, c *Compiler)
 	case c.Major == 0:
 		c.Problem = "its version is unknown"
 	case c.CXX == "":
-		c.Problem = "nvcc also needs " + cplusplus(c.Kind, f.h.Base(c.Path)) + ", which is missing"
+		c.Problem = "nvcc also needs " + cplusplus(f.h.Base(c.Path)) + ", which is missing"
 	}
 }
 
-func cplusplus(kind, base string) string {
-	if kind == Clang {
-		return strings.Replace(base, "clang", "clang++", 1)
-	}
-	return strings.Replace(base, "gcc", "g++", 1)
-}
+// cplusplus is what the C++ compiler next to a C compiler is called.
+func cplusplus(c string) string { return strings.NewReplacer("clang", "clang++", "gcc", "g++", "cc", "c++").Replace(c) }
 
 var (
 	gccVersion   = lazyregexp.New(`\b(\d+\.\d+(?:\.\d+)?)\b`)
@@ -351,10 +339,6 @@ var (
 // ask runs the compiler. A command of that name may be either kind: on FreeBSD and macOS gcc is clang.
 func ask(ctx context.Context, h buildenv.Host, run buildenv.Runner, c *Compiler) error {
 	r, err := run.Run(ctx, Command(h, *c))
-	var exit *buildenv.ExitError
-	if errors.As(err, &exit) {
-		return exit
-	}
 	if err != nil {
 		return err
 	}

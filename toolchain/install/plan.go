@@ -88,14 +88,7 @@ type Item struct {
 
 // Platform names the host as the pins do: linux-x86_64.
 func Platform(h buildenv.Host) string {
-	arch := h.Arch
-	switch arch {
-	case "amd64":
-		arch = "x86_64"
-	case "arm64":
-		arch = "aarch64"
-	}
-	return h.OS + "-" + arch
+	return h.OS + "-" + cmp.Or(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[h.Arch], h.Arch)
 }
 
 // offer is a release that could be installed.

@@ -75,17 +75,6 @@ func parseState(data []byte) (state, error) {
 // productName is the last word of Microsoft.VisualStudio.Product.BuildTools.
 func productName(id string) string { return id[strings.LastIndexByte(id, '.')+1:] }
 
-// setupKeys lists the registry keys that name the installer's cache, the strongest first (vswhere, Zig).
-var setupKeys = [...]struct {
-	key  string
-	view int
-}{
-	{`HKLM\SOFTWARE\Policies\Microsoft\VisualStudio\Setup`, 64},
-	{`HKLM\SOFTWARE\Microsoft\VisualStudio\Setup`, 64},
-	{`HKLM\SOFTWARE\Policies\Microsoft\VisualStudio\Setup`, 32},
-	{`HKLM\SOFTWARE\Microsoft\VisualStudio\Setup`, 32},
-}
-
 // finder collects the instances of one machine.
 type finder struct {
 	h         buildenv.Host
@@ -96,6 +85,15 @@ type finder struct {
 
 func (f *finder) problem(format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...))
+}
+
+// registry is a value of the registry; empty where there is none.
+func (f *finder) registry(key, value string, view int) string {
+	v, err := f.h.Registry.String(key, value, view)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.problem("%s cannot be read: %v", key, err)
+	}
+	return v
 }
 
 // add notes an instance, unless it is known or does not exist.
@@ -137,12 +135,10 @@ func (f *finder) states() {
 			caches = append(caches, h.Clean(dir))
 		}
 	}
-	for _, k := range setupKeys {
-		dir, err := h.Registry.String(k.key, "CachePath", k.view)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			f.problem("%s cannot be read: %v", k.key, err)
+	for _, view := range []int{64, 32} { // the strongest first (vswhere, Zig)
+		for _, key := range []string{`HKLM\SOFTWARE\Policies\Microsoft\VisualStudio\Setup`, `HKLM\SOFTWARE\Microsoft\VisualStudio\Setup`} {
+			note(f.registry(key, "CachePath", view))
 		}
-		note(dir)
 	}
 	data := cmp.Or(h.Env.Get("ProgramData"), `C:\ProgramData`)
 	note(h.Join(data, "Microsoft", "VisualStudio", "Packages"))

@@ -1,8 +1,7 @@
 package msvc
 
 import (
-	"errors"
-	"io/fs"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,10 +19,8 @@ type Kit struct {
 
 // Best is the first kit that is complete; nil when none is.
 func Best(kits []Kit) *Kit {
-	for i := range kits {
-		if kits[i].Problem == "" {
-			return &kits[i]
-		}
+	if i := slices.IndexFunc(kits, func(k Kit) bool { return k.Problem == "" }); i >= 0 {
+		return &kits[i]
 	}
 	return nil
 }
@@ -54,22 +51,15 @@ func (f *finder) kitRoots() (roots, origins []string) {
 			note(kits, i.Path)
 		}
 	}
-	for _, k := range []struct {
-		key, value string
-		view       int
-	}{
-		{`HKLM\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, "InstallationFolder", 32},
-		{`HKCU\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, "InstallationFolder", 32},
-		{`HKLM\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, "InstallationFolder", 64},
-		{`HKCU\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, "InstallationFolder", 64},
-		{`HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, "KitsRoot10", 32},
-		{`HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, "KitsRoot10", 64},
+	for _, k := range [][]string{
+		{"InstallationFolder", `HKLM\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, `HKCU\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`},
+		{"KitsRoot10", `HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`},
 	} {
-		dir, err := h.Registry.String(k.key, k.value, k.view)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			f.problem("%s cannot be read: %v", k.key, err)
+		for _, view := range []int{32, 64} {
+			for _, key := range k[1:] {
+				note(f.registry(key, k[0], view), key)
+			}
 		}
-		note(dir, k.key)
 	}
 	for _, pf := range slices.Backward(programFiles(h)) {
 		note(h.Join(pf, "Windows Kits", "10"), "a usual place")
@@ -97,20 +87,10 @@ func (f *finder) kits() (sdks, ucrts []Kit) {
 		}
 	}
 	asked := strings.Trim(h.Env.Get("WindowsSDKVersion"), `\ `)
+	rank := map[bool]int{true: 1}
 	order := func(a, b Kit) int {
-		rank := func(k Kit) int {
-			switch {
-			case k.Problem != "":
-				return 2
-			case k.Version == asked:
-				return 0
-			}
-			return 1
-		}
-		if ra, rb := rank(a), rank(b); ra != rb {
-			return ra - rb
-		}
-		return slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version))
+		return cmp.Or(rank[a.Problem != ""]-rank[b.Problem != ""], rank[b.Version == asked]-rank[a.Version == asked],
+			slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version)))
 	}
 	slices.SortStableFunc(sdks, order)
 	slices.SortStableFunc(ucrts, order)
@@ -118,10 +98,8 @@ func (f *finder) kits() (sdks, ucrts []Kit) {
 }
 
 func lacks(h buildenv.Host, files ...string) string {
-	for _, p := range files {
-		if !h.IsFile(p) {
-			return p + " is missing"
-		}
+	if i := slices.IndexFunc(files, func(p string) bool { return !h.IsFile(p) }); i >= 0 {
+		return files[i] + " is missing"
 	}
 	return ""
 }

@@ -11,6 +11,7 @@
 package msvc
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"slices"
@@ -68,29 +69,18 @@ type STL struct {
 	File    string      `json:"file,omitempty"`
 }
 
-var stl1002 = lazyregexp.New(`^STL1002\b[^"]{0,200}"[^"]{0,200}\bCUDA (\d{1,3}\.\d{1,3})`)
+var stl1002 = lazyregexp.New(`STL1002\b[^"]{0,200}"[^"]{0,200}\bCUDA (\d{1,3}\.\d{1,3})`)
 
 // parseSTL reads yvals_core.h: `_EMIT_STL_ERROR(STL1002, "Unexpected compiler
 // version, expected CUDA 12.4 or newer.");`. Of several the highest counts.
 func parseSTL(data []byte) STL {
 	var s STL
 	text := cuda.Uncommented(string(data))
-	const code = "STL1002"
-	for at := strings.Index(text, code); at >= 0; {
-		if m := stl1002.FindStringSubmatch(text[at:min(at+512, len(text))]); m != nil {
-			if v, err := gpu.ParseVersion(m[1]); err == nil && v.Compare(s.MinCUDA) > 0 {
-				line := text[strings.LastIndexByte(text[:at], '\n')+1:]
-				if end := strings.IndexByte(line, '\n'); end >= 0 {
-					line = line[:end]
-				}
-				s.MinCUDA, s.Text, s.Line = v, strings.TrimSpace(line), 1+strings.Count(text[:at], "\n")
-			}
+	for _, m := range stl1002.FindAllStringSubmatchIndex(text, -1) {
+		if v, err := gpu.ParseVersion(text[m[2]:m[3]]); err == nil && v.Compare(s.MinCUDA) > 0 {
+			line, _, _ := strings.Cut(text[strings.LastIndexByte(text[:m[0]], '\n')+1:], "\n")
+			s.MinCUDA, s.Text, s.Line = v, strings.TrimSpace(line), 1+strings.Count(text[:m[0]], "\n")
 		}
-		next := strings.Index(text[at+len(code):], code)
-		if next < 0 {
-			break
-		}
-		at += len(code) + next
 	}
 	return s
 }
@@ -99,24 +89,13 @@ var toolsetName = lazyregexp.New(`^14\.\d{2}\.\d{1,6}$`)
 
 // hosts lists what a cl.exe may be to run on a processor, the best first. Windows on ARM emulates the others.
 func hosts(arch string) []string {
-	switch arch {
-	case "arm64":
-		return []string{"arm64", "x64", "x86"}
-	case "386":
-		return []string{"x86"}
-	}
-	return []string{"x64", "x86"}
+	all := []string{"arm64", "x64", "x86"}
+	return all[slices.Index(all, Target(arch)):]
 }
 
 // Target is Microsoft's name for a processor that Go names arch.
 func Target(arch string) string {
-	switch arch {
-	case "arm64":
-		return "arm64"
-	case "386":
-		return "x86"
-	}
-	return "x64"
+	return cmp.Or(map[string]string{"arm64": "arm64", "386": "x86"}[arch], "x64")
 }
 
 // toolsets lists the toolsets of an instance, the newest first.
@@ -214,13 +193,8 @@ func Find(h buildenv.Host, arch string) Found {
 	}
 	f.alone()
 	slices.SortStableFunc(all, func(a, b Toolset) int {
-		if (a.Problem == "") != (b.Problem == "") {
-			if a.Problem == "" {
-				return -1
-			}
-			return 1
-		}
-		return slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version))
+		bad := map[bool]int{true: 1}
+		return cmp.Or(bad[a.Problem != ""]-bad[b.Problem != ""], slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version)))
 	})
 	out := Found{Instances: f.instances, Toolsets: all}
 	out.SDKs, out.UCRTs = f.kits()

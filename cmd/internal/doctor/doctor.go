@@ -47,15 +47,7 @@ type Check struct {
 
 // Mark is the sign before a check.
 func (c Check) Mark() string {
-	switch c.State {
-	case OK:
-		return "✓"
-	case Warning:
-		return "⚠"
-	case Info:
-		return "-"
-	}
-	return "✗"
+	return cmp.Or(map[State]string{OK: "✓", Warning: "⚠", Info: "-"}[c.State], "✗")
 }
 
 // Facts is what the checks look at.
@@ -133,19 +125,11 @@ type Vulkan struct {
 
 // Run makes the checks, in the order in which a user should fix them.
 func Run(f Facts) []Check {
-	checks := []Check{
-		checkCargo(f),
-		checkTarget(f),
-		checkCache(f),
-		checkProject(f),
-		checkToolkit(f),
-		checkHostCompiler(f),
-	}
+	checks := []Check{checkCargo(f), checkTarget(f), checkCache(f), checkProject(f), checkToolkit(f), checkHostCompiler(f)}
 	checks = append(checks, checkSDK(f)...)
 	if bad := f.BadConfig; bad.Why != "" {
-		says := "your own configuration is wrong: " + bad.Why
-		checks = slices.Insert(checks, 3, Check{
-			ID: "config.wrong", State: Misfit, Says: says, Breaks: "every build of GPU code", Fix: bad.Fix})
+		checks = slices.Insert(checks, 3, Check{ID: "config.wrong", State: Misfit, Says: "your own configuration is wrong: " + bad.Why,
+			Breaks: "every build of GPU code", Fix: bad.Fix})
 	}
 	if lack := f.NoBuildTools; lack.Why != "" {
 		checks = append(checks, Check{ID: "build.tools", State: Missing, Says: lack.Why, Breaks: "the build", Fix: lack.Fix})
@@ -210,10 +194,7 @@ func (f Facts) chooseFix() string {
 
 // withoutNVIDIA leaves out what concerns NVIDIA's GPUs alone, and says why nothing can be proven.
 func withoutNVIDIA(checks []Check, why string) []Check {
-	nvidia := []string{
-		"cuda.toolkit", "cuda.set", "capability", "cudnn", "driver", "devices", "cupti", "loader.stubs",
-		"loader.path",
-	}
+	nvidia := []string{"cuda.toolkit", "cuda.set", "capability", "cudnn", "driver", "devices", "cupti", "loader.stubs", "loader.path"}
 	checks = slices.DeleteFunc(checks, func(c Check) bool { return slices.Contains(nvidia, c.ID) })
 	for i, c := range checks {
 		if c.ID == "probe" && why != "" {
@@ -238,22 +219,16 @@ func checkCargo(f Facts) Check {
 		return Check{ID: "cargo", State: Misfit, Says: "a file for cargo is unreadable: " + f.NoCargo.Why, Fix: f.NoCargo.Fix, Breaks: "every build"}
 	}
 	if f.Cargo == "" {
-		return Check{
-			ID:     "cargo",
-			State:  map[bool]State{true: Info, false: Missing}[f.Prove], // to prove what was built elsewhere
-			Absent: true,
-			Says:   "no cargo: " + strings.TrimPrefix(f.NoCargo.Why, "no cargo: "),
-			Fix:    cmp.Or(f.NoCargo.Fix, "install Rust (https://rustup.rs)"),
-			Breaks: "every build",
-		}
+		return Check{ID: "cargo", State: map[bool]State{true: Info, false: Missing}[f.Prove], // to prove what was built elsewhere
+			Absent: true, Says: "no cargo: " + strings.TrimPrefix(f.NoCargo.Why, "no cargo: "), Breaks: "every build",
+			Fix: cmp.Or(f.NoCargo.Fix, "install Rust (https://rustup.rs)")}
 	}
 	return Check{ID: "cargo", State: OK, Says: f.Cargo}
 }
 
 func checkCache(f Facts) Check {
 	if f.NoCache.Why != "" {
-		return Check{ID: "cache", State: Misfit, Says: "gpubuild's " + f.NoCache.Why, Fix: f.NoCache.Fix,
-			Breaks: "every build through gpubuild"}
+		return Check{ID: "cache", State: Misfit, Says: "gpubuild's " + f.NoCache.Why, Fix: f.NoCache.Fix, Breaks: "every build through gpubuild"}
 	}
 	if f.Unkept.Why != "" {
 		says := "gpubuild's " + f.Unkept.Why + ": builds go through and keep nothing"
@@ -587,11 +562,8 @@ func checkProbe(f Facts) Check {
 	if f.Unkept.Why != "" {
 		return f.lacks(Check{ID: "probe", Says: "there is no place to build the probe (see cache)", Breaks: "a proof", Fix: f.Unkept.Fix})
 	}
-	if f.Carried {
-		return Check{ID: "probe", State: OK, Says: "part of this gpubuild"}
-	}
-	if f.Compiler != "" {
-		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
+	if f.Carried || f.Compiler != "" {
+		return Check{ID: "probe", State: OK, Says: map[bool]string{true: "part of this gpubuild", false: "can be built by " + f.Compiler}[f.Carried]}
 	}
 	return f.lacks(Check{ID: "probe", Says: "no C compiler to build the probe with", Breaks: "a proof",
 		Fix: "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE"})

@@ -103,15 +103,14 @@ func (c Check) reason() string {
 func Findings(checks []Check) []finding.Finding {
 	var out []finding.Finding
 	for _, c := range checks {
-		severity := finding.Error
-		switch c.State {
-		case Warning:
-			severity = finding.Warning
-		case OK, Info:
+		if c.State == OK || c.State == Info {
 			continue
 		}
-		out = append(out, finding.Finding{ID: c.ID, Severity: severity, Message: c.Says, Fix: c.Fix,
-			Evidence: strings.Join(c.Places, ", ")})
+		f := finding.Finding{ID: c.ID, Severity: finding.Error, Message: c.Says, Fix: c.Fix, Evidence: strings.Join(c.Places, ", ")}
+		if c.State == Warning {
+			f.Severity = finding.Warning
+		}
+		out = append(out, f)
 	}
 	return out
 }
