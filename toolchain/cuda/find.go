@@ -48,13 +48,10 @@ func Find(h buildenv.Host, extra []Candidate) []Toolkit {
 		found[i].add(p.source, t.Root)
 	}
 	slices.SortStableFunc(found, func(a, b Toolkit) int {
-		if k := a.Sources[0].Kind - b.Sources[0].Kind; k != 0 {
-			return int(k)
+		if k := int(a.Sources[0].Kind - b.Sources[0].Kind); k != 0 || a.Sources[0].Kind < Given {
+			return k
 		}
-		if a.Sources[0].Kind >= Given {
-			return b.Version.Compare(a.Version)
-		}
-		return 0
+		return b.Version.Compare(a.Version)
 	})
 	return found
 }
@@ -115,10 +112,11 @@ func Unusable(h buildenv.Host, program string) string {
 }
 
 func isNVCC(h buildenv.Host, path string) bool {
+	base := h.Base(path)
 	if h.OS == buildenv.Windows {
-		return strings.TrimSuffix(strings.ToLower(h.Base(path)), ".exe") == "nvcc"
+		base = strings.ToLower(base)
 	}
-	return h.Base(path) == "nvcc" || h.Base(path) == "nvcc.exe"
+	return strings.TrimSuffix(base, ".exe") == "nvcc"
 }
 
 // debian reads Debian's own toolkit: programs in /usr/bin (a script that calls the real nvcc), headers in /usr/include.

@@ -329,7 +329,9 @@ func (f *finder) complete(ctx context.Context, run buildenv.Runner, c *Compiler)
 }
 
 // cplusplus is what the C++ compiler next to a C compiler is called.
-func cplusplus(c string) string { return strings.NewReplacer("clang", "clang++", "gcc", "g++", "cc", "c++").Replace(c) }
+func cplusplus(c string) string {
+	return strings.NewReplacer("clang", "clang++", "gcc", "g++", "cc", "c++").Replace(c)
+}
 
 var (
 	gccVersion   = lazyregexp.New(`\b(\d+\.\d+(?:\.\d+)?)\b`)

@@ -62,8 +62,7 @@ func Program(ctx context.Context, e proof.Ending, c Collected) []finding.Finding
 	if heard || !telling(e) {
 		return nil
 	}
-	m.Shell.Note("%s%s; gpubuild leaves a program's terminal alone: with 2>&1 | gpubuild explain - behind the command its words "+
-		"are looked at",
+	m.Shell.Note("%s%s; gpubuild leaves a program's terminal alone: with 2>&1 | gpubuild explain - behind the command its words are looked at",
 		e.Program, cargorun.Ended(e.Code))
 	return nil
 }

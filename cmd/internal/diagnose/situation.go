@@ -49,9 +49,7 @@ func (s situation) words(f explain.Found) explain.Words {
 
 // factsFor names what is known for one rule; the library's place depends on what its line said.
 func (s situation) factsFor(f explain.Found) explain.Facts {
-	facts := explain.Facts{
-		explain.Again: buildenv.Words(s.os, s.again...), explain.Binary: s.binary, explain.Images: s.images,
-	}
+	facts := explain.Facts{explain.Again: buildenv.Words(s.os, s.again...), explain.Binary: s.binary, explain.Images: s.images}
 	if t := s.set.Toolkit; t != nil {
 		facts[explain.CUDA], facts[explain.Toolkit] = cmp.Or(t.Label, t.Version.String()), t.Root
 		if t.MinArch != (gpu.Arch{}) && t.MaxArch != (gpu.Arch{}) {
@@ -97,12 +95,7 @@ func (s situation) devices(facts explain.Facts) {
 	if len(devices) == 0 {
 		return
 	}
-	low := devices[0]
-	for _, d := range devices[1:] {
-		if d.Capability.Compare(low.Capability) < 0 {
-			low = d
-		}
-	}
+	low := slices.MinFunc(devices, func(a, b gpu.Device) int { return a.Capability.Compare(b.Capability) })
 	if low.Capability.IsZero() {
 		return
 	}
@@ -133,10 +126,8 @@ type Collected struct {
 func (c Collected) here(ctx context.Context, found explain.Found) situation {
 	m := c.Machine
 	s := situation{
-		os: m.Host.OS, again: append([]string{"gpubuild"}, c.Typed...),
-		facts: c.Facts,
-		set:   c.Set,
-		find:  func(library string) string { return libraryDir(m, library) },
+		os: m.Host.OS, again: append([]string{"gpubuild"}, c.Typed...), facts: c.Facts, set: c.Set,
+		find: func(library string) string { return libraryDir(m, library) },
 	}
 	if i := slices.Index(s.again, "--"); i >= 0 {
 		s.again, s.rest = slices.Clip(s.again[:i]), s.again[i+1:]
