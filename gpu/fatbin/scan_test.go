@@ -295,7 +295,7 @@ func TestLZ4(t *testing.T) {
 		{"cut in the length", "\xf0\xff", "error"},
 		{"longer than allowed", "\x1fa\x01\x00\xff\xff\xff\x00\x10.", "error"},
 	} {
-		out, err := unlz4(nil, []byte(tt.in), 100)
+		out, err := unlz4(nil, []byte(tt.in), len(tt.want))
 		got := string(out)
 		if err != nil {
 			got = "error"

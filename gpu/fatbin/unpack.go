@@ -1,10 +1,12 @@
 package fatbin
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -67,54 +69,13 @@ func (s *scanner) unzstd(dst, src []byte, limit int) ([]byte, error) {
 
 var errLZ4 = errors.New("it is no LZ4 block")
 
-// unlz4 unpacks an LZ4 block of at most limit bytes behind dst. Format: lz4/lz4 doc/lz4_Block_format.md.
+// unlz4 unpacks an LZ4 block of limit bytes behind dst, as an S2 block with its length and tags. Format: lz4/lz4 doc/lz4_Block_format.md.
 func unlz4(dst, src []byte, limit int) ([]byte, error) {
-	begin := len(dst)
-	length := func(n int) (int, bool) { // of a literal or a match: 15 means that more follows
-		if n < 15 {
-			return n, true
-		}
-		for len(src) > 0 {
-			b := int(src[0])
-			src = src[1:]
-			if n += b; n > limit+19 {
-				return 0, false
-			}
-			if b < 255 {
-				return n, true
-			}
-		}
-		return 0, false
+	block := binary.AppendUvarint(make([]byte, 0, 2*len(src)+64), uint64(limit))
+	block, n, err := new(s2.LZ4Converter).ConvertBlock(block, src)
+	if err != nil || n != limit || len(src) == 0 {
+		return dst, errLZ4
 	}
-	for len(src) > 0 {
-		token := int(src[0])
-		src = src[1:]
-		n, ok := length(token >> 4)
-		if !ok || n > len(src) || len(dst)-begin+n > limit {
-			return dst, errLZ4
-		}
-		dst = append(dst, src[:n]...)
-		src = src[n:]
-		if len(src) == 0 {
-			return dst, nil // the last sequence has no match
-		}
-		if len(src) < 2 {
-			return dst, errLZ4
-		}
-		back := int(src[0]) | int(src[1])<<8
-		src = src[2:]
-		n, ok = length(token & 15)
-		n += 4
-		if !ok || back == 0 || back > len(dst)-begin || len(dst)-begin+n > limit {
-			return dst, errLZ4
-		}
-		for n > 0 { // a match may reach into what it makes
-			from := dst[len(dst)-back:]
-			from = from[:min(n, back)]
-			dst = append(dst, from...)
-			n -= len(from)
-			back += len(from)
-		}
-	}
-	return dst, errLZ4
+	plain, err := s2.Decode(dst[len(dst):cap(dst)], block)
+	return append(dst, plain...), err
 }
