@@ -11,9 +11,9 @@ import (
 )
 
 // RootVariables lists the variables that name a toolkit's root, in the order in which messages name them.
-// Source: facts of the tools that read them: cudarc, bindgen_cuda and cudaforge build scripts, CMake FindCUDAToolkit, meson, PyTorch.
+// Source: facts of the tools that read them: cudarc, bindgen_cuda, cudaforge and cuda-bindings build scripts, CMake FindCUDAToolkit, meson, PyTorch.
 func RootVariables() []string {
-	return []string{"CUDAToolkit_ROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+	return []string{"CUDAToolkit_ROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "CUDA_TOOLKIT_PATH"}
 }
 
 // debianRoot is where Debian's and Ubuntu's own package keeps nvcc; the rest of it is spread over /usr.
