@@ -55,7 +55,7 @@ var variables = []struct{ Name, Meaning string }{
 	{"GITHUB_ACTIONS, GITHUB_STEP_SUMMARY, GITHUB_WORKSPACE", "true: findings are also written as annotations and into the step summary"},
 	{"CARGO", "the cargo to call, as cargo itself sets it"},
 	{"CARGO_TERM_COLOR, NO_COLOR, CLICOLOR, CLICOLOR_FORCE", "colours, in cargo's order"},
-	{"CUDA_HOME, CUDA_PATH, CUDA_ROOT, CUDA_TOOLKIT_ROOT_DIR, CUDAToolkit_ROOT", "where the toolkit is, if they agree"},
+	{"CUDA_HOME, CUDA_PATH, CUDA_ROOT, CUDA_TOOLKIT_ROOT_DIR, CUDA_TOOLKIT_PATH, CUDAToolkit_ROOT", "where the toolkit is, if they agree"},
 	{"CUDA_PATH_V13_4", "a further toolkit, which NVIDIA's installer for Windows names; one for each release"},
 	{"CUDA_COMPUTE_CAP", "the architecture, as GPU build scripts read it"},
 	{"NVCC, NVCC_CCBIN, CUDAHOSTCXX, HOST_COMPILER, CXX, CC", "the nvcc and the host compiler to use. A CXX that nvcc " +
