@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -366,5 +367,16 @@ func TestResultsReplaceNoFileOfTheUser(t *testing.T) {
 	}
 	if tried < 35 {
 		t.Errorf("%d flags", tried)
+	}
+}
+
+// TestAnInterruptedDoctorMissesNothing: a process that the interrupt has ended is no sign of what is missing.
+func TestAnInterruptedDoctorMissesNothing(t *testing.T) {
+	t.Parallel()
+	m := hosttest.Must(session.Here(nil, &console.Shell{Out: io.Discard, Err: io.Discard}, verify.RealDriver, verify.DeviceNodes))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&invocation{Machine: m}).run(ctx, []string{"doctor"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package help
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"sort"
@@ -108,8 +109,9 @@ func (c candidates) starting(typed string) candidates {
 	return out
 }
 
-// known lists the flags of a verb, ours first; "" is the place before any verb, where both a verb and the flags of build may stand.
-func known(app *cli.App, word string) (out []Flag) {
+// known lists the flags of a verb and its words, ours first; without words those of the place before any verb, where both a verb and the
+// flags of build may stand. plain: behind `gpubuild cargo`.
+func known(app *cli.App, plain bool, words ...string) (out []Flag) {
 	add := func(names []cargo.Name, wanted func(Flag) bool) {
 		for _, n := range names {
 			if f := flagOfCargo(n); wanted(f) {
@@ -118,12 +120,18 @@ func known(app *cli.App, word string) (out []Flag) {
 		}
 	}
 	all := func(Flag) bool { return true }
-	c := app.Command(word)
-	if ours(c) {
-		out = flagsOf(c)
-		for _, sub := range c.Subcommands {
-			out = append(out, flagsOf(sub)...)
+	word := ""
+	if len(words) > 0 {
+		word = words[0]
+	}
+	if c := app.Command(word); ours(c) && !plain {
+		if len(c.Subcommands) > 0 {
+			c = c.Subcommands[0] // the default
+			if len(words) > 1 {
+				c = cmp.Or(Find(app, words[:2]...), c)
+			}
 		}
+		out = flagsOf(c)
 		help := NewFlag("help", cargo.Switch, "", "print help", nil)
 		help.Short = "h"
 		out = append(out, *help)
@@ -136,7 +144,9 @@ func known(app *cli.App, word string) (out []Flag) {
 		add(cargo.Names(""), all)
 		word = "build"
 	}
-	out = append(out, flagsOf(app.Command("build"))...)
+	if !plain {
+		out = append(out, flagsOf(app.Command("build"))...)
+	}
 	add(cargo.Names(word), all)
 	return out
 }
@@ -162,7 +172,7 @@ func complete(app *cli.App, m *session.Machine, words []string) candidates {
 	var own []string   // the verb and its words
 	ofCargo := false   // gpubuild cargo …: the next word is cargo's verb
 	var previous *Flag // takes the next word
-	flags := known(app, "")
+	flags := known(app, false)
 	for _, w := range before {
 		switch {
 		case w == "--":
@@ -174,10 +184,10 @@ func complete(app *cli.App, m *session.Machine, words []string) candidates {
 				previous = f
 			}
 		case len(own) == 0 && w == "cargo" && !ofCargo:
-			ofCargo = true
+			ofCargo, flags = true, known(app, true)
 		default:
 			own = append(own, w)
-			flags = known(app, own[0])
+			flags = known(app, ofCargo, own...)
 		}
 	}
 	if previous != nil {
