@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"cmd/internal/bundle", "cmd/internal/diagnose"},
 	{"cmd/internal/"}, // doctor, report
 	{"cmd/internal/initfile", "cmd/internal/watch"},
-	{"cmd/internal/answer", "cmd/internal/ci", "cmd/internal/pipeline", "cmd/internal/scan", "cmd/internal/toolkits"},
+	{"cmd/internal/ci", "cmd/internal/pipeline", "cmd/internal/scan", "cmd/internal/toolkits"},
 	{"cmd/internal/cli"},
 	{"cmd/gpubuild"},
 }

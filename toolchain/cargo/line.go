@@ -209,17 +209,12 @@ func (l *Line) set(f Flag) {
 	case "--workspace", "--all":
 		l.Workspace = true
 	case "--features":
-		l.Features = append(l.Features, splitList(f.Value)...)
+		l.Features = append(l.Features, strings.FieldsFunc(f.Value, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })...) // as cargo
 	case "--message-format":
 		l.MessageFormat = append(l.MessageFormat, strings.Split(f.Value, ",")...)
 	case "--verbose":
 		l.Verbose++
 	}
-}
-
-// splitList is cargo's own way with a list of features: at white space and commas.
-func splitList(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
 }
 
 // Links reports whether what is built is linked as usual: false where the words for rustc ask for other output only.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
@@ -41,6 +40,11 @@ func doctorVerb() verb {
 	}
 }
 
+// doctorAnswer is what --json writes.
+type doctorAnswer struct {
+	Checks []doctor.Check `json:"checks"`
+}
+
 func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line) error {
 	facts, err := doctor.Gather(ctx, a.Machine, l, doctor.Options{Tools: o.Tools, Prove: o.Prove})
 	if err = cmp.Or(ctx.Err(), err); err != nil { // what is interrupted is not missing
@@ -63,5 +67,5 @@ func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line
 		state := map[doctor.State]string{doctor.Missing: report.Failed, doctor.Misfit: report.Failed, doctor.Info: report.Skipped}[c.State]
 		r.Checks = append(r.Checks, report.Check{ID: c.ID, State: cmp.Or(state, report.Passed), Message: c.Says, Detail: c.Fix})
 	}
-	return a.end(o.Results, end, r, answer.Doctor{Checks: checks})
+	return a.end(o.Results, end, r, doctorAnswer{Checks: checks})
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
 )
 
 func envVerb() verb {
@@ -44,6 +44,12 @@ type envOptions struct {
 	JSON  *string
 }
 
+// envAnswer is what --json writes.
+type envAnswer struct {
+	buildenv.Delta
+	Toolkit *cuda.Toolkit `json:"toolkit,omitempty"`
+}
+
 func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) error {
 	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
 		return unknownShell(fmt.Errorf("unknown shell %.200q", o.Shell))
@@ -57,7 +63,7 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 		return err
 	}
 	if o.JSON != nil {
-		return a.answer(o.JSON, "env", true, p.Features.Findings(), answer.Env{Delta: p.Tools.Exported, Toolkit: p.Tools.Set.Toolkit})
+		return a.answer(o.JSON, "env", true, p.Features.Findings(), envAnswer{Delta: p.Tools.Exported, Toolkit: p.Tools.Set.Toolkit})
 	}
 	if o.Diff {
 		return a.Shell.Print(buildenv.Diff(a.Host, p.Tools.ExportFrom, p.Tools.Exported))

@@ -44,7 +44,7 @@ func runExplain(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 	name := "-"
 	if len(l.Positional) == 1 {
 		name = l.Positional[0]
-	} else if terminalIn(a.Stdin) {
+	} else if f, ok := a.Stdin.(*os.File); ok && local.Terminal(f) {
 		return usage("explain needs a log or a code",
 			"gpubuild explain build.log, or gpubuild build --features cuda 2>&1 | gpubuild explain")
 	}
@@ -86,11 +86,6 @@ func runExplain(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 		fix = "did you mean " + strings.Join(near, ", ") + "?"
 	}
 	return usage(fmt.Sprintf("`%s` is neither a file nor a known code", name), fix)
-}
-
-func terminalIn(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	return ok && local.Terminal(f)
 }
 
 func (a *invocation) explainLog(jsonTo *string, rules *explain.Rules, name string, r io.Reader) error {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/fresh"
@@ -18,13 +17,13 @@ import (
 func Answers() (plain, results map[string]any) {
 	plain = map[string]any{
 		"bundle": bundle.Bundle{}, "cache": toolkits.Cache{},
-		"env": answer.Env{}, "explain": diagnose.Log{}, "explain-code": diagnose.Meaning{}, "features-why": answer.Why{},
+		"env": envAnswer{}, "explain": diagnose.Log{}, "explain-code": diagnose.Meaning{}, "features-why": whyAnswer{},
 		"receipt-verify": receipt.Checked{}, "report": report.Joined{}, "scan": scan.Listing{}, "toolchain-install": toolkits.Installed{},
 		"toolchain-list": toolkits.Listed{}, "toolchain-use": toolkits.Chosen{}, "toolchain-remove": toolkits.Removed{},
 		"version": versionAnswer{}, "watch": gpu.Summary{},
 	}
 	results = map[string]any{
-		"audit": proof.AuditResult{}, "doctor": answer.Doctor{}, "features": featuresAnswer{}, "features-lint": lintAnswer{},
+		"audit": proof.AuditResult{}, "doctor": doctorAnswer{}, "features": featuresAnswer{}, "features-lint": lintAnswer{},
 		"prove": proof.Proof{},
 		"stale": fresh.Report{},
 	}

@@ -9,12 +9,12 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/graph"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -62,6 +62,11 @@ func featuresVerb() verb {
 		),
 		run: bind(&o, runFeatures),
 	}
+}
+
+// whyAnswer is what --why --json writes.
+type whyAnswer struct {
+	Reasons []graph.Reason `json:"reasons"`
 }
 
 func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.Line) error {
@@ -131,7 +136,7 @@ func (a *invocation) printWhy(o featuresOptions, j reach.Judged) error {
 			"`cargo tree --all-features -i "+crate+"` shows which features bring it")
 	}
 	if o.Results.JSON != nil {
-		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Reasons: reasons})
+		return a.answer(o.Results.JSON, "features-why", true, nil, whyAnswer{Reasons: reasons})
 	}
 	err := a.Shell.Print(report.WhyText(a.Machine, reasons))
 	a.Shell.Hint(buildenv.Words(a.Host.OS, append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))

@@ -16,6 +16,7 @@ func (a *invocation) help(ctx context.Context, c *cli.Context, words []string) e
 	if len(words) == 0 {
 		return cli.ShowAppHelp(c)
 	}
+	line, _, err := cargo.Split(words, nil) // perhaps an alias of cargo's (r)
 	topic, known := help.Topic(words[0])
 	_, ours := find(words[0])
 	switch {
@@ -25,18 +26,12 @@ func (a *invocation) help(ctx context.Context, c *cli.Context, words []string) e
 		return a.run(ctx, append(words, "--help"))
 	case len(words) == 1 && words[0] == "cargo":
 		return a.Shell.Page(cargoHelp)
-	case hasPage(words):
+	case err == nil && (line.Purpose().Compiles() || line.Verb == "nextest"):
 		return a.cargoVerb(ctx, append(words, "--help"))
 	case help.NearTopic(words[0]) != "":
 		return usage(fmt.Sprintf("unknown topic `%s`; did you mean `%s`?", words[0], help.NearTopic(words[0])), "")
 	}
 	return a.helpOfCargo(ctx, words)
-}
-
-// hasPage reports whether words, by an alias of cargo's too (r), begin with a verb of cargo's that has flags of ours.
-func hasPage(words []string) bool {
-	line, _, err := cargo.Split(words, nil)
-	return err == nil && (line.Purpose().Compiles() || line.Verb == "nextest")
 }
 
 const cargoHelp = `Run plain cargo with the arguments that follow

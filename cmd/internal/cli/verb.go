@@ -14,7 +14,6 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -201,12 +200,14 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 		}
 	}
 	n, behind := len(l.Positional), takesTrailing && !strings.HasSuffix(trailing, "]") // a command must stand behind --
-	fix := v.instead
-	if n > most {
-		fix = v.withoutArg(called, l.Positional, most, takesTrailing)
-	}
-	if fix == "" && len(v.Examples) > 0 {
-		fix = v.Examples[0]
+	fix := cmp.Or(v.instead, append(v.Examples, "")[0])
+	switch {
+	case n <= most || v.instead != "":
+	case v.Project && most == 0:
+		fix = fmt.Sprintf("features are selected with --features, packages with -p: gpubuild %s --features %s; `gpubuild %[1]s --help` lists all",
+			called, l.Positional[0])
+	case takesTrailing: // meant for the program
+		fix = "gpubuild " + called + " " + buildenv.Words(v.shellOS, slices.Insert(slices.Clone(l.Positional), most, "--")...)
 	}
 	switch {
 	case n < least:
@@ -219,27 +220,6 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 		return usage(fmt.Sprintf("unexpected argument `%s` after --", l.Trailing[0]), fix)
 	}
 	return nil
-}
-
-// withoutArg is what the user may have meant by an argument too many, args[at]; empty if nothing is likely.
-func (v verb) withoutArg(called string, args []string, at int, takesTrailing bool) string {
-	switch arg := args[at]; {
-	case arg == "help":
-		return "gpubuild " + called + " --help"
-	case called == "env" && slices.Contains(buildenv.Shells(), arg):
-		return "gpubuild env --shell " + arg
-	case called == "doctor" && slices.Contains([]string{"build", "prove"}, arg):
-		return "gpubuild doctor --for " + arg
-	case called == "cache clean" && toolchain.IsVersion(arg):
-		return "gpubuild toolchain remove " + arg
-	case v.instead != "":
-		return v.instead
-	case v.Project && at == 0:
-		return "features are selected with --features, packages with -p: gpubuild " + called + " --features " + arg
-	case takesTrailing:
-		return "gpubuild " + called + " " + buildenv.Words(v.shellOS, slices.Insert(slices.Clone(args), at, "--")...)
-	}
-	return ""
 }
 
 // asksHelp is the flag by which the words ask for help; empty: they do not.

@@ -62,14 +62,6 @@ func (s Source) checkOn(tables map[string]On) error {
 	return nil
 }
 
-func valuesOf(tables map[string]*On) map[string]On {
-	out := map[string]On{}
-	for name, on := range tables {
-		out[name] = *on
-	}
-	return out
-}
-
 // ParseSize reads a number of bytes: 500M, 20G; 0 for an empty text.
 func ParseSize(text string) (int64, error) {
 	if text == "" {

@@ -25,7 +25,7 @@ type User struct {
 	// Where NVIDIA's redistributable archives are downloaded from: a URL, a directory, or never.
 	Redist string `toml:"redist"`
 	// Other machines, by a name that --on and --gpu-on take.
-	On map[string]*On `toml:"on"`
+	On map[string]On `toml:"on"`
 }
 
 // UserPath is where that file is or would be: GPUBUILD_CONFIG, else the platform's place for configuration; empty where there is no home.
@@ -68,7 +68,7 @@ func ReadUser(path string, data []byte) (User, error) {
 		return User{}, s.wrong(fmt.Sprintf("unknown key %.200q", key.String()), "known keys: cuda, redist, trust, and the tables [on.NAME]",
 			key...)
 	}
-	if err := s.checkOn(valuesOf(u.On)); err != nil {
+	if err := s.checkOn(u.On); err != nil {
 		return User{}, err
 	}
 	for _, dir := range u.Trust {

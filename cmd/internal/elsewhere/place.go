@@ -49,7 +49,8 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 	if err != nil {
 		return nil, err
 	}
-	if _, theirs := s.Config.On.Value[on.Name]; theirs && user.On[on.Name] == nil && !trusted {
+	_, theirs := s.Config.On.Value[on.Name]
+	if _, mine := user.On[on.Name]; theirs && !mine && !trusted {
 		top := h.Real(cmp.Or(h.Repository(h.Real(root)), root))
 		if !slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(top, h.Real(dir)) }) {
 			return nil, exit.Errorf(exit.Config, fmt.Sprintf("if you trust it: %strust-project, or trust = [%q] in your own configuration "+
@@ -67,10 +68,10 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 }
 
 // Parse reads a PLACE: ssh:[USER@]HOST[:PORT], slurm, or a name of an [on.NAME] table, of which the user's own come first.
-func Parse(h buildenv.Host, word string, tables map[string]config.On, own map[string]*config.On) (proof.Place, error) {
+func Parse(h buildenv.Host, word string, tables map[string]config.On, own map[string]config.On) (proof.Place, error) {
 	on, named := tables[word]
-	if mine := own[word]; mine != nil {
-		on, named = *mine, true
+	if mine, is := own[word]; is {
+		on, named = mine, true
 	}
 	p := proof.Place{Name: word, Dir: on.Cache, Limit: on.Limit}
 	p.Connect, _ = time.ParseDuration(on.ConnectTimeout) // config has checked it; empty: 0

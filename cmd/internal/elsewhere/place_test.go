@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 		{"ssh:box:x", "", ""}, {"ssh:box:99999", "", ""}, {"ssh:box:0", "", ""}, {"ssh:box;id x", "", ""}, {"empty", "", ""}, {"none", "", ""},
 	} {
 		h := buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{tt.env})}
-		p, err := Parse(h, tt.word, tables, map[string]*config.On{"mine": {Place: "slurm"}})
+		p, err := Parse(h, tt.word, tables, map[string]config.On{"mine": {Place: "slurm"}})
 		got := strings.Join(p.Command, " ")
 		if err != nil {
 			got = ""

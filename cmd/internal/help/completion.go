@@ -2,7 +2,7 @@ package help
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"slices"
 	"sort"
 	"strings"
@@ -20,30 +20,17 @@ import (
 )
 
 // Each shell gets a script that asks `gpubuild completion words -- WORD…` what may stand where the cursor is; one answer serves them all.
-var (
-	//go:embed completion/gpubuild.bash
-	completionBash string
-	//go:embed completion/gpubuild.zsh
-	completionZsh string
-	//go:embed completion/gpubuild.fish
-	completionFish string
-	//go:embed completion/gpubuild.ps1
-	completionPwsh string
-)
+//
+//go:embed completion
+var scripts embed.FS
 
 // Script returns a shell's completion script.
-func Script(name string) (string, bool) {
-	switch name {
-	case "bash":
-		return completionBash, true
-	case "zsh":
-		return completionZsh, true
-	case "fish":
-		return completionFish, true
-	case "pwsh", "powershell":
-		return completionPwsh, true
+func Script(shell string) (string, bool) {
+	if shell == "pwsh" || shell == "powershell" {
+		shell = "ps1"
 	}
-	return "", false
+	text, err := scripts.ReadFile("completion/gpubuild." + shell)
+	return string(text), err == nil
 }
 
 // candidates are what may stand where the cursor is.
