@@ -132,19 +132,19 @@ func DefaultRun(s *session.Session) string {
 	return s.Project.Selected.DefaultRun
 }
 
-// AmbiguousRun says that `cargo run` will refuse to choose among several programs. It says so itself, before anything is built.
+// AmbiguousRun says that `cargo run` will refuse to choose among several programs, or finds none. It says so itself, before anything is built.
 func AmbiguousRun(s *session.Session, roots []features.Root) bool {
 	line := s.Line
 	if line.Purpose() != cargo.Runs || line.Has("--bin", "--example") || DefaultRun(s) != "" {
 		return false
 	}
-	names := map[string]bool{}
+	names, none := map[string]bool{}, len(roots) > 0
 	for _, r := range roots {
-		if r.Kind == "bin" {
+		if none = none && r.Kind != "" && r.Kind != "bin"; r.Kind == "bin" { // empty: the target is not known
 			names[r.Package+" "+r.Target] = true
 		}
 	}
-	return len(names) > 1 && !slices.ContainsFunc(s.Project.Members, func(p *manifest.Package) bool { return p.DefaultRun != "" })
+	return none || len(names) > 1 && !slices.ContainsFunc(s.Project.Members, func(p *manifest.Package) bool { return p.DefaultRun != "" })
 }
 
 // PrintExecutables writes what cargo writes under --no-run, and leaves out when it writes JSON messages, as it does for us.

@@ -84,6 +84,8 @@ func TestWhichProgramIsRun(t *testing.T) {
 		{"run", []features.Root{one}, nil, nil, false, ""},
 		{"run", []features.Root{one, lib}, nil, nil, false, ""},
 		{"run", []features.Root{one, one}, nil, nil, false, ""},
+		{"run", []features.Root{lib}, nil, nil, true, ""},
+		{"run", []features.Root{lib, {Package: "app"}}, nil, nil, false, ""},
 		{"build", []features.Root{one, two}, nil, nil, false, ""},
 		{"run --bin a", []features.Root{one, two}, nil, nil, false, ""},
 		{"run --example a", []features.Root{one, two}, nil, nil, false, ""},

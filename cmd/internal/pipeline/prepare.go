@@ -62,7 +62,7 @@ func choose(ctx context.Context, s *session.Session, j reach.Judged, o tools.Opt
 		return fresh.Undeclared(now, asked), nil
 	}
 	t, err := tools.Choose(ctx, from, j.Graph, j.Reach, o)
-	if checks && o.Toolkit == "" && lacksToolkit(err) && tools.LikelyNeeds(j.Reach).Toolkit() {
+	if checks && o.Toolkit == "" && lacksToolkit(err) && (tools.LikelyNeeds(j.Reach).Toolkit() || t.Undeclared.Named) {
 		s.Machine.Shell.Note("%v", err)
 		t, err = checkOnly(s, j)
 		return toolset{t, true}, err

@@ -61,8 +61,11 @@ func (m *Machine) CheckFile(file string, inputs ...string) error {
 		slices.ContainsFunc(inputs, isInput) {
 		return exit.Usagef(fix, "%s is read by this command or by cargo, and would be replaced", file)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err == nil && to.IsDir():
+		return exit.Errorf(exit.Usage, "", "%w", &cache.WriteError{Path: path, Err: fs.ErrExist})
 	}
 	begin := make([]byte, 4096)
 	f, err := m.Host.Files.Open(path)
@@ -71,7 +74,7 @@ func (m *Machine) CheckFile(file string, inputs ...string) error {
 		begin = begin[:n]
 		_ = f.Close()
 	}
-	if err != nil || to.IsDir() || !result.Match(begin) {
+	if err != nil || !result.Match(begin) {
 		return exit.Usagef("remove it, or "+fix, "%s exists and is not a result of gpubuild; it would be replaced", file)
 	}
 	return nil

@@ -172,8 +172,8 @@ func (t Tools) withSet(ctx context.Context, s *session.Session, declared toolcha
 	var err error
 	t.Set, err = Working(ctx, m, t.Guard.Over(m.Runner), t.Facts, t.Needs, wish)
 	likely, anyArch := t.Undeclared.Likely, wish
-	stops := likely && (wish.CUDA != "" || purpose == cargo.Checks || purpose == cargo.Documents ||
-		slices.Contains(t.Needs.Reads, toolchain.PassesCXX))
+	stops := likely && (wish.CUDA != "" || slices.Contains(t.Needs.Reads, toolchain.PassesCXX)) ||
+		(likely || t.Undeclared.Named) && (purpose == cargo.Checks || purpose == cargo.Documents)
 	if refused := t.Guard.Check(t.Set); refused != nil {
 		return t, refused
 	}

@@ -270,6 +270,8 @@ func TestChoose(t *testing.T) {
 		{story: "one whose architecture is known", text: gcc + smi + kit(toolkit, "12.4"), reach: driver,
 			o: own(Undeclared{Package: "kern", Archs: []gpu.Arch{{Capability: gpu.Capability{Major: 8}}}}, nil), want: toolkit + " 8.0"},
 		{story: "one without a toolkit", text: gcc, reach: driver, o: own(Undeclared{Package: "kern"}, nil), want: "none unknown", says: "no toolkit is set up for kern"},
+		{story: "one that gpubuild.toml names, without a toolkit", text: gcc, reach: driver, o: own(Undeclared{Package: "kern", Named: true}, nil), want: "none unknown", says: "no toolkit is set up for kern"},
+		{story: "the same for a type check, which a stand-in serves", text: gcc, words: "check", reach: driver, o: own(Undeclared{Package: "kern", Named: true}, nil), want: "there is no CUDA toolkit"},
 		{story: "a download that is forbidden", text: gcc + smi + kit(toolkit, "12.4"), words: "build --offline", reach: kernels, o: Options{Toolkit: "fetch"}, want: toolkit + " 8.9", says: "nothing is fetched (--offline)"},
 		{story: "a download that is not possible", text: gcc + "-- @env --\nPATH=/usr/bin\nGPUBUILD_REDIST=never\n", reach: kernels, o: Options{Toolkit: "fetch"}, want: "no pip to fetch the toolkit with"},
 		{story: "the repository's launcher", text: gcc + smi + kit(toolkit, "12.4") + "-- /r/app/nvcc +x --\n#!/bin/sh\n" + in("NVCC = \"/r/app/nvcc\""), reach: kernels,
