@@ -80,7 +80,7 @@ func (m made) String() string {
 
 // withoutCode are the endings of files that hold no device code, though the packages' sources and CMake's own notes fill an
 // OUT_DIR with them.
-var withoutCode = strings.Fields(".rs .c .cc .cpp .cu .cuh .h .hpp .inl .d .txt .md .json .cmake .make .ninja .toml .py .log .yaml " +
+var withoutCode = strings.Fields(".c .cc .cpp .cu .cuh .h .hpp .inl .d .txt .md .json .cmake .make .ninja .toml .py .log .yaml " +
 	".yml .pc .ts .internal .marks .in .sh")
 
 // toolkitLibrary are libraries of NVIDIA's that build scripts copy or link:
@@ -88,10 +88,10 @@ var withoutCode = strings.Fields(".rs .c .cc .cpp .cu .cuh .h .hpp .inl .d .txt 
 var toolkitLibrary = lazyregexp.New(`^(lib)?(cublas|cudnn|cudart|cudadevrt|cusparse|cusolver|cufft|curand|cutensor|` +
 	`npp|nccl|nvrtc|nvjpeg|nvJitLink|culibos|nvshmem)`)
 
-// below lists the files below an OUT_DIR that may hold device code, the Rust files there, and the directories that were looked at. What
+// below lists the files below an OUT_DIR that may hold device code or are Rust, and the directories that were looked at. What
 // CMake compiled to get to know its compilers (CMakeFiles/*/CompilerIdCUDA, CMakeDetermineCompilerABI_CUDA.bin, CMakeScratch, CMakeTmp:
 // cmake-developer notes on CMakeDetermineCompilerId) is for another architecture than the build.
-func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error) {
+func below(h buildenv.Host, outDir string) (files, dirs []string, err error) {
 	dirs = []string{outDir}
 	complete, err := h.Walk(outDir, func(path, rel string, e fs.DirEntry, isDir bool) bool {
 		name := e.Name()
@@ -102,13 +102,11 @@ func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error
 				return false
 			}
 			dirs = append(dirs, path)
-		case strings.EqualFold(h.Ext(name), ".rs"):
-			rust = append(rust, path)
 		case slices.Contains(withoutCode, strings.ToLower(h.Ext(name))) || strings.HasPrefix(name, "CMakeDetermineCompilerABI"):
 		case toolkitLibrary.MatchString(name):
 		default:
 			if fi, err := h.Files.Stat(path); err == nil && fi.Mode().IsRegular() {
-				code = append(code, path)
+				files = append(files, path)
 			}
 		}
 		return true
@@ -116,7 +114,7 @@ func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error
 	if err == nil && !complete {
 		err = fmt.Errorf("%s holds more than %d files", outDir, buildenv.MostEntries)
 	}
-	return code, rust, dirs, err
+	return files, dirs, err
 }
 
 // codeKind names the cache entries about the device code of files.
@@ -130,33 +128,29 @@ func (r *reader) contentOf(outDir string) (content, error) {
 	if store.GetJSON(codeKind, key, &kept) {
 		return kept, nil
 	}
-	code, rust, watched, err := below(r.m.Host, outDir)
+	files, watched, err := below(r.m.Host, outDir)
 	if err != nil {
 		return content{}, err
 	}
 	watched = append(watched, builddir.Printed(r.m.Host, outDir))
-	state := store.Watch(slices.Concat(watched, code, rust)...)
+	state := store.Watch(slices.Concat(watched, files)...)
 	found, sums := content{}, map[string]bool{}
-	of := map[string]string{}
-	large := func(path string) bool {
+	for _, path := range files {
+		name := strings.TrimPrefix(path, outDir)
 		fi, err := r.m.Host.Files.Stat(path)
-		if err == nil && fi.Size() > memo.Largest { // such as a model that a build script fetched, or a hole
-			sums[fmt.Sprintf("file %s large %d %d", strings.TrimPrefix(path, outDir), fi.Size(), fi.ModTime().UnixNano())] = true
-			return true
+		if err != nil {
+			return found, err
 		}
-		return false
-	}
-	code, rust = slices.DeleteFunc(code, large), slices.DeleteFunc(rust, large)
-	for _, path := range slices.Concat(code, rust) {
+		if fi.Size() > memo.Largest { // such as a model that a build script fetched, or a hole
+			sums[fmt.Sprintf("file %s large %d %d", name, fi.Size(), fi.ModTime().UnixNano())] = true
+			continue
+		}
 		sum, err := cache.Hash(path)
 		if err != nil {
 			return found, err
 		}
-		of[path] = sum
-		sums["file "+strings.TrimPrefix(path, outDir)+" "+sum] = true
-	}
-	for _, path := range code {
-		if fi, err := r.m.Host.Files.Stat(path); err == nil && fi.Size() == 0 {
+		sums["file "+name+" "+sum] = true
+		if fi.Size() == 0 || strings.EqualFold(r.m.Host.Ext(name), ".rs") {
 			continue
 		}
 		report, err := fatbin.ScanFile(r.m.Host, path)
@@ -171,8 +165,8 @@ func (r *reader) contentOf(outDir string) (content, error) {
 				found.Made = append(found.Made, m)
 			}
 		}
-		if o := report.Objects(r.m.Host, path, of[path]); len(o.Device)+len(o.Host) > 0 {
-			found.Code = append(found.Code, codeFile{strings.TrimPrefix(path, outDir)[1:], o, len(o.Device) > 0 && !kernels})
+		if o := report.Objects(r.m.Host, path, sum); len(o.Device)+len(o.Host) > 0 {
+			found.Code = append(found.Code, codeFile{name[1:], o, len(o.Device) > 0 && !kernels})
 		}
 	}
 	said, err := builddir.Output(r.m.Host, outDir)

@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/fresh/inputs"
-	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
@@ -42,7 +41,7 @@ const (
 )
 
 // compare looks at the OUT_DIRs that cargo may take: those with a stamp for the features of this build, or where a package has none,
-// those without. Where a build has no GPU package of a kind yet it notes all the same what one would be built with.
+// those without.
 func (s *State) compare() {
 	for _, p := range s.packages {
 		if p.undeclared && s.b.Tools.Set.Toolkit == nil {
@@ -72,9 +71,6 @@ func (s *State) compare() {
 			s.outs = append(s.outs, s.judge(l))
 		}
 	}
-	if s.b.Tools.Set.Toolkit != nil && s.b.Tools.Needs.NVCC { // one may compile its first kernels in this build
-		s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: compiling}}, false, false)
-	}
 }
 
 // look reads what is known of an OUT_DIR.
@@ -85,7 +81,7 @@ func (s *State) look(p Package, dir string) outDir {
 	return o
 }
 
-// noted is what inputsOf was asked. One without an ID is what any package would take of which nothing is known yet.
+// noted is what inputsOf was asked.
 type noted struct {
 	id                 string
 	arch, all, unknown bool
@@ -99,7 +95,7 @@ func (s *State) inputsOf(p Package, all, unknown bool) []stale.Input {
 		return list
 	}
 	list := inputs.Now(s.b.Machine.Host, s.b.Tools, p.unit(all, unknown), s.read.hashes)
-	for _, before := range []noted{{arch: true}, {p.PkgID, p.Inputs.Arch, true, false}, {p.PkgID, p.Inputs.Arch, false, false}} {
+	for _, before := range []noted{{p.PkgID, p.Inputs.Arch, true, false}, {p.PkgID, p.Inputs.Arch, false, false}} {
 		was := map[string]stale.Input{} // there may be 50,000 of each
 		for _, old := range s.read.inputs[before] {
 			was[old.Name] = old

@@ -482,11 +482,11 @@ func TestNotAll(t *testing.T) {
 	s.script(90)
 	out := filepath.Join(s.unit, "out")
 	host := s.s.b.Machine.Host
-	if _, _, _, err := below(host, out); err != nil {
+	if _, _, err := below(host, out); err != nil {
 		t.Error(err)
 	}
 	host.Files = crowded{host.Files, out}
-	if _, _, _, err := below(host, out); err == nil {
+	if _, _, err := below(host, out); err == nil {
 		t.Error("what was not looked at is known")
 	}
 	m := *s.s.b.Machine
