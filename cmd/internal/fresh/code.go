@@ -238,8 +238,7 @@ func (s *State) noteUnknown(o outDir, k knowledge) {
 	}
 	s.noted = append(s.noted, text)
 	s.b.Machine.Shell.Note("%s", text)
-	if k.program {
-		return
+	if k.unseen {
+		s.b.Machine.Shell.Hint("headers are known where a build script runs `nvcc` from PATH, NVIDIA's own program, with the kernel cache on")
 	}
-	s.b.Machine.Shell.Hint("headers are known where a build script runs `nvcc` from PATH, NVIDIA's own program, with the kernel cache on")
 }

@@ -120,7 +120,7 @@ func nameOf(place string) string {
 type knowledge struct {
 	state, why string            // see stale.Stamp
 	read       map[string]string // by place
-	program    bool              // the reason is a program that the script made, and may have run
+	unseen     bool              // the reason is an nvcc that is not gpubuild's
 	alone      bool              // no compiler but nvcc is known to have run
 	records    nvcc.Known
 }
@@ -144,13 +144,13 @@ func (s *State) known(o outDir, linked []string) knowledge {
 		}
 		switch {
 		case k.records.Compiled == 0:
-			k.state, k.why = stale.None, "no compilation by nvcc is recorded"
+			k.state, k.unseen, k.why = stale.None, true, "no compilation by nvcc is recorded"
 		case len(k.records.Partial) > 0:
 			k.state, k.why = stale.Partial, k.records.Partial[0]
 		case foreign != "":
-			k.state, k.why = stale.Partial, foreign+" holds device code of a compilation that is not recorded"
+			k.state, k.unseen, k.why = stale.Partial, true, foreign+" holds device code of a compilation that is not recorded"
 		case program != "":
-			k.state, k.program, k.why = stale.Partial, true, "what the program "+program+" reads is not recorded"
+			k.state, k.why = stale.Partial, "what the program "+program+" reads is not recorded"
 		default:
 			k.alone = h.OS != buildenv.Windows && !slices.ContainsFunc(o.content.Code, host) && !s.read.hashes.NamesCompiler(o.pkg.unit(false, false))
 		}
