@@ -234,7 +234,10 @@ func (n *collector) torch() {
 // variables are those that the catalog knows, that texts name in capitals, and that nvcc and the host compiler read, whoever calls them, as
 // far as their meaning is not recorded above.
 func (n *collector) variables() {
-	_, _, words := n.h.script(n.u)
+	var words []string
+	if n.u.Script.Source != "" {
+		words = n.h.reader.Words(n.h.reader.TextOf(n.u.Script, n.u.Dir), n.u.Dir)
+	}
 	for _, name := range slices.Sorted(slices.Values(n.env.Names())) {
 		v := n.env.Get(name)
 		like := func(want string) bool {

@@ -81,12 +81,13 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 			add(u.Script.Source)
 		}
 	}
-	files, dirs, _ := n.script(u)
-	for _, path := range files {
+	text := n.reader.TextOf(u.Script, u.Dir)
+	for _, path := range text.Files {
 		if h.IsFile(path) && !Below(h, path, built) {
 			add(path)
 		}
 	}
+	dirs := slices.Clone(text.Dirs)
 	for _, root := range u.Script.Locals { // HELPER/src/lib.rs
 		dirs = append(dirs, h.Dir(h.Dir(root)))
 	}
@@ -100,15 +101,6 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string) {
 		}
 	}
 	return names, paths
-}
-
-// script lists what the text of a build script and of what it runs names: files, directories, and words in capitals.
-func (n *Hashes) script(u Unit) (files, dirs, words []string) {
-	if u.Script.Source == "" {
-		return nil, nil, nil
-	}
-	text := n.reader.TextOf(u.Script, u.Dir)
-	return text.Files, text.Dirs, n.reader.Words(text, u.Dir)
 }
 
 // compiler is what a script runs that compiles C or C++: by its name, or as a crate.
@@ -132,8 +124,8 @@ func (n *Hashes) ReadByNobody(u Unit, path string, read map[string]bool) bool {
 			return false
 		}
 	}
-	files, dirs, _ := n.script(u)
-	return !slices.Contains(files, path) && !slices.ContainsFunc(dirs, func(dir string) bool { return h.Below(path, dir) && !h.Below(u.Dir, dir) })
+	text := n.reader.TextOf(u.Script, u.Dir)
+	return !slices.Contains(text.Files, path) && !slices.ContainsFunc(text.Dirs, func(dir string) bool { return h.Below(path, dir) && !h.Below(u.Dir, dir) })
 }
 
 func anywhere(string) bool { return true }
