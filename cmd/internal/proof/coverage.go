@@ -27,6 +27,8 @@ type Coverage struct {
 	Limit    int               `json:"limit,omitempty"`  // percent, of [test] coverage
 	Others   int               `json:"others,omitempty"` // launched, and in no program of the build
 	Packages []PackageCoverage `json:"packages"`
+
+	kernels []CoveredKernel // of all packages, each once
 }
 
 // PackageCoverage is that of the tests of a package.
@@ -35,8 +37,6 @@ type PackageCoverage struct {
 	Launched int             `json:"launched"`
 	Kernels  int             `json:"kernels"`
 	Never    []CoveredKernel `json:"never,omitempty"` // launched by no test
-
-	all []CoveredKernel
 }
 
 // CoveredKernel is a kernel and how often it was launched.
@@ -170,7 +170,7 @@ func (r Request) measure(proofs []Proof, gpus []gpu.Capability) (*Coverage, erro
 			}
 		}
 	}
-	others, total := map[string]bool{}, map[string]bool{} // launched, by the name that they have in common
+	others := map[string]bool{} // by the name that they have in common
 	for _, p := range proofs {
 		for name, n := range launchesOf(p) {
 			known, key := false, kernelname.Same(name)
@@ -189,29 +189,31 @@ func (r Request) measure(proofs []Proof, gpus []gpu.Capability) (*Coverage, erro
 		}
 	}
 	out := &Coverage{Limit: r.coverageLimit(), Others: len(others), Packages: []PackageCoverage{}}
+	order := func(a, b CoveredKernel) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.mangled, b.mangled))
+	}
+	total := map[string]CoveredKernel{}
 	for _, pkg := range slices.Sorted(maps.Keys(held)) {
-		one := PackageCoverage{Package: pkg}
+		one := PackageCoverage{Package: pkg, Kernels: len(held[pkg])}
 		for key, k := range held[pkg] {
-			total[key] = total[key] || k.Launches > 0
-			if one.all = append(one.all, *k); k.Launches == 0 {
+			if k.Launches == 0 {
 				one.Never = append(one.Never, *k)
 			}
+			k.Launches, k.Place = k.Launches+total[key].Launches, cmp.Or(total[key].Place, k.Place)
+			total[key] = *k
 		}
-		order := func(a, b CoveredKernel) int {
-			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.mangled, b.mangled))
-		}
-		slices.SortFunc(one.all, order)
 		slices.SortFunc(one.Never, order)
-		if one.Kernels = len(one.all); one.Kernels > 0 {
-			one.Launched = one.Kernels - len(one.Never)
+		if one.Launched = one.Kernels - len(one.Never); one.Kernels > 0 {
 			out.Packages = append(out.Packages, one)
 		}
 	}
-	for _, launched := range total {
-		if out.Kernels++; launched {
+	for _, k := range total {
+		if out.kernels = append(out.kernels, k); k.Launches > 0 {
 			out.Launched++
 		}
 	}
+	out.Kernels = len(total)
+	slices.SortFunc(out.kernels, order)
 	return out, nil
 }
 
@@ -324,44 +326,32 @@ func (k CoveredKernel) split() (file, line string) {
 
 // lcov is the coverage of the kernels whose lines are known, as geninfo(1) describes its tracefiles: a kernel is a function of one line.
 func (c Coverage) lcov() string {
-	kernels := map[string]CoveredKernel{} // of all packages
-	for _, p := range c.Packages {
-		for _, k := range p.all {
-			before := kernels[k.mangled]
-			k.Launches, k.Place = k.Launches+before.Launches, cmp.Or(before.Place, k.Place)
-			kernels[k.mangled] = k
+	files := map[string][]CoveredKernel{}
+	for _, k := range c.kernels {
+		if file, _ := k.split(); file != "" {
+			files[file] = append(files[file], k)
 		}
-	}
-	functions, counts, hit, lines := map[string]string{}, map[string]string{}, map[string][2]int{}, map[string]map[int]uint64{}
-	for _, name := range slices.Sorted(maps.Keys(kernels)) {
-		k := kernels[name]
-		file, at := k.split()
-		line, _ := strconv.Atoi(at) // written by us
-		if file == "" {
-			continue
-		}
-		functions[file] += fmt.Sprintf("FN:%d,%s\n", line, name)
-		counts[file] += fmt.Sprintf("FNDA:%d,%s\n", k.Launches, name)
-		n := hit[file]
-		if n[0]++; k.Launches > 0 {
-			n[1]++
-		}
-		if hit[file] = n; lines[file] == nil {
-			lines[file] = map[int]uint64{}
-		}
-		lines[file][line] += k.Launches
 	}
 	var b strings.Builder
-	for _, file := range slices.Sorted(maps.Keys(functions)) {
-		fmt.Fprintf(&b, "TN:gpubuild\nSF:%s\n%s%sFNF:%d\nFNH:%d\n", file, functions[file], counts[file], hit[file][0], hit[file][1])
-		ran := 0
-		for _, line := range slices.Sorted(maps.Keys(lines[file])) {
-			n := lines[file][line]
-			if fmt.Fprintf(&b, "DA:%d,%d\n", line, n); n > 0 {
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		functions, counts, lines := "", "", map[int]uint64{}
+		launched, ran := 0, 0
+		for _, k := range files[file] {
+			_, at := k.split()
+			line, _ := strconv.Atoi(at) // written by us
+			functions += fmt.Sprintf("FN:%d,%s\n", line, k.mangled)
+			counts += fmt.Sprintf("FNDA:%d,%s\n", k.Launches, k.mangled)
+			if lines[line] += k.Launches; k.Launches > 0 {
+				launched++
+			}
+		}
+		fmt.Fprintf(&b, "TN:gpubuild\nSF:%s\n%s%sFNF:%d\nFNH:%d\n", file, functions, counts, len(files[file]), launched)
+		for _, line := range slices.Sorted(maps.Keys(lines)) {
+			if fmt.Fprintf(&b, "DA:%d,%d\n", line, lines[line]); lines[line] > 0 {
 				ran++
 			}
 		}
-		fmt.Fprintf(&b, "LF:%d\nLH:%d\nend_of_record\n", len(lines[file]), ran)
+		fmt.Fprintf(&b, "LF:%d\nLH:%d\nend_of_record\n", len(lines), ran)
 	}
 	return b.String()
 }
