@@ -1,6 +1,7 @@
 package fatbin
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -20,9 +21,11 @@ func TestFindFindsAll(t *testing.T) {
 		data = data[from : from+r.IntN(len(data)-from+1)]
 		var want []hit
 		for i := range data {
-			if kind, at, ok := match(data, i); ok {
-				want = append(want, hit{1000 + int64(at), kind})
-				seen[kind]++
+			for _, b := range begins {
+				if bytes.HasPrefix(data[i:], b.text) {
+					want = append(want, hit{1000 + int64(i), b.kind})
+					seen[b.kind]++
+				}
 			}
 		}
 		if got := find(data, 1000, nil); !slices.Equal(got, want) {

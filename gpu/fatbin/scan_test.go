@@ -132,12 +132,12 @@ func TestEveryPlace(t *testing.T) {
 	module := dots("@version 7.0\n@target sm_75\n.visible @entry a(){ret;}\n")
 	images := [][]byte{container(packed{kindPTX, 80, flagZstd, module, nil}), cubin(75, "", "k"), module}
 	offsets := []int{0, 1, 3, 7, 4095}
-	for _, edge := range []int{blockSize, chunkSize, 2 * chunkSize} {
+	for _, edge := range []int{chunkSize, 2 * chunkSize} {
 		for d := -24; d <= 3; d++ {
 			offsets = append(offsets, edge+d)
 		}
 	}
-	data := make([]byte, 2*chunkSize+blockSize)
+	data := make([]byte, 3*chunkSize)
 	for i, image := range images {
 		for _, off := range offsets {
 			clear(data)
