@@ -207,9 +207,7 @@ func (t Target) rebuild(images []fatbin.Image) string {
 		return fix + ", and install driver " + driver.First(t.OS, needs) + " or newer"
 	case old && toolkit.Compare(lastToolkit) > 0:
 		return fix + " --gpu-toolkit=" + lastToolkit.String()
-	case old && !toolkit.IsZero():
-		return fix + " --gpu-toolkit=" + toolkit.String()
-	case driver.Has(t.OS, t.Driver, needs) == gpu.No && !t.GPU.IsTegra():
+	case old && !toolkit.IsZero(), driver.Has(t.OS, t.Driver, needs) == gpu.No && !t.GPU.IsTegra():
 		return fix + " --gpu-toolkit=" + toolkit.String()
 	}
 	return fix
@@ -328,21 +326,19 @@ func Judge(r *fatbin.Report, opens []string, t Target) Verdict {
 		worse(gpu.Unknown, "gpubuild does not know a GPU of capability %s", t.GPU)
 	}
 	var groups [][]fatbin.Image
-	at := map[int64]int{}
 	linked := map[string]bool{} // kernels of code that no device link is left to do for
 	partial := map[int64]bool{} // fatbins that a device link must complete
 	for _, im := range r.Images {
 		if relocatable(im) {
 			partial[im.Fatbin] = true
 		}
+		if n := len(groups) - 1; n >= 0 && groups[n][0].Fatbin == im.Fatbin {
+			groups[n] = append(groups[n], im)
+			continue
+		}
+		groups = append(groups, []fatbin.Image{im})
 	}
 	for _, im := range r.Images {
-		i, ok := at[im.Fatbin]
-		if !ok {
-			i = len(groups)
-			at[im.Fatbin], groups = i, append(groups, nil)
-		}
-		groups[i] = append(groups[i], im)
 		for _, k := range im.Kernels {
 			linked[k] = linked[k] || !partial[im.Fatbin]
 		}
