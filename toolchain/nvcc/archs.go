@@ -99,7 +99,7 @@ var tempName = lazyregexp.New(`tmpxft_[0-9a-f]+_[0-9a-f]+[^" ]*`)
 
 // part carries out a step. Those of cicc and ptxas for one of several architectures are kept by themselves, so that another list compiles
 // for its new ones alone, and a build for one of them for none. A key has what the step reads; the call's own files, which have new names
-// each time, count by their place.
+// each time, count by their place. Debug information has those names, so code with it is not kept in parts.
 func (r *run) part(ctx context.Context, s step, p *preprocessed) (said, error) {
 	if program, _, _ := strings.Cut(s.name, " "); r.debug || program != "cicc" && program != "ptxas" {
 		return r.shell(ctx, s.shell, p.env)
@@ -139,7 +139,8 @@ func (r *run) part(ctx context.Context, s step, p *preprocessed) (said, error) {
 		data, err := os.ReadFile(filepath.Join(r.tmp, name))
 		if text := string(data); err == nil && text != was[name] {
 			one.Files[places[name]] = []byte(placed.Replace(text))
-			known = known && !strings.Contains(text, sign) && !tempName.Match(one.Files[places[name]])
+			known = known && !strings.Contains(text, sign) && !tempName.Match(one.Files[places[name]]) &&
+				(len(one.Files[places[name]]) == len(text) || !strings.Contains(text, "\x00")) // machine code must keep its length
 		}
 	}
 	if known {
