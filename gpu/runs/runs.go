@@ -310,11 +310,6 @@ func (t Target) group(images []fatbin.Image) []Kernel {
 	return out
 }
 
-// relocatable reports whether a device link must complete what an image holds.
-func relocatable(im fatbin.Image) bool {
-	return im.Relocatable || strings.HasPrefix(im.Where, "__nv_rel")
-}
-
 // Judge answers for a file. opens are the libraries that it opens at run time.
 func Judge(r *fatbin.Report, opens []string, t Target) Verdict {
 	v := Verdict{Target: t, Answer: gpu.Yes, Kernels: []Kernel{}}
@@ -329,7 +324,7 @@ func Judge(r *fatbin.Report, opens []string, t Target) Verdict {
 	linked := map[string]bool{} // kernels of code that no device link is left to do for
 	partial := map[int64]bool{} // fatbins that a device link must complete
 	for _, im := range r.Images {
-		if relocatable(im) {
+		if im.Relocatable || strings.HasPrefix(im.Where, "__nv_rel") {
 			partial[im.Fatbin] = true
 		}
 		if n := len(groups) - 1; n >= 0 && groups[n][0].Fatbin == im.Fatbin {

@@ -11,7 +11,6 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
-	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/kernelname"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/runs"
@@ -157,7 +156,10 @@ func (r Request) measure(proofs []Proof, gpus []gpu.Capability) (*Coverage, erro
 		if held[p.Package] == nil {
 			held[p.Package] = map[string]*CoveredKernel{}
 		}
-		places := linesOf(scanned)
+		places := map[string]string{}
+		for _, im := range scanned.Images {
+			maps.Copy(places, im.Lines)
+		}
 		for _, c := range gpus {
 			for _, name := range runs.Taken(scanned, c) {
 				key := kernelname.Same(name)
@@ -276,15 +278,6 @@ func launchesOf(p Proof) map[string]uint64 {
 				out[k.Name] += k.Count
 			}
 		}
-	}
-	return out
-}
-
-// linesOf are the places of a file's kernels.
-func linesOf(r *fatbin.Report) map[string]string {
-	out := map[string]string{}
-	for _, im := range r.Images {
-		maps.Copy(out, im.Lines)
 	}
 	return out
 }
