@@ -277,6 +277,17 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 			e.compiled = manifest.Union(e.compiled, []string{id.Name})
 		}
 	}
+	for _, m := range r.Built.Messages { // of a library for other programs, what is in it and in what it is made of
+		id := manifest.ParsePkgID(m.PackageID)
+		if len(programs) > 0 || m.Reason != cargo.Artifact || !linked[id.Name+"@"+id.Version] || catalog.Default().Crate(id.Name) != nil {
+			continue
+		}
+		for _, path := range m.Filenames {
+			if scanned, err := proof.Scan(c.Machine, path); err == nil && len(scanned.Images) > 0 && cuda && c.Machine.Host.Ext(path) != ".rmeta" {
+				e.compiled = manifest.Union(e.compiled, []string{id.Name})
+			}
+		}
+	}
 	look := func(path, of string) (names []string, err error) {
 		scanned, err := proof.Scan(c.Machine, path)
 		if err == nil && len(scanned.Images) > 0 && cuda {
