@@ -157,7 +157,7 @@ func (b build) check(t *testing.T) *Reach {
 		if f.Choice() != strings.Contains(f.Fix, "# or: ") || f.Choice() && len(f.Edits) > 0 {
 			t.Errorf("%s: a choice %v with edits %+v: %s", b.story, f.Choice(), f.Edits, f.Fix)
 		}
-		if where := map[bool]string{true: "in ", false: "` of "}[f.ID == IDForced] + f.Root; f.Root != "" && !strings.Contains(f.Message, where) {
+		if where := "` of " + f.Root; f.Root != "" && !strings.Contains(f.Message, where) {
 			t.Errorf("%s: no %q in %s", b.story, where, f.Message)
 		}
 		got = append(got, fmt.Sprintf("%s %s: %s ~ %s", f.Severity, strings.TrimPrefix(f.ID, "features."), strings.ReplaceAll(fix, "\n", "; "), f.Message))
@@ -190,7 +190,8 @@ func (b build) check(t *testing.T) *Reach {
 			return f.ID != IDPartial && f.ID != IDUndecided && !strings.HasPrefix(f.ID, "features.cudarc")
 		})
 		partial := slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.ID == IDPartial || f.ID == IDUndecided }) // of those that are on, or by the request
-		if silent != (len(r.Ineffective) == 0) && !partial && len(r.Asked)+len(r.Named) > 0 {
+		anyway := slices.ContainsFunc(r.Crates, func(c CrateState) bool { return c.Anyway })
+		if silent != (len(r.Ineffective) == 0) && !partial && !anyway && len(r.Asked)+len(r.Named) > 0 {
 			t.Errorf("%s: without effect %q", b.story, r.Ineffective)
 		}
 		for _, c := range r.Crates {
@@ -408,9 +409,9 @@ func TestRulesOfBuilds(t *testing.T) {
 		{story: "one that turns a crate on", files: appOf + "[features]\ngpu-stats = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"" + core,
 			units: "app gpu-stats -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "gpu-stats", on: "candle-core"},
 		{story: "on, but by the dependency's entry", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = { version = \"0.11\", features = [\"cuda\"] }" + core,
-			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core", want: []string{"note forced:  ~ app turns on candle-core"}},
+			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core"},
 		{story: "on, and nobody asked", files: appOf + "[dependencies]\ncandle-core = { version = \"0.11\", features = [\"cuda\"] }" + core,
-			units: "app -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "", on: "candle-core", want: []string{"note forced:  ~ app turns on candle-core"}},
+			units: "app -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "", on: "candle-core"},
 		{story: "on by the defaults that nobody turned off", files: appOf + "[features]\ndefault = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { version = \"0.11\" }" + core,
 			units: "app default -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "", on: "candle-core"},
 		{story: "on by another part of the build", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = { version = \"0.11\" }" + core,
@@ -491,7 +492,6 @@ func TestRulesOfBuilds(t *testing.T) {
 		{story: "cudnn leaves off what cuda would leave off, too", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\ncudnn = [\"candle-core/cudnn\"]\n[dependencies]\ncandle-core = \"0.11\"\ncandle-nn = \"0.11\"" + core + nn,
 			units: "app cudnn -> candle-core@0.11.1 candle-nn@0.11.1\ncandle-core@0.11.1 cuda,cudnn\ncandle-nn@0.11.1", ask: "cudnn", on: "candle-core", want: []string{`warning partial: cuda = ["candle-core/cuda", "candle-nn/cuda"]*`}},
 		{story: "on by another part of the build, and nobody asked", files: appOf + "[dependencies]\ncandle-core = \"0.11\"" + core, units: "app -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "", on: "candle-core"},
-		{story: "the line of the entry that turns it on", files: appOf + "[features]\ncuda = []\n[dependencies]\nserde = \"1\"\ncandle-core = { version = \"0.11\", features = [\"cuda\"] }" + core, units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core", want: []string{"note forced: *"}, line: 9},
 		{story: "the line of the feature", files: appOf + "[features]\nx = []\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"" + core, units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda", want: []string{"error unreached: *"}, line: 7},
 		{story: "one is on anyway, another is off", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = { version = \"0.11\", features = [\"cuda\"] }\ncandle-nn = \"0.11\"" + core + nn, units: "app cuda -> candle-core@0.11.1 candle-nn@0.11.1\ncandle-core@0.11.1 cuda\ncandle-nn@0.11.1", ask: "cuda", on: "candle-core",
 			want: []string{`warning partial: cuda = ["candle-nn/cuda"]`}},
@@ -730,7 +730,7 @@ func TestFloorsOfBuilds(t *testing.T) {
 	t.Parallel()
 	const app = appOf + "[features]\ncuda = []\n[dependencies]\ncandle-kernels = \"0.9\"\n=== candle-kernels@0.9.2\n=== candle-kernels@0.9.2/build.rs\n"
 	for text, want := range map[string]string{`"src/moe/moe_wmma.cu"`: "candle-kernels 0.9.2 8.0", "fn main() {}": ""} {
-		a := build{story: text, files: app + text, units: "app cuda -> candle-kernels@0.9.2\ncandle-kernels@0.9.2", ask: "cuda", on: "candle-kernels", want: []string{"note forced: *"}}.check(t)
+		a := build{story: text, files: app + text, units: "app cuda -> candle-kernels@0.9.2\ncandle-kernels@0.9.2", ask: "cuda", on: "candle-kernels"}.check(t)
 		got := ""
 		for _, f := range a.Needs.Floors {
 			got += f.Crate + " " + f.Arch.String()
@@ -747,7 +747,7 @@ func TestRunNeeds(t *testing.T) {
 		"driver,dynamic-linking,cuda-12080,cublas": "the NVIDIA driver of cudarc 0.19.10 to start; libcublas of cudarc 0.19.10 to start; libcublasLt of cudarc 0.19.10 to start; libcudart of candle-kernels 0.11.1 ",
 		"runtime,dynamic-linking,cuda-12080":       "libcudart of cudarc 0.19.10 to start", // said once
 	} {
-		a := build{story: feats, files: appOf + "[features]\ncuda = []\n[dependencies]\ncudarc = \"0.19\"", units: "app cuda -> cudarc@0.19.10 candle-kernels@0.11.1\ncudarc@0.19.10 " + feats + "\ncandle-kernels@0.11.1", ask: "cuda", on: "cudarc candle-kernels", want: []string{"note forced: *"}}.check(t)
+		a := build{story: feats, files: appOf + "[features]\ncuda = []\n[dependencies]\ncudarc = \"0.19\"", units: "app cuda -> cudarc@0.19.10 candle-kernels@0.11.1\ncudarc@0.19.10 " + feats + "\ncandle-kernels@0.11.1", ask: "cuda", on: "cudarc candle-kernels"}.check(t)
 		var got []string
 		for _, n := range a.Needs.Run {
 			got = append(got, n.Need+" of "+n.Crate+" "+n.Why)

@@ -25,7 +25,6 @@ const (
 	IDUnknown      = "features.unknown"         // cargo gives no unit graph
 	IDPartial      = "features.partial"         // some linked GPU crates are on, and others whose code is missed are off
 	IDConditional  = "features.conditional"     // only with another feature, or for another target, does the feature enable GPU code
-	IDForced       = "features.forced"          // GPU crates are on whatever was requested
 	IDNoDeviceCode = "features.no-device-code"  // after the build: nothing in the program uses a GPU
 	IDNotInProgram = "features.not-in-program"  // … kernels were compiled, and the program has nothing of them
 	IDBorrowed     = "features.borrowed"        // GPU crates are on in a program by what is built with it, and not by its own feature

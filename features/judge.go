@@ -45,15 +45,13 @@ type judge struct {
 	ask manifest.Asked
 	out *Reach
 
-	anyGPU bool // a bare `gpu` is asked for, which may be that of CUDA
-	lent   map[*manifest.Package][]turnedOn
+	anyGPU bool            // a bare `gpu` is asked for, which may be that of CUDA
 	words  map[string]bool // of known: a workspace asks about few words, and about each of them once for every feature
 }
 
 func newJudge(f *Facts) *judge {
 	return &judge{Facts: f, ask: manifest.ParseRequest(f.Input.Request),
-		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Units: []ScriptUnit{}},
-		lent: map[*manifest.Package][]turnedOn{}, words: map[string]bool{}}
+		out: &Reach{Findings: []Finding{}, Roots: []Root{}, Units: []ScriptUnit{}}, words: map[string]bool{}}
 }
 
 // known reports whether a word is the name of a package of the build, or begins that of a GPU crate: candle.

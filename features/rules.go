@@ -22,7 +22,7 @@ type rule struct {
 // build, the last one leaves to what the build makes. As a variable it would need itself.
 func rules() []rule {
 	return []rule{
-		{(*group).binds, func(g *group) { _ = g.borrowed(); g.undecided() }},
+		{(*group).binds, func(g *group) { g.borrowed(); g.undecided() }},
 		{func(g *group) bool { return g.on() || g.itself && len(g.off) == 0 }, (*group).partial},
 		{(*group).byFile, (*group).file},
 		{func(g *group) bool { return len(g.off) > 0 && len(g.bound) == 0 && !g.could() && !g.ofTests() }, (*group).unreached},
@@ -42,8 +42,7 @@ type rootJudge struct {
 	asked       []string // GPU features that are on in the root's package
 	groups      []*group
 	loose       []string              // of asked: names that may mean anything
-	qualified   []string              // asked of a named package: candle-core/cuda
-	far         []graph.Feature       // the same
+	far         []graph.Feature       // features that are asked of a named package: candle-core/cuda
 	start       []graph.Feature       // everything that the command line asks of this root
 	closed      *graph.Closure        // of start; nil: not known
 	catalogued  []int                 // the linked nodes of the catalog
@@ -143,7 +142,7 @@ func (j *judge) rootOf(r *graph.Root) *rootJudge {
 				continue
 			}
 			far := graph.Feature{Node: node, Name: f}
-			k.start, k.qualified, k.far = append(k.start, k.enters(far)...), append(k.qualified, pkg+"/"+f), append(k.far, far)
+			k.start, k.far = append(k.start, k.enters(far)...), append(k.far, far)
 			c := k.Crate(node)
 			if b, loose := k.ask.BackendOf(f, nil); b != "" && !loose && (c == nil || c.Role != catalog.FalseFriend) {
 				take(b, pkg+"/"+f)
@@ -443,21 +442,13 @@ func (k *rootJudge) apply() {
 			part.withoutPart()
 		}
 	}
-	if k.nothingNamed() && len(k.loose) > 0 {
+	if len(k.groups) == 0 && len(k.loose) > 0 && !slices.ContainsFunc(k.crates(manifest.AnyGPU), func(c gpuCrate) bool {
+		return c.on && c.node != k.r.Node && c.by(k.asks())
+	}) {
 		k.ineffective = append(k.ineffective, k.loose...)
 		k.find(k.finding(IDUndecided, k.loose[0],
 			"%s of %s: the name does not say that a GPU is meant (`gpu-features` in gpubuild.toml can)", quoted(k.loose), k.label))
 	}
-	if k.nothingNamed() && len(k.qualified) == 0 {
-		k.forced(slices.DeleteFunc(k.crates(manifest.CUDA), func(c gpuCrate) bool { return !c.on || c.node == k.r.Node }), "")
-	}
-}
-
-// nothingNamed reports whether no backend was asked for by its name, and the request turns no linked GPU crate on.
-func (k *rootJudge) nothingNamed() bool {
-	return len(k.groups) == 0 && !slices.ContainsFunc(k.crates(manifest.AnyGPU), func(c gpuCrate) bool {
-		return c.on && c.node != k.r.Node && c.by(k.asks())
-	})
 }
 
 func cudnnOf(asked []string) []string {
@@ -518,34 +509,16 @@ func (g *group) waits() bool {
 	p := g.possible(g.pkg)
 	view := *p.View
 	view.Weak = true
-	on := p.turned(view.Closure(p.r, featuresOf(p.r.Node, g.asked)...))
-	then := func(c gpuCrate) bool { return g.turnOn(on, c) }
-	return slices.ContainsFunc(g.off, then) && !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return c.lost != "" && !then(c) })
-}
-
-// turnedOn is a feature that is on in a crate of the catalog; without one, the crate is linked.
-type turnedOn struct {
-	crate, feature string
-	backend        bool // the feature chooses one of several
-}
-
-// turned lists what of the catalog's crates a closure turns on.
-func (k *rootJudge) turned(closure *graph.Closure) (on []turnedOn) {
-	for _, f := range closure.Features() {
-		if name := k.Nodes[f.Node].Name; k.Catalog.Crate(name) != nil {
-			c := k.Crate(f.Node)
-			on = append(on, turnedOn{name, f.Name, c != nil && c.Backends[f.Name] != ""})
-		}
+	on := map[string][]string{}
+	for _, f := range view.Closure(p.r, featuresOf(p.r.Node, g.asked)...).Features() {
+		on[p.Nodes[f.Node].Name] = append(on[p.Nodes[f.Node].Name], f.Name)
 	}
-	return on
-}
-
-// turnOn reports whether what is on turns on a crate.
-func (g *group) turnOn(on []turnedOn, c gpuCrate) bool {
-	return slices.ContainsFunc(on, func(t turnedOn) bool {
-		return t.crate == g.Nodes[c.node].Name &&
-			(len(c.gate) == 0 || slices.Contains(c.gate, t.feature) || g.backend == manifest.AnyGPU && t.backend)
-	})
+	then := func(c gpuCrate) bool {
+		features := on[g.Nodes[c.node].Name]
+		return len(c.gate) == 0 && features != nil || catalog.Overlap(c.gate, features) ||
+			g.backend == manifest.AnyGPU && slices.ContainsFunc(features, func(f string) bool { return g.Crate(c.node).Backends[f] != "" })
+	}
+	return slices.ContainsFunc(g.off, then) && !slices.ContainsFunc(g.off, func(c gpuCrate) bool { return c.lost != "" && !then(c) })
 }
 
 // usual is what a bare `gpu` means for the system that a root is built for.
@@ -567,9 +540,7 @@ func (j *judge) here(backend string, i int) bool {
 // partial: some GPU crates are on, and others whose code is missed are off; or those that are on are by nothing that was asked for.
 func (g *group) partial() {
 	if len(g.missed) == 0 {
-		if !g.borrowed() && len(g.request) == 0 && len(g.anyway) > 0 && !g.itself {
-			g.forced(g.anyway, g.asked[0])
-		}
+		g.borrowed()
 		return
 	}
 	f := g.finding(IDPartial, g.asked[0], "%s of %s %s %s without %s %s code", quoted(g.asked), g.label, verb(g.asked, "leaves", "leave"),
@@ -606,7 +577,7 @@ func (k *rootJudge) own(r *graph.Root, all bool) *graph.Closure {
 
 // borrowed: GPU crates are on only because of other packages of this build, or of dev-dependencies, and stay off where this one is built
 // alone.
-func (g *group) borrowed() bool {
+func (g *group) borrowed() {
 	plain := *g.r
 	plain.Plain = true
 	base := g.own(&plain, true)
@@ -618,9 +589,9 @@ func (g *group) borrowed() bool {
 		lent = gated
 	}
 	if len(lent) == 0 || g.pkg == nil {
-		return false
+		return
 	}
-	var by, selected []string
+	var by []string
 	several, dev := false, false
 	for i := range g.Roots {
 		name, turns := g.Nodes[g.Roots[i].Node].Name, g.own(&g.Roots[i], true)
@@ -630,24 +601,16 @@ func (g *group) borrowed() bool {
 			by = manifest.Union(by, []string{name})
 		}
 	}
-	others, _ := g.Project.Selection(g.Input.Request)
-	for _, p := range others { // with --bin of another package cargo builds nothing of it, and its features count all the same
-		if p != g.pkg && g.Graph != nil && g.Catalog.Crate(p.Name) == nil && !slices.Contains(by, p.Name) && g.lends(p, lent) {
-			selected = append(selected, p.Name)
-		}
-	}
 	why := "of another part of this build"
 	switch {
 	case len(by) > 0:
 		why = few(by) + verb(by, " is", " are") + " built at the same time"
-	case len(selected) > 0:
-		why = few(selected) + verb(selected, " is", " are") + " selected at the same time"
 	case dev && g.could():
-		return false
+		return
 	case dev:
 		why = "of its dev-dependencies"
 	case !several && slices.ContainsFunc(g.r.Linked, func(i int) bool { return g.Nodes[i].Pkg == nil }): // what it turns on is not known
-		return false
+		return
 	case !several:
 		why = "of dependencies outside of the program, such as those of tests or build scripts (resolver 1)"
 	}
@@ -657,49 +620,6 @@ func (g *group) borrowed() bool {
 		g.fix(&f, gated)
 	}
 	g.find(f)
-	return true
-}
-
-// lends reports whether a package turns one of some crates on, with its features that were asked for.
-func (g *group) lends(p *manifest.Package, crates []gpuCrate) bool {
-	on, known := g.lent[p]
-	if !known {
-		possible := g.possible(p)
-		on = possible.turned(possible.Closure(possible.r, featuresOf(possible.r.Node, append(g.ask.Of(p), ""))...))
-		g.lent[p] = on
-	}
-	return slices.ContainsFunc(crates, func(c gpuCrate) bool { return g.turnOn(on, c) })
-}
-
-// forced: GPU crates are on whatever was asked for. Without a feature that was asked for, the package's own defaults are the request.
-func (k *rootJudge) forced(on []gpuCrate, asked string) {
-	base := k.own(k.r, asked != "")
-	var chain []graph.Step
-	for _, c := range on {
-		for _, w := range c.features() {
-			if chain == nil {
-				chain = base.Chain(w)
-			}
-		}
-	}
-	if asked == "" && (chain == nil || len(chain) > 1 && chain[0].Text == k.Nodes[k.r.Node].Name+"/default") {
-		return
-	}
-	without, why := "a feature", "another part of this build enables "+few(k.names(on[:1]))
-	if asked != "" {
-		without = "`" + asked + "`"
-	}
-	var last graph.Step
-	if chain != nil {
-		last = chain[len(chain)-1]
-		from, _, _ := strings.Cut(chain[max(len(chain)-2, 0)].Text, "/")
-		why = from + " turns on " + last.Text
-	}
-	f := k.finding(IDForced, asked, "%s is on in %s without %s: %s", title(on[0].backend), k.label, without, why)
-	if last.Line > 0 {
-		f.Path, f.Line = last.Manifest, last.Line
-	}
-	k.find(f)
 }
 
 // testsOnly says why features count in tests, benchmarks and examples only, or while other packages are built; empty where they do not.

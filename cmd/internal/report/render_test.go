@@ -81,7 +81,7 @@ func samples() map[string]report.Result {
 	unreached.Findings = []finding.Finding{
 		{ID: "features.unreached", Severity: finding.Error, Message: "`cuda` of app does not reach candle-core 0.11.1", Path: "app/Cargo.toml", Line: 12, Fix: "cuda = [\"candle-core/cuda\"]", Evidence: "cargo's unit graph"},
 		{ID: "features.partial", Severity: finding.Warning, Message: "candle-nn 0.11.1 is linked without its CUDA code", Path: "/elsewhere/Cargo.toml", Line: 3},
-		{ID: "features.forced", Severity: finding.Note, Message: "trueno-gpu turns CUDA on"},
+		{ID: "features.undecided", Severity: finding.Note, Message: "trueno-gpu turns CUDA on"},
 	}
 	unreached.Checks = []report.Check{
 		{ID: report.CheckReach, State: report.Failed, Message: "`cuda` of app does not reach candle-core 0.11.1"},
