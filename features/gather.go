@@ -213,8 +213,7 @@ func (f *Facts) runsScript(i int) bool {
 	if f.Graph == nil {
 		return f.Nodes[i].Pkg.BuildScript != ""
 	}
-	_, has := f.Graph.Script(i)
-	return has
+	return f.Graph.Script(i) >= 0
 }
 
 // compilesWith reports whether a node's build script has a build-dependency that compiles.
@@ -225,5 +224,5 @@ func (f *Facts) compilesWith(i int) bool {
 			return d.Kind == manifest.Build && helper(d.Package)
 		})
 	}
-	return slices.ContainsFunc(f.Graph.ScriptUses(i), func(u int) bool { return helper(f.Nodes[u].Name) })
+	return slices.ContainsFunc(f.Graph.ScriptUses(i), func(u graph.UnitDep) bool { return helper(f.Nodes[u.Index].Name) })
 }

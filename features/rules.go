@@ -12,25 +12,6 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// rule is one row of the table.
-type rule struct {
-	applies func(*group) bool
-	find    func(*group)
-}
-
-// rules is the table, for each root and backend that was asked for: the first that applies is the answer. What it cannot know before the
-// build, the last one leaves to what the build makes. As a variable it would need itself.
-func rules() []rule {
-	return []rule{
-		{(*group).binds, func(g *group) { g.borrowed(); g.undecided() }},
-		{func(g *group) bool { return g.on() || g.itself && len(g.off) == 0 }, (*group).partial},
-		{(*group).byFile, (*group).file},
-		{func(g *group) bool { return len(g.off) > 0 && len(g.bound) == 0 && !g.could() && !g.ofTests() }, (*group).unreached},
-		{func(g *group) bool { return g.testsOnly() != "" }, func(g *group) { g.note(g.testsOnly()) }},
-		{func(*group) bool { return true }, (*group).undecided},
-	}
-}
-
 // rootJudge judges one root.
 type rootJudge struct {
 	*judge
@@ -326,7 +307,7 @@ func (g *group) could() bool {
 		n := &g.Nodes[i]
 		return slices.Contains(g.Input.Named, n.Name) || g.Crate(i) == nil && g.compiles[n.Pkg]
 	}
-	return compiles(g.r.Node) || g.Turns(g.r, g.catalogs, g.strange, g.closure.Asked()...) ||
+	return compiles(g.r.Node) || len(g.strangers()) > 0 ||
 		slices.ContainsFunc(g.closure.Features(), func(f graph.Feature) bool { return compiles(f.Node) || g.builds(f) })
 }
 
@@ -427,9 +408,21 @@ func family(backend string) string {
 
 // apply applies the rules to a root.
 func (k *rootJudge) apply() {
-	for _, g := range k.groups {
-		if at := slices.IndexFunc(rules(), func(r rule) bool { return r.applies(g) }); at >= 0 {
-			rules()[at].find(g)
+	for _, g := range k.groups { // the first rule that applies is the answer; what it cannot know, the last one leaves to what the build makes
+		switch only := g.testsOnly(); {
+		case g.binds():
+			g.borrowed()
+			g.undecided()
+		case g.on() || g.itself && len(g.off) == 0:
+			g.partial()
+		case g.byFile():
+			g.file()
+		case len(g.off) > 0 && len(g.bound) == 0 && !g.could() && !g.ofTests():
+			g.unreached()
+		case only != "":
+			g.find(g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, only))
+		default:
+			g.undecided()
 		}
 		if len(g.request)+len(g.bound) == 0 && !(g.itself && len(g.off) == 0) {
 			k.ineffective = append(k.ineffective, g.asked...)
@@ -638,19 +631,11 @@ func (g *group) testsOnly() string {
 	return ""
 }
 
-// elsewhere reports whether features are for Metal in a build for another system than Apple's: nothing of it can be in a program there.
-func (g *group) elsewhere() bool { return !g.here(g.backend, g.r.Node) }
-
 // named reports whether the command line names one of the features.
 func (g *group) named() bool {
 	return slices.ContainsFunc(g.asked, func(f string) bool {
 		return strings.Contains(f, "/") || slices.Contains(slices.Concat(g.ask.Plain, g.ask.Qualified[g.Nodes[g.r.Node].Name]), f)
 	})
-}
-
-// note is about features of which the graph alone does not say whether they are right.
-func (g *group) note(says string) {
-	g.find(g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, says))
 }
 
 // undecided: what the request turns on is in no row of the catalog, or computes nothing by itself. What the build makes decides. What
@@ -659,14 +644,14 @@ func (g *group) undecided() {
 	f := g.finding(IDUndecided, g.asked[0], "%s of %s: known after the build", quoted(g.asked), g.label)
 	hint, named := f, quoted(g.asked)+" of "+g.label
 	why, weak := g.candidates(&hint)
-	middle := g.middle()
-	if g.elsewhere() {
+	middle, elsewhere := g.middle(), !g.here(g.backend, g.r.Node) // Metal in a build for another system than Apple's
+	if elsewhere {
 		hint = g.finding(IDUndecided, g.asked[0], "%s %s on Apple's systems only", named, verb(g.asked, "counts", "count"))
 		why, weak = "", false
 	} else if middle != "" {
 		why = fmt.Sprintf("%s leaves %s without %s code", middle, few(g.names(g.off)), title(g.backend))
 	}
-	idle := g.elsewhere() && !g.named()
+	idle := elsewhere && !g.named()
 	if idle || middle != "" || len(g.bound) == 0 && !g.could() {
 		if f = hint; why != "" {
 			f.Message += " (" + why + ")"

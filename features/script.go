@@ -102,7 +102,7 @@ func (f *Facts) readScripts(src *Sources, nodes []int) {
 		has := false
 		switch {
 		case f.Graph != nil:
-			_, has = f.Graph.Script(i)
+			has = f.Graph.Script(i) >= 0
 		case n.Pkg == nil:
 			has = c != nil && c.Script != nil
 		default:

@@ -20,13 +20,10 @@ type Closure struct {
 	view   *View
 	root   *Root
 	list   []visit
-	at     map[int32]int // by number: the place in the list; nil: few have asked
-	asked  int
-	active map[*entry]bool      // of a possible view: dependencies that the closure turns on
-	weak   map[*entry][]visit   // of a possible view: edges x?/f for which x is not active yet
-	ends   func(node int) bool  // of what was reached, these lead nowhere; nil: everything leads on
-	until  func(f Feature) bool // the first such is enough; nil: all are wanted
-	found  bool
+	at     map[int32]int       // by number: the place in the list; nil: nobody has asked
+	active map[*entry]bool     // of a possible view: dependencies that the closure turns on
+	weak   map[*entry][]visit  // of a possible view: edges x?/f for which x is not active yet
+	ends   func(node int) bool // of what was reached, these lead nowhere; nil: everything leads on
 }
 
 // visit is one thing that is turned on, and by which other one.
@@ -49,15 +46,7 @@ func (v *View) Closure(r *Root, from ...Feature) *Closure { return v.ClosureUpTo
 
 // ClosureUpTo is Closure, but for what it reaches only through nodes at which it ends.
 func (v *View) ClosureUpTo(r *Root, ends func(node int) bool, from ...Feature) *Closure {
-	return v.closure(&Closure{view: v, root: r, ends: ends}, from)
-}
-
-// Turns reports whether ClosureUpTo has something of a kind.
-func (v *View) Turns(r *Root, ends func(node int) bool, kind func(Feature) bool, from ...Feature) bool {
-	return v.closure(&Closure{view: v, root: r, ends: ends, until: kind}, from).found
-}
-
-func (v *View) closure(c *Closure, from []Feature) *Closure {
+	c := &Closure{view: v, root: r, ends: ends}
 	if v.web == nil {
 		v.web = newWeb(v)
 	}
@@ -67,7 +56,7 @@ func (v *View) closure(c *Closure, from []Feature) *Closure {
 	for _, f := range from {
 		c.push(visit{v.web.number(f.Node, f.Name), -1, nil})
 	}
-	for at := 0; at < len(c.list) && !c.found; at++ {
+	for at := 0; at < len(c.list); at++ {
 		c.expand(int32(at))
 	}
 	for _, on := range c.list {
@@ -83,7 +72,6 @@ func (c *Closure) push(turned visit) {
 	}
 	w.seen[turned.of] = true
 	c.list = append(c.list, turned)
-	c.found = c.found || c.until != nil && c.until(w.features[turned.of])
 }
 
 // step is what turned something on, and where that is written.
@@ -265,10 +253,6 @@ func (c *Closure) place(f Feature) (at int, on bool) {
 		return 0, false
 	}
 	of := c.view.web.number(f.Node, f.Name)
-	if c.asked++; c.asked <= 8 { // a long list of which little is asked
-		at = slices.IndexFunc(c.list, func(on visit) bool { return on.of == of })
-		return at, at >= 0
-	}
 	if c.at == nil {
 		c.at = make(map[int32]int, len(c.list))
 		for i, on := range c.list {

@@ -101,28 +101,24 @@ func (g *Graph) Linked(root int) []int {
 	return list
 }
 
-// Script is the source of the build script that a unit runs or has run before it; false where there is none.
-func (g *Graph) Script(unit int) (source string, has bool) {
+// Script is the run of the build script that a unit is, or that precedes it; -1 where there is none.
+func (g *Graph) Script(unit int) int {
 	for _, d := range append([]UnitDep{{Index: unit}}, g.Units[unit].Dependencies...) {
 		if u := &g.Units[d.Index]; u.Mode == "run-custom-build" && u.PkgID == g.Units[unit].PkgID {
-			return u.Target.SrcPath, true
+			return d.Index
 		}
 	}
-	return "", false
+	return -1
 }
 
-// ScriptUses lists the units that the build script of a unit's package is compiled with.
-func (g *Graph) ScriptUses(unit int) (out []int) {
-	for _, d := range append([]UnitDep{{Index: unit}}, g.Units[unit].Dependencies...) {
-		if u := &g.Units[d.Index]; u.Mode == "run-custom-build" && u.PkgID == g.Units[unit].PkgID {
-			if compiled := g.Compiled(d.Index); compiled >= 0 {
-				for _, used := range g.Units[compiled].Dependencies {
-					out = append(out, used.Index)
-				}
-			}
+// ScriptUses lists what the build script of a unit's package is compiled with.
+func (g *Graph) ScriptUses(unit int) []UnitDep {
+	if run := g.Script(unit); run >= 0 {
+		if compiled := g.Compiled(run); compiled >= 0 {
+			return g.Units[compiled].Dependencies
 		}
 	}
-	return out
+	return nil
 }
 
 // Compiled returns the unit that compiles the script which run runs; -1 when the graph has none.
