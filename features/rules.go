@@ -420,7 +420,9 @@ func (k *rootJudge) apply() {
 		case len(g.off) > 0 && len(g.bound) == 0 && !g.could() && !g.ofTests():
 			g.unreached()
 		case only != "":
-			g.find(g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, only))
+			f := g.finding(IDUndecided, g.asked[0], "%s of %s %s", quoted(g.asked), g.label, only)
+			f.Later = true // shown, also where another program of this build uses a GPU
+			g.find(f)
 		default:
 			g.undecided()
 		}
