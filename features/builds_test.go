@@ -415,7 +415,7 @@ func TestRulesOfBuilds(t *testing.T) {
 		{story: "on by the defaults that nobody turned off", files: appOf + "[features]\ndefault = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { version = \"0.11\" }" + core,
 			units: "app default -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "", on: "candle-core"},
 		{story: "on by another part of the build", files: appOf + "[features]\ncuda = []\n[dependencies]\ncandle-core = { version = \"0.11\" }" + core,
-			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core", want: []string{`warning borrowed: cuda = ["candle-core/cuda"] ~ dependencies outside of the program`}},
+			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core", want: []string{`warning borrowed: cuda = ["candle-core/cuda"] ~ dependencies of tests or build scripts`}},
 		{story: "a dev-dependency of a program", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dev-dependencies]\ncandle-core = \"0.11\"" + core,
 			units: "app cuda", ask: "cuda", want: []string{"note undecided:  ~ candle-core is a dev-dependency"}},
 		{story: "of its test", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dev-dependencies]\ncandle-core = \"0.11\"" + core,

@@ -607,7 +607,7 @@ func (g *group) borrowed() {
 	case !several && slices.ContainsFunc(g.r.Linked, func(i int) bool { return g.Nodes[i].Pkg == nil }): // what it turns on is not known
 		return
 	case !several:
-		why = "of dependencies outside of the program, such as those of tests or build scripts (resolver 1)"
+		why = "of another selected package, or of dependencies of tests or build scripts (resolver 1)"
 	}
 	f := g.finding(IDBorrowed, g.asked[0], "%s of %s %s not enable %s, on here only because %s", quoted(g.asked), g.label,
 		verb(g.asked, "does", "do"), few(g.names(lent)), why)

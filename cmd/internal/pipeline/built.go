@@ -253,6 +253,8 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 	}
 	cuda, nvml, known := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, []string{"libnvidia-ml.", "nvml.dll"}, []string{}
 	traces, functions := features.Traces(open.Backend, len(open.Off) > 0)
+	plain, _ := features.Traces(open.Backend, true)
+	plain = slices.Concat(plain, functions)
 	dirs := libraryDirs(c.Machine.Host, r.Session.Project.Root, r.Built.Messages, cargo.Rustflags(c.Machine.Host, c.Tool, c.line()))
 	for _, m := range r.Built.Messages {
 		id := manifest.ParsePkgID(m.PackageID)
@@ -324,8 +326,11 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 			if err != nil {
 				return e, err
 			}
-			for _, name := range names {
-				if !slices.Contains(nvml, name) {
+			for _, name := range names { // every ONNX Runtime names its plugins: that counts with the file
+				missing := !slices.Contains(plain, name) && !slices.ContainsFunc(c.Machine.Host.Names(c.Machine.Host.Dir(lib)), func(file string) bool {
+					return strings.HasPrefix(file, name)
+				})
+				if !slices.Contains(nvml, name) && !missing {
 					e.shown = manifest.Union(e.shown, []string{name + " of " + stem})
 				}
 			}
