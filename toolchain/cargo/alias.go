@@ -13,8 +13,8 @@ import (
 
 // Alias expands a user's [alias] as cargo does: `gpu = "run --features cuda"`, and one that beats the built-in b, c, d, r, t. Its answers
 // take the place of Split's, since only now is it known which words belong to a program; without an alias they are the same. The expanded
-// line is what is built; handing it to cargo does the same as the typed one. Verbs of cargo's own cannot be aliased. An error comes with the
-// line that is wrong.
+// line is what is built; handing it to cargo does the same as the typed one. Verbs of cargo's own cannot be aliased. An error comes with
+// the line that is wrong.
 func Alias(h buildenv.Host, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 	_, owns, err := Split(l.typed, own)
 	if err != nil {

@@ -209,7 +209,7 @@ func (l *Line) set(f Flag) {
 	case "--workspace", "--all":
 		l.Workspace = true
 	case "--features":
-		l.Features = append(l.Features, strings.FieldsFunc(f.Value, func(r rune) bool { return strings.ContainsRune(", \t\n\r", r) })...) // as cargo
+		l.Features = append(l.Features, strings.Fields(strings.ReplaceAll(f.Value, ",", " "))...)
 	case "--message-format":
 		l.MessageFormat = append(l.MessageFormat, strings.Split(f.Value, ",")...)
 	case "--verbose":
@@ -257,8 +257,8 @@ const (
 // Parts are all pieces of the line. Of an alias they are those of the line that it expands to.
 func (l Line) Parts() []Part { return slices.Clone(l.parts) }
 
-// Refused reports whether cargo refuses the line for an argument that its verb does not have, or is newer than what is known here: nobody knows
-// then what the other arguments are.
+// Refused reports whether cargo refuses the line for an argument that its verb does not have, or is newer than what is known here: nobody
+// knows then what the other arguments are.
 func (l Line) Refused() bool {
 	spec, known := verbs[l.Verb]
 	return known && (len(l.Unknown()) > 0 || spec.rest == restNone && len(l.Positional) > 0 || l.Purpose() == Tests && len(l.Positional) > 1)

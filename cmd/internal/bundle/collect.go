@@ -130,9 +130,9 @@ func (c *collector) prove() {
 // ownLicences are the texts that an archive, a package or a wheel of gpubuild brought with the program; none of another way.
 func ownLicences(h buildenv.Host, self string) (out []string) {
 	own := h.Dir(h.Real(self))
-	for _, below := range [][]string{{"."}, {"..", "share", "doc", "gpubuild"}, {"..", "lib", "python*", "site-packages", "gpubuild-*.dist-info", "licenses"},
-		{"..", "Lib", "site-packages", "gpubuild-*.dist-info", "licenses"}} {
-		for _, dir := range h.Dirs(h.Join(append([]string{own}, below...)...)) {
+	for _, below := range []string{".", "../share/doc/gpubuild", "../lib/python*/site-packages/gpubuild-*.dist-info/licenses",
+		"../Lib/site-packages/gpubuild-*.dist-info/licenses"} {
+		for _, dir := range h.Dirs(h.Join(append([]string{own}, strings.Split(below, "/")...)...)) {
 			for _, names := range [][]string{{"copyright"}, {"THIRD-PARTY.txt", "LICENSE"}} {
 				for _, name := range names {
 					if !h.IsFile(h.Join(dir, name)) {

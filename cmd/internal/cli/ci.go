@@ -45,7 +45,8 @@ func ciVerb() verb {
 					}),
 				text("on", "PLACE", "run tests and proofs at this place, by --gpu-on", &o.Place),
 				list("prove", "ARGS", "run a program and prove it: arguments of `gpubuild run`", &o.Programs),
-				toggle("attest", "make GitHub attestations of the receipts of --prove (public repositories; never for a pull request)", &o.Attest),
+				toggle("attest", "make GitHub attestations of the receipts of --prove (public repositories; never for a pull request)",
+					&o.Attest),
 				newFlag("arch", cargo.Value, "ARCH", "the architecture to build for where there is no GPU (sm_80)", func(v string) error {
 					arch, err := gpu.ParseArch(v)
 					o.Arch = arch.String()

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,7 +59,7 @@ func UserPath(h buildenv.Host) string {
 // ReadUser reads the user's own file.
 func ReadUser(path string, data []byte) (User, error) {
 	u, s := User{Path: path}, Source{Path: path, Data: data}
-	meta, err := toml.NewDecoder(bytes.NewReader(data)).Decode(&u)
+	meta, err := toml.Decode(string(data), &u)
 	if err != nil {
 		return User{}, syntax(s, err)
 	}
@@ -84,7 +83,7 @@ func ReadUser(path string, data []byte) (User, error) {
 	return u, nil
 }
 
-var cudaLine = lazyregexp.New(`(?m)^[ \t]*["']?cuda["']?[ \t]*=.*(\n|\z)`)
+var cudaLine = lazyregexp.New(`(?m)^[ \t]*["']?cuda["']?[ \t]*=[ \t]*("[^"\n]*"|'[^'\n]*').*(\n|\z)`)
 
 // WithCUDA returns the file with another toolkit in it, or with none, and all else as it was.
 func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
@@ -92,17 +91,14 @@ func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var line []byte
-	if cuda != "" {
-		var b bytes.Buffer
-		if err := toml.NewEncoder(&b).Encode(map[string]string{"cuda": cuda}); err != nil {
-			return nil, err
-		}
-		line = b.Bytes()
-	}
-	out := slices.Concat(line, data)
-	if at := cudaLine.FindIndex(data); at != nil {
-		out = slices.Concat(data[:at[0]], line, data[at[1]:])
+	value, out := buildenv.TOMLString(cuda), data
+	switch at := cudaLine.FindSubmatchIndex(data); {
+	case at != nil && cuda == "":
+		out = slices.Concat(data[:at[0]], data[at[1]:])
+	case at != nil:
+		out = slices.Concat(data[:at[2]], []byte(value), data[at[3]:])
+	case cuda != "":
+		out = slices.Concat([]byte("cuda = "+value+"\n"), data)
 	}
 	after, err := ReadUser(path, out)
 	if err != nil || after.CUDA != cuda || after.Redist != before.Redist || !slices.Equal(after.Trust, before.Trust) {

@@ -40,9 +40,10 @@ func TestWithCUDA(t *testing.T) {
 		"another one": {
 			"# mine\ncuda = \"12.8\" # old\nredist = \"/r\"\n",
 			"13.4",
-			"# mine\ncuda = \"13.4\"\nredist = \"/r\"\n",
+			"# mine\ncuda = \"13.4\" # old\nredist = \"/r\"\n",
 			"",
 		},
+		"of Windows' lines":    {"cuda = '12'\r\ntrust = []\r\n", "13", "cuda = \"13\"\r\ntrust = []\r\n", ""},
 		"none":                 {"# mine\ncuda = '12.8'", "", "# mine\n", ""},
 		"none where none was":  {"redist = \"/r\"\n", "", "redist = \"/r\"\n", ""},
 		"next to another":      {"redist = \"/r\"\n", "13", "cuda = \"13\"\nredist = \"/r\"\n", ""},

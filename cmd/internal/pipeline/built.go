@@ -345,8 +345,8 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 // baseLibrary matches the names of what every program is loaded with, which have a version, and of NVML's library, which computes nothing.
 var baseLibrary = lazyregexp.New(`^(ld-|lib(c|nvidia-ml)\.|lib(m|dl|rt|pthread|util|resolv|gcc_s|stdc\+\+)\.so\.[0-9]|libstd-)`)
 
-// libraries lists what a program is loaded with, by itself or through another library, outside of the system's base and of GPU toolkits, whose
-// names in the program say enough. Nothing is asked of a loader, for the program may be for another machine. lost is one that is in no
+// libraries lists what a program is loaded with, by itself or through another library, outside of the system's base and of GPU toolkits,
+// whose names in the program say enough. Nothing is asked of a loader, for the program may be for another machine. lost is one that is in no
 // directory that is known.
 func libraries(h buildenv.Host, program string, dirs, without []string) (files []string, lost string) {
 	toolkits, _ := features.Traces(manifest.AnyGPU, false)

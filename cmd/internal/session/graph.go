@@ -244,8 +244,8 @@ func (s *Session) watchLocals(ids []string) []memo.Input {
 	return w.watch(s.Machine.Memo())
 }
 
-// copyLock copies Cargo.lock, where there is one, to a place of our own, from which remove takes it. Whatever ends us, nothing is left of it
-// in the project.
+// copyLock copies Cargo.lock, where there is one, to a place of our own, from which remove takes it. Whatever ends us, nothing is left of
+// it in the project.
 func (s *Session) copyLock(root string) (path string, remove func(), err error) {
 	h := s.Machine.Host
 	for _, name := range h.Names(root) { // what a gpubuild left that was killed
