@@ -122,6 +122,9 @@ func judgeFeatures(ctx context.Context, c Command, s *session.Session, graph ses
 		shell.Note("`gpubuild %s` writes the missing line", buildenv.Words(c.Machine.Host.OS, fix...))
 	}
 	for _, f := range list {
+		if c.Options.AllowUnreached && f.Severity == finding.Error {
+			f.Severity = finding.Warning
+		}
 		shell.Finding(f)
 	}
 	switch {
