@@ -78,13 +78,13 @@ func ParseCatalog(data []byte) (*Catalog, error) {
 }
 
 // part is the part of a name; zero where there is none.
-func (c *Catalog) part(name string) Part {
+func (c *Catalog) part(name string) (none Part) {
 	for _, p := range c.Parts {
 		if p.Name == name {
 			return p
 		}
 	}
-	return Part{}
+	return none
 }
 
 // Releases lists those that are pinned for a platform, newest first.
@@ -131,21 +131,17 @@ func (c *Catalog) expand(platform string, names []string) ([]string, error) {
 	if len(names) == 0 {
 		names = Default()
 	}
-	wanted := map[string]bool{}
+	means := func(n string, p Part) bool {
+		return n == p.Name || (n == "all" || n == p.Group) && c.offers(platform, p.Name)
+	}
 	for _, n := range names {
-		found := false
-		for _, p := range c.Parts {
-			if n == p.Name || (n == "all" || n == p.Group) && c.offers(platform, p.Name) {
-				wanted[p.Name], found = true, true
-			}
-		}
-		if !found {
+		if !slices.ContainsFunc(c.Parts, func(p Part) bool { return means(n, p) }) {
 			return nil, exit.Errorf(exit.Usage, "ask for one of "+strings.Join(c.names(), ", "), "%.200q is no part of a toolkit", n)
 		}
 	}
 	var out []string
 	for _, p := range c.Parts {
-		if wanted[p.Name] {
+		if slices.ContainsFunc(names, func(n string) bool { return means(n, p) }) {
 			out = append(out, p.Name)
 		}
 	}

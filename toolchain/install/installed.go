@@ -24,24 +24,16 @@ func Installed(h buildenv.Host, cacheDir string) []Installation {
 	return out
 }
 
-// trusted looks at what is run or loaded of a toolkit, and at the directories above it.
-func trusted(h buildenv.Host, root string) error {
-	if err := cache.Trusted(h.Dir(root), root); err != nil {
-		return err
-	}
-	for _, dir := range []string{"bin", "bin/x64", "lib", "lib64", "lib/x64", "nvvm/bin", "nvvm/libdevice", "extras/CUPTI/lib64"} {
-		if err := cache.TrustedDir(h.Join(root, dir)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read returns the toolkit in a directory, with its Problem where no build may take it.
+// read returns the toolkit in a directory, with its Problem where no build may take it: it looks at what is run or loaded of a toolkit, and
+// at the directories above it.
 func read(h buildenv.Host, root string) Installation {
 	in := tree.Read(h, root)
-	if err := trusted(h, root); err != nil && in.Problem == "" {
-		in.Problem = err.Error()
+	err := cache.Trusted(h.Dir(root), root)
+	for _, dir := range []string{"bin", "bin/x64", "lib", "lib64", "lib/x64", "nvvm/bin", "nvvm/libdevice", "extras/CUPTI/lib64"} {
+		err = cmp.Or(err, cache.TrustedDir(h.Join(root, dir)))
+	}
+	if err != nil {
+		in.Problem = cmp.Or(in.Problem, err.Error())
 	}
 	return in
 }

@@ -148,7 +148,7 @@ func (p Plan) install(ctx context.Context, run buildenv.Runner, have Installatio
 
 // startNVCC starts the new nvcc once: an archive may be whole by its hash and still hold none that works on this machine.
 func (p Plan) startNVCC(ctx context.Context, run buildenv.Runner) error {
-	if !p.has("nvcc") {
+	if !slices.ContainsFunc(p.Items, func(it Item) bool { return it.Part == "nvcc" }) {
 		return nil
 	}
 	nvcc := p.host.Join(p.Root, "bin", p.host.Exe("nvcc"))
@@ -161,10 +161,6 @@ func (p Plan) startNVCC(ctx context.Context, run buildenv.Runner) error {
 			"nothing was installed: `%s --version` does not work: %w", nvcc, err)
 	}
 	return ctx.Err()
-}
-
-func (p Plan) has(part string) bool {
-	return slices.ContainsFunc(p.Items, func(it Item) bool { return it.Part == part })
 }
 
 // fetch returns every archive, checked: those that are here, and those that pip or the source fetches.
@@ -212,8 +208,7 @@ func (p Plan) present(it Item) (string, error) {
 			continue
 		}
 		err := it.Check(file)
-		var wrong *tree.HashError
-		if errors.As(err, &wrong) && file == mine { // damaged: fetch it again
+		if _, wrong := errors.AsType[*tree.HashError](err); wrong && file == mine { // damaged: fetch it again
 			if err := os.Remove(file); err != nil {
 				return "", err
 			}

@@ -150,15 +150,13 @@ func (d *download) receive(ctx context.Context, f *os.File, sum hash.Hash, recei
 func (s *Source) retry(ctx context.Context, rel string, do func() (bool, error)) error {
 	for tries, wait := 1, s.pause; ; tries++ {
 		progress, err := do()
-		var disk *fs.PathError
-		var wrong *tree.HashError
+		_, disk := errors.AsType[*fs.PathError](err)
+		_, wrong := errors.AsType[*tree.HashError](err)
 		switch {
-		case err == nil:
-			return nil
+		case err == nil || disk || wrong: // another request does not help
+			return err
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &disk), errors.As(err, &wrong):
-			return err // another request does not help
 		}
 		if progress {
 			tries, wait = 0, s.pause
@@ -188,8 +186,8 @@ func lasting(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code < 500 && status.code != http.StatusRequestTimeout && status.code != http.StatusTooManyRequests
 	}
-	var dns *net.DNSError
-	return errors.As(err, &dns) && dns.IsNotFound || errors.Is(err, syscall.ECONNREFUSED)
+	dns, unknown := errors.AsType[*net.DNSError](err)
+	return unknown && dns.IsNotFound || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // offline reports whether no answer came, or not all of one.

@@ -37,13 +37,8 @@ func Component(part string, cuda gpu.Version) string {
 
 // Platform returns the index's name for a platform such as linux-x86_64; empty: NVIDIA has nothing for it.
 func Platform(platform string) string {
-	switch platform {
-	case "linux-x86_64", "windows-x86_64":
-		return platform
-	case "linux-aarch64":
-		return "linux-sbsa" // servers; linux-aarch64 was Jetson's
-	}
-	return ""
+	return map[string]string{"linux-x86_64": platform, "windows-x86_64": platform,
+		"linux-aarch64": "linux-sbsa"}[platform] // servers; linux-aarch64 was Jetson's
 }
 
 // Release is the label of an index: 12.9.1.
@@ -53,8 +48,6 @@ func (r Release) String() string { return fmt.Sprintf("%d.%d.%d", r[0], r[1], r[
 
 // CUDA is the release's version of CUDA.
 func (r Release) CUDA() gpu.Version { return gpu.Version{Major: r[0], Minor: r[1]} }
-
-func (r Release) compare(o Release) int { return slices.Compare(r[:], o[:]) }
 
 var indexName = lazyregexp.New(`redistrib_(\d{1,4})\.(\d{1,4})\.(\d{1,4})\.json`)
 
@@ -68,7 +61,7 @@ func releases(listing string) []Release {
 		}
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b Release) int { return b.compare(a) })
+	slices.SortFunc(out, func(a, b Release) int { return slices.Compare(b[:], a[:]) })
 	return slices.Compact(out)
 }
 

@@ -93,19 +93,15 @@ func (in Installation) Unusable() string {
 
 // Contents says what is in the toolkit, for people.
 func (in Installation) Contents() string {
-	s := strings.Join(in.Names(), ", ")
+	var names []string
+	for _, p := range in.Parts {
+		names = append(names, p.Name)
+	}
+	s := strings.Join(names, ", ")
 	if stubs := in.Stubs(); len(stubs) > 0 {
 		s += "; to link only: " + strings.Join(stubs, ", ")
 	}
 	return s
-}
-
-// Names lists the parts.
-func (in Installation) Names() (all []string) {
-	for _, p := range in.Parts {
-		all = append(all, p.Name)
-	}
-	return all
 }
 
 // Has reports whether a part is in the toolkit.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/lazyregexp"
@@ -43,7 +45,7 @@ var soname = lazyregexp.New(`^lib/(lib[A-Za-z0-9_+-]+\.so)\.[0-9.]+$`)
 
 // addLinks adds libX.so for libX.so.N, lib64, and targets/<target>/{lib,include}.
 func (t *Tree) addLinks(platform string) error {
-	for _, f := range t.list() {
+	for _, f := range slices.SortedFunc(maps.Values(t.files), func(a, b File) int { return strings.Compare(a.Path, b.Path) }) {
 		if m := soname.FindStringSubmatch(f.Path); m != nil {
 			if err := t.link("lib/"+m[1], f.Path[len("lib/"):]); err != nil {
 				return err

@@ -14,10 +14,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -98,20 +96,6 @@ func (t *Tree) there(rel string) bool {
 	return err == nil
 }
 
-func (t *Tree) has(rel string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, ok := t.files[strings.ToLower(rel)]
-	return ok
-}
-
-// list returns the files, sorted by path.
-func (t *Tree) list() []File {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.SortedFunc(maps.Values(t.files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-}
-
 // checkRepeats returns an error if two archives hold different files of one name.
 func (t *Tree) checkRepeats() error {
 	t.mu.Lock()
@@ -156,9 +140,8 @@ func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
 	isNew := !t.there(f.Path)
 	n, err := io.Copy(io.MultiWriter(out, h), io.LimitReader(r, f.Size+1))
 	err = cmp.Or(err, out.Close())
-	var disk *fs.PathError
-	switch {
-	case errors.As(err, &disk):
+	switch _, disk := errors.AsType[*fs.PathError](err); {
+	case disk:
 	case err != nil:
 		err = bad("cannot be read", err)
 	case n != f.Size:

@@ -186,8 +186,10 @@ func (t *Tree) addEntry(a Archive, h *tar.Header, content io.Reader, bad func(st
 
 // belowFile reports whether one of a path's directories is a link or a file: through a link, the entry would be written elsewhere.
 func (t *Tree) belowFile(rel string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
-		if t.has(dir) {
+		if _, is := t.files[strings.ToLower(dir)]; is {
 			return true
 		}
 	}
