@@ -50,6 +50,14 @@ type Library struct {
 	Delayed bool   `json:"delayed,omitempty"` // Windows: loaded at the first call of one of its functions, not at the start
 }
 
+// Variable names the variable with further directories for the loader.
+func Variable(h buildenv.Host) string {
+	if h.OS == buildenv.Windows {
+		return "PATH"
+	}
+	return libraryPath
+}
+
 // Resolve lists every library that the loader will load for binary, in its order, when dirs stand at the end of LD_LIBRARY_PATH, or on
 // Windows of PATH. A binary that cannot be read or is none of this host is an error; a library that cannot is a Problem.
 func Resolve(ctx context.Context, h buildenv.Host, r buildenv.Runner, binary string, dirs []string) ([]Library, error) {

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +26,7 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/loader"
 )
 
 //go:embed csrc
@@ -59,36 +59,29 @@ type stageOf struct {
 	functions, but []string
 }
 
+var (
+	launches = stageOf{
+		"a launch",
+		[]string{"cuLaunch", "cuGraphLaunch", "cudaLaunch", "__cudaLaunch", "cudaGraphLaunch"},
+		[]string{"cuLaunchHostFunc", "cudaLaunchHostFunc"},
+	}
+	copiesBack = stageOf{"a copy of what a kernel computed", []string{"copy-back"}, nil} // as BACK in csrc/fails.h says it
+)
+
 // stages says what a program asks for where a stage is reached: prefixes of functions, and what they are called.
 var stages = map[int]stageOf{
 	memory: {"memory on the device", []string{"cuMemAlloc", "cuMemCreate", "cudaMalloc"}, []string{"cuMemAllocHost", "cudaMallocHost"}},
 	module: {"a kernel", []string{"cuModuleLoad", "cuLibraryLoad", "cudaLaunch", "__cudaLaunch", "cudaFuncGetAttributes"}, nil},
-	launch: {
-		"a launch",
-		[]string{"cuLaunch", "cuGraphLaunch", "cudaLaunch", "__cudaLaunch", "cudaGraphLaunch"},
-		[]string{"cuLaunchHostFunc", "cudaLaunchHostFunc"},
-	},
-	back:     {"a copy of what a kernel computed", []string{"copy-back"}, nil}, // as BACK in csrc/fails.h says it
+	launch: launches, refused: launches, back: copiesBack, wrong: copiesBack,
 	creation: {"a context", []string{"cuCtxCreate", "cuDevicePrimaryCtxRetain"}, nil},
 	lookup:   {"a kernel by its name", []string{"cuModuleGetFunction", "cuLibraryGetKernel"}, nil},
 	upload:   {"a copy to the device", []string{"copy-to"}, nil}, // as UP says it
 	pinned:   {"memory of the host that the device reaches", []string{"cuMemHostAlloc", "cuMemAllocHost", "cudaHostAlloc", "cudaMallocHost"}, nil},
 }
 
-// asks is what a program asks for where a mode fails.
-func (m Mode) asks() stageOf {
-	switch m.stage {
-	case refused:
-		return stages[launch]
-	case wrong:
-		return stages[back]
-	}
-	return stages[m.stage]
-}
-
 // reached reports whether a mode's stage was.
 func (m Mode) reached(asked []string) bool {
-	s := m.asks()
+	s := stages[m.stage]
 	begins := func(list []string) func(string) bool {
 		return func(f string) bool {
 			return slices.ContainsFunc(list, func(p string) bool { return strings.HasPrefix(f, p) })
@@ -185,7 +178,14 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 	if err != nil {
 		return nil, err
 	}
-	result, err := end(run.Run(ctx, buildenv.Cmd{Path: o.Binary, Args: o.Args, Env: o.Env.Entries(), Timeout: o.Timeout, Limit: 1 << 20}))
+	start := func(env buildenv.Env) (buildenv.Result, error) {
+		r, err := run.Run(ctx, buildenv.Cmd{Path: o.Binary, Args: o.Args, Env: env.Entries(), Timeout: o.Timeout, Limit: 1 << 20})
+		if ended, ok := errors.AsType[*buildenv.ExitError](err); ok { // a status other than 0 is an answer
+			return ended.Result, nil
+		}
+		return r, err
+	}
+	result, err := start(o.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -203,16 +203,17 @@ func Run(ctx context.Context, h buildenv.Host, run buildenv.Runner, o Options) (
 			return nil, err
 		}
 		var d buildenv.Delta
-		d.Add(buildenv.Prepend, searched(h), dir, "the failing driver")
-		result, err := end(run.Run(ctx, buildenv.Cmd{Path: o.Binary, Args: o.Args, Env: h.Apply(o.Env, d).Entries(), Timeout: o.Timeout,
-			Limit: 1 << 20}))
+		d.Add(buildenv.Prepend, loader.Variable(h), dir, "the failing driver")
+		result, err := start(h.Apply(o.Env, d))
 		if err != nil {
 			return nil, err
 		}
 		if m.answer >= 0 { // of a library that is not there nobody says whether it was looked for: the mode before does
-			if calls, err = logged(filepath.Join(dir, "asked")); err != nil {
+			log, err := os.ReadFile(filepath.Join(dir, "asked"))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return nil, err
 			}
+			calls = strings.Fields(string(log))
 		}
 		o := judge(h.OS, m, calls, result)
 		refused := slices.ContainsFunc(calls, func(f string) bool {
@@ -239,22 +240,6 @@ func failsAnyway(all []ModeResult, device bool) []ModeResult {
 		}
 	}
 	return all
-}
-
-// searched is the variable with the directories in which a program looks for libraries.
-func searched(h buildenv.Host) string {
-	if h.OS == buildenv.Windows {
-		return "PATH"
-	}
-	return "LD_LIBRARY_PATH"
-}
-
-// end takes a status other than 0 for an answer.
-func end(r buildenv.Result, err error) (buildenv.Result, error) {
-	if exit, ok := errors.AsType[*buildenv.ExitError](err); ok {
-		return exit.Result, nil
-	}
-	return r, err
 }
 
 // build compiles the libraries that fail, once; which mode it is they read from a file next to them.
@@ -333,15 +318,6 @@ func place(h buildenv.Host, libraries []library, from, to string, m Mode) error 
 	return os.Symlink("libcuda.so.1", filepath.Join(to, "libcuda.so"))
 }
 
-// logged reads what a failing library has written down.
-func logged(log string) ([]string, error) {
-	data, err := os.ReadFile(log)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	return strings.Fields(string(data)), err
-}
-
 // library is one that fails: its file, its source and every function that it must have.
 type library struct {
 	soname, source string
@@ -391,9 +367,8 @@ type imports struct{ functions, libraries []string }
 func elfImports(binary string) (imports, error) {
 	var out imports
 	f, err := elf.Open(binary)
-	var format *elf.FormatError
-	switch {
-	case errors.As(err, &format), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // a script
+	switch _, format := errors.AsType[*elf.FormatError](err); {
+	case format, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // a script
 		return out, nil
 	case err != nil:
 		return out, err
@@ -414,24 +389,14 @@ func elfImports(binary string) (imports, error) {
 
 // needed lists every function that the failing libraries must have: those of NVIDIA's headers, and what the binary itself imports.
 func (of imports) needed() (needed, error) {
-	var out needed
-	seen := map[string]map[string]bool{"csrc/names.txt": {}, "csrc/runtime.txt": {}}
-	for file, names := range seen {
-		data, err := sources.ReadFile(file)
-		if err != nil {
-			return out, err
-		}
-		for _, n := range strings.Fields(string(data)) {
-			names[n] = true
-		}
-	}
+	driver, err1 := sources.ReadFile("csrc/names.txt")
+	runtime, err2 := sources.ReadFile("csrc/runtime.txt")
+	out := needed{driver: strings.Fields(string(driver)), runtime: strings.Fields(string(runtime))}
 	for _, name := range of.functions {
-		switch {
-		case runtimeFunction.MatchString(name):
-			seen["csrc/runtime.txt"][name] = true
-		// cuBLAS and the others have names of their own: cublasCreate_v2 has no capital after cu.
-		case functionName.MatchString(name):
-			seen["csrc/names.txt"][name] = true
+		if runtimeFunction.MatchString(name) {
+			out.runtime = append(out.runtime, name)
+		} else if functionName.MatchString(name) { // cuBLAS and the others have names of their own: no capital after cu
+			out.driver = append(out.driver, name)
 		}
 	}
 	for _, l := range of.libraries {
@@ -439,8 +404,10 @@ func (of imports) needed() (needed, error) {
 			out.soname = l
 		}
 	}
-	out.driver, out.runtime = slices.Sorted(maps.Keys(seen["csrc/names.txt"])), slices.Sorted(maps.Keys(seen["csrc/runtime.txt"]))
-	return out, nil
+	slices.Sort(out.driver)
+	slices.Sort(out.runtime)
+	out.driver, out.runtime = slices.Compact(out.driver), slices.Compact(out.runtime)
+	return out, errors.Join(err1, err2)
 }
 
 var written = lazyregexp.New(`(?m)^(?:API|QUIET\([^)]*\)) (\w+)\(|^ALIAS\((\w+),`)
@@ -522,9 +489,9 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) ModeResult 
 	case len(asked) == 0:
 		o.Kind, o.Why = NotReached, "it "+how(system, r)+" before it looked for the driver"
 	case !o.Reached && r.Code == 0:
-		o.Kind, o.Why = NotReached, "it ended with 0, but never asked for "+m.asks().what
+		o.Kind, o.Why = NotReached, "it ended with 0, but never asked for "+stages[m.stage].what
 	case !o.Reached:
-		o.Kind, o.Why = NotReached, "it looked for the driver and "+how(system, r)+", before it asked for "+m.asks().what
+		o.Kind, o.Why = NotReached, "it looked for the driver and "+how(system, r)+", before it asked for "+stages[m.stage].what
 	case r.Code != 0:
 		o.Kind, o.Why = Honest, "it looked for the driver and "+how(system, r)
 	case m.stage == pinned && (Mode{stage: launch}).reached(asked):

@@ -30,7 +30,7 @@ func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReaso
 	if len(toolkits) > 0 {
 		r.Dirs = proof.LibraryDirs(m, toolkits)
 	}
-	searched := slices.Concat(r.Dirs, m.Host.SplitList(m.Host.Env.Get(proof.LibraryVariable(m.Host))))
+	searched := slices.Concat(r.Dirs, m.Host.SplitList(m.Host.Env.Get(loader.Variable(m.Host))))
 	driver := []string{"libcuda.so.1", "libcuda.so"}
 	names := driver
 	for _, need := range needs {

@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/loader"
 )
 
 // Run starts plain cargo with the user's own streams and our runner in front of the user's, then says what the programs showed. Terminals
@@ -129,8 +130,8 @@ func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 		printLacks(m, rt)
 		rt.Missing = append(found.Missing, rt.Missing...)
 		found.Runtime = rt
-		for _, d := range m.Host.SplitList(rt.Env.Get(LibraryVariable(m.Host))) {
-			if !slices.Contains(found.directories, d) && !slices.Contains(m.Host.SplitList(r.Env.Get(LibraryVariable(m.Host))), d) {
+		for _, d := range m.Host.SplitList(rt.Env.Get(loader.Variable(m.Host))) {
+			if !slices.Contains(found.directories, d) && !slices.Contains(m.Host.SplitList(r.Env.Get(loader.Variable(m.Host))), d) {
 				found.directories = append(found.directories, d)
 			}
 		}

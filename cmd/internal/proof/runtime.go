@@ -222,18 +222,10 @@ func Remedy(name string) string {
 	return ""
 }
 
-// LibraryVariable names the variable with further directories for the loader.
-func LibraryVariable(h buildenv.Host) string {
-	if h.OS == buildenv.Windows {
-		return "PATH"
-	}
-	return "LD_LIBRARY_PATH"
-}
-
 // AppendLibraries lets the loader find libraries in dir, after its own places.
 func AppendLibraries(h buildenv.Host, dir string) buildenv.Delta {
 	var d buildenv.Delta
-	d.Add(buildenv.Append, LibraryVariable(h), dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
+	d.Add(buildenv.Append, loader.Variable(h), dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
 	return d
 }
 
