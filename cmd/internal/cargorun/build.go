@@ -93,7 +93,8 @@ func programs(h buildenv.Host, line cargo.Line, messages []cargo.Message) []Prog
 	var out []Program
 	for _, m := range messages {
 		program := m.Reason == cargo.Artifact && m.Executable != "" && !slices.Contains(m.Target.Kind, "custom-build")
-		if !program || !made(h, line, m.Executable) {
+		// The words after `rustc --` may ask for something else in its place.
+		if !program || line.Verb == "rustc" && !(line.Links() && h.IsFile(m.Executable)) {
 			continue
 		}
 		kind := strings.Join(m.Target.Kind, "+")
@@ -107,11 +108,6 @@ func programs(h buildenv.Host, line cargo.Line, messages []cargo.Message) []Prog
 		})
 	}
 	return out
-}
-
-// made reports whether a program that cargo lists was really made: the words after `rustc --` may ask for something else in its place.
-func made(h buildenv.Host, line cargo.Line, path string) bool {
-	return line.Verb != "rustc" || line.Links() && h.IsFile(path)
 }
 
 // TargetKind is the one word for what cargo lists: a library of any kind is lib.

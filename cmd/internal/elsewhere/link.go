@@ -266,7 +266,9 @@ func (l *link) wait() {
 	began, limit, flag := time.Now(), l.place.Connect, "connect-timeout"
 	switch {
 	case limit > 0:
-	case slices.ContainsFunc(l.place.Command, queues):
+	case slices.ContainsFunc(l.place.Command, func(word string) bool { // it may wait for as long as a cluster's queue takes
+		return slices.Contains([]string{"srun", "salloc", "kubectl", "oc"}, path.Base(word))
+	}):
 		limit, flag = math.MaxInt64, "queue-timeout"
 	case l.m.Shell.ErrTerminal:
 		limit = loginLimit
@@ -310,11 +312,6 @@ func (l *link) wait() {
 			fmt.Sprintf("try it by hand: %s\n      %sconnect-timeout 10m waits longer", l.byHand(), l.place.Prefix)})
 		return
 	}
-}
-
-// queues reports whether a word of a command is a program that may wait for as long as a cluster's queue takes.
-func queues(word string) bool {
-	return slices.Contains([]string{"srun", "salloc", "kubectl", "oc"}, path.Base(word))
 }
 
 // byHand is the place's command as it can be pasted.

@@ -83,7 +83,7 @@ func annotation(f finding.Finding) string {
 	if kind == finding.Note {
 		kind = "notice"
 	}
-	return "::" + kind + " " + strings.Join(properties, ",") + "::" + escapeData(cut(message, messageLimit)) + "\n"
+	return "::" + kind + " " + strings.Join(properties, ",") + "::" + escapeData(cut(message)) + "\n"
 }
 
 // Absolute says of a path in either system's form whether it begins at a root.

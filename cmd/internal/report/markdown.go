@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,13 +31,7 @@ func code(s string) string {
 
 // sign is a state's mark, which does not rest on colour.
 func sign(state string) string {
-	switch state {
-	case Passed:
-		return "✓"
-	case Failed:
-		return "✗"
-	}
-	return "○"
+	return cmp.Or(map[string]string{Passed: "✓", Failed: "✗"}[state], "○")
 }
 
 // Summary renders a result as a section of a step summary, in at most room bytes: what does not fit is left out by whole lines, and
@@ -57,7 +52,7 @@ func (r Result) Summary(room int) string {
 	var checks, facts, findings []string
 	for _, c := range r.Checks {
 		checks = append(checks, fmt.Sprintf(
-			"| %s | %s %s | %s |\n", markdown(c.Title()), sign(c.State), c.State, markdown(cut(c.Message, messageLimit))))
+			"| %s | %s %s | %s |\n", markdown(c.Title()), sign(c.State), c.State, markdown(cut(c.Message))))
 	}
 	for _, f := range r.facts() {
 		facts = append(facts, fmt.Sprintf("| %s | %s |\n", f.name, markdown(f.value)))
@@ -65,9 +60,9 @@ func (r Result) Summary(room int) string {
 	for _, severity := range []string{finding.Error, finding.Warning, finding.Note} {
 		for _, f := range r.Findings {
 			if f.Severity == severity {
-				what := markdown(cut(f.Message, messageLimit)) + " " + code(f.ID)
+				what := markdown(cut(f.Message)) + " " + code(f.ID)
 				if f.Fix != "" {
-					what += "<br>hint: " + markdown(cut(f.Fix, messageLimit))
+					what += "<br>hint: " + markdown(cut(f.Fix))
 				}
 				findings = append(findings, fmt.Sprintf("| %s | %s | %s |\n", severity, code(place(f)), what))
 			}

@@ -232,7 +232,7 @@ func row(id string, results []Observation) Row {
 		if r.Features == nil && o.Result.Features != nil {
 			r.Features = o.Result.Features.Asked
 		}
-		if r.Set.empty() && o.Result.Set != nil {
+		if r.Set == (Set{}) && o.Result.Set != nil {
 			r.Set = *o.Result.Set
 		}
 	}
@@ -289,10 +289,6 @@ func decisive(run []Observation) (at Observation, status Status, why string) {
 	return at, status, why
 }
 
-func (s Set) empty() bool {
-	return s.Toolkit == "" && s.Arch == "" && s.Driver == "" && s.Compiler == ""
-}
-
 // statusOf is what one result comes to, and why: its proof says more than its build, except where that failed.
 func statusOf(r Result) (Status, string) {
 	built, why := buildOf(r)
@@ -343,10 +339,7 @@ func proofOf(r Result) (Status, string) {
 		}
 		return status, why
 	}
-	status, known := statusOfVerdict[kindOf(p.Proof)]
-	if !known {
-		status = StatusUnproved
-	}
+	status := cmp.Or(statusOfVerdict[kindOf(p.Proof)], StatusUnproved)
 	switch {
 	case status == StatusProven:
 		return status, ""

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/lazyregexp"
@@ -250,7 +249,9 @@ func SanitizeLines(s string) string {
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", " ").Replace(strings.ToValidUTF8(s, "�")), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(strings.Map(func(r rune) rune {
-			if hidden(r) {
+			// Bidirectional controls reorder what a reader sees (CVE-2021-42574); U+FFFE, U+FFFF are no characters of XML 1.0.
+			if unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F ||
+				r == 0xFFFE || r == 0xFFFF {
 				return -1
 			}
 			return r
@@ -259,22 +260,12 @@ func SanitizeLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-func hidden(r rune) bool {
-	// Bidirectional controls reorder what a reader sees (CVE-2021-42574); U+FFFE, U+FFFF are no characters of XML 1.0.
-	return unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F || r == 0xFFFE ||
-		r == 0xFFFF
-}
-
-// cut shortens a text to some bytes, at a rune, and says so.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
+// cut shortens a text to as many bytes as a message has, at a rune, and says so.
+func cut(s string) string {
+	if len(s) <= messageLimit {
 		return s
 	}
-	s = s[:limit-len("…")]
-	for len(s) > 0 && !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) {
-		s = s[:len(s)-1]
-	}
-	return s + "…"
+	return strings.ToValidUTF8(s[:messageLimit-len("…")], "") + "…"
 }
 
 // Count words a number of things.

@@ -16,6 +16,7 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
 )
 
@@ -131,7 +132,9 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		if err != nil {
 			return t, err
 		}
-		wish.fetched(root)
+		if wish.CUDA = root; root != "" { // else none is needed
+			wish.extra = []cuda.Candidate{{Root: root, Origin: wish.from + "=fetch"}}
+		}
 		d.wish = wish
 		t.Facts.Toolkits, t.Facts.CUDNN = d.installed(ctx)
 	}

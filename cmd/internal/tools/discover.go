@@ -3,6 +3,7 @@ package tools
 import (
 	"cmp"
 	"context"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/msvc"
 	"gpubuild/toolchain/rocm"
 )
 
@@ -142,4 +145,32 @@ func Discover(ctx context.Context, s *session.Session, graph session.Graph, reac
 		}
 	}
 	return found, nil
+}
+
+// compilers lists the host compilers: Visual Studio's on Windows, where nvcc takes no other, else gcc and clang, what was asked for first.
+// Without a runner it starts none.
+func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run session.Runner, asked string,
+) ([]hostcc.Compiler, *msvc.Found) {
+	if h.OS != buildenv.Windows {
+		return hostcc.Find(ctx, h, run, asked), nil
+	}
+	found := msvc.Find(h, h.Arch)
+	for _, p := range found.Problems {
+		m.Shell.Detail("%s", p)
+	}
+	return toolchain.Compilers(h, found), &found
+}
+
+// machineCode reports whether a file is a program of machine code, ELF or PE.
+func machineCode(h buildenv.Host, path string) bool {
+	f, err := h.Files.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var mark [4]byte
+	if _, err := io.ReadFull(f, mark[:]); err != nil {
+		return false
+	}
+	return string(mark[:]) == "\x7fELF" || string(mark[:2]) == "MZ"
 }

@@ -1,8 +1,8 @@
 package tools
 
 import (
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/cmd/internal/session"
@@ -60,8 +60,9 @@ func Readers(graph session.Graph, reach *features.Reach) []string {
 		switch name := manifest.ParsePkgID(u.PkgID).Name; name {
 		case "cudarc":
 			// Its script always declares the variables of the roots, and cargo compares them as text: if they were set without a reader,
-			// every change of the toolkit would rebuild cudarc and all that depends on it.
-			seen[name] = seen[name] || cudarcReadsRoot(reach)
+			// every change of the toolkit would rebuild cudarc and all that depends on it. Which cudarcs there are may not be known.
+			seen[name] = seen[name] || len(reach.Cudarc) == 0 ||
+				slices.ContainsFunc(reach.Cudarc, func(c catalog.Cudarc) bool { return !c.Rootless })
 		case "cudaforge", "bindgen_cuda", "cust_raw", "cuda-bindings", "cmake":
 			seen[name] = true
 		case "cuda-device": // what `cargo oxide` compiles for
@@ -70,18 +71,6 @@ func Readers(graph session.Graph, reach *features.Reach) []string {
 			seen["cust_raw"] = true
 		}
 	}
-	out := make([]string, 0, len(seen))
-	for name, reads := range seen {
-		if reads {
-			out = append(out, name)
-		}
-	}
-	sort.Strings(out)
-	return out
-}
-
-// cudarcReadsRoot reports whether any cudarc of this build, those of build scripts included, takes anything from a toolkit's root.
-func cudarcReadsRoot(reach *features.Reach) bool {
-	none := len(reach.Cudarc) == 0 // it is not known
-	return none || slices.ContainsFunc(reach.Cudarc, func(c catalog.Cudarc) bool { return !c.Rootless })
+	maps.DeleteFunc(seen, func(_ string, reads bool) bool { return !reads })
+	return append([]string{}, slices.Sorted(maps.Keys(seen))...)
 }
