@@ -149,7 +149,12 @@ func Demangle(name string) string {
 	if !strings.ContainsAny(read, "<( [") && !strings.HasPrefix(read, "_INTERNAL_") {
 		return read
 	}
-	return cmp.Or(launched(printed(read)), name)
+	parts, operator := printed(read)
+	plain, launchers := strings.Join(parts, "::"), []string{"Kernel", "Kernel2", "device_kernel"}
+	if operator != "" && strings.HasPrefix(plain, "cutlass") && slices.Contains(launchers, parts[len(parts)-1]) {
+		plain += "<" + operator + ">"
+	}
+	return cmp.Or(plain, name)
 }
 
 // withoutFile is the function's own name in that of a static function, which begins with its file: the length of a name, and the name.
@@ -164,15 +169,6 @@ func withoutFile(name string) string {
 
 // staticPrefix begins the name that nvcc gives a static function of a file.
 const staticPrefix = "__nv_static_"
-
-func launched(parts []string, operator string) string {
-	plain := strings.Join(parts, "::")
-	last := parts[len(parts)-1]
-	if operator != "" && strings.HasPrefix(plain, "cutlass") && (last == "Kernel" || last == "Kernel2" || last == "device_kernel") {
-		plain += "<" + operator + ">"
-	}
-	return plain
-}
 
 // printed takes a demangled name apart: the components of the function's name, and the first template argument of the last.
 func printed(name string) (parts []string, operator string) {

@@ -12,8 +12,10 @@ import (
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cuda"
 )
 
 const auditTimeout = time.Minute // of each mode, unless --timeout says otherwise
@@ -39,11 +41,7 @@ func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, b
 	} else if !fi.Mode().IsRegular() || m.Host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
 		return AuditResult{}, &exit.UsageError{What: binary + " is no executable file", Fix: "give the path of an executable file"}
 	}
-	rt, err := Libraries(ctx, m, Toolkits(m, nil), nil, m.Host.Env, binary)
-	if err != nil {
-		return AuditResult{}, err
-	}
-	return runAudit(ctx, m, audit.Options{Binary: binary, Args: args, Env: rt.Env, Timeout: timeout}, shown)
+	return runAudit(ctx, m, nil, nil, audit.Options{Binary: binary, Args: args, Env: m.Host.Env, Timeout: timeout}, shown)
 }
 
 // AuditBuilt is `build --gpu-audit`: the program that the build made, on drivers that fail.
@@ -57,16 +55,19 @@ func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, err
 	if want != nil && len(args) == 0 {
 		args = want.Args
 	}
-	rt, err := Libraries(ctx, m, Toolkits(m, r.Toolkit), r.Given.Opens, r.Env, p.Path)
+	o := audit.Options{Binary: p.Path, Args: args, Env: r.Env, Timeout: r.Options.Timeout}
+	return runAudit(ctx, m, r.Toolkit, r.Given.Opens, o, m.Shown(p.Source))
+}
+
+// runAudit runs a program on drivers that fail, and says how it took each. first is the toolkit of its build, and opens are the libraries that
+// it opens itself.
+func runAudit(ctx context.Context, m *session.Machine, first *cuda.Toolkit, opens []features.NeedReason, o audit.Options, shown string) (
+	AuditResult, error) {
+	rt, err := Libraries(ctx, m, Toolkits(m, first), opens, o.Env, o.Binary)
 	if err != nil {
 		return AuditResult{}, err
 	}
-	return runAudit(ctx, m, audit.Options{Binary: p.Path, Args: args, Env: rt.Env, Timeout: r.Options.Timeout}, m.Shown(p.Source))
-}
-
-// runAudit runs a program on drivers that fail, and says how it took each.
-func runAudit(ctx context.Context, m *session.Machine, o audit.Options, shown string) (AuditResult, error) {
-	o.Compiler = ProbeCompiler(ctx, m)
+	o.Env, o.Compiler = rt.Env, ProbeCompiler(ctx, m)
 	if o.Compiler.Path == "" {
 		return AuditResult{}, probe.NoCompiler(m.Host.OS, "the failing driver", "")
 	}

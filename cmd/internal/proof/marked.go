@@ -142,7 +142,6 @@ type tested struct {
 	listed    bool // it was started to say which tests it has
 	kind      verify.Kind
 	usedGPU   bool // one of its processes did, whatever the verdict
-	why       string
 	kernels   []launched
 	device    string
 }
@@ -220,7 +219,7 @@ func join(proofs []Proof, failed bool) tested {
 	var order, devices []string
 	for i, p := range proofs {
 		if k := p.Verdict.Kind; i == 0 || k.Rank() < out.kind.Rank() {
-			out.kind, out.why = k, p.Verdict.Why
+			out.kind = k
 		}
 		out.usedGPU = out.usedGPU || p.Evidence.UsedGPU()
 		for _, k := range p.Verdict.Kernels {
@@ -249,7 +248,7 @@ func join(proofs []Proof, failed bool) tested {
 		}
 	}
 	if out.lost > 0 && out.kind == verify.Proved {
-		out.kind, out.why = verify.Unproved, fmt.Sprintf("%d of its %d processes failed or were lost", out.lost, len(proofs))
+		out.kind = verify.Unproved
 	}
 	return out
 }

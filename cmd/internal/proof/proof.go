@@ -270,7 +270,7 @@ func (o Options) proveFile(ctx context.Context, m *session.Machine, t Task, s st
 	if s.given.Place != nil {
 		rt, err = o.Files.Tools(ctx, m, s.given.Backend, Toolkits(m, s.toolkit))
 	} else {
-		rt, err = prepare(ctx, m, o.Files, s.given, s.toolkit, s.env, t.Binary)
+		rt, err = prepare(ctx, m, o.Files, s.given, s.toolkit, s.env, t.Binary, true)
 	}
 	if err != nil {
 		return out, err

@@ -123,7 +123,7 @@ func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 	}
 	found := runtimes{devices: r.underProbe(ctx)}
 	for _, p := range r.Programs {
-		rt, err := r.runtime(ctx, found.devices, p.Path)
+		rt, err := prepare(ctx, m, r.Options.Files, r.Given, r.Toolkit, r.Env, p.Path, found.devices)
 		if err != nil {
 			return found, err
 		}
@@ -144,14 +144,6 @@ func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 func (r Request) underProbe(ctx context.Context) bool {
 	m := r.Session.Machine
 	return r.Options.ExpectCPU && m.Host.OS != buildenv.Darwin || r.Options.Files.hasDevice(ctx, m, r.Given.Backend)
-}
-
-// runtime is prepare, but without a device no probe is built for a proof that cannot be made.
-func (r Request) runtime(ctx context.Context, devices bool, path string) (Runtime, error) {
-	if devices {
-		return prepare(ctx, r.Session.Machine, r.Options.Files, r.Given, r.Toolkit, r.Env, path)
-	}
-	return Libraries(ctx, r.Session.Machine, Toolkits(r.Session.Machine, r.Toolkit), r.Given.Opens, r.Env, path)
 }
 
 // judge says each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.

@@ -47,11 +47,7 @@ func RuntimeDirs(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) 
 		}
 	}
 	for _, c := range dnn {
-		if h.OS == buildenv.Windows {
-			dirs = append(dirs, c.Bin)
-		} else {
-			dirs = append(dirs, c.Lib)
-		}
+		dirs = append(dirs, map[bool]string{true: c.Bin, false: c.Lib}[h.OS == buildenv.Windows])
 	}
 	out := dirs[:0]
 	for _, d := range dirs {
@@ -62,12 +58,13 @@ func RuntimeDirs(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) 
 	return out
 }
 
-// prepare makes the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
-func prepare(ctx context.Context, m *session.Machine, f Files, g Given, first *cuda.Toolkit, env buildenv.Env, binary string,
+// prepare makes the run-time environment for a program, and the probe if it is to be watched: none is built for a proof that cannot be made.
+// The toolkit of the build comes first where there is one.
+func prepare(ctx context.Context, m *session.Machine, f Files, g Given, first *cuda.Toolkit, env buildenv.Env, binary string, watched bool,
 ) (Runtime, error) {
 	toolkits := Toolkits(m, first)
 	rt, err := Libraries(ctx, m, toolkits, g.Opens, env, binary)
-	if err != nil {
+	if err != nil || !watched {
 		return rt, err
 	}
 	tools, err := f.Tools(ctx, m, g.Backend, toolkits)

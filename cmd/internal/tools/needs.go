@@ -1,15 +1,24 @@
 package tools
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
+	cargograph "gpubuild/features/graph"
 	"gpubuild/features/manifest"
+	"gpubuild/gpu"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
 )
 
 // NeedsOf puts what the crates ask for into the toolchain's words; features and toolchain know nothing of each other.
@@ -73,4 +82,196 @@ func Readers(graph session.Graph, reach *features.Reach) []string {
 	}
 	maps.DeleteFunc(seen, func(_ string, reads bool) bool { return !reads })
 	return append([]string{}, slices.Sorted(maps.Keys(seen))...)
+}
+
+// buildTools are what build scripts need apart from compilers and the GPU's toolchain, by the name in features.Needs.
+var buildTools = []struct {
+	need   string
+	unless []string // variables that name it, or make the scripts do without
+	here   func(buildenv.Host) bool
+	pkg    buildenv.Package // empty: libtorchFix
+}{
+	{"CMake", []string{"CMAKE", "HOST_CMAKE", "TARGET_CMAKE"}, onPath("cmake"),
+		buildenv.Package{Debian: "cmake", Fedora: "cmake", Arch: "cmake"}},
+	{"libclang", []string{"LIBCLANG_PATH", "LLVM_CONFIG_PATH", "WHISPER_DONT_GENERATE_BINDINGS"}, hasLibclang,
+		buildenv.Package{Debian: "libclang-dev", Fedora: "clang-devel", Arch: "clang"}},
+	{"Cap'n Proto compiler", nil, onPath("capnp"), buildenv.Package{Debian: "capnproto", Fedora: "capnproto", Arch: "capnproto"}},
+	{"libtorch", []string{"LIBTORCH", "LIBTORCH_USE_PYTORCH"}, // torch-sys 0.26 build.rs: prepare_libtorch_dir
+		func(h buildenv.Host) bool { return h.IsFile("/usr/lib/libtorch.so") }, buildenv.Package{}},
+}
+
+const libtorchFix = "set LIBTORCH to its directory, or LIBTORCH_USE_PYTORCH=1 for PyTorch's; --features tch/download-libtorch " +
+	"downloads one; for a type check: --features tch/doc-only"
+
+// AbsentTools is an error if build scripts of the linked crates need what is not there: cargo would compile other crates for minutes before
+// one of them says so. built says whose script has finished already. Only Linux is looked at: elsewhere there are too many places.
+func AbsentTools(h buildenv.Host, graph session.Graph, reach *features.Reach, built func(crate string) bool) error {
+	for _, u := range reach.Units {
+		if at := emptySubmodule(h, u.Dir); at != "" && !built(u.Name) {
+			return exit.Errorf(exit.Missing, "git submodule update --init --recursive",
+				"%s is empty: it is a git submodule, and %s %s compiles what is in it", at, u.Name, u.Version)
+		}
+	}
+	if h.OS != buildenv.Linux {
+		return nil
+	}
+	var absent, fixes []string
+	var packages []buildenv.Package
+	for _, tool := range buildTools {
+		needs := func(n features.NeedReason) bool {
+			name, _, _ := strings.Cut(n.Crate, " ")
+			return n.Need == tool.need && !built(name) && (tool.need != "libclang" || loadsLibclang(graph)) &&
+				(tool.need != "libtorch" || name == "torch-sys" && !slices.ContainsFunc(reach.Units, withoutLibtorch))
+		}
+		at := slices.IndexFunc(reach.Needs.Because, needs)
+		if at < 0 || slices.ContainsFunc(tool.unless, func(v string) bool { return h.Env.Get(v) != "" }) || tool.here(h) {
+			continue
+		}
+		absent = append(absent, tool.need+", which "+reach.Needs.Because[at].Crate+" is built with")
+		if tool.pkg.Debian == "" {
+			fixes = append(fixes, libtorchFix)
+			continue
+		}
+		packages = append(packages, tool.pkg)
+	}
+	if absent == nil {
+		return nil
+	}
+	if packages != nil {
+		fixes = append(fixes, h.InstallCommand(packages...))
+	}
+	return exit.Errorf(exit.Missing, strings.Join(fixes, "; "), "there is no %s", strings.Join(absent, ", and no "))
+}
+
+// loadsLibclang reports whether clang-sys, bindgen's way to libclang, is part of the build: cust_raw 0.11 brings its bindings along.
+func loadsLibclang(graph session.Graph) bool {
+	return graph.Units == nil || slices.ContainsFunc(graph.Units.Units, func(u cargograph.Unit) bool {
+		return manifest.ParsePkgID(u.PkgID).Name == "clang-sys"
+	})
+}
+
+// withoutLibtorch reports whether a unit is torch-sys with a feature by which it downloads libtorch, or needs none.
+func withoutLibtorch(u features.ScriptUnit) bool {
+	return u.Name == "torch-sys" && (slices.Contains(u.Features, "download-libtorch") || slices.Contains(u.Features, "doc-only"))
+}
+
+func onPath(program string) func(buildenv.Host) bool {
+	return func(h buildenv.Host) bool { return len(h.LookPathAll(program)) > 0 }
+}
+
+// hasLibclang looks where bindgen does: clang-sys 1.8.1, build/common.rs (DIRECTORIES_LINUX) and build/dynamic.rs (the names of files).
+func hasLibclang(h buildenv.Host) bool {
+	dirs := h.SplitList(h.Env.Get("LD_LIBRARY_PATH"))
+	if config, err := h.LookPath("llvm-config"); err == nil { // it answers the prefix that it lies in
+		prefix := h.Dir(h.Dir(h.Real(config)))
+		dirs = append(dirs, h.Join(prefix, "lib"), h.Join(prefix, "bin"))
+	}
+	for _, pattern := range []string{"/usr/lib*", "/usr/lib*/*", "/usr/lib*/*/*",
+		"/usr/local/lib*", "/usr/local/lib*/*", "/usr/local/lib*/*/*", "/usr/local/llvm*/lib*"} {
+		dirs = append(dirs, h.Dirs(pattern)...)
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return slices.ContainsFunc(h.Names(dir), func(name string) bool {
+			version, ok := strings.CutPrefix(name, "libclang")
+			return ok && strings.Contains(version, ".so") &&
+				(version[0] == '.' || len(version) > 1 && version[0] == '-' && version[1] < 'A')
+		})
+	})
+}
+
+var submodulePath = lazyregexp.New(`(?m)^\s*path\s*=\s*(.+?)\s*$`)
+
+// emptySubmodule is a submodule below a package of a clone that its build script names and that was not checked out; empty: there is none,
+// or the script checks it out itself.
+func emptySubmodule(h buildenv.Host, dir string) string {
+	script, err := h.ReadFile(h.Join(dir, "build.rs"), buildenv.Source)
+	if err != nil || strings.Contains(string(script), "submodule") {
+		return ""
+	}
+	for root := dir; ; root = h.Dir(root) {
+		if _, err := h.Files.Stat(h.Join(root, ".git")); err == nil {
+			text, _ := h.ReadFile(h.Join(root, ".gitmodules"), buildenv.Source)
+			for _, m := range submodulePath.FindAllStringSubmatch(string(text), -1) {
+				at := h.Join(root, m[1])
+				if h.Below(at, dir) && len(h.Names(at)) == 0 && strings.Contains(string(script), path.Base(m[1])) {
+					return at
+				}
+			}
+			return ""
+		}
+		if h.Dir(root) == root {
+			return ""
+		}
+	}
+}
+
+// Undeclared is a package of the user's own that compiles kernels although nothing in the sources shows it, in a build of which no other
+// package needs a toolkit. The zero value is none.
+type Undeclared struct {
+	Package string
+	Why     string     // how it is known
+	Archs   []gpu.Arch // for which its kernels were built; none: it is not known
+	Named   bool       // gpubuild.toml names it
+	Open    bool       // nothing is known of it but that CUDA was asked for: the build goes on without a toolkit
+	Likely  bool       // … and its manifest or its files are those of a package that compiles kernels
+	Quiet   bool       // … and nobody asked for CUDA: that there is no toolkit is no news
+}
+
+// asked is the flag or the variable with which the user asked for a toolkit or an architecture for this build; empty when there was none.
+func (o Options) asked(h buildenv.Host) string {
+	if cuda := h.Env.Get("GPUBUILD_CUDA"); o.Toolkit == "" && cuda != "" && cuda != "fetch" {
+		return "GPUBUILD_CUDA"
+	}
+	return o.Requested()
+}
+
+// Requested is the flag that asks for a toolkit or an architecture for this build, so that there is GPU work. The variables may be set for
+// every build of a machine, those of projects without a GPU among them; a wish for no toolkit is none.
+func (o Options) Requested() string {
+	switch {
+	case o.Arch != "":
+		return o.Prefix + "arch"
+	case o.Toolkit != "" && o.Toolkit != None && o.Toolkit != "fetch":
+		return o.Prefix + "toolkit"
+	}
+	return ""
+}
+
+// undeclared looks for such a package, and adds what it needs to what is known of the others.
+func undeclared(s *session.Session, reach *features.Reach, n toolchain.Needs, o Options) (toolchain.Needs, Undeclared, error) {
+	named := len(s.Config.GPUPackages.Value) > 0 && !n.NVCC
+	open := cmp.Or(reach.Needs.Perhaps, reach.Undecided())
+	if n.NVCC && (n.Libraries || reach.Needs.Perhaps == "") || o.Toolkit == None || o.Toolkit == "fetch" && reach.Needs.Perhaps == "" {
+		open = ""
+	}
+	if n.Toolkit() && !named && open == "" || o.Undeclared == nil { // a toolkit is chosen anyway, or there is no project
+		return n, Undeclared{}, nil
+	}
+	asked := o.asked(s.Machine.Host)
+	u, err := o.Undeclared(asked)
+	if err == nil && open != "" && !u.Named { // whatever its build scripts do, they find everything
+		u.Package, u.Why = cmp.Or(u.Package, open), cmp.Or(u.Why, "what it compiles is known after the build")
+		u.Open, u.Likely, u.Quiet = true, reach.Needs.Perhaps != "", !reach.AsksCUDA()
+	}
+	if err != nil || u.Package == "" || n.Toolkit() && !u.Named && !u.Open {
+		return n, Undeclared{}, err
+	}
+	n.NVCC, n.Libraries = true, n.Libraries || u.Open
+	n.EmbedsPTX = n.EmbedsPTX || u.Open && o.Toolkit == "fetch" // a toolkit that is as new as the driver does for everything
+	n.Because = append(n.Because, fmt.Sprintf("nvcc: %s (%s)", u.Package, u.Why))
+	// Which variables its script reads is not known. One that likely compiles kernels is given all. So is another one if the user asked
+	// for a toolkit, unless a cudarc declares the roots' to cargo without reading them; otherwise only PATH is set, because setting the
+	// others would rebuild what was built without them.
+	if u.Likely && n.Reads != nil { // else the readers are not known, and all are set
+		n.Reads = slices.Concat(n.Reads, cuda.RootVariables(), []string{"PATH", "NVCC", "CUDACXX", "CUDAHOSTCXX", "CUDA_COMPUTE_CAP"})
+		return n, u, nil
+	}
+	if (asked != "" || u.Named || u.Open) && len(n.Reads) == 0 && len(reach.Cudarc) == 0 {
+		return n, u, nil
+	}
+	n.Reads = append(n.Reads, "PATH")
+	if arch, _ := toolchain.ArchWish(o.Arch, "", s.Machine.Host.Env, s.Config.Arch.Value, s.Config.Arch.Origin); arch != "" {
+		n.Reads = append(n.Reads, "CUDA_COMPUTE_CAP")
+	}
+	return n, u, nil
 }
