@@ -214,10 +214,7 @@ func endCheck(id string, err error) Check {
 
 // withFailure sees to it that what ended badly has a check that failed: a reader of JUnit looks at nothing else.
 func withFailure(checks []Check, verb string, found []finding.Finding, end error) []Check {
-	if exit.Of(end) == exit.Done {
-		return checks
-	}
-	if slices.ContainsFunc(checks, func(c Check) bool { return c.State == Failed }) {
+	if exit.Of(end) == exit.Done || slices.ContainsFunc(checks, func(c Check) bool { return c.State == Failed }) {
 		return checks
 	}
 	c := endCheck(cmp.Or(verb, CheckBuild), end)

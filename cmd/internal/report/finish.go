@@ -120,11 +120,7 @@ func (o Report) render(m *session.Machine, words []string, end error) (bad []err
 
 // placed is a result with the commit and the run that it is of, and the machine where its programs ran.
 func (r Result) placed(m *session.Machine) Result {
-	dir := m.Host.Cwd
-	if r.Project != "" {
-		dir = m.Host.Dir(m.Host.Abs(r.Project))
-	}
-	o := origin.Of(context.Background(), m.Host, m.Runner, dir)
+	o := origin.Of(context.Background(), m.Host, m.Runner, projectDir(m.Host, r.Project))
 	for _, p := range r.Programs { // the other machine that a program ran on, without its job
 		if p.Proof != nil && p.Proof.Host != "" {
 			o.Machine, _, _ = strings.Cut(p.Proof.Host, ",")
@@ -207,23 +203,22 @@ func rooted(m *session.Machine, r Result) (Result, string) {
 	for i := range r.Findings {
 		r.Findings[i].Path = below(m.Host, root, r.Findings[i].Path)
 	}
-	if r.Project == "" {
-		return r, below(m.Host, root, "gpubuild.toml")
-	}
-	return r, below(m.Host, root, r.Project)
+	return r, below(m.Host, root, cmp.Or(r.Project, "gpubuild.toml"))
 }
 
 // sourceRoot is what paths in SARIF and annotations are relative to: the
 // checkout of the workflow, else the directory with .git above the project.
 func sourceRoot(h buildenv.Host, project string) string {
-	start := h.Cwd
-	if project != "" {
-		start = h.Dir(h.Abs(project))
-	}
+	start := projectDir(h, project)
 	if root := h.Env.Get("GITHUB_WORKSPACE"); root != "" && h.Below(start, root) {
 		return root
 	}
 	return cmp.Or(h.Repository(start), h.Cwd)
+}
+
+// projectDir is the directory of a project's manifest, or the current one.
+func projectDir(h buildenv.Host, project string) string {
+	return h.Dir(h.Abs(cmp.Or(project, "Cargo.toml")))
 }
 
 // below is a path below the source root with slashes, or the absolute path of another.

@@ -201,44 +201,29 @@ func (r Result) Key() string {
 	if r.Row != "" {
 		return r.Row
 	}
-	words := []string{r.Verb}
-	if r.Features != nil && len(r.Features.Asked) > 0 {
-		words = append(words, strings.Join(r.Features.Asked, ","))
+	facts := []fact{{"", r.Verb}}
+	if r.Features != nil {
+		facts = append(facts, fact{"", strings.Join(r.Features.Asked, ",")})
 	}
 	if r.Set != nil {
-		if r.Set.Toolkit != "" {
-			words = append(words, "cuda-"+r.Set.Toolkit)
-		}
-		if r.Set.Arch != "" {
-			words = append(words, r.Set.Arch)
-		}
+		facts = append(facts, fact{"cuda-", r.Set.Toolkit}, fact{"", r.Set.Arch})
 	}
-	if len(words) == 1 && len(r.Programs) == 1 {
-		words = append(words, r.Programs[0].Name)
+	if len(words(facts)) == 1 && len(r.Programs) == 1 {
+		facts = append(facts, fact{"", r.Programs[0].Name})
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words(facts), " ")
 }
 
 // Answer renders a result as the envelope of its verb; fields are those of the verb's own answer, or nil.
 func (r Result) Answer(fields any) ([]byte, error) {
+	r.Checks, r.Command = append([]Check{}, r.Checks...), append([]string{}, r.Command...) // lists that are always there
 	own, err := object(struct {
 		Result Result `json:"result"`
-	}{r.whole()}, fields)
+	}{r}, fields)
 	if err != nil {
 		return nil, err
 	}
 	return Envelope(r.Verb, r.OK(), r.Findings, json.RawMessage(own))
-}
-
-// whole gives every list that is always there its empty form.
-func (r Result) whole() Result {
-	if r.Checks == nil {
-		r.Checks = []Check{}
-	}
-	if r.Command == nil {
-		r.Command = []string{}
-	}
-	return r
 }
 
 // Sanitize makes one line of foreign text: no bytes that are no text, no control characters, no marks that turn the direction of writing.

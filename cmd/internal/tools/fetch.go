@@ -32,22 +32,18 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 		return install.Plan{}, err
 	}
 	var first error
+	noPip := false
 	if redist == "" {
-		plan, err := install.MakePlan(catalog, m.Host, m.CacheDir, want)
-		var none *install.NoFitError
-		var noPip *install.NoPipError
-		if err == nil {
-			err = plan.FindPip(ctx, m.Runner)
+		var plan install.Plan
+		if plan, first = install.MakePlan(catalog, m.Host, m.CacheDir, want); first == nil {
+			first = plan.FindPip(ctx, m.Runner)
 		}
-		switch {
-		case err == nil:
-			return plan, nil
-		case !want.Exact.IsZero() && !want.MaxVersion.IsZero() && want.Exact.Compare(want.MaxVersion) > 0:
-			return plan, err // no other source can satisfy that
-		case from.Base == "never", !errors.As(err, &none) && !errors.As(err, &noPip):
-			return plan, err
+		_, noPip = errors.AsType[*install.NoPipError](first)
+		_, none := errors.AsType[*install.NoFitError](first)
+		tooNew := !want.Exact.IsZero() && !want.MaxVersion.IsZero() && want.Exact.Compare(want.MaxVersion) > 0 // of whatever source
+		if first == nil || tooNew || from.Base == "never" || !none && !noPip {
+			return plan, first
 		}
-		first = err
 	}
 	plan, err := install.MakeRedistPlan(ctx, catalog, m.Host, m.CacheDir, want, from)
 	if ctx.Err() != nil {
@@ -56,10 +52,9 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 	if err != nil {
 		return plan, &install.RedistError{First: first, Err: err}
 	}
-	var noPip *install.NoPipError
 	switch {
 	case plan.Installed:
-	case errors.As(first, &noPip):
+	case noPip:
 		m.Shell.Note("there is no pip here: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
 	case first != nil:
 		m.Shell.Note("no wheels of CUDA %s are pinned: it comes from NVIDIA's redistributable archives", plan.Release)
@@ -82,24 +77,21 @@ func redistOf(m *session.Machine, flag string) (install.Redist, error) {
 // Available lists the releases that can be installed, newest first, each with where it comes from. Where NVIDIA's server does not answer,
 // the pinned ones are listed all the same.
 func Available(ctx context.Context, m *session.Machine) (list []string, err error) {
-	from := map[string]string{}
-	note := func(releases []string, by string) {
-		for _, r := range releases {
-			if from[r] == "" {
-				from[r] = by
-			}
-		}
-	}
 	catalog, err := install.DefaultCatalog()
 	if err != nil {
 		return nil, err
 	}
-	note(catalog.Releases(install.Platform(m.Host)), "by pip")
 	source, err := redistOf(m, "")
+	var archives []string
 	if err == nil && source.Base != "never" {
-		var archives []string
 		archives, err = install.Available(ctx, m.Host, source)
-		note(archives, "from NVIDIA's redistributable archives")
+	}
+	from := map[string]string{}
+	for _, r := range archives {
+		from[r] = "from NVIDIA's redistributable archives"
+	}
+	for _, r := range catalog.Releases(install.Platform(m.Host)) {
+		from[r] = "by pip"
 	}
 	for _, r := range slices.SortedFunc(maps.Keys(from), func(a, b string) int { return slices.Compare(gpu.Numbers(b), gpu.Numbers(a)) }) {
 		list = append(list, fmt.Sprintf("%-8s %s", r, from[r]))
