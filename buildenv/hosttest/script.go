@@ -3,6 +3,7 @@ package hosttest
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,36 +183,19 @@ func command(f txtar.File) (Step, error) {
 	return st, nil
 }
 
+var (
+	scriptWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^ \t'"])+`)
+	quotedPart = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
+)
+
 // split takes words apart at blanks; quotes keep a word together and nothing is an escape.
 func split(s string) ([]string, error) {
-	words := []string{}
-	var word strings.Builder
-	var quote rune
-	open := false
-	for _, r := range s {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, open = r, true
-		case r == ' ' || r == '\t':
-			if open {
-				words = append(words, word.String())
-				word.Reset()
-			}
-			open = false
-		default:
-			word.WriteRune(r)
-			open = true
-		}
+	if rest := strings.TrimSpace(scriptWord.ReplaceAllString(s, "")); rest != "" {
+		return nil, fmt.Errorf("a quote %.1s is never closed", rest)
 	}
-	if quote != 0 {
-		return nil, fmt.Errorf("a quote %c is never closed", quote)
-	}
-	if open {
-		words = append(words, word.String())
+	words := scriptWord.FindAllString(s, -1)
+	for i, w := range words {
+		words[i] = quotedPart.ReplaceAllString(w, "$1$2")
 	}
 	return words, nil
 }
