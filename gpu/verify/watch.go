@@ -169,27 +169,12 @@ func (s *sampler) children(pid int) (out []int) {
 
 // watchLine is what the watcher wrote.
 type watchLine struct {
-	Event     string    `json:"event"`
-	Pid       int       `json:"pid"`
-	Started   uint64    `json:"started"`
-	In        uint64    `json:"namespace"`
-	Watcher   [2]uint64 `json:"watcher"`
-	Known     bool      `json:"known"`
-	Children  bool      `json:"children"`
-	Ignored   bool      `json:"ignored"`
-	Orphans   int       `json:"orphans"`
-	Running   bool      `json:"running"`
-	Kept      bool      `json:"kept"`
-	Watched   int       `json:"watched"`
-	Nodes     []string  `json:"nodes"`
-	Childless bool      `json:"childless"`
-	Later     []string  `json:"later"`
-	Errno     int       `json:"errno"`
-	Exe       string    `json:"exe"`
-	Driver    string    `json:"driver"`
-	Lost      bool      `json:"lost"`
-	Closed    bool      `json:"closed"`
-	Root      bool      `json:"root"`
+	Watch              // what it calls otherwise follows
+	Event              string
+	Known, Running     bool // of "ended"
+	Errno              int
+	Exe, Driver        string
+	Lost, Closed, Root bool
 }
 
 // readWatch reads the watcher's lines; a file that is not there yet is nothing read. refused is the errno of an exec that failed.
@@ -210,7 +195,7 @@ func readWatch(h buildenv.Host, file string) (w Watch, refused int, err error) {
 		}
 		switch {
 		case l.Event == "launched" && w.Pid == 0:
-			w.Pid, w.Started, w.Namespace, w.Watcher = l.Pid, l.Started, l.In, l.Watcher
+			w.Pid, w.Started, w.Namespace, w.Watcher = l.Pid, l.Started, l.Namespace, l.Watcher
 		case l.Event == "exec-failed" && l.Pid == w.Pid:
 			refused = l.Errno
 		case l.Event == "seen" && len(w.Seen) < maxSeen: // on Windows

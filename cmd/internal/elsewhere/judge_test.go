@@ -194,7 +194,7 @@ func TestOlderGlibc(t *testing.T) {
 		"bash: /home/u/gpubuild: cannot execute: required file not found":                                   {1, "big has none"},
 		"sh: mv: cannot write: no space left":                                                               {97, "big did not start gpubuild"},
 	} {
-		l := &link{m: &session.Machine{Self: self}, place: proof.Place{Name: "big", Command: []string{"/usr/bin/ssh"}}, step: ".", said: &explain.Tail{}}
+		l := &link{m: &session.Machine{Self: self}, place: proof.Place{On: proof.On{Name: "big"}, Command: []string{"/usr/bin/ssh"}}, step: ".", said: &explain.Tail{}}
 		_, _ = l.said.Write([]byte(said + "\n"))
 		err := l.lost(buildenv.Result{Code: tt.code})
 		if err.ID != IDRefused || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Hint(), "CGO_ENABLED=0 go build") != (tt.code != 97) {

@@ -118,7 +118,7 @@ func TestSilentPlaces(t *testing.T) {
 				shown := &explain.Tail{}
 				m := &session.Machine{Runner: tt.does, Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/"},
 					Shell: &console.Shell{Out: io.Discard, Err: shown, ErrTerminal: tt.terminal}}
-				p := proof.Place{Name: "box", Command: strings.Fields(tt.command), Prefix: "--", Connect: tt.connect}
+				p := proof.Place{On: proof.On{Name: "box", Connect: tt.connect}, Command: strings.Fields(tt.command), Prefix: "--"}
 				began := time.Now()
 				l, err := start(t.Context(), m, p, self)
 				if err != nil {
@@ -177,7 +177,7 @@ func TestSrunThatIsGivenUp(t *testing.T) {
 			<-ctx.Done()
 			return buildenv.Result{}, ctx.Err()
 		})
-		l, err := start(t.Context(), m, proof.Place{Name: "slurm", Command: []string{"srun"}}, self)
+		l, err := start(t.Context(), m, proof.Place{On: proof.On{Name: "slurm"}, Command: []string{"srun"}}, self)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func (r runnerFunc) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, e
 // TestAsksForAnotherFile: a place gets the files that were offered, and no other.
 func TestAsksForAnotherFile(t *testing.T) {
 	t.Parallel()
-	c := &client{place: proof.Place{Name: "box"}, shell: &session.Machine{Shell: &console.Shell{Err: io.Discard}}}
+	c := &client{place: proof.Place{On: proof.On{Name: "box"}}, shell: &session.Machine{Shell: &console.Shell{Err: io.Discard}}}
 	err := c.sendFiles([]string{"../../etc/passwd"})
 	if why, is := errors.AsType[*Error](err); !is || !strings.Contains(why.What, `box asked for a file that it was not offered: "../../etc/passwd"`) {
 		t.Errorf("%v", err)

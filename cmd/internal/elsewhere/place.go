@@ -59,8 +59,8 @@ func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (
 				s.Config.On.Origin)
 		}
 	}
-	found.Connect = cmp.Or(on.Connect, found.Connect)
-	found.Send, found.SendEnv, found.Queue, found.Retry, found.Root, found.Prefix = on.Send, on.SendEnv, on.Queue, on.Retry, root, prefix
+	on.Connect = cmp.Or(on.Connect, found.Connect)
+	found.On, found.Root, found.Prefix = on, root, prefix
 	for i, name := range found.Send { // the program may be started in another directory
 		found.Send[i] = h.Abs(name)
 	}
@@ -73,7 +73,7 @@ func Parse(h buildenv.Host, word string, tables map[string]config.On, own map[st
 	if mine, is := own[word]; is {
 		on, named = mine, true
 	}
-	p := proof.Place{Name: word, Dir: on.Cache, Limit: on.Limit}
+	p := proof.Place{On: proof.On{Name: word}, Dir: on.Cache, Limit: on.Limit}
 	p.Connect, _ = time.ParseDuration(on.ConnectTimeout) // config has checked it; empty: 0
 	words, err := shellquote.Split(on.Command)
 	host, isHost := strings.CutPrefix(cmp.Or(on.Place, word), "ssh:")

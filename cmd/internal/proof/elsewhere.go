@@ -22,18 +22,13 @@ import (
 
 // Place is another machine on which programs are run, and what they need there. It is data: package elsewhere reaches it.
 type Place struct {
-	Name    string        `json:"name"`             // as the user named it
-	Command []string      `json:"command"`          // starts there what follows it
-	Joined  bool          `json:"joined,omitempty"` // the command joins its words, and a shell there reads them (ssh)
-	Dir     string        `json:"dir,omitempty"`    // where files are kept there; empty: the cache directory
-	Limit   string        `json:"limit,omitempty"`  // of the files that are kept
-	Root    string        `json:"root"`             // Send is below it
-	Prefix  string        `json:"prefix"`           // how the flags of the command line begin
-	Send    []string      `json:"send,omitempty"`
-	SendEnv []string      `json:"send_env,omitempty"`
-	Queue   time.Duration `json:"queue_ns,omitempty"`
-	Connect time.Duration `json:"connect_ns,omitempty"` // how long it may say nothing before it answers; 0: by its kind
-	Retry   int           `json:"retry,omitempty"`
+	On
+	Command []string      `json:"command"`           // starts there what follows it
+	Joined  bool          `json:"joined,omitempty"`  // the command joins its words, and a shell there reads them (ssh)
+	Dir     string        `json:"dir,omitempty"`     // where files are kept there; empty: the cache directory
+	Limit   string        `json:"limit,omitempty"`   // of the files that are kept
+	Root    string        `json:"root"`              // Send is below it
+	Prefix  string        `json:"prefix"`            // how the flags of the command line begin
 	Toolkit *cuda.Toolkit `json:"toolkit,omitempty"` // of the build
 	Socket  string        `json:"socket,omitempty"`  // of the gpubuild that has a connection to there
 	Passed  []string      `json:"passed,omitempty"`  // variables that the connection passes on by itself

@@ -53,11 +53,12 @@ type Files struct {
 
 // On is another machine as the flags ask for it; no name: programs run here.
 type On struct {
-	Name          string
-	Send, SendEnv []string
-	Queue         time.Duration
-	Connect       time.Duration
-	Retry         int
+	Name    string        `json:"name"`
+	Send    []string      `json:"send,omitempty"`
+	SendEnv []string      `json:"send_env,omitempty"`
+	Queue   time.Duration `json:"queue_ns,omitempty"`
+	Connect time.Duration `json:"connect_ns,omitempty"` // how long it may say nothing before it answers; 0: by its kind
+	Retry   int           `json:"retry,omitempty"`
 }
 
 // Given is what was found for a proof before it begins.
