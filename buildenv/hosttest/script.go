@@ -3,7 +3,6 @@ package hosttest
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // Step is one command that a test expects and what comes of it.
@@ -184,8 +184,8 @@ func command(f txtar.File) (Step, error) {
 }
 
 var (
-	scriptWord = regexp.MustCompile(`(?:'[^']*'|"[^"]*"|[^ \t'"])+`)
-	quotedPart = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
+	scriptWord = lazyregexp.New(`(?:'[^']*'|"[^"]*"|[^ \t'"])+`)
+	quotedPart = lazyregexp.New(`'([^']*)'|"([^"]*)"`)
 )
 
 // split takes words apart at blanks; quotes keep a word together and nothing is an escape.

@@ -158,7 +158,6 @@ func reason(signals <-chan os.Signal) (sig os.Signal, delivered bool) {
 	}
 }
 
-// job is a process that was started.
 type job struct {
 	cmd      *exec.Cmd
 	tree     *tree

@@ -44,7 +44,6 @@ func findSMI(h buildenv.Host) (smi string, anything bool) {
 	return "", anything
 }
 
-// systemDir is Windows' System32.
 func systemDir(h buildenv.Host) string {
 	root := h.Env.Get("SystemRoot")
 	if !h.IsAbs(root) {
@@ -171,7 +170,6 @@ func (m Machine) describe(source string, kernel gpu.Driver, a reply, notes []str
 	return d, a.Devices, append(notes, a.Notes...)
 }
 
-// reason words an error in one line.
 func reason(err error) string {
 	exit, ok := errors.AsType[*buildenv.ExitError](err)
 	if ok && exit.Result.TimedOut {

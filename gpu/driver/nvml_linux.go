@@ -82,7 +82,6 @@ func startNVML() (*sampler, error) {
 	return nil, errors.New(noLibrary)
 }
 
-// sampler asks one NVML.
 type sampler struct {
 	n       nvml.Interface
 	devices []nvml.Device // nil: it does not answer
@@ -173,7 +172,6 @@ func value[T any](of *gpu.Sample, ask func() (T, nvml.Return)) (none T) {
 	return none
 }
 
-// samples asks every device.
 func (s *sampler) samples() []gpu.Sample {
 	var out []gpu.Sample
 	for i, dev := range s.devices {

@@ -20,7 +20,6 @@ const (
 	smiFields = "index,uuid,name,compute_cap,memory.total,driver_version" // compute_cap came with R510
 )
 
-// smiCmd is the command that asks nvidia-smi.
 func smiCmd(h buildenv.Host, smi, fields string) buildenv.Cmd {
 	return buildenv.Cmd{
 		Path: smi, Args: []string{"--query-gpu=" + fields, "--format=csv,noheader,nounits"},

@@ -201,7 +201,6 @@ func (m Machine) library() string {
 	return moduleVersion
 }
 
-// keep remembers a driver for Version.
 func (m Machine) keep(d gpu.Driver) {
 	library := m.library()
 	if d.Version == "" || m.Memo == nil || !m.Host.IsFile(library) {

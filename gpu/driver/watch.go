@@ -131,7 +131,6 @@ func (l *list) take(s gpu.Sample) {
 	l.each(s)
 }
 
-// end ends a round.
 func (l *list) end() {
 	for _, k := range l.known {
 		if !l.round[k.Index] {

@@ -63,7 +63,6 @@ type Probe struct {
 	Digest     string  `json:"digest"` // SHA-256 of the library
 }
 
-// part is one program to be compiled.
 type part struct {
 	source, name string
 	shared       bool

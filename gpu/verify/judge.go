@@ -59,7 +59,6 @@ func Judge(e Evidence, r Rules) Verdict {
 	return v
 }
 
-// decide holds the rules.
 func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	// Without a device nothing can be said of the program; a record all the same is a conflict.
 	o := e.Control.Outcome

@@ -377,7 +377,6 @@ func (e *Evidence) otherCUPTIs(ctx context.Context, h buildenv.Host, run builden
 	return nil
 }
 
-// controlLine is what the control prints.
 type controlLine struct {
 	Control    int      `json:"control"`
 	OK         bool     `json:"ok"`

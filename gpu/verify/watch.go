@@ -209,7 +209,6 @@ func readWatch(h buildenv.Host, file string) (w Watch, refused int, err error) {
 	return w, refused, nil
 }
 
-// with adds what the sampler knows.
 func (w Watch) with(s *sampler) Watch {
 	w.Complete = w.Complete && !s.full
 	for _, p := range s.seen {

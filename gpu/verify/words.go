@@ -195,7 +195,6 @@ func spent(ns uint64) string {
 	return d.String()
 }
 
-// shown names the first few kernels.
 func shown(kernels []KernelSummary, matching bool) string {
 	var names []string
 	more := 0

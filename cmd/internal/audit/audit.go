@@ -79,7 +79,6 @@ var stages = map[int]stageOf{
 	pinned:   {"memory of the host that the device reaches", []string{"cuMemHostAlloc", "cuMemAllocHost", "cudaHostAlloc", "cudaMallocHost"}, nil},
 }
 
-// reached reports whether a mode's stage was.
 func (m Mode) reached(asked []string) bool {
 	s := stages[m.stage]
 	begins := func(list []string) func(string) bool {
@@ -530,7 +529,6 @@ func ending(system string, r buildenv.Result) endKind {
 	return crashed
 }
 
-// how words a process's end.
 func how(system string, r buildenv.Result) string {
 	switch {
 	case system == buildenv.Windows:

@@ -88,7 +88,6 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 	return built, err
 }
 
-// programs lists the executables among cargo's messages.
 func programs(h buildenv.Host, line cargo.Line, messages []cargo.Message) []Program {
 	var out []Program
 	for _, m := range messages {

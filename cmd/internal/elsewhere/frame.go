@@ -86,7 +86,6 @@ func (s stream) Write(p []byte) (int, error) {
 	return len(p), s.frames.send(s.kind, p)
 }
 
-// readFrame reads the next frame.
 func readFrame(r *bufio.Reader) (kind byte, content []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

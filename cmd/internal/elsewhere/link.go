@@ -194,7 +194,6 @@ type link struct {
 	why     *Error        // of the end
 }
 
-// start starts the command.
 func start(ctx context.Context, m *session.Machine, p proof.Place, self file) (*link, *Error) {
 	command, err := m.Host.LookPath(p.Command[0])
 	if m.Host.IsAbs(p.Command[0]) {
@@ -352,7 +351,6 @@ func (s *shownLines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end shows the line so far.
 func (s *shownLines) end() {
 	if text := strings.TrimSpace(string(s.line)); text != "" {
 		if s.shown++; s.shown <= mostLines {

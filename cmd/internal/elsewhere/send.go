@@ -53,7 +53,6 @@ func Send(ctx context.Context, m *session.Machine, to proof.Place, t proof.Task,
 	}
 }
 
-// once is one try.
 func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s proof.Streams) (proof.Proof, error) {
 	conn, err := net.Dial("unix", p.Socket)
 	if err != nil {
@@ -153,7 +152,6 @@ func (c *client) talk(from *bufio.Reader) (proof.Proof, error) {
 	}
 }
 
-// sendFiles sends the files of these sums.
 func (c *client) sendFiles(sums []string) error {
 	files, size := map[string]file{}, int64(0)
 	for _, f := range c.req.Files {

@@ -81,7 +81,6 @@ type server struct {
 	earlier control
 }
 
-// program is one of them.
 type program struct {
 	*server
 	to   *frames

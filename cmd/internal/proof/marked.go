@@ -126,7 +126,6 @@ func (r Request) Requires() bool {
 	return o.Demanded() || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
 }
 
-// mustUse is Marked, by the program's path.
 func (r Request) mustUse(path string) bool {
 	i := slices.IndexFunc(r.Programs, func(p cargorun.Program) bool { return r.Session.Machine.Host.SamePath(p.Path, path) })
 	return i >= 0 && Marked(r.Session, r.Programs[i])

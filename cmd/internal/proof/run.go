@@ -98,7 +98,6 @@ func (r Request) runnerState(dir string, user []string, found runtimes) runnerSt
 		Tests: r.Session.Line.Purpose() == cargo.Tests}
 }
 
-// place is where the programs run.
 func (r Request) place() *Place {
 	if r.Given.Place == nil {
 		return nil

@@ -89,7 +89,6 @@ func ProofFinding(p Program, counts bool) (finding.Finding, bool) {
 	return f, true
 }
 
-// worded is an error for people.
 func worded(end error) string {
 	if errors.Is(end, context.Canceled) {
 		return "interrupted"

@@ -218,7 +218,7 @@ func sourceRoot(h buildenv.Host, project string) string {
 
 // projectDir is the directory of a project's manifest, or the current one.
 func projectDir(h buildenv.Host, project string) string {
-	return h.Dir(h.Abs(cmp.Or(project, "Cargo.toml")))
+	return h.Dir(h.Abs(cmp.Or(project, buildenv.ManifestFile)))
 }
 
 // below is a path below the source root with slashes, or the absolute path of another.

@@ -222,7 +222,6 @@ func (p *progress) show(e tree.Event) {
 	}
 }
 
-// end removes the bar.
 func (p *progress) end() {
 	if p.finish != nil {
 		p.finish()

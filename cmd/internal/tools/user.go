@@ -134,7 +134,6 @@ func first(found []cuda.Toolkit, wish string) (cuda.Toolkit, error) {
 	return t, &there
 }
 
-// ours lists the toolkits in our cache.
 func ours(m *session.Machine) (extra []cuda.Candidate) {
 	for _, in := range install.Installed(m.Host, m.CacheDir) {
 		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: inCache})

@@ -85,7 +85,6 @@ func (d *download) try(ctx context.Context, part string) (progress bool, err err
 	return true, nil
 }
 
-// restart empties the file.
 func restart(f *os.File, sum hash.Hash) error {
 	sum.Reset()
 	_, err := f.Seek(0, io.SeekStart)

@@ -124,7 +124,6 @@ func (s *Source) cudnn(ctx context.Context, platform string, major int) (tree.Ar
 	return tree.Archive{}, &IndexError{where, fmt.Sprintf("no cuDNN 9 for CUDA %d on %s", major, platform)}
 }
 
-// index is a redistrib_*.json.
 type index struct {
 	name       string // for messages
 	dir        string // from the layout's root

@@ -110,7 +110,6 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 	return nil
 }
 
-// unpackTar adds the files of a .tar.xz.
 func (t *Tree) unpackTar(ctx context.Context, s Source) error {
 	bad := func(entry, why string, err error) error {
 		return archiveError(s.File, entry, why, err)
@@ -154,7 +153,6 @@ func (t *Tree) unpackTar(ctx context.Context, s Source) error {
 	}
 }
 
-// addEntry adds one entry of a tar.
 func (t *Tree) addEntry(a Archive, h *tar.Header, content io.Reader, bad func(string, error) error) error {
 	name := strings.TrimPrefix(h.Name, "./")
 	if h.Typeflag == tar.TypeDir {
