@@ -10,6 +10,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/elf"
 	"embed"
@@ -144,13 +145,7 @@ type ModeResult struct {
 
 // Word is what the table says of a mode.
 func (k Kind) Word() string {
-	switch k {
-	case Honest:
-		return "ok"
-	case FellBack:
-		return "FAIL"
-	}
-	return string(k)
+	return cmp.Or(map[Kind]string{Honest: "ok", FellBack: "FAIL"}[k], string(k))
 }
 
 // unjudged reports whether a mode shows nothing although the program ended well.

@@ -86,15 +86,8 @@ func (t Tools) announce(sh *console.Shell, h buildenv.Host) {
 }
 
 func changeLine(c buildenv.Change) string {
-	switch c.Op {
-	case buildenv.Unset:
-		return fmt.Sprintf("unset %s: %s", c.Name, c.Reason)
-	case buildenv.Prepend:
-		return fmt.Sprintf("%s begins with %s: %s", c.Name, c.Value, c.Reason)
-	case buildenv.Append:
-		return fmt.Sprintf("%s ends with %s: %s", c.Name, c.Value, c.Reason)
-	}
-	return fmt.Sprintf("%s=%s: %s", c.Name, c.Value, c.Reason)
+	return fmt.Sprintf(map[buildenv.Op]string{buildenv.Set: "%[1]s=%[2]s: %[3]s", buildenv.Unset: "unset %[1]s: %[3]s",
+		buildenv.Prepend: "%[1]s begins with %[2]s: %[3]s", buildenv.Append: "%[1]s ends with %[2]s: %[3]s"}[c.Op], c.Name, c.Value, c.Reason)
 }
 
 // BuiltFor is the triple that rustc builds for: the command line's first target, or that of cargo itself; empty: not known.
