@@ -109,7 +109,7 @@ func TestQuestionsAsValues(t *testing.T) {
 		if !ok {
 			return "none"
 		}
-		if env := strings.Join(c.Env, " "); env != "A=b CARGO_BUILD_BUILD_DIR=/c/graph/build CARGO_TARGET_DIR=/c/graph/target CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false PATH=/b __CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS=nightly" ||
+		if env := strings.Join(c.Env, " "); env != "A=b CARGO_BUILD_BUILD_DIR=/c/graph/build CARGO_TARGET_DIR=/c/graph/target CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false GPUBUILD_LEVEL=1 PATH=/b __CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS=nightly" ||
 			c.Dir != "/w" {
 			t.Errorf("%s: environment %s in %s", typed, env, c.Dir)
 		}

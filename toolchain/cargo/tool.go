@@ -20,9 +20,14 @@ type Tool struct {
 // Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is
 // always the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
 //
-// A project in which cargo or rustup would read for ever, or until no memory is left, is an error.
+// A project in which cargo or rustup would read for ever, or until no memory is left, is an error, and so is a cargo that is gpubuild, by a
+// link or a script: each would start the next one without end.
 func Find(h buildenv.Host, l Line) (Tool, error) {
 	t := Tool{Env: h.Env, Dir: h.Cwd}
+	if level(h.Env) >= maxLevel {
+		return t, exit.Errorf(exit.Missing, "let CARGO, or the first cargo of PATH, be the real cargo",
+			"no cargo: each cargo that gpubuild starts is gpubuild again")
+	}
 	if err := readable(h, t, l); err != nil {
 		return t, exit.Errorf(exit.Config, "put a regular file of a sensible size in its place", "%w", err)
 	}
@@ -86,7 +91,20 @@ func readable(h buildenv.Host, t Tool, l Line) error {
 // With returns the tool with another environment.
 func (t Tool) With(env buildenv.Env) Tool { t.Env = env; return t }
 
+// levelVar counts how many gpubuild stand one in another: in each cargo's environment, one more than in its gpubuild's. A few are honest: cargo
+// run starts a program that calls gpubuild.
+const (
+	levelVar = "GPUBUILD_LEVEL"
+	maxLevel = 8
+)
+
+func level(env buildenv.Env) int {
+	n, _ := strconv.Atoi(env.Get(levelVar)) // nobody else sets it; anything but a number is none
+	return n
+}
+
 func (t Tool) cmd(env buildenv.Env, args []string) buildenv.Cmd {
+	env = env.Set(levelVar, strconv.Itoa(level(t.Env)+1))
 	return buildenv.Cmd{Path: t.Path, Args: args, Dir: t.Dir, Env: env.Entries()}
 }
 
