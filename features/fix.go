@@ -247,7 +247,8 @@ func (k *rootJudge) offer(f *Finding, fixes [][]edge) {
 }
 
 // candidates adds to a finding the edges that would turn GPU crates on: those that are off, or that manifests make possible. Of a crate
-// outside of the catalog the name of a feature proves nothing: it is named, and nothing is written. why says what else is in the way; weak: it is that nothing turns a dependency on.
+// outside of the catalog the name of a feature proves nothing: it is named, and nothing is written. why says what else is in the way; weak: it
+// is that nothing turns a dependency on.
 func (g *group) candidates(f *Finding) (why string, weak bool) {
 	if g.pkg == nil || !g.Project.IsMember(g.pkg) || strings.Contains(g.asked[0], "/") {
 		return "", false

@@ -40,7 +40,8 @@ type Sources struct {
 
 // NewSources prepares reading the packages of a workspace.
 func NewSources(h buildenv.Host, p *manifest.Project) *Sources {
-	return &Sources{Reader: source.NewReader(h, p.Root), host: h, project: p, device: map[*manifest.Package]bool{}, cuda: map[string]bool{}, means: map[*manifest.Package]map[string][]string{}}
+	return &Sources{Reader: source.NewReader(h, p.Root), host: h, project: p, device: map[*manifest.Package]bool{},
+		cuda: map[string]bool{}, means: map[*manifest.Package]map[string][]string{}}
 }
 
 // named lists the features of a package that mean a backend by their name. Every package that depends on it is asked about them.

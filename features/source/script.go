@@ -325,7 +325,8 @@ var neverRuns = map[string]bool{".cu": true, ".cuh": true, ".c": true, ".cc": tr
 // keeps, and what scripts write and nobody reads.
 func Ignored(path string) bool {
 	at := strings.LastIndexByte(path, '.')
-	return strings.HasPrefix(filepath.Base(path), ".#") || at >= 0 && slices.Contains([]string{".md", ".log", ".lock", ".orig", ".rej", ".swp", ".pyc", ".d"}, strings.ToLower(path[at:]))
+	return strings.HasPrefix(filepath.Base(path), ".#") || at >= 0 &&
+		slices.Contains([]string{".md", ".log", ".lock", ".orig", ".rej", ".swp", ".pyc", ".d"}, strings.ToLower(path[at:]))
 }
 
 // Unchanging reports whether a file or directory is the operating system's, whose packages replace what lies there as a whole, or cargo's

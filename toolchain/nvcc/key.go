@@ -122,7 +122,8 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	if err := r.scratch(); err != nil {
 		return nil, err
 	}
-	p := &preprocessed{sum: sha256.New(), tooled: sha256.New(), seen: map[string]bool{}, said: map[string]said{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
+	p := &preprocessed{sum: sha256.New(), tooled: sha256.New(), seen: map[string]bool{}, said: map[string]said{},
+		out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
 	dry, err := r.runner.Run(ctx, r.dryRun(p.out))
 	if r.refused = err != nil; err != nil || dry.Truncated {
 		return nil, errors.New("nvcc --dryrun failed")

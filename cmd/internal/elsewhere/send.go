@@ -229,7 +229,7 @@ func prepare(ctx context.Context, m *session.Machine, p proof.Place, t proof.Tas
 	for _, name := range p.SendEnv {
 		value, set := h.Env.Lookup(name)
 		if !set {
-			return req, &exit.UsageError{What: p.Prefix + "send-env " + name + " is not set here", Fix: "set it, or leave the flag out"}
+			return req, &exit.UsageError{What: name + " is not set here, which " + p.Prefix + "send-env names", Fix: "set it, or leave the flag out"}
 		}
 		req.Env = append(req.Env, name+"="+value)
 	}

@@ -285,7 +285,13 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 			continue
 		}
 		for _, path := range m.Filenames {
-			if scanned, err := proof.Scan(c.Machine, path); err == nil && len(scanned.Images) > 0 && cuda && c.Machine.Host.Ext(path) != ".rmeta" {
+			if !cuda || c.Machine.Host.Ext(path) == ".rmeta" {
+				continue
+			}
+			scanned, err := proof.Scan(c.Machine, path)
+			if err != nil {
+				e.unknown = true
+			} else if len(scanned.Images) > 0 {
 				e.compiled = manifest.Union(e.compiled, []string{id.Name})
 			}
 		}

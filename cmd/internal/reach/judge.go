@@ -96,7 +96,8 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if other {
 		g, err = s.Graph(ctx, tool, session.Question{Places: o.Places, Apart: true})
 	}
-	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && manifestFault.Match(refused.Stderr) || ok && refused.Code == cargoFailed && !parses(ctx, s, tool) {
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok &&
+		(manifestFault.Match(refused.Stderr) || refused.Code == cargoFailed && !parses(ctx, s, tool)) {
 		err = exit.Errorf(exit.Config, "", "%w", refused)
 	} else if ok && refused.Unfetched != "" { // a build prints cargo's own words
 		brief := *refused
