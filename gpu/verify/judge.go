@@ -728,8 +728,9 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint64) bool {
 	if f.Kind == probe.Absent && last != nil {
 		return false // it counts devices
 	}
-	onIt := func(k probe.Kernel) bool { return f.On == nil || last[k.Context] > 0 && k.Device == *f.On } // or on one that is not known
-	return after && counts != nil && counts(f.RC) && (f.Kind != probe.Contexts || last == nil || slices.ContainsFunc(p.Kernels, onIt))
+	onIt := func(k probe.Kernel) bool { return last[k.Context] > 0 && k.Device == *f.On }
+	return after && counts != nil && counts(f.RC) &&
+		(f.Kind != probe.Contexts || last == nil || f.On == nil || slices.ContainsFunc(p.Kernels, onIt)) // nil: on one that is not known
 }
 
 const (
