@@ -110,11 +110,24 @@ func checkCargo(os string, o pipeline.Options, l cargo.Line, flags []*flag) erro
 	return nil
 }
 
+// meant are commands of gpubuild for words that other tools have.
+var meant = map[string]string{
+	"list": "gpubuild toolchain list", "toolkit": "gpubuild toolchain list", "lint": "gpubuild features --lint",
+	"why": "gpubuild features --features cuda", "graph": "gpubuild features --features cuda --verbose",
+	"verify": "gpubuild prove target/release/app",
+}
+
 // misspelled is the error for a subcommand that cargo does not have and that is, or is close to, one of gpubuild's. What is closer to one
 // of cargo's is left to cargo, which says so.
 func (a *invocation) misspelled(tool cargo.Tool, l cargo.Line) error {
 	near := exit.Nearest(l.VerbWord, append(cargo.OwnCommands(), VerbNames()...))
-	if l.Known() || cargo.Plugin(a.Host, tool, l.VerbWord) || !slices.Contains(VerbNames(), near) {
+	command := meant[strings.TrimSuffix(l.VerbWord, "s")]
+	switch {
+	case l.Known() || cargo.Plugin(a.Host, tool, l.VerbWord):
+		return nil
+	case command != "":
+		return usage(fmt.Sprintf("unknown command `%s`", l.VerbWord), command)
+	case !slices.Contains(VerbNames(), near):
 		return nil
 	}
 	if near == l.VerbWord && l.Dir != "" {
