@@ -31,6 +31,7 @@ type evidence struct {
 	programs  int      // that were looked at
 	shown     []string // how one of them shows that it uses the GPU; none: no one does
 	anyway    []string // what they show, and bindings may have brought that are linked anyway
+	system    []string // what libraries of the system name, which are the same whatever is built
 	within    []string // libraries and functions of which the names stand only in longer texts of it
 	compiled  []string // packages of which kernels were compiled, or a library of the backend is linked
 	complete  bool     // every program of the package was built
@@ -85,6 +86,10 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	severity := features.Error
 	if o.Warns || !e.complete || e.watches || e.lost != "" || e.otherUses && len(o.Off) == 0 {
 		severity = features.Warning
+	}
+	if len(e.system) > 0 {
+		return with(is(features.IDNoDeviceCode, features.Warning, "%s: all that may show in it that it uses %s is %s: a library of the system is "+
+			"the same without the feature", o.Feature, o.Title(), strings.Join(e.system, ", ")))
 	}
 	always, what := strings.Join(o.Always, ", "), "no library, no driver function"
 	switch {
@@ -336,8 +341,13 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 				missing := !slices.Contains(plain, name) && !slices.ContainsFunc(c.Machine.Host.Names(c.Machine.Host.Dir(lib)), func(file string) bool {
 					return strings.HasPrefix(file, name)
 				})
-				if !slices.Contains(nvml, name) && !missing {
-					e.shown = manifest.Union(e.shown, []string{name + " of " + stem})
+				shows := []string{name + " of " + stem}
+				switch {
+				case slices.Contains(nvml, name) || missing:
+				case ofSystem(c.Machine.Host, lib):
+					e.system = manifest.Union(e.system, shows)
+				default:
+					e.shown = manifest.Union(e.shown, shows)
 				}
 			}
 		}
@@ -346,6 +356,11 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		e.shown = append(e.shown, e.anyway...)
 	}
 	return e, nil
+}
+
+// ofSystem reports whether a library lies where the system's packages put theirs, which people do not build.
+func ofSystem(h buildenv.Host, lib string) bool {
+	return slices.ContainsFunc(loader.SystemDirs, func(dir string) bool { return dir != "/usr/local/lib" && h.Dir(lib) == dir })
 }
 
 // baseLibrary matches the names of what every program is loaded with, which have a version, and of NVML's library, which computes nothing.

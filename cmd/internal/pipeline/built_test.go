@@ -35,6 +35,8 @@ func TestDecideBuilt(t *testing.T) {
 		{"only a binding that is linked anyway", blind, evidence{programs: 1, anyway: shown, complete: true}, "features.no-device-code error"},
 		{"a binding that is linked anyway, beside no crate that is off", none, evidence{programs: 1, anyway: shown, complete: true}, "features.no-device-code warning"},
 		{"a function of the driver in a longer word", none, evidence{programs: 1, within: shown, complete: true}, "features.no-device-code warning"},
+		{"a library of the system names a function of the driver", none, evidence{programs: 1, system: shown, complete: true}, "features.no-device-code warning"},
+		{"so does the program", none, evidence{programs: 1, system: shown, shown: shown, complete: true}, ""},
 		{"not every program was built", off, evidence{programs: 1}, "features.no-device-code warning"},
 		{"the package is named, or a binding is enabled", warns, evidence{programs: 1, complete: true}, "features.no-device-code warning"},
 		{"a library of it was not found", off, evidence{programs: 1, complete: true, lost: "libmine.so"}, "features.no-device-code warning"},
@@ -66,6 +68,16 @@ func TestBaseLibrary(t *testing.T) {
 		"libnvidia-ml.so.1": true, "libc.so": true, "libutil.so": false, "libdl.so": false, "libm.so": false, "libmine.so.1": false,
 	} {
 		hosttest.Equal(t, baseLibrary.Match([]byte(name)), want, name)
+	}
+}
+
+func TestOfSystem(t *testing.T) {
+	h := hosttest.Memory(nil)
+	for lib, want := range map[string]bool{
+		"/usr/lib/x86_64-linux-gnu/libavutil.so.57": true, "/lib64/libx.so.1": true, "/usr/local/lib/libtorch.so": false,
+		"/usr/lib/python3/dist-packages/torch/lib/libtorch.so": false, "/w/lib/libonnxruntime.so.1": false,
+	} {
+		hosttest.Equal(t, ofSystem(h, lib), want, lib)
 	}
 }
 

@@ -167,7 +167,7 @@ func (p Plan) ask(ctx context.Context, trace *finding.Trace) (_ Plan, err error)
 	case a != nil && p.lacksGPU(s, p.Features):
 		p.Way, p.Why, p.LeftOff = withoutGPU, "no GPU crate is linked", p.leftOff(p.Features.Session)
 		return p, nil
-	case err == nil && cargorun.AmbiguousRun(s, a.Roots):
+	case err == nil && cargorun.RefusedRun(s, a.Roots):
 		p.Way = plainCargo
 	}
 	return p, err
