@@ -25,6 +25,7 @@ type outDir struct {
 	finished bool // its script came to an end
 	stamp    stale.Stamp
 	stamped  bool
+	damaged  bool // a stamp is there that cannot be read
 	content  content
 	inputs   []stale.Input // of now
 
@@ -58,7 +59,7 @@ func (s *State) compare() {
 			case l.stamped && l.stamp.PkgID == p.PkgID && slices.ContainsFunc(p.sets, ours):
 				stamped = append(stamped, l)
 			case l.stamped && (l.stamp.PkgID == p.PkgID || !twin):
-			case !p.Inputs.Arch || len(l.content.Made) > 0 || !l.finished:
+			case !p.Inputs.Arch || len(l.content.Made) > 0 || !l.finished || l.damaged:
 				rest = append(rest, l)
 			}
 		}
@@ -78,6 +79,7 @@ func (s *State) look(p Package, dir string) outDir {
 	h := s.b.Machine.Host
 	o := outDir{pkg: p, dir: dir, ran: builddir.Ran(h, dir), finished: builddir.Finished(h, dir), content: s.contentOf(dir)}
 	o.stamp, o.stamped = readStamp(h, dir)
+	o.damaged = !o.stamped && h.IsFile(h.Join(h.Dir(dir), stale.StampFile))
 	return o
 }
 

@@ -292,6 +292,7 @@ func TestWhichOutDirsAreCompared(t *testing.T) {
 		{"no stamp, and no device code", func(s *scene) { s.script(0) }, ""},
 		{"no stamp, of a package that compiles none", func(s *scene) { s.script(0); s.s.b.Reach.Units[0].Inputs.Arch = false }, unknown},
 		{"no stamp, and the script did not end", func(s *scene) { s.script(0); s.remove("output") }, unknown},
+		{"a damaged stamp", func(s *scene) { s.script(0); s.write(filepath.Join(s.unit, stale.StampFile), "{") }, unknown},
 		{"a stamp, and the script ran again and did not end", func(s *scene) { s.record(90); s.script(90); s.remove("output") }, unknown},
 		{"what the script left is gone", func(s *scene) { s.record(90); s.remove("out/k.ptx") }, unknown},
 	} {
