@@ -69,7 +69,7 @@ func TestCoverageOfTraces(t *testing.T) {
 		proofs   []Proof
 		limit    int
 		want     string
-		launches uint64 // of matmul, by the first package
+		launches uint64 // of matmul; 0: by the first package none
 		below    bool
 		ci       bool
 	}{
@@ -79,6 +79,7 @@ func TestCoverageOfTraces(t *testing.T) {
 		"tests chosen":                {words: " -- matmul", proofs: []Proof{{Program: one, Evidence: fork}}, limit: 51, want: "1 of 2 kernels were launched (50%)", launches: 2},
 		"a process for each test":     {proofs: []Proof{{Program: one, Evidence: fork}, {Program: one, Evidence: fork}}, want: "1 of 2 kernels were launched (50%)", launches: 4},
 		"by the second package only":  {proofs: []Proof{{Program: one, Evidence: traced(t, "141-*")}, {Program: two, Evidence: fork}}, want: "1 of 2 kernels were launched (50%)"},
+		"by both packages":            {proofs: []Proof{{Program: one, Evidence: fork}, {Program: two, Evidence: fork}}, want: "1 of 2 kernels were launched (50%)", launches: 4},
 		"a doctest, of any package":   {proofs: []Proof{{Program: one, Evidence: traced(t, "141-*")}, {Program: other, Evidence: fork}}, want: "1 of 2 kernels were launched (50%)", launches: 2},
 		"a program that a test calls": {proofs: []Proof{{Program: two, Evidence: called}}, want: "1 of 2 kernels were launched (50%)", launches: 2},
 		"on the CPU":                  {proofs: []Proof{{Program: one, Evidence: traced(t, "141-*")}}, want: "0 of 2 kernels were launched (0%)"},
