@@ -46,7 +46,12 @@ const (
 )
 
 // Name is what a user calls the backend.
-func (b Backend) Name() string { return cmp.Or(map[Backend]string{Vulkan: "Vulkan"}[b], "CUDA") }
+func (b Backend) Name() string {
+	if b == Vulkan {
+		return "Vulkan"
+	}
+	return "CUDA"
+}
 
 // Probe is the built programs. Control and Watch are empty where only a library was given: then nothing can be Proved or NotUsed.
 type Probe struct {

@@ -214,7 +214,10 @@ func (p Process) Launches() uint64 {
 
 // Injection is the variable by which the probe comes into a process.
 func (b Backend) Injection() string {
-	return cmp.Or(map[Backend]string{Vulkan: LayersVariable}[b], InjectionVariable)
+	if b == Vulkan {
+		return LayersVariable
+	}
+	return InjectionVariable
 }
 
 // Records is what a record file, or a directory of them, held.

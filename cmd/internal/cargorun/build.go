@@ -127,8 +127,8 @@ func DefaultRun(s *session.Session) string {
 	return s.Project.Selected.DefaultRun
 }
 
-// AmbiguousRun says that `cargo run` will refuse to choose among several programs, or finds none. It says so itself, before anything is built.
-func AmbiguousRun(s *session.Session, roots []features.Root) bool {
+// RefusedRun says that cargo will refuse `run`, for there are several programs or none. It says so itself, before anything is built.
+func RefusedRun(s *session.Session, roots []features.Root) bool {
 	line := s.Line
 	if line.Purpose() != cargo.Runs || line.Has("--bin", "--example") || DefaultRun(s) != "" {
 		return false

@@ -98,7 +98,7 @@ func TestWhichProgramIsRun(t *testing.T) {
 		if tt.member != nil {
 			s.Project.Members = []*manifest.Package{tt.member}
 		}
-		if got, run := AmbiguousRun(s, tt.roots), DefaultRun(s); got != tt.want || run != tt.run {
+		if got, run := RefusedRun(s, tt.roots), DefaultRun(s); got != tt.want || run != tt.run {
 			t.Errorf("%s %+v: ambiguous %v, default %q", tt.words, tt.roots, got, run)
 		}
 	}

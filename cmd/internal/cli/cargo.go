@@ -47,7 +47,7 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err := cmp.Or(checkCargo(a.Host.OS, o, line, flags), a.checkFiles(words, given, line.Positional)); err != nil {
 		return err
 	}
-	if line.VerbWord == typed { // an alias stands for a command of cargo's
+	if line.VerbWord == typed { // an alias is for a command of cargo's
 		if err := a.misspelled(tool, line); err != nil {
 			return err
 		}

@@ -189,9 +189,10 @@ func proofFlags(o *proof.Options) []*flag {
 			"[on.NAME] in the configuration", &o.On.Name),
 		list("send", "PATH", "a file or directory that the program needs on the other machine", &o.On.Send),
 		newFlag("send-env", cargo.Value, "NAME", "a variable that the program needs on the other machine", func(v string) error {
-			if o.On.SendEnv = append(o.On.SendEnv, v); strings.Contains(v, "=") {
+			if strings.Contains(v, "=") {
 				return errors.New("give only the name; the value comes from the environment")
 			}
+			o.On.SendEnv = append(o.On.SendEnv, v)
 			return nil
 		}),
 		newFlag("queue-timeout", cargo.Value, "DURATION", "wait this long for the program to start on the other machine, such as 30m",

@@ -562,8 +562,11 @@ func checkProbe(f Facts) Check {
 	if f.Unkept.Why != "" {
 		return f.lacks(Check{ID: "probe", Says: "there is no place to build the probe (see cache)", Breaks: "a proof", Fix: f.Unkept.Fix})
 	}
-	if f.Carried || f.Compiler != "" {
-		return Check{ID: "probe", State: OK, Says: map[bool]string{true: "part of this gpubuild", false: "can be built by " + f.Compiler}[f.Carried]}
+	if f.Carried {
+		return Check{ID: "probe", State: OK, Says: "part of this gpubuild"}
+	}
+	if f.Compiler != "" {
+		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
 	}
 	return f.lacks(Check{ID: "probe", Says: "no C compiler to build the probe with", Breaks: "a proof",
 		Fix: "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE"})

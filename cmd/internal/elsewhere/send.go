@@ -18,17 +18,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/regular"
-	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/proof"
-	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/runs"
-	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -265,122 +260,4 @@ func sent(m *session.Machine, root, name string, out []file) ([]file, error) {
 		return nil, &exit.UsageError{What: "--send " + name + ": " + err.Error(), Fix: "name a file or a directory that can be read"}
 	}
 	return out, nil
-}
-
-// collect lists the program, first, the libraries that it loads here and what proves it, with the task's paths among them.
-func collect(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task) (req request, err error) {
-	note := filepath.Join(filepath.Dir(p.Socket), cache.Name(t.Binary)) // nextest starts a program once for each of its tests
-	if data, err := os.ReadFile(note); err == nil && json.Unmarshal(data, &req) == nil {
-		return req, nil
-	}
-	b, err := bundle.Collect(ctx, m, bundle.Options{Programs: []string{t.Binary}, Toolkit: p.Toolkit, Own: true,
-		Prove: proof.Runtime{Probe: t.Probe, CUPTI: t.CUPTI, Others: t.Others}})
-	if err != nil {
-		return req, err
-	}
-	for _, of := range b.Files {
-		f, err := sized(m, file{Name: of.Name, Run: true, From: of.From})
-		if err != nil {
-			return req, err
-		}
-		req.Files = append(req.Files, f)
-		if f.Name = of.Link; f.Name != "" {
-			req.Files = append(req.Files, f)
-		}
-	}
-	req.Needs, req.Task.Probe = b.Prove.Glibc, t.Probe
-	req.Task.Binary, req.Task.CUPTI, req.Task.Others = b.Programs[0], b.Prove.CUPTI, b.Prove.Others
-	req.Task.Probe.Library, req.Task.Probe.Control, req.Task.Probe.Watch = b.Prove.Probe, b.Prove.Control, b.Prove.Watch
-	data, err := json.Marshal(req)
-	if err == nil {
-		err = cache.Keep(note, data, 0o600)
-	}
-	return req, err
-}
-
-// sized is a file with its size and SHA-256, which is remembered for as long as the file is the same one.
-func sized(m *session.Machine, f file) (file, error) {
-	sums := m.Host.Join(m.CacheDir, "sums")
-	_ = cache.Make(sums) // without it nothing is remembered
-	id, sum, err := hashOf(f.From, m.Host.Join(sums, cache.Name(m.Host.Abs(f.From))))
-	f.Size, f.SHA256 = id.Size, sum
-	return f, err
-}
-
-// hashOf hashes a file, or takes the note of an earlier look if the file is still that one.
-func hashOf(path, note string) (id cache.Identity, sum string, err error) {
-	if id, err = cache.Identify(path); err != nil {
-		return id, "", err
-	}
-	earlier, _ := os.ReadFile(note) // none: it is hashed
-	if sum, is := strings.CutPrefix(string(earlier), id.String()+" "); is {
-		return id, sum, nil
-	}
-	if sum, err = cache.Hash(path); err == nil {
-		_ = cache.Keep(note, []byte(id.String()+" "+sum), 0o600) // else it is hashed again
-	}
-	return id, sum, err
-}
-
-// judged judges what a program did there by the rules for programs here. The verdict that came with the evidence counts for nothing.
-// Paths of files that were sent become those of the files here.
-func judged(m *session.Machine, req request, at string, came proof.Proof) (proof.Proof, error) {
-	var none proof.Proof
-	t, e := req.Task, came.Evidence
-	args := t.Args
-	if !t.WithArgs {
-		args = receipt.Hidden(args)
-	}
-	dir, is := strings.CutSuffix(e.Binary, "/"+t.Binary)
-	if !is || e.Launcher || !slices.Equal(e.Args, args) {
-		return none, &Error{IDIncomplete, fmt.Sprintf("%s sent the evidence of another command: %s", at, e.Binary), ""}
-	}
-	sent := map[string]file{}
-	for _, f := range req.Files {
-		sent[dir+"/"+f.Name] = f
-	}
-	here := func(path *string) {
-		if f, is := sent[*path]; is {
-			*path = f.From
-		}
-	}
-	here(&e.Binary)
-	e.Processes, e.Watch.Seen = slices.Clone(e.Processes), slices.Clone(e.Watch.Seen)
-	for i := range e.Processes {
-		here(&e.Processes[i].Exe)
-		here(&e.Processes[i].Script)
-	}
-	for i := range e.Watch.Seen {
-		here(&e.Watch.Seen[i].Exe)
-	}
-	rules, err := t.Asked.Rules()
-	if err != nil {
-		return none, err
-	}
-	e = verify.Reconsider(e, m.Real(m.Host))
-	p := proof.Proof{Program: e.Binary, Args: e.Args, Evidence: e, Verdict: verify.Judge(e, rules), Host: at,
-		NoReceipt: came.NoReceipt}
-	if came.Receipt != nil {
-		program := sent[dir+"/"+t.Binary]
-		binary := proof.Binary(m, receipt.Sealed{SHA256: program.SHA256, Size: program.Size}, e.Binary)
-		r := receipt.New(version.Number(), binary, m.Host.Env, t.Probe.SourceHash, t.Asked, e, p.Verdict)
-		r.Environment = came.Receipt.Environment
-		for _, also := range came.Receipt.UsedFiles {
-			f, is := sent[also.Path]
-			if delete(sent, also.Path); !is {
-				also.Host = p.Host
-			} else if also.Path = f.From; also.SHA256 != f.SHA256 {
-				return none, &Error{IDIncomplete, f.From + " was changed there before it ran", ""}
-			}
-			r.UsedFiles = append(r.UsedFiles, also)
-		}
-		for _, f := range req.Files {
-			if _, other := sent[dir+"/"+f.Name]; other && strings.HasPrefix(f.Name, "work/") {
-				r.UsedFiles = append(r.UsedFiles, receipt.Binary{Path: f.From, Size: f.Size, SHA256: f.SHA256, Sent: true})
-			}
-		}
-		p.Receipt = &r
-	}
-	p.Verdict.Lines = append(p.Verdict.Lines, "on: "+p.Host)
-	return p, nil
 }
