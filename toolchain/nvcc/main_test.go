@@ -112,6 +112,12 @@ func madeUp(here string, args []string) int {
 	if runs := os.Getenv("MADE_UP_RUNS"); runs != "" && os.WriteFile(runs, nil, 0o666) != nil {
 		return 1
 	}
+	defer func() {
+		left, _ := filepath.Glob(tmp + "-*") // the pattern is well-formed
+		for _, f := range left {
+			os.Remove(f)
+		}
+	}()
 	for _, s := range steps {
 		cmd := exec.Command("sh", "-c", s)
 		cmd.Env = append(os.Environ(), "CICC_PATH="+here, "PATH="+path, "LD_LIBRARY_PATH="+libraries)
