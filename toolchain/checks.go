@@ -81,6 +81,10 @@ const every = " 35 37 50 52 53 60 61 62 70 72 75 80 86 87 88 89 90 100 101 103 1
 
 func known(c gpu.Capability) bool { return strings.Contains(every, " "+c.Digits()+" ") }
 
+// first has the releases with which architectures came that are older than others of the same nvcc. CUDA 13.0 gave sm_101 the name sm_110.
+// Source: the PTX ISA's table "Release Notes", and nvcc --list-gpu-code of CUDA 13.3 to 13.5.
+var first = map[string]gpu.Version{"88": {Major: 13}, "103": {Major: 12, Minor: 9}, "107": {Major: 13, Minor: 4}, "110": {Major: 13}}
+
 // feature is cudarc's name for a version: cuda-12030.
 func feature(v gpu.Version) string { return fmt.Sprintf("cuda-%d0%d0", v.Major, v.Minor) }
 
@@ -126,6 +130,12 @@ func archs(f Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 				gpu.Arch{Capability: c}),
 			fix: fmt.Sprintf("correct it; the newest that this toolkit compiles for is `--gpu-arch=%s`", hi.Digits()),
 		}
+	case !hi.IsZero() && c.Digits() == "101" && t.Version.Major >= 13:
+		return verdict{why: fmt.Sprintf("CUDA %s does not compile for sm_101, whose name is sm_110 since CUDA 13.0", t.Version),
+			fix: "`--gpu-arch=110`, or CUDA 12.9 (`gpubuild toolchain install 12.9`)"}
+	case !hi.IsZero() && c.Compare(hi) <= 0 && t.Version.Compare(first[c.Digits()]) < 0:
+		return verdict{why: fmt.Sprintf("CUDA %s does not compile for %s: CUDA %s is the first that does", t.Version, gpu.Arch{Capability: c}, first[c.Digits()]),
+			fix: fmt.Sprintf("`gpubuild toolchain install %s`", first[c.Digits()])}
 	case !hi.IsZero() && c.Compare(hi) > 0:
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and older, not for %s", t.Version, t.MaxArch, gpu.Arch{Capability: c}),

@@ -239,6 +239,12 @@ func TestChoose(t *testing.T) {
 		{"one between two that exist", newest, kernels, toolchain.Wish{Arch: "81"},
 			"CUDA 13.5 compiles for sm_121 and older, and sm_81 is no architecture that gpubuild knows;  asks for it | " +
 				"correct it; the newest that this toolkit compiles for is `--gpu-arch=121`"},
+		{"one that has another name since CUDA 13", newest, kernels, toolchain.Wish{Arch: "101"},
+			"CUDA 13.5 does not compile for sm_101, whose name is sm_110 since CUDA 13.0;  asks for it | " +
+				"`--gpu-arch=110`, or CUDA 12.9 (`gpubuild toolchain install 12.9`)"},
+		{"one that came after newer ones", func(f *toolchain.Facts) { f.Toolkits = []cuda.Toolkit{kit("12.8", "50", "120")} }, kernels,
+			toolchain.Wish{Arch: "103"}, "CUDA 12.8 does not compile for sm_103: CUDA 12.9 is the first that does;  asks for it | " +
+				"`gpubuild toolchain install 12.9`"},
 		{"the newest that a toolkit compiles for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "90"}, "/cuda-12.6 9.0 "},
 		{"the lowest that the crates compile for", nil, floored, sm80, "/cuda-13.5 8.0 "},
 		{"the crates' floor is the toolkit's", nil, with(kernels, func(n *toolchain.Needs) {

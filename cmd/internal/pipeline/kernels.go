@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -12,11 +11,9 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
-	"gpubuild/toolchain"
 	"gpubuild/toolchain/nvcc"
 )
 
@@ -46,9 +43,6 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 	if !t.Needs.NVCC || toolkit == nil || toolkit.NVCC == "" {
 		return k, nil
 	}
-	if err := k.compiles(m, t); err != nil {
-		return k, err
-	}
 	without := func(why, fix string) (kernels, error) {
 		m.Shell.Detail("%s", why)
 		return k, t.Set.OneArch("gpubuild's nvcc, which compiles for all of them, is not used: "+why, fix)
@@ -77,31 +71,6 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 		k.env = k.env.Set(nvcc.ArchsVariable, gpu.Archs(k.list))
 	}
 	return k, nil
-}
-
-var unsupported = lazyregexp.New(`Unsupported gpu architecture '(\w+)'`)
-
-// compiles asks nvcc for the steps of a compilation for a list that the user asked for, before anything is cleaned for it. Not on Windows,
-// where that starts cl.exe in each build.
-func (k kernels) compiles(m *session.Machine, t tools.Tools) error {
-	if !t.Set.ArchAsked || len(k.list) < 2 || m.Host.OS == buildenv.Windows {
-		return nil
-	}
-	args := []string{"--dryrun", "-fatbin", "k.cu"}
-	for _, a := range k.list {
-		args = append(args, "-gencode=arch=compute_"+strings.TrimPrefix(a.String(), "sm_")+",code="+a.String())
-	}
-	_, err := m.Runner.Run(context.Background(), buildenv.Cmd{Path: t.Set.Toolkit.NVCC, Args: args, Env: k.env.Entries()})
-	var exited *buildenv.ExitError
-	if errors.As(err, &exited) {
-		if found := unsupported.FindSubmatch(exited.Result.Stderr); found != nil {
-			return &toolchain.MisfitError{Part: toolchain.PartCapability,
-				What: fmt.Sprintf("%s (%s): the nvcc of CUDA %s does not know %s",
-					gpu.Archs(k.list), t.Set.CapabilityOrigin, t.Set.Toolkit.Version, found[1]),
-				Fix: fmt.Sprintf("use one of `%s --list-gpu-arch`, or another toolkit", m.Shown(t.Set.Toolkit.NVCC))}
-		}
-	}
-	return nil
 }
 
 // starts tries our nvcc once: a policy may forbid to start a program of the cache.
