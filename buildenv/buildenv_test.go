@@ -229,7 +229,7 @@ func TestReadFile(t *testing.T) {
 
 func TestIsWSL(t *testing.T) {
 	for kernel, want := range map[string]bool{
-		"5.15.167.4-microsoft-standard-WSL2": true, "4.4.0-19041-Microsoft": true, "6.1.0-18-amd64": false, "": false,
+		"5.15.167.4-microsoft-standard-WSL2": true, "4.4.0-19041-Microsoft": true, "6.18.2-WSL2-STABLE+": true, "6.1.0-18-amd64": false, "": false,
 	} {
 		hosttest.Equal(t, (buildenv.Host{OS: "linux", Kernel: kernel}).IsWSL(), want, kernel)
 	}

@@ -64,7 +64,9 @@ type Host struct {
 // IsWSL reports whether the host is the Linux half of Windows.
 // Source: WSL kernels carry "microsoft" in their release, and /usr/lib/wsl exists (microsoft/WSL issues 423, 4555).
 func (h Host) IsWSL() bool {
-	return h.OS == Linux && strings.Contains(strings.ToLower(h.Kernel), "microsoft")
+	// A kernel of one's own keeps one of the two (systemd's detect_container looks for the same).
+	kernel := strings.ToLower(h.Kernel)
+	return h.OS == Linux && (strings.Contains(kernel, "microsoft") || strings.Contains(kernel, "wsl"))
 }
 
 // IsFile reports whether path is a file that can be looked at, through links.

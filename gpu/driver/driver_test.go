@@ -300,6 +300,7 @@ func TestVersionIsAskedOnce(t *testing.T) {
 		{"Windows, behind the table", "windows", `C:\Windows\System32\nvcuda.dll`, `C:\Windows\System32\nvidia-smi.exe`, "610.47", head, "610.47 CUDA 13.3"},
 		{"behind the table, and without a word", "windows", `C:\Windows\System32\nvcuda.dll`, `C:\Windows\System32\nvidia-smi.exe`, "610.47", "?", "610.47 at least CUDA 13.0"},
 		{"WSL2, whose driver is Windows'", "wsl", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/lib/nvidia-smi", "522.06", "", "522.06 CUDA 11.8"},
+		{"WSL2 with a kernel of one's own", "linux", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/lib/nvidia-smi", "610.05", head, "610.05 CUDA 13.3"},
 		{"Linux without the kernel's files", "linux", "/opt/nvidia-smi", "/opt/nvidia-smi.1", "535.104", head, "535.104 CUDA 12.2"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {

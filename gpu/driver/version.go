@@ -87,9 +87,9 @@ const (
 	lastWindows = 581
 )
 
-// tableOf is the operating system whose driver numbers a machine has: WSL2 has Windows' driver.
+// tableOf is the operating system whose driver numbers a machine has: WSL2 has Windows' driver, whatever its kernel is called.
 func tableOf(h buildenv.Host) string {
-	if h.IsWSL() {
+	if h.IsWSL() || Kernel(h).Origin == wslDir {
 		return buildenv.Windows
 	}
 	return h.OS
@@ -192,7 +192,7 @@ func (m Machine) library() string {
 	switch {
 	case m.Host.OS == buildenv.Windows:
 		return m.Host.Join(systemDir(m.Host), "nvcuda.dll")
-	case m.Host.IsWSL():
+	case tableOf(m.Host) == buildenv.Windows:
 		return m.Host.Join(wslDir, "libcuda.so.1")
 	case !m.Host.IsFile(moduleVersion):
 		smi, _ := findSMI(m.Host)
