@@ -65,7 +65,7 @@ const (
 	crashWords   = `died|crash(es|ed)|panicked|access.violation|sig(abrt|segv|ill|bus|kill)|core dumped|what\(\):|this is a bug`
 	failureWords = crashWords + `|error|fail(ed|ure)?|fatal|cannot|can't|could not|not found|unable|aborted|` +
 		`too many|(exceed(s|ed|ing)?|over|beyond|above)\b.*\b(limit|max(imum)?)|limit\b.*\bexceeded|out of (memory|range|bounds)|` +
-		`exit(ed)? (with )?(code|status):? [1-9]\d*`
+		`exit(ed)? (with )?((status )?code|status):? [1-9]\d*`
 )
 
 var (
@@ -75,12 +75,13 @@ var (
 		`rejected|no (matching|such|valid|suitable)|not (available|supported|installed|enabled|compatible|detected))\b|[❌✗✘]`)
 	windowsPath = lazyregexp.New(`\b[A-Z]:\\+\w|\\[\w.-]+\.(rs|exe|dll|cu|lib)\b|-INCLUDE:\?`) // the last is libtorch's own words there
 	describes   = lazyregexp.New(`^\s*--?[A-Za-z]|^\s{12}|\bby default\b`)                     // of a help text
+	couldNot    = lazyregexp.New(`\b(Failed to|[Cc]ould not) (load|locate)\b`)                 // which a line that informs may say of what is optional
 	informs     = lazyregexp.New(`^(\S+ +){0,3}\[?(INFO|DEBUG|TRACE)\b|^-- (Looking for|Performing Test|Check\w*|Could NOT find) `)
 
 	// built is printed before a program starts; a summary, or the end of a line, is believed about the lines above it.
 	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)")
 	summary = lazyregexp.New(`(?i)\btest result: ok\b|\b(\d+|all|100% tests) (\w+ )?(ok|passed)\b|\b0 (failed|failures|errors?)\b|` +
-		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?|ready)\W*$|^\[\d\d:\d\d:[\d.]+ --> |\bexit(ed)?\b.* (code|status):? 0\b`)
+		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?|ready)\W*$|\b[Ll]istening (on|at) \S+:\d+\W*$|^\[\d\d:\d\d:[\d.]+ --> |\bexit(ed)?\b.* (code|status):? 0\b`)
 	noSummary = lazyregexp.New(`(?i)\b(not|never|no|without) (\w+ )?(ok|passed|succe\w+|ready)`)
 	completed = lazyregexp.New(`(?i)\b(done|finished|completed?)(\W*$|, )`) // with a retry above it
 	retries   = lazyregexp.New(`(?i)\bretr(y|ies|ied|ying)\b|\btrying (again|with|batch|an?|half|\d+)\b|` +
@@ -498,7 +499,7 @@ func (t text) errors(like *lazyregexp.Regexp, from int) []Place {
 		}
 		place := Place{Line: t.lines[i].number, Text: words(line), Status: statusIn(line)}
 		if place.Status == nil && !like.Match(line) || innocent.Match(line) || like == speaksOfCrash && sums(line) ||
-			like == speaksOfLack && describes.Match(line) || like != looksLikeError && informs.Match(line) || t.recovered(i) || t.warned(i) {
+			like == speaksOfLack && describes.Match(line) || (like != looksLikeError || couldNot.Match(line)) && informs.Match(line) || t.recovered(i) || t.warned(i) {
 			continue
 		}
 		i += t.addBody(&place, i)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestNoLogIsTyped: what a log names stands in a fix or a command only as a word, in which no shell sees more.
@@ -153,12 +155,36 @@ func TestCommandNotFoundInAnyLanguage(t *testing.T) {
 		"'nvcc'은(는) 내부 또는 외부 명령, 실행할 수 있는 프로그램, 또는\n배치 파일이 아닙니다.",
 		"Can't recognize 'nvcc' as an internal or external command, or batch script.",
 	} {
-		a := ask(t, text)
-		if len(a.Found) != 1 || a.Found[0].ID != "command-not-found" || a.Found[0].Values["thing"] != "nvcc" {
-			t.Errorf("%v\n%s", describe(a), text)
+		a, ninja := ask(t, text), ask(t, strings.ReplaceAll(text, "nvcc", "ninja"))
+		if len(ninja.Found) != 1 || ninja.Found[0].ID != "command-not-found" || ninja.Found[0].Values["thing"] != "ninja" || len(a.Found) != 1 {
+			t.Errorf("%v %v\n%s", describe(a), describe(ninja), text)
 		}
 	}
 	if w := ask(t, "'ptxas' is not recognized as an internal or external command,").Found[0].Words(Facts{}); !strings.Contains(w.Cause, "not complete") {
 		t.Error(w.Cause)
+	}
+}
+
+// TestOtherWords: the same failures as tools in other languages, other linkers and other shells say them.
+func TestOtherWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"mold: fatal: library not found: cudart":                                                                                "link-cuda-libraries",
+		"lld-link: error: could not open 'cudart.lib': no such file or directory":                                               "lnk1181-cudart-lib64",
+		"/usr/bin/ld: no se puede encontrar -lcudart: No existe el fichero o el directorio":                                     "link-cuda-libraries",
+		"/usr/bin/ld: impossibile trovare -lcudart":                                                                             "link-cuda-libraries",
+		"a.o: referencia a `cudaMalloc' sin definir":                                                                            "cudart-not-linked",
+		"a.o: `cudaMalloc' に対する定義されていない参照です":                                                                                    "cudart-not-linked",
+		"a.o : error LNK2019: Verweis auf nicht aufgelöstes externes Symbol \"cudaMalloc\" in Funktion \"main\".":               "cudart-not-linked",
+		"a.o : error LNK2019: symbole externe non résolu cudaMalloc référencé dans la fonction main":                            "cudart-not-linked",
+		"a.o : error LNK2001: 外部シンボル \"cudaMalloc\" は未解決です":                                                                     "cudart-not-linked",
+		"./app: error while loading shared libraries: libcudart.so.12: 공유 오브젝트 파일을 열 수 없습니다: 그런 파일이나 디렉터리가 없습니다":                "cuda-library-not-found",
+		"./app: error while loading shared libraries: libcudart.so.12: no se puede abrir: No existe el fichero o el directorio": "cuda-library-not-found",
+		"a.c:1:10: 致命的エラー: cuda.h: そのようなファイルやディレクトリはありません":                                                                      "cuda-header-missing",
+		"bash: nvcc: Kommando nicht gefunden.":                                                                                  "nvcc-not-on-path", "bash: nvcc : commande introuvable": "nvcc-not-on-path",
+		"zsh: command not found: nvcc": "nvcc-not-on-path", "fish: Unknown command: nvcc": "nvcc-not-on-path",
+		"nvcc : 无法将“nvcc”项识别为 cmdlet、函数、脚本文件或可运行程序的名称。":                  "nvcc-not-on-path",
+		"cp: error: Auf dem Gerät ist kein Speicherplatz mehr verfügbar": "disk-full",
+	} {
+		hosttest.Equal(t, first(t, text), want, text)
 	}
 }
