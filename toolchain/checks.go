@@ -290,10 +290,12 @@ func unfit(c hostcc.Compiler, w Wish, t *cuda.Toolkit) string {
 // passedCXX says why nvcc does not take the compiler that a build script passes to it whatever is chosen, which is CXX or else c++; empty:
 // it does. There is a fix where the user named the compiler: our nvcc puts the chosen one in the place of c++ only.
 func passedCXX(f Facts, n Needs, w Wish, t *cuda.Toolkit, chosen *hostcc.Compiler) (why, fix string) {
-	name := "CXX"
-	i := slices.IndexFunc(f.Compilers, func(c hostcc.Compiler) bool { return c.Word == name })
-	if fix = "unset CXX, or name a compiler that nvcc takes: CXX=" + chosen.CXX; i < 0 {
-		name, fix = "c++", ""
+	name := "c++"
+	i := slices.IndexFunc(f.Compilers, func(c hostcc.Compiler) bool { return c.Word == "CXX" })
+	if i >= 0 {
+		name = f.Compilers[i].Origin
+		fix = fmt.Sprintf("unset %s, or name a compiler that nvcc takes: %[1]s=%s", name, chosen.CXX)
+	} else {
 		i = slices.IndexFunc(f.Compilers, func(c hostcc.Compiler) bool { return c.CCrate })
 	}
 	if i < 0 || f.MSVC != nil || !slices.Contains(n.Reads, PassesCXX) {

@@ -343,7 +343,7 @@ func TestPassedCXX(t *testing.T) {
 	} {
 		f := three()
 		cxx := gcc(tt.major, fmt.Sprintf("/opt/gcc-%d", tt.major), false)
-		f.Compilers[0].Word, cxx.Word, cxx.CCrate = hostcc.Asked, tt.word, tt.word == ""
+		f.Compilers[0].Word, cxx.Word, cxx.Origin, cxx.CCrate = hostcc.Asked, tt.word, tt.word, tt.word == ""
 		f.Compilers = append(f.Compilers, cxx)
 		s, err := toolchain.Choose(f, tt.needs, tt.wish)
 		if tt.word == "" {

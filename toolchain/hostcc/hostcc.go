@@ -53,6 +53,18 @@ func (c Compiler) Named() string {
 // and say something of nvcc's only when what nvcc takes by itself does not do.
 func Words() []string { return []string{"NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER", "CXX", "CC"} }
 
+// CXXWord is the variable from which the cc crate takes the C++ compiler of this machine's own programs: the first of these that is set
+// (cc 1.2, target_envs).
+func CXXWord(h buildenv.Host) string {
+	triple := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[h.Arch] + "-unknown-linux-gnu"
+	for _, name := range []string{"CXX_" + triple, "CXX_" + strings.ReplaceAll(triple, "-", "_"), "HOST_CXX"} {
+		if h.Env.Get(name) != "" {
+			return name
+		}
+	}
+	return "CXX"
+}
+
 const (
 	most    = 24              // compilers that are listed at most: a PATH may hold any number
 	patient = 5 * time.Second // for an answer of one compiler
@@ -65,7 +77,7 @@ func Find(ctx context.Context, h buildenv.Host, run buildenv.Runner, asked ...st
 	f := finder{h: h}
 	for _, path := range asked {
 		if path != "" {
-			f.named(path, Asked)
+			f.named(path, Asked, Asked)
 		}
 	}
 	f.words()
@@ -173,7 +185,11 @@ func (f *finder) add(path string, add Compiler) {
 // words takes the compilers that the user named. A launcher such as ccache before the name is passed over.
 func (f *finder) words() {
 	h := f.h
-	for _, v := range Words() {
+	for _, word := range Words() {
+		v := word
+		if v == "CXX" {
+			v = CXXWord(h)
+		}
 		words := strings.Fields(h.Env.Get(v))
 		for len(words) > 1 && (strings.HasSuffix(words[0], "ccache") || strings.HasSuffix(words[0], "distcc")) {
 			words = words[1:]
@@ -185,16 +201,16 @@ func (f *finder) words() {
 		if value := h.Env.Get(v); h.IsAbs(value) && h.IsFile(value) {
 			path = value // a path with spaces
 		}
-		f.named(path, v)
+		f.named(path, word, v)
 	}
 }
 
-func (f *finder) named(path, variable string) {
+func (f *finder) named(path, word, variable string) {
 	h := f.h
 	if !strings.ContainsAny(path, `/\`) {
 		found, err := h.LookPath(path)
 		if err != nil {
-			f.found = append(f.found, Compiler{Path: path, Real: path, Origin: variable, Word: variable, Problem: "it is not on PATH"})
+			f.found = append(f.found, Compiler{Path: path, Real: path, Origin: variable, Word: word, Problem: "it is not on PATH"})
 			return
 		}
 		path = found
@@ -203,7 +219,7 @@ func (f *finder) named(path, variable string) {
 	if h.IsDir(path) { // -ccbin takes a directory, too
 		path = h.Join(path, "g++")
 	}
-	f.add(path, Compiler{Origin: variable, Word: variable})
+	f.add(path, Compiler{Origin: variable, Word: word})
 }
 
 // defaults takes what nvcc calls without -ccbin on its command line: the -ccbin in its own variables, else the first gcc on PATH;

@@ -61,6 +61,12 @@ func TestFind(t *testing.T) {
 			},
 		},
 		{
+			"of the variables for C++ sources the one that the cc crate reads",
+			"os: linux\narch: amd64\n-- @env --\nPATH=/usr/bin\nCXX=g++-11\nHOST_CXX=g++-12\nCXX_x86_64_unknown_linux_gnu=g++-13\nCXX_aarch64-unknown-linux-gnu=g++-11\n" +
+				"-- @empty --\n/usr/bin/gcc-13 +x\n/usr/bin/g++-13 +x\n",
+			[]string{"gcc 13 /usr/bin/gcc-13 /usr/bin/g++-13 CXX_x86_64_unknown_linux_gnu"},
+		},
+		{
 			"a path with a space, and two words for one compiler, which nvcc takes by itself",
 			"os: linux\n-- @env --\nPATH=/usr/bin\nNVCC_CCBIN=/usr/my tools/g++-12\nCXX=g++-13\n-- @links --\n/usr/bin/gcc -> gcc-13\n/usr/bin/g++ -> g++-13\n" +
 				"-- @empty --\n/usr/my tools/gcc-12 +x\n/usr/my tools/g++-12 +x\n/usr/bin/gcc-13 +x\n/usr/bin/g++-13 +x\n",

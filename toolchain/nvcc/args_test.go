@@ -125,10 +125,11 @@ func TestWithChosen(t *testing.T) {
 		{"-ccbin=c++ -O0 -c a.cu", "NVCC_CCBIN=/usr/bin/g++-12", "-ccbin=/usr/bin/g++-12 -O0 -c a.cu"},
 		{"-ccbin=c++ a.cu", "", "-ccbin=c++ a.cu"},
 		{"-ccbin=c++ a.cu", "NVCC_CCBIN=/usr/bin/g++-12 CXX=c++", "-ccbin=c++ a.cu"},
+		{"-ccbin=c++ a.cu", "NVCC_CCBIN=/usr/bin/g++-12 HOST_CXX=c++", "-ccbin=c++ a.cu"},
 		{"-ccbin=/opt/c++ -ccbin c++ a.cu", "NVCC_CCBIN=/usr/bin/g++-12", "-ccbin=/opt/c++ -ccbin c++ a.cu"},
 	} {
 		args := strings.Fields(tt.args)
-		got := withChosen(args, buildenv.NewEnv(buildenv.Linux, strings.Fields(tt.env)))
+		got := withChosen(args, buildenv.Host{Env: buildenv.NewEnv(buildenv.Linux, strings.Fields(tt.env))})
 		if strings.Join(got, " ") != tt.want || strings.Join(args, " ") != tt.args {
 			t.Errorf("%s with %s: %q, and %q was given", tt.args, tt.env, got, args)
 		}

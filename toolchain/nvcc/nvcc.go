@@ -25,6 +25,7 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/toolchain/hostcc"
 )
 
 const (
@@ -43,9 +44,9 @@ func Named(program string) bool {
 
 // withChosen puts the host compiler of NVCC_CCBIN in the place of the cc crate's default, which it passes whatever was chosen, and nvcc
 // puts before NVCC_CCBIN (cc, Build::cuda). A compiler that CXX names is the user's word and stays.
-func withChosen(args []string, env buildenv.Env) []string {
-	chosen := env.Get("NVCC_CCBIN")
-	if chosen == "" || env.Get("CXX") != "" {
+func withChosen(args []string, h buildenv.Host) []string {
+	chosen := h.Env.Get("NVCC_CCBIN")
+	if chosen == "" || h.Env.Get(hostcc.CXXWord(h)) != "" {
 		return args
 	}
 	args = slices.Clone(args)
@@ -72,7 +73,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	}
 	env := host.Env
 	before, after := env.Get("NVCC_PREPEND_FLAGS"), env.Get("NVCC_APPEND_FLAGS")
-	args = withChosen(args, env)
+	args = withChosen(args, host)
 	asked := parse(args, before, after)
 	if view.Release != "" {
 		s := standIn{call: asked, host: host, runner: proc.Runner{}, stdout: stdout, stderr: stderr}

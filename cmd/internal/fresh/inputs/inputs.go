@@ -24,6 +24,7 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/nvcc"
 )
 
@@ -180,7 +181,9 @@ func (n *collector) hostCompiler() {
 		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
 	}
 	if n.in.CXX && n.host.OS != buildenv.Windows {
-		word := cmp.Or(n.env.Get("CXX"), "c++") // cc 1.x get_base_compiler, CMake's own first choice
+		h := n.host
+		h.Env = n.env
+		word := cmp.Or(n.env.Get(hostcc.CXXWord(h)), "c++") // cc 1.x get_base_compiler, CMake's own first choice
 		n.program("C++ compiler", word)
 	}
 }
