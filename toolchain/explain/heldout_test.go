@@ -319,6 +319,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-34.jsonl", 30, 16, 0},
 		{"unseen-35.jsonl", 24, 12, 1},
 		{"unseen-36.jsonl", 41, 30, 1},
+		{"unseen-37.jsonl", 35, 22, 0},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))(t)
@@ -415,6 +416,9 @@ func TestNoSuccessIsClaimed(t *testing.T) {
 		{"2026-01-01T00:00:06Z  INFO core::utils: Could not load token at \"token\", using no token.\n2026-01-01T00:00:11Z  INFO server: listening on http://0.0.0.0:1234.\n", true, 0},
 		{"2026-01-01T00:00:06Z  INFO server: listening on http://0.0.0.0:1234.\ncould not bind the texture\n", false, 1},
 		{"WARN supervisor: llama-server <chat> exited with status code 1\n", false, 1},
+		{"WARN tune: candidate `unit` failed: not enough shared memory, skipped\nepoch 1\nepoch 2\nTraining completed\n", true, 0},
+		{"WARN tune: candidate `unit` failed: not enough shared memory, skipped\nepoch 1\n", false, 1},
+		{"main: server is listening on http://127.0.0.1:8080 - starting the main loop\n", true, 0},
 		{"2026-01-01T00:00:06Z  WARN text_embeddings_router: Could not find a Sentence Transformers config\n2026-01-01T00:00:11Z  INFO text_embeddings_router: Ready\n", true, 0},
 		{"2026-01-01T00:00:06Z  WARN router: Could not find a config\n2026-01-01T00:00:11Z  INFO router: not ready\n", false, 1},
 		{"INFO router: Ready\ncould not bind the socket\n", false, 1},
@@ -481,6 +485,14 @@ func TestRetriesThatFail(t *testing.T) {
 	const elsewhere = "batch 64: CUDA_ERROR_OUT_OF_MEMORY\n1\n2\n3\n4\nretrying the download\nstep ok\n"
 	if got := ids(ask(t, elsewhere)); len(got) == 0 {
 		t.Error("a retry of something else excuses it")
+	}
+}
+
+// TestOwnFindingsAreNotExplained by the rules for others.
+func TestOwnFindingsAreNotExplained(t *testing.T) {
+	const own = "error: `cuda` of app enables nothing: candle-core 0.9.2 is built without CUDA [features.unreached]\n"
+	if got := ids(ask(t, own)); len(got) != 1 || got[0] != "gpubuild-finding" {
+		t.Error(got)
 	}
 }
 

@@ -81,11 +81,11 @@ var (
 	// built is printed before a program starts; a summary, or the end of a line, is believed about the lines above it.
 	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)")
 	summary = lazyregexp.New(`(?i)\btest result: ok\b|\b(\d+|all|100% tests) (\w+ )?(ok|passed)\b|\b0 (failed|failures|errors?)\b|` +
-		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?|ready)\W*$|\b[Ll]istening (on|at) \S+:\d+\W*$|^\[\d\d:\d\d:[\d.]+ --> |\bexit(ed)?\b.* (code|status):? 0\b`)
+		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?|ready)\W*$|\b[Ll]istening (on|at) \S+:\d+\b|^\[\d\d:\d\d:[\d.]+ --> |\bexit(ed)?\b.* (code|status):? 0\b`)
 	noSummary = lazyregexp.New(`(?i)\b(not|never|no|without) (\w+ )?(ok|passed|succe\w+|ready)`)
 	completed = lazyregexp.New(`(?i)\b(done|finished|completed?)(\W*$|, )`) // with a retry above it
 	retries   = lazyregexp.New(`(?i)\bretr(y|ies|ied|ying)\b|\btrying (again|with|batch|an?|half|\d+)\b|` +
-		`\btries (left|remaining)\b|\b(reduc|halv|lower)(ed|ing) (the )?(batch|context|tile)`)
+		`\btries (left|remaining)\b|\b(reduc|halv|lower)(ed|ing) (the )?(batch|context|tile)|(?m:\bfailed: .*\D (skipped|ignored)\W*$)`)
 
 	// Where all tests of a run passed (the first group), what they printed is no failure: libtest, nextest, GoogleTest, CTest, pytest.
 	testWords = bytes.Split([]byte("unning |Starting |Test project|test session|Finished `|passed|PASSED|FAILED"), []byte("|"))
@@ -387,8 +387,12 @@ func (rs *Rules) search(all []byte, before int) Match {
 	for i := range a.Found {
 		a.Found[i].onWindows = windows
 	}
+	own := 0 // the line of gpubuild's own finding, which no other rule explains
+	if i := slices.IndexFunc(a.Found, func(f Found) bool { return f.ID == "gpubuild-finding" }); i >= 0 {
+		own = a.Found[i].Line
+	}
 	a.Found = slices.DeleteFunc(a.Found, func(f Found) bool {
-		return f.Kind == General && known || f.Kind == Consequence && slices.ContainsFunc(a.Found, func(o Found) bool {
+		return f.Kind == General && known || f.Line == own && f.ID != "gpubuild-finding" || f.Kind == Consequence && slices.ContainsFunc(a.Found, func(o Found) bool {
 			return o.Kind == Cause && o.Line == f.Line && o.Count >= f.Count
 		})
 	})
@@ -521,7 +525,10 @@ func (t text) addBody(place *Place, at int) (used int) {
 	blank := false
 	for n := 1; n <= around && at+n < len(t.lines); n++ {
 		line := t.of(t.lines[at+n])
-		line = bytes.TrimRight(line[min(len(line), prefix):], " \r")
+		if strings.TrimSpace(logPrefix.FindString(string(line))) != "" || len(bytes.TrimSpace(head[:min(len(head), prefix)])) == 0 {
+			line = line[min(len(line), prefix):] // else this line has none of the log's prefix
+		}
+		line = bytes.TrimRight(line, " \r")
 		text, behind := bytes.TrimSpace(line), blank
 		blank = len(text) == 0
 		switch {
