@@ -298,12 +298,12 @@ func (e *writer) cudnn(n Needs) {
 	found := c.System || c.Real == e.s.Toolkit.Real
 	for _, name := range cudnn.Variables() {
 		old := h.Env.Get(name)
-		if !e.reads(name) || old != "" && (h.SamePath(h.Real(h.Clean(old)), c.Real) || c.Named && h.Below(old, c.Root) && strings.HasPrefix(h.Base(old), "lib")) {
+		if !e.reads(name) || old != "" && h.SamePath(h.Real(h.Clean(old)), c.Real) {
 			continue
 		}
 		switch {
 		case old != "":
-			e.d.Add(buildenv.Set, name, c.Root, fmt.Sprintf("was %s, which is not the cuDNN chosen", old))
+			e.d.Add(buildenv.Set, name, c.Root, fmt.Sprintf("was %s, which is not the root of the cuDNN chosen", old))
 		case !found:
 			e.d.Add(buildenv.Set, name, c.Root, "root of "+c.String()+", "+c.Origin)
 		default:

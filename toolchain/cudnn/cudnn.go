@@ -72,7 +72,7 @@ func Variables() []string { return []string{"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HO
 func Places(windows bool) string {
 	named := strings.Join(Variables(), ", ") + ", the toolkits, CONDA_PREFIX, VIRTUAL_ENV, pip's packages"
 	if windows {
-		return named + `, PATH, C:\Program Files\NVIDIA\CUDNN and C:\tools\cuda`
+		return named + `, PATH, Program Files\NVIDIA\CUDNN of C: to G: and C:\tools\cuda`
 	}
 	return named + ", /usr, /usr/local/cudnn and /opt/cudnn"
 }
@@ -198,12 +198,19 @@ func (f *finder) wheels() {
 	}
 }
 
-// installer looks where NVIDIA's installer for Windows puts cuDNN: C:\Program Files\NVIDIA\CUDNN\v9.N, the newest first.
+// installer looks where NVIDIA's installer for Windows puts cuDNN: C:\Program Files\NVIDIA\CUDNN\v9.N, the newest first, and the same on
+// the first other drives. Later letters are most often a network's, which is slow to answer where it is gone.
 func (f *finder) installer() {
 	h := f.h
-	base := h.Join(cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`), "NVIDIA", "CUDNN")
-	for _, name := range gpu.Versioned(h.Names(base), "v") {
-		f.root(h.Join(base, name), "the installer's place", false)
+	bases := []string{cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`)}
+	for drive := 'D'; drive <= 'G'; drive++ {
+		bases = append(bases, string(drive)+`:\Program Files`)
+	}
+	for _, base := range bases {
+		base = h.Join(base, "NVIDIA", "CUDNN")
+		for _, name := range gpu.Versioned(h.Names(base), "v") {
+			f.root(h.Join(base, name), "the installer's place", false)
+		}
 	}
 }
 

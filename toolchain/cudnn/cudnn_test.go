@@ -208,7 +208,11 @@ func TestLayoutsOfPeople(t *testing.T) {
 			t.Errorf("%s: %+v", env, found)
 		}
 	}
-	h := hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\w\n-- @env --\nPATH=D:\\other\\bin;D:\\other\n-- @empty --\nD:\\other\\bin\\x.dll\n")))(t)
+	h := hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\w\n" + strings.ReplaceAll(installed, `D:\CUDNN`, `E:\Program Files\NVIDIA\CUDNN`))))(t)
+	if found := cudnn.Find(h, nil); len(found) != 1 || found[0].Root != `E:\Program Files\NVIDIA\CUDNN\v9.8` {
+		t.Errorf("the installer's place on another drive: %+v", found)
+	}
+	h = hosttest.Must(hosttest.Parse([]byte("os: windows\ncwd: C:\\w\n-- @env --\nPATH=D:\\other\\bin;D:\\other\n-- @empty --\nD:\\other\\bin\\x.dll\n")))(t)
 	if found := cudnn.Find(h, nil); len(found) > 0 {
 		t.Errorf("of nothing: %+v", found)
 	}

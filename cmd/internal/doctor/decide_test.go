@@ -339,6 +339,7 @@ func TestBlame(t *testing.T) {
 		{"nothing to fit", Facts{Needs: toolchain.Needs{CUDA: true}}, "cuda.set", "nothing has to fit", Info},
 		{"all fits", Facts{Needs: needs, Chosen: chosen}, "cuda.set", "fit together", OK},
 		{"not chosen", Facts{Needs: needs, Toolchain: gnu, ChooseErr: missing(toolchain.PartCUDNN)}, "cuda.set", "not chosen (see cudnn)", Info},
+		{"the fix of the build", Facts{Needs: toolchain.Needs{CUDNN: true}, Install: "other", ChooseErr: &toolchain.MisfitError{Part: toolchain.PartCUDNN, Fix: "pip"}}, "cudnn", "pip", Missing},
 		{"a cuDNN", Facts{Needs: toolchain.Needs{CUDNN: true}, Chosen: toolchain.Set{CUDNN: &cudnn.Install{Root: "/d", Version: "9.1", Origin: "CUDNN_LIB"}}}, "cudnn", "(CUDNN_LIB)", OK},
 		{"ROCm alone", Facts{Needs: toolchain.Needs{ROCm: true}}, "driver", "-", OK},
 		{"of which nothing is proven", Facts{Needs: toolchain.Needs{ROCm: true}}, "probe", "proves nothing there", Info},
@@ -355,7 +356,7 @@ func TestBlame(t *testing.T) {
 			}
 		}
 		want, not := strings.CutPrefix(tt.want, "!")
-		if strings.Contains(at.Says, want) == not || tt.want != "-" && at.State != tt.state || (tt.id == "devices") != strings.Contains(at.Fix, "--gpus all") {
+		if strings.Contains(at.Says+"\n"+at.Fix, want) == not || tt.want != "-" && at.State != tt.state || (tt.id == "devices") != strings.Contains(at.Fix, "--gpus all") {
 			t.Errorf("%s: %s %q, fix %q; want %s %q", tt.story, at.State, at.Says, at.Fix, tt.state, tt.want)
 		}
 	}

@@ -391,6 +391,9 @@ func checkCUDNN(f Facts) Check {
 		return Check{ID: "cudnn", State: Info, Says: "no crate here needs cuDNN"}
 	}
 	c := Check{ID: "cudnn", State: Missing, Says: "no cuDNN that fits", Fix: f.Install, Breaks: "the feature cudnn"}
+	if toolchain.AtFault(f.ChooseErr) == toolchain.PartCUDNN {
+		c.Fix = f.chooseFix()
+	}
 	usable := false
 	for _, i := range f.Toolchain.CUDNN {
 		place := i.String() + " (" + i.Origin + ")"

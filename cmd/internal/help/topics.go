@@ -58,7 +58,7 @@ var variables = []struct{ Name, Meaning string }{
 	{"CUDA_HOME, CUDA_PATH, CUDA_ROOT, CUDA_TOOLKIT_ROOT_DIR, CUDA_TOOLKIT_PATH, CUDAToolkit_ROOT", "where the toolkit is, if they agree"},
 	{"CUDA_PATH_V13_4", "a further toolkit, which NVIDIA's installer for Windows names; one for each release"},
 	{"CUDA_COMPUTE_CAP", "the architecture, as GPU build scripts read it"},
-	{"NVCC, NVCC_CCBIN, CUDAHOSTCXX, HOST_COMPILER, CXX, CC", "the nvcc and the host compiler to use. A CXX that nvcc " +
+	{"NVCC, NVCC_CCBIN, CUDAHOSTCXX, HOST_COMPILER, CXX, CC", "the nvcc and the host compiler to use. A CXX, HOST_CXX or CXX_TARGET that nvcc " +
 		"refuses stops a build in which the cc crate passes it to nvcc"},
 	{"CUDNN_LIB, CUDNN_PATH, CUDNN_HOME, CUDNN_ROOT", "where cuDNN is"},
 }
