@@ -393,6 +393,9 @@ func (e *RedistError) Hint() string {
 	var none, wheels *NoFitError
 	var hinted interface{ Hint() string }
 	if errors.As(e.Err, &none) && len(none.Losers) == 0 && e.First != nil && errors.As(e.First, &hinted) || errors.As(e.Err, &hinted) {
+		if pip, is := errors.AsType[*NoPipError](e.First); is {
+			return "install pip (" + pip.Install + "); or " + hinted.Hint()
+		}
 		if errors.As(e.First, &wheels) && len(wheels.Losers) == 0 && none == nil {
 			return "ask for one that pip has; or " + hinted.Hint()
 		}

@@ -258,6 +258,10 @@ func TestAVersionThatDoesNotExist(t *testing.T) {
 		exit.Of(offline) != exit.Other || !strings.HasPrefix(offline.Hint(), "ask for one that pip has; or check the network") {
 		t.Errorf("got %q, %d", got, exit.Of(offline))
 	}
+	offline.First = &NoPipError{Install: "apt install python3-pip"}
+	if got := offline.Hint(); !strings.HasPrefix(got, "install pip (apt install python3-pip); or check the network") {
+		t.Errorf("without pip: %s", got)
+	}
 	if got := exit.Of(&RedistError{First: err, Err: err}); got != exit.Usage {
 		t.Errorf("a version that is nowhere: %d", got)
 	}

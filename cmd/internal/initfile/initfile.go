@@ -19,6 +19,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
@@ -44,6 +45,8 @@ func Run(ctx context.Context, m *session.Machine, l cargo.Line, providers string
 		cuda = d.Chosen.Toolkit.Version.String()
 	} else if _, fits, found := strings.Cut(d.Install, toolchain.InstallVerb); found {
 		cuda = strings.Fields(fits)[0]
+	} else if newest := d.Toolchain.Driver.CUDA; !newest.IsZero() && newest.Compare(gpu.Version{Major: 13, Minor: 4}) < 0 {
+		cuda = newest.String()
 	}
 	content := text(ctx, s, tool, cuda, providers)
 	path := m.Host.Join(s.Project.Root, "gpubuild.toml")

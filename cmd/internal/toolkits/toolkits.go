@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
@@ -21,6 +22,7 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/install"
 	"gpubuild/toolchain/install/tree"
 	"gpubuild/toolchain/nvcc"
@@ -180,6 +182,9 @@ func Install(ctx context.Context, m *session.Machine, o Options, rest []string) 
 	}
 	if len(o.Parts) > 0 {
 		want.Parts = slices.Concat(install.Default(), want.Parts, o.Parts)
+	}
+	if has := func(c hostcc.Compiler) bool { return c.CXX != "" }; m.Host.OS == buildenv.Linux && !slices.ContainsFunc(hostcc.Find(ctx, m.Host, nil), has) {
+		m.Shell.Warning("nvcc needs a C++ compiler, and there is none here: %s", m.Host.InstallCommand(buildenv.GXX))
 	}
 	plan, err := tools.Plan(ctx, m, want, o.Redist)
 	if err != nil {

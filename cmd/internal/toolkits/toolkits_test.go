@@ -116,18 +116,20 @@ func TestUse(t *testing.T) {
 // TestInstallRefuses what cannot be installed, before anything is fetched.
 func TestInstallRefuses(t *testing.T) {
 	t.Parallel()
-	const never = "-- @env --\nGPUBUILD_REDIST=never\nPATH=/usr/bin\n"
+	const none = "-- @env --\nGPUBUILD_REDIST=never\nPATH=/usr/bin\n"
+	const never = none + "-- @empty --\n/usr/bin/gcc +x\n/usr/bin/g++ +x\n"
 	for _, tt := range []struct{ text, word, want string }{
-		{never, "newest", `"newest"`}, {never, "11.0", "no CUDA 11.0 to fetch"}, {never, "", "no pip"},
+		{never, "newest", `"newest"`}, {none, "11.0", "no CUDA 11.0 to fetch"}, {never, "", "no pip"},
 		{never + "-- /sys/module/nvidia/version --\n525.60.13\n", "", "525.60.13"},
 	} {
-		m, out, _ := planted(t, tt.text)
+		m, out, said := planted(t, tt.text)
 		var words []string
 		if tt.word != "" {
 			words = append(words, tt.word)
 		}
-		if err := Install(t.Context(), m, Options{}, words); err == nil || !strings.Contains(err.Error(), tt.want) || out.Len() > 0 {
-			t.Errorf("%q: %v, want %q", tt.word, err, tt.want)
+		if err := Install(t.Context(), m, Options{}, words); err == nil || !strings.Contains(err.Error(), tt.want) || out.Len() > 0 ||
+			strings.Contains(said.String(), "nvcc needs a C++ compiler, and there is none here: apt install g++") != (tt.word == "11.0") {
+			t.Errorf("%q: %v, %s; want %q", tt.word, err, said, tt.want)
 		}
 	}
 }

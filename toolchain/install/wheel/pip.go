@@ -67,7 +67,11 @@ func Find(ctx context.Context, h buildenv.Host, run buildenv.Runner, dir string)
 		}
 		tried[len(tried)-1] += ", none of them on PATH"
 	}
-	return Pip{}, &NoPipError{Tried: tried}
+	e := &NoPipError{Tried: tried, Install: "py -m ensurepip"}
+	if h.OS != buildenv.Windows {
+		e.Install = h.InstallCommand(buildenv.Package{Debian: "python3-pip", Fedora: "python3-pip", Arch: "python-pip"})
+	}
+	return Pip{}, e
 }
 
 // version returns 23.2.1. The module is asked, not pip, where there is an interpreter: `-m pip --version` loads all of pip and takes
@@ -188,7 +192,10 @@ func watch(dir string, report func(int64)) (stop func()) {
 }
 
 // NoPipError says that none of the ways to start pip worked.
-type NoPipError struct{ Tried []string }
+type NoPipError struct {
+	Tried   []string
+	Install string // the command that installs pip
+}
 
 func (e *NoPipError) Error() string {
 	return "no pip to fetch the toolkit with (tried " + strings.Join(e.Tried, ", ") + ")"
@@ -198,7 +205,7 @@ func (e *NoPipError) ExitCode() int { return exit.Missing }
 
 func (e *NoPipError) Hint() string {
 	return "let GPUBUILD_REDIST be, and NVIDIA's redistributable archives are taken; " +
-		"or install pip (Debian and Ubuntu: apt install python3-pip; Windows: py -m ensurepip) " +
+		"or install pip (" + e.Install + ") " +
 		"or, where CUDA is installed already, name its directory with --gpu-toolkit"
 }
 
