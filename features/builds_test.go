@@ -338,6 +338,10 @@ func TestFixesOfBuilds(t *testing.T) {
 		{story: "a member on the way gets a line of its own", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncuda = []\n[dependencies]\nengine = { path = \"../engine\" }" + core + "\n=== engine\n[dependencies]\ncandle-core = \"0.11\"",
 			units: "app cuda -> engine\nengine -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "cuda",
 			want: []string{"error unreached: cuda = [\"engine/cuda\"] # app; [features]; cuda = [\"candle-core/cuda\"] # engine"}},
+		{story: "what an optional crate of the catalog turns on of its own is no reason to wait for the build", files: appOf + "[features]\ncuda = [\"dep:candle-core\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }" + core +
+			"[dependencies]\npulp = { version = \"1\", features = [\"simd\"] }\n=== pulp@1.0.0\n[features]\nsimd = [\"dep:version-check\"]\n[build-dependencies]\nversion-check = { version = \"1\", optional = true }",
+			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 -> pulp@1.0.0\npulp@1.0.0 simd -> pulp@1.0.0:run\npulp@1.0.0:run -> version-check@1.0.0\nversion-check@1.0.0", ask: "cuda",
+			want: []string{`error unreached: cuda = ["dep:candle-core", "candle-core?/cuda"]`}},
 		{story: "a renamed dependency", files: appOf + "[features]\ncuda = []\n[dependencies]\nc = { package = \"candle-core\", version = \"0.11\" }" + core,
 			units: "app cuda -> candle-core@0.11.1=c\ncandle-core@0.11.1", ask: "cuda", want: []string{`error unreached: cuda = ["c/cuda"]`}},
 		{story: "an optional one that something else turned on gets a weak edge", files: appOf + "[features]\ncuda = []\ninfer = [\"dep:candle-core\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }" + core,

@@ -49,7 +49,7 @@ type group struct {
 	missed  []gpuCrate     // of off: those whose code is known to be missed where others are on
 	itself  bool           // the root is such a crate: its own gate is what was asked for
 
-	outside []graph.Feature // strangers; nil: not known
+	reaches []graph.Feature // reached; nil: not known
 }
 
 func (g *group) on() bool { return len(g.request)+len(g.anyway) > 0 }
@@ -283,14 +283,17 @@ func (g *group) sortFiles() {
 	g.off = slices.DeleteFunc(g.off, func(c gpuCrate) bool { return with[c.node] || !others[c.node] })
 }
 
-// strangers are packages outside of the catalog that the request activates, and features that it turns on in them, reached through no crate
-// of the catalog.
-func (g *group) strangers() []graph.Feature {
-	if g.outside == nil {
-		on := g.ClosureUpTo(g.r, g.catalogs, g.closure.Asked()...).Features()
-		g.outside = slices.DeleteFunc(on, func(f graph.Feature) bool { return !g.strange(f) })
+// reached lists what the request turns on, but for what it reaches only through a crate of the catalog: that is the affair of the crate.
+func (g *group) reached() []graph.Feature {
+	if g.reaches == nil {
+		g.reaches = g.ClosureUpTo(g.r, g.catalogs, g.closure.Asked()...).Features()
 	}
-	return g.outside
+	return g.reaches
+}
+
+// strangers are packages outside of the catalog that the request activates, and features that it turns on in them.
+func (g *group) strangers() []graph.Feature {
+	return slices.DeleteFunc(slices.Clone(g.reached()), func(f graph.Feature) bool { return !g.strange(f) })
 }
 
 func (g *group) catalogs(i int) bool { return g.Crate(i) != nil && i != g.r.Node }
@@ -301,14 +304,14 @@ func (g *group) strange(f graph.Feature) bool {
 }
 
 // could reports whether a request turns on what may bring GPU code although no row of the catalog says so: a package that it activates, a
-// feature of a dependency, a build script that can compile kernels. What is reached through a crate of the catalog is that crate's affair.
+// feature of a dependency, a build script that can compile kernels.
 func (g *group) could() bool {
 	compiles := func(i int) bool {
 		n := &g.Nodes[i]
 		return slices.Contains(g.Input.Named, n.Name) || g.Crate(i) == nil && g.compiles[n.Pkg]
 	}
 	return compiles(g.r.Node) || len(g.strangers()) > 0 ||
-		slices.ContainsFunc(g.closure.Features(), func(f graph.Feature) bool { return compiles(f.Node) || g.builds(f) })
+		slices.ContainsFunc(g.reached(), func(f graph.Feature) bool { return compiles(f.Node) || g.builds(f) })
 }
 
 // builds reports whether a feature turns something on in a package outside of the catalog that a build script is compiled with, or that is
