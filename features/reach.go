@@ -113,7 +113,7 @@ type Open struct {
 	Named   bool     // the command line names the feature, or all
 	Off     []string // crates with kernels that are linked without those
 	Gates   []string // … and what would turn each on: `cuda` of candle-core 0.9.2
-	Broken  bool     // a package that the request turns on depends on one of them, and does not forward the request
+	Middle  []string // a package that the request turns on, depends on one of them and does not forward the request, and what it links
 	Always  []string // bindings that are linked whatever was asked for
 	Bound   bool     // a binding is linked by the request
 	Blind   bool     // what the bindings of Always bring into a program does not count

@@ -649,7 +649,8 @@ func (g *group) undecided() {
 	f := g.finding(IDUndecided, g.asked[0], "%s of %s: known after the build", quoted(g.asked), g.label)
 	hint, named := f, quoted(g.asked)+" of "+g.label
 	why, weak := g.candidates(&hint)
-	middle, elsewhere := g.middle(), !g.here(g.backend, g.r.Node) // Metal in a build for another system than Apple's
+	middle, within := g.middle()
+	elsewhere := !g.here(g.backend, g.r.Node) // Metal in a build for another system than Apple's
 	if elsewhere {
 		hint = g.finding(IDUndecided, g.asked[0], "%s %s on Apple's systems only", named, verb(g.asked, "counts", "count"))
 		why, weak = "", false
@@ -676,16 +677,16 @@ func (g *group) undecided() {
 	}
 	listed, always := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name), slices.Concat(g.always, g.files)
 	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
-		Off: g.names(g.off), Broken: middle != "", Gates: gates, Always: g.bare(always), Path: hint.Path, Line: hint.Line,
+		Off: g.names(g.off), Middle: within, Gates: gates, Always: g.bare(always), Path: hint.Path, Line: hint.Line,
 		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0, Listed: listed,
 		Blind: len(g.off) > 0 && len(always) > 0 && !listed && !g.through(always)})
 }
 
 // middle is a feature that the request turns on in a package outside of the catalog, which is on the way to a crate that is off, and in
-// which nothing that is known could use a GPU by itself; empty where there is none.
-func (g *group) middle() string {
+// which nothing that is known could use a GPU by itself, with the packages that it links; empty where there is none.
+func (g *group) middle() (feature string, links []string) {
 	if len(g.off) == 0 {
-		return ""
+		return "", nil
 	}
 	for _, f := range g.strangers() {
 		n := &g.Nodes[f.Node]
@@ -696,10 +697,13 @@ func (g *group) middle() string {
 		b, loose := g.ask.BackendOf(f.Name, g.known)
 		means := b == g.backend || b != "" && g.backend == manifest.AnyGPU || b == manifest.AnyGPU
 		if !own && !loose && means && slices.ContainsFunc(g.off, func(c gpuCrate) bool { return slices.Contains(g.Way(g.r, c.node), f.Node) }) {
-			return fmt.Sprintf("`%s` of %s", f.Name, n.Name)
+			for i := range g.Below(g.r, f.Node, nil) {
+				links = append(links, g.Nodes[i].Name)
+			}
+			return fmt.Sprintf("`%s` of %s", f.Name, n.Name), links
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // names names crates with their versions.

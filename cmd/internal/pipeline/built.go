@@ -65,7 +65,7 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	case len(e.shown) > 0 && len(o.Off) > 0:
 		rest := map[bool]string{true: "is off: it computes", false: "are off: they compute"}[len(o.Off) == 1]
 		severity := features.Note
-		if o.Broken && len(e.compiled) == 0 {
+		if len(o.Middle) > 0 && !catalog.Overlap(o.Middle, e.compiled) {
 			severity = features.Warning
 		}
 		f, found = is(features.IDPartial, severity, "%s: the program uses %s, but %s %s on the CPU", o.Feature, o.Title(),

@@ -16,7 +16,7 @@ func TestDecideBuilt(t *testing.T) {
 	t.Parallel()
 	off := features.Open{Feature: "`cuda` of app", Backend: "cuda", Off: []string{"candle-core 0.9.2"}}
 	none, bound, warns, blind, broken := features.Open{Feature: "`cuda` of app", Backend: "cuda"}, off, off, off, off
-	bound.Bound, warns.Warns, blind.Blind, broken.Broken = true, true, true, true
+	bound.Bound, warns.Warns, blind.Blind, broken.Middle = true, true, true, []string{"middle", "own"}
 	shown := []string{"cuInit"}
 	for _, tt := range []struct {
 		story string
@@ -27,6 +27,8 @@ func TestDecideBuilt(t *testing.T) {
 		{"it shows", none, evidence{programs: 1, shown: shown, complete: true}, ""},
 		{"it shows, and an engine stays on the CPU", off, evidence{programs: 1, shown: shown, complete: true}, "features.partial note"},
 		{"it shows, and a package in between leaves the engine off", broken, evidence{programs: 1, shown: shown, complete: true}, "features.partial warning"},
+		{"… and another one compiled the kernels", broken, evidence{programs: 1, shown: shown, compiled: []string{"kern"}, complete: true}, "features.partial warning"},
+		{"… and what it links compiled them", broken, evidence{programs: 1, shown: shown, compiled: []string{"own"}, complete: true}, "features.partial note"},
 		{"NVML alone", none, evidence{programs: 1, complete: true, watches: true}, "features.no-device-code warning"},
 		{"one of several shows", none, evidence{programs: 3, shown: shown}, ""},
 		{"one of an unknown format", off, evidence{programs: 1, complete: true, unknown: true}, ""},
