@@ -342,6 +342,13 @@ func TestFixesOfBuilds(t *testing.T) {
 			"[dependencies]\npulp = { version = \"1\", features = [\"simd\"] }\n=== pulp@1.0.0\n[features]\nsimd = [\"dep:version-check\"]\n[build-dependencies]\nversion-check = { version = \"1\", optional = true }",
 			units: "app cuda -> candle-core@0.11.1\ncandle-core@0.11.1 -> pulp@1.0.0\npulp@1.0.0 simd -> pulp@1.0.0:run\npulp@1.0.0:run -> version-check@1.0.0\nversion-check@1.0.0", ask: "cuda",
 			want: []string{`error unreached: cuda = ["dep:candle-core", "candle-core?/cuda"]`}},
+		{story: "a member on the way gets the line where the request ends, in the feature of the backend, and not another one of its features", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ngpu = [\"engine/gpu\"]\n[dependencies]\nengine = { path = \"../engine\" }" + core +
+			"\n=== engine\n[features]\ngpu = [\"cuda\", \"rocm\"]\ncuda = []\nrocm = []\nall = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app gpu -> engine\nengine cuda,gpu,rocm -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "gpu", opens: "cuda = [\"candle-core/cuda\"] # engine broken",
+			want: []string{"note undecided: cuda = [\"candle-core/cuda\"] # engine"}},
+		{story: "a part of CUDA gets the program's own cuda", files: appOf + "[features]\ncuda = []\ntensorrt = []\n[dependencies]\ncandle-core = \"0.11\"\nort = \"2.0.0-rc.11\"" + core + "\n=== ort@2.0.0-rc.11\n[features]\ncuda = []\ntensorrt = []\n",
+			units: "app tensorrt -> candle-core@0.11.1 ort@2.0.0-rc.11\ncandle-core@0.11.1\nort@2.0.0-rc.11", ask: "tensorrt",
+			want: []string{"error unreached: cuda = [\"candle-core/cuda\"]; tensorrt = [\"cuda\", \"ort/tensorrt\"]"}},
 		{story: "a renamed dependency", files: appOf + "[features]\ncuda = []\n[dependencies]\nc = { package = \"candle-core\", version = \"0.11\" }" + core,
 			units: "app cuda -> candle-core@0.11.1=c\ncandle-core@0.11.1", ask: "cuda", want: []string{`error unreached: cuda = ["c/cuda"]`}},
 		{story: "an optional one that something else turned on gets a weak edge", files: appOf + "[features]\ncuda = []\ninfer = [\"dep:candle-core\"]\n[dependencies]\ncandle-core = { version = \"0.11\", optional = true }" + core,

@@ -61,9 +61,10 @@ func (g *group) fix(f *Finding, off []gpuCrate) {
 			})
 			ends, theirs[end] = manifest.Union(ends, []string{end}), append(theirs[end], add...)
 		}
-		if f := g.asked[0]; len(cudnnOf(g.asked)) == len(g.asked) && g.pkg != nil && g.pkg.Declares("cuda") && len(off) > 0 {
-			if within, _ := g.pkg.Closure([]string{f}); !within["cuda"] { // cudnn alone is of no use
-				edges = append([]edge{{g.pkg, f, "cuda", 0}}, edges...)
+		whole := func(c gpuCrate) bool { return g.target(g.asked, c) == manifest.CUDA }
+		if f := g.asked[0]; len(g.partsOf(g.asked)) == len(g.asked) && slices.ContainsFunc(off, whole) {
+			if within, _ := g.pkg.Closure([]string{f}); !within[manifest.CUDA] { // cudnn alone is of no use
+				edges = append([]edge{{g.pkg, f, manifest.CUDA, 0}}, edges...)
 			}
 		}
 		fixes = append(fixes, edges)
@@ -107,9 +108,10 @@ func (k *rootJudge) then(edges []edge) *graph.Closure {
 	return k.Closure(k.r, on...)
 }
 
-// target is the feature that gets the edges to a crate: the first that was asked for, but cuDNN's only for its own, where there is a cuda.
+// target is the feature that gets the edges to a crate: the first that was asked for, but that of a part of CUDA only for the part, where
+// there is a cuda.
 func (k *rootJudge) target(asked []string, c gpuCrate) string {
-	cudnn := cudnnOf(asked)
+	cudnn, parts := cudnnOf(asked), k.partsOf(asked)
 	if slices.Contains(asked, c.gate[0]) {
 		return c.gate[0]
 	}
@@ -117,14 +119,31 @@ func (k *rootJudge) target(asked []string, c gpuCrate) string {
 		return cudnn[0]
 	}
 	for _, f := range asked {
-		if !slices.Contains(cudnn, f) {
+		if !slices.Contains(parts, f) {
 			return f
 		}
 	}
-	if k.pkg != nil && k.pkg.Declares("cuda") {
-		return "cuda"
+	if k.pkg != nil && k.pkg.Declares(manifest.CUDA) {
+		return manifest.CUDA
 	}
 	return asked[0]
+}
+
+// partsOf are those of some features that mean a part of CUDA: cudnn, nccl, tensorrt.
+func (k *rootJudge) partsOf(asked []string) []string {
+	return slices.DeleteFunc(slices.Clone(asked), func(f string) bool {
+		_, loose := k.ask.BackendOf(f, k.known)
+		return !loose && !strings.Contains(f, "cudnn")
+	})
+}
+
+// home is the feature of a package in which an edge for a backend belongs: the one of its name where the asked one enables that, as in
+// gpu = ["cuda", "rocm"].
+func home(p *manifest.Package, asked, backend string) string {
+	if within, _ := p.Closure([]string{asked}); within[backend] {
+		return backend
+	}
+	return asked
 }
 
 // chain lists the edges by which one crate would be on, the nearest to it first: the shortest chain of packages from the root is walked
@@ -146,6 +165,9 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			candidates = append(candidates, p.FeatureNames()...)
 		}
 		leading := k.leading(way[x], wants, c.backend, asked, candidates)
+		if x > 0 && leading != asked && k.Project.IsMember(p) && k.asks().Has(graph.Feature{Node: way[x], Name: asked}) {
+			leading = "" // the request is on its way, and ends here
+		}
 		leads := x == 0 && leading != "" // were its table for this target, it would be linked
 		switch {
 		case k.ahead && (!k.mayApply(d.Target) || leads && len(edges) == 0 && d.Target != ""):
@@ -160,8 +182,11 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			continue
 		}
 		e := edge{p, asked, d.Key + "/" + wants[0].Name, x}
-		names := slices.DeleteFunc(p.FeatureNames(), func(f string) bool { // the root's own of the backend's name
-			return x > 0 || f != c.backend || k.Closure(k.r, graph.Feature{Node: way[0], Name: f}).Has(graph.Feature{Node: way[0], Name: asked})
+		if c.gate == nil || c.gate[0] != "cudnn" {
+			e.feature = home(p, asked, c.backend)
+		}
+		names := slices.DeleteFunc(p.FeatureNames(), func(f string) bool { // its own of the backend's name
+			return f != c.backend || k.Closure(k.r, graph.Feature{Node: way[x], Name: f}).Has(graph.Feature{Node: way[x], Name: asked})
 		})
 		own := k.leading(way[x], wants, c.backend, asked, names)
 		switch {
@@ -177,7 +202,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		if !k.Project.IsMember(p) && k.Project.Local(p.Dir) == nil {
 			return []edge{e}, "it ends in " + k.name(way[x])
 		}
-		edges, wants = append(edges, e), []graph.Feature{{Node: way[x], Name: asked}}
+		edges, wants = append(edges, e), []graph.Feature{{Node: way[x], Name: e.feature}}
 	}
 	return edges, ""
 }

@@ -465,7 +465,7 @@ func (g *group) unreached() {
 	for _, c := range g.off {
 		whole := true
 		for _, part := range parts {
-			if g.Declares(c.node, part) && !slices.Contains(c.gate, part) {
+			if g.Declares(c.node, part) {
 				named = append(named, gpuCrate{c.node, c.backend, []string{part}, false, c.lost})
 				whole = whole && (part == "cudnn" || len(parts) < len(g.asked) || !c.by(g.Closure(g.r, graph.Feature{Node: c.node, Name: part})))
 			}

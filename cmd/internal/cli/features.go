@@ -193,8 +193,9 @@ func (a *invocation) printDiffs(o featuresOptions, fixes []reach.Fix) error {
 func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
 	fixer := reach.NewFixer(a.Machine, reach.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: true})
 	checked, err := reach.Lint(ctx, a.Machine, l, o.Strict, !o.ManifestOnly)
-	if err == nil && o.Fix {
-		if err = fixer.FixEach(ctx, l, checked.Suspects); err == nil { // as it is now
+	for fixed := -1; err == nil && o.Fix && len(fixer.Fixes()) > fixed; { // one fix may show the next fault
+		fixed = len(fixer.Fixes())
+		if err = fixer.FixEach(ctx, l, checked.Suspects); err == nil && !o.DryRun {
 			checked, err = reach.Lint(ctx, a.Machine, l, o.Strict, !o.ManifestOnly)
 		}
 	}

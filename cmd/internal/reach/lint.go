@@ -175,9 +175,13 @@ func (q *Question) line(l cargo.Line) (cargo.Line, error) {
 	return l.Change(cargo.Change{Alone: q.member.Manifest, Features: []string{q.Feature}})
 }
 
-// FixEach fixes the features of members, each as it would be built alone.
+// FixEach fixes the features of members, each as it would be built alone, and before one that enables others these: it may lack nothing then.
 func (f *Fixer) FixEach(ctx context.Context, line cargo.Line, list []*Question) error {
-	for _, q := range list {
+	enables := func(q *Question) int {
+		within, _ := q.member.Closure([]string{q.Feature})
+		return len(within)
+	}
+	for _, q := range slices.SortedStableFunc(slices.Values(list), func(a, b *Question) int { return enables(a) - enables(b) }) {
 		alone, err := q.line(line)
 		if err == nil {
 			_, err = f.Fix(ctx, alone)
