@@ -346,6 +346,14 @@ func TestFixesOfBuilds(t *testing.T) {
 			"\n=== engine\n[features]\ngpu = [\"cuda\", \"rocm\"]\ncuda = []\nrocm = []\nall = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"",
 			units: "app gpu -> engine\nengine cuda,gpu,rocm -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "gpu", opens: "cuda = [\"candle-core/cuda\"] # engine broken",
 			want: []string{"note undecided: cuda = [\"candle-core/cuda\"] # engine"}},
+		{story: "… not in a second feature that is called as the one of the request", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\nuse-cuda = [\"engine/cuda\"]\n[dependencies]\nengine = { path = \"../engine\" }" + core +
+			"\n=== engine\n[features]\ncuda = []\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app use-cuda -> engine\nengine cuda -> candle-core@0.11.1\ncandle-core@0.11.1", ask: "use-cuda",
+			want: []string{"note undecided: cuda = [\"candle-core/cuda\"] # engine"}},
+		{story: "… but a part of CUDA is no affair of the one for all of it", files: "=== Cargo.toml\n[workspace]\nmembers = [\"app\", \"engine\"]\n" + appOf + "[features]\ncudnn = [\"engine/cuda\"]\n[dependencies]\nengine = { path = \"../engine\" }" + core +
+			"\n=== engine\n[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"",
+			units: "app cudnn -> engine\nengine cuda -> candle-core@0.11.1\ncandle-core@0.11.1 cuda", ask: "cudnn", on: "candle-core",
+			want: []string{"warning partial: cudnn = [\"engine/cuda\", \"engine/cudnn\"] # app; cudnn = [\"candle-core/cudnn\"] # engine"}},
 		{story: "a part of CUDA gets the program's own cuda", files: appOf + "[features]\ncuda = []\ntensorrt = []\n[dependencies]\ncandle-core = \"0.11\"\nort = \"2.0.0-rc.11\"" + core + "\n=== ort@2.0.0-rc.11\n[features]\ncuda = []\ntensorrt = []\n",
 			units: "app tensorrt -> candle-core@0.11.1 ort@2.0.0-rc.11\ncandle-core@0.11.1\nort@2.0.0-rc.11", ask: "tensorrt",
 			want: []string{"error unreached: cuda = [\"candle-core/cuda\"]; tensorrt = [\"cuda\", \"ort/tensorrt\"]"}},

@@ -137,18 +137,30 @@ func (k *rootJudge) partsOf(asked []string) []string {
 	})
 }
 
-// home is the feature of a package in which an edge for a backend belongs: the one of its name where the asked one enables that, as in
-// gpu = ["cuda", "rocm"].
-func home(p *manifest.Package, asked, backend string) string {
-	if within, _ := p.Closure([]string{asked}); within[backend] {
-		return backend
+// isPart reports whether a part of CUDA is what is off in a crate.
+func (k *rootJudge) isPart(c gpuCrate) bool { return len(c.gate) > 0 && len(k.partsOf(c.gate[:1])) > 0 }
+
+// arrives is the feature by which a request for a crate arrives in a member of the workspace: a line that is missing there belongs in it.
+// Empty where it does not.
+func (k *rootJudge) arrives(node int, asked string, c gpuCrate) string {
+	p := k.Nodes[node].Pkg
+	if !k.Project.IsMember(p) {
+		return ""
 	}
-	return asked
+	for _, f := range append([]string{asked, c.backend}, p.FeatureNames()...) {
+		b, loose := k.ask.BackendOf(f, k.known)
+		means := !loose && (b == c.backend || b == manifest.AnyGPU) && !k.isPart(c)
+		if (f == asked || means) && k.asks().Has(graph.Feature{Node: node, Name: f}) {
+			return f
+		}
+	}
+	return ""
 }
 
 // chain lists the edges by which one crate would be on, the nearest to it first: the shortest chain of packages from the root is walked
-// from the crate up, and at each member of the workspace a feature that already leads on is taken, whatever its name; else that of the
-// asked name gets an edge, or is created. end says where the workspace cannot lead on; the edge is one for the maintainer there then.
+// from the crate up, and at each package a feature that already leads on is taken, whatever its name, unless it is a member in which the
+// request ends; else the feature by which that arrives gets an edge, or one of the asked name is created. end says where the workspace
+// cannot lead on; the edge is one for the maintainer there then.
 func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 	way, wants := k.Way(k.r, c.node), c.features()
 	for x := len(way) - 2; x >= 0; x-- {
@@ -160,14 +172,13 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		if !ok {
 			return nil, fmt.Sprintf("%s is no dependency in the manifest of %s", k.name(to), p.Name)
 		}
-		candidates := []string{asked}
-		if x > 0 {
+		here, candidates := asked, []string{asked} // here: what the request means in this package
+		if by := k.arrives(way[x], asked, c); x > 0 && by != "" {
+			here, candidates = by, []string{by}
+		} else if x > 0 {
 			candidates = append(candidates, p.FeatureNames()...)
 		}
-		leading := k.leading(way[x], wants, c.backend, asked, candidates)
-		if x > 0 && leading != asked && k.Project.IsMember(p) && k.asks().Has(graph.Feature{Node: way[x], Name: asked}) {
-			leading = "" // the request is on its way, and ends here
-		}
+		leading := k.leading(way[x], wants, c.backend, here, candidates)
 		leads := x == 0 && leading != "" // were its table for this target, it would be linked
 		switch {
 		case k.ahead && (!k.mayApply(d.Target) || leads && len(edges) == 0 && d.Target != ""):
@@ -181,14 +192,14 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			wants = []graph.Feature{{Node: way[x]}}
 			continue
 		}
-		e := edge{p, asked, d.Key + "/" + wants[0].Name, x}
-		if c.gate == nil || c.gate[0] != "cudnn" {
-			e.feature = home(p, asked, c.backend)
+		e := edge{p, here, d.Key + "/" + wants[0].Name, x}
+		if within, _ := p.Closure([]string{here}); within[c.backend] && !k.isPart(c) { // gpu = ["cuda", "rocm"]
+			e.feature = c.backend
 		}
 		names := slices.DeleteFunc(p.FeatureNames(), func(f string) bool { // its own of the backend's name
-			return f != c.backend || k.Closure(k.r, graph.Feature{Node: way[x], Name: f}).Has(graph.Feature{Node: way[x], Name: asked})
+			return f != c.backend || k.Closure(k.r, graph.Feature{Node: way[x], Name: f}).Has(graph.Feature{Node: way[x], Name: here})
 		})
-		own := k.leading(way[x], wants, c.backend, asked, names)
+		own := k.leading(way[x], wants, c.backend, here, names)
 		switch {
 		case own != "":
 			e.text = own
