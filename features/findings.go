@@ -34,6 +34,7 @@ const (
 	IDNoVersion    = "features.cudarc-version"  // a cudarc without a CUDA version
 	IDByFile       = "features.by-file"         // a file, not a feature, decides (libtorch)
 	IDFileCPU      = "features.by-file-cpu"     // … and it is one without CUDA
+	IDNoArchive    = "features.no-archive"      // a library is downloaded, and for this target there is none with CUDA
 )
 
 // Finding is one thing that a user should know.

@@ -255,3 +255,21 @@ func way(c CrateState) string {
 	}
 	return strings.Join(out, " → ")
 }
+
+// TestWithoutArchive: a target for which a crate downloads nothing with CUDA is said, unless the user names a library.
+func TestWithoutArchive(t *testing.T) {
+	t.Parallel()
+	ort := catalog.Default().Crate("ort-sys").Archive("2.0.0-rc.10", []string{"cuda", "download-binaries"})
+	for _, tt := range []struct{ platform, host, env, want string }{
+		{"", "x86_64-unknown-linux-gnu", "", ""}, {"", "", "", ""}, {"x86_64-pc-windows-msvc", "x86_64-unknown-linux-gnu", "", ""},
+		{"", "x86_64-pc-windows-gnu", "", "nothing to download with CUDA for x86_64-pc-windows-gnu"}, {"", "aarch64-apple-darwin", "", "for aarch64-apple-darwin"},
+		{"aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu", "", "takes the ONNX Runtime for the CPU, if there is one; ORT_LIB_LOCATION names"},
+		{"", "aarch64-unknown-linux-gnu", "ORT_LIB_LOCATION=/opt/ort", ""},
+	} {
+		list := []Download{{Crate: "ort-sys 2.0.0-rc.10", Platform: tt.platform, Archive: ort}}
+		got := strings.Join(WithoutArchive(buildenv.NewEnv("linux", []string{tt.env}), list, tt.host), "; ")
+		if (got != "") != (tt.want != "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+}

@@ -1,9 +1,12 @@
 package features
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -189,6 +192,20 @@ type Download struct {
 	Crate    string
 	Platform string // triple; empty: that of the machine
 	*catalog.Archive
+}
+
+// WithoutArchive warns of each crate that downloads a library for CUDA and has none for the target: it takes one without CUDA, or fails.
+func WithoutArchive(env buildenv.Env, list []Download, target string) (out []string) {
+	for _, d := range list {
+		at := cmp.Or(d.Platform, target)
+		named := slices.ContainsFunc(d.Unless, func(name string) bool { return env.Get(name) != "" })
+		if at == "" || named || slices.Contains(d.Targets, at) {
+			continue
+		}
+		instead := cmp.Or(d.Instead, d.Unless[len(d.Unless)-1]+" names a library of your own")
+		out = append(out, fmt.Sprintf("%s has nothing to download with CUDA for %s, and %s; %s", d.Crate, at, d.Else, instead))
+	}
+	return out
 }
 
 // ScriptUnit is a GPU package whose build script runs: what a record of build inputs is kept for.

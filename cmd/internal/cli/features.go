@@ -12,7 +12,6 @@ import (
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/graph"
 	"gpubuild/toolchain/cargo"
@@ -88,7 +87,7 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 	}
 	j.Session.WarnUnmatched()
 	if o.Results.JSON == nil {
-		lines := report.ReachLines(j.Reach, a.Shell.Verbose, tools.LackingIn(ctx, j.Session, j.Tool, j.Reach.Downloads))
+		lines := report.ReachLines(j.Reach, a.Shell.Verbose)
 		if a.Shell.Verbose {
 			lines = append(lines, report.Ways(j.Reach)...)
 		}

@@ -88,7 +88,7 @@ func (c Command) ofGraph(ctx context.Context, s *session.Session) (*toolset, err
 	if err != nil {
 		return nil, err
 	}
-	judged := reach.Judge(s, c.Tool, graph, reach.Options{Strict: c.Options.Strict})
+	judged := reach.Judge(ctx, s, c.Tool, graph, reach.Options{Strict: c.Options.Strict})
 	if c.lacksGPU(s, judged) {
 		c.warnNoFeature(s)
 		return nil, nil

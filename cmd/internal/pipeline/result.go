@@ -51,7 +51,7 @@ func (r Result) outcome(c Command, trace *finding.Trace) report.Report {
 			WhyNone: r.Proof.NotProven, Missed: r.Proof.Missed},
 	}
 	if a := r.Features.Reach; a != nil {
-		st.Reach = strings.Join(report.ReachLines(a, false, nil), "; ")
+		st.Reach = strings.Join(report.ReachLines(a, false), "; ")
 	}
 	for _, p := range r.Built.Programs {
 		if code, err := proof.Scan(c.Machine, p.Path); err == nil && r.ofVerb(p, line.Purpose()) {

@@ -15,7 +15,6 @@ import (
 	"gpubuild/cmd/internal/reach"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
@@ -104,12 +103,12 @@ func (c Command) lacksGPU(s *session.Session, j reach.Judged) bool {
 // judgeFeatures reports whether the features enable the GPU crates, and stops where they do not.
 func judgeFeatures(ctx context.Context, c Command, s *session.Session, graph session.Graph) (reach.Judged, error) {
 	shell := c.Machine.Shell
-	judged := reach.Judge(s, c.Tool, graph, reach.Options{Strict: c.Options.Strict})
+	judged := reach.Judge(ctx, s, c.Tool, graph, reach.Options{Strict: c.Options.Strict})
 	answer := judged.Reach
 	if c.lacksGPU(s, judged) {
 		return judged, nil
 	}
-	for _, line := range report.ReachLines(answer, shell.Verbose, tools.LackingIn(ctx, s, c.Tool, answer.Downloads)) {
+	for _, line := range report.ReachLines(answer, shell.Verbose) {
 		shell.Status("Resolving", "%s", line)
 	}
 	for _, way := range report.Ways(answer) {

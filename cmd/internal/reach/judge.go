@@ -32,12 +32,18 @@ type Judged struct {
 }
 
 // Judge has features judge cargo's answer about the session's line. o.Strict counts in addition to the configuration's.
-func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judged {
+func Judge(ctx context.Context, s *session.Session, tool cargo.Tool, g session.Graph, o Options) Judged {
 	s = s.Knowing(g.Project)
 	in := s.Input(g, o.Strict)
 	in.Lint = o.lint
 	j := decide(s, in)
 	j.Tool, j.Graph = tool, g
+	if list := j.Reach.Downloads; len(list) > 0 {
+		for _, w := range features.WithoutArchive(s.Machine.Host.Env, list, session.BuiltFor(ctx, s.Machine, tool, s.Line)) {
+			j.Reach.Findings = append(j.Reach.Findings, features.Finding{Finding: finding.New(features.IDNoArchive, w)})
+			j.Reach.Stops = j.Reach.Stops || in.Strict
+		}
+	}
 	for i := range j.Reach.Findings { // features to request become a command
 		f := &j.Reach.Findings[i]
 		if f.Fix == "" && len(f.Ask) == 0 && len(f.Lacks) > 0 { // no change of the user's helps: this shows who is involved
@@ -105,7 +111,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 		err = &brief
 	}
 	if err == nil {
-		return Judge(s, tool, g, o), nil
+		return Judge(ctx, s, tool, g, o), nil
 	}
 	refused := func(f features.Finding) bool { return f.ID == features.IDRefused }
 	if edges := suspected(ctx, s, err); o.Edges && slices.ContainsFunc(edges, refused) {

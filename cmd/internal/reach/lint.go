@@ -117,7 +117,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		if err != nil {
 			return out, err
 		}
-		j := Judge(member, tool, g, Options{Strict: strict, lint: true})
+		j := Judge(ctx, member, tool, g, Options{Strict: strict, lint: true})
 		q.Stops, q.By, q.findings = j.Reach.Stops, j.Reach.Via, j.Reach.Findings
 	}
 	words := strings.TrimPrefix(strings.TrimSpace(refused), "error: ")

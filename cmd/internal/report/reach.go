@@ -44,14 +44,14 @@ func askedFeatures(a *features.Reach, typed []string) []string {
 
 // ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. Programs of a package of
 // which the same is true share a line, and a library whose line is that of its own package's programs is left out.
-func ReachLines(a *features.Reach, source bool, lacking map[string]string) []string {
+func ReachLines(a *features.Reach, source bool) []string {
 	lines, at, seen := []string{}, map[string]int{}, map[string]bool{}
 	for _, program := range []bool{true, false} {
 		for _, r := range a.Roots {
 			if (r.Kind == "bin") != program {
 				continue
 			}
-			says := reachLine(r, lacking)
+			says := reachLine(r)
 			if source {
 				says += " (" + a.Via + ")"
 			}
@@ -116,19 +116,10 @@ func onOff(r features.Root, backends bool) (on, anyway, off []string) {
 	return on, anyway, off
 }
 
-func reachLine(r features.Root, lacking map[string]string) string {
+func reachLine(r features.Root) string {
 	backends := r.Backends()
 	others := slices.ContainsFunc(backends, func(b string) bool { return b != "cuda" && b != "cpu" })
 	on, anyway, off := onOff(r, others)
-	for _, list := range [][]string{on, anyway} {
-		for i, name := range list {
-			for crate, target := range lacking {
-				if name == crate || strings.HasPrefix(name, crate+" (") {
-					list[i] += " (no library with CUDA to download for " + target + ")"
-				}
-			}
-		}
-	}
 	list := slices.DeleteFunc(slices.Clone(r.Asked), func(f string) bool { return slices.Contains(r.Ineffective, f) })
 	if len(on) == 0 || len(list) == 0 {
 		list = r.Asked
@@ -198,7 +189,7 @@ func some(names []string) string {
 
 // ReachResult is what one of our own verbs says of the features.
 func ReachResult(verb, project, name string, a *features.Reach, asked []string, found []finding.Finding) Result {
-	c := Check{ID: CheckReach, State: Passed, Message: strings.Join(ReachLines(a, false, nil), "; ")}
+	c := Check{ID: CheckReach, State: Passed, Message: strings.Join(ReachLines(a, false), "; ")}
 	if a.Stops {
 		c.State = Failed
 		if i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.Severity == finding.Error }); i >= 0 {

@@ -305,3 +305,19 @@ func (s *Session) LockFile() (restore func() error, err error) {
 		return nil
 	}, nil
 }
+
+// BuiltFor is the triple that rustc builds for: the command line's first target, or that of cargo itself; empty: not known.
+func BuiltFor(ctx context.Context, m *Machine, tool cargo.Tool, l cargo.Line) string {
+	if len(l.Target) > 0 && l.Target[0] != "host-tuple" {
+		return cargo.Triple(l.Target[0], "")
+	}
+	if tool.Path == "" {
+		return ""
+	}
+	res, err := m.Runner.Run(ctx, cargo.Version(tool, l))
+	if err != nil {
+		m.Shell.Detail("what rustc builds for is not known: %v", err)
+	}
+	v, _ := cargo.ParseVersion(res.Stdout)
+	return v.Host
+}

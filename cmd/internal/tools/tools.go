@@ -90,60 +90,6 @@ func changeLine(c buildenv.Change) string {
 		buildenv.Prepend: "%[1]s begins with %[2]s: %[3]s", buildenv.Append: "%[1]s ends with %[2]s: %[3]s"}[c.Op], c.Name, c.Value, c.Reason)
 }
 
-// BuiltFor is the triple that rustc builds for: the command line's first target, or that of cargo itself; empty: not known.
-func BuiltFor(ctx context.Context, m *session.Machine, tool cargo.Tool, l cargo.Line) string {
-	if len(l.Target) > 0 && l.Target[0] != "host-tuple" {
-		return cargo.Triple(l.Target[0], "")
-	}
-	if tool.Path == "" {
-		return ""
-	}
-	res, err := m.Runner.Run(ctx, cargo.Version(tool, l))
-	if err != nil {
-		m.Shell.Detail("what rustc builds for is not known: %v", err)
-	}
-	v, _ := cargo.ParseVersion(res.Stdout)
-	return v.Host
-}
-
-// Lacking has the target of each crate that downloads a library for CUDA and has none for it.
-func Lacking(env buildenv.Env, list []features.Download, target string) map[string]string {
-	out := map[string]string{}
-	for _, d := range list {
-		at := cmp.Or(d.Platform, target)
-		set := slices.ContainsFunc(d.Unless, func(name string) bool { return env.Get(name) != "" })
-		if at != "" && !set && !slices.Contains(d.Targets, at) {
-			out[d.Crate] = at
-		}
-	}
-	return out
-}
-
-// LackingIn is Lacking of a build that was judged.
-func LackingIn(ctx context.Context, s *session.Session, tool cargo.Tool, list []features.Download) map[string]string {
-	if len(list) == 0 {
-		return nil
-	}
-	return Lacking(s.Machine.Host.Env, list, BuiltFor(ctx, s.Machine, tool, s.Line))
-}
-
-// WithoutArchive warns of each crate that downloads a library for CUDA and has none for the target: it takes one without CUDA, or fails.
-func WithoutArchive(env buildenv.Env, list []features.Download, target string) (out []string) {
-	lacking := Lacking(env, list, target)
-	for _, d := range list {
-		at := lacking[d.Crate]
-		if at == "" {
-			continue
-		}
-		instead := d.Instead
-		if instead == "" {
-			instead = d.Unless[len(d.Unless)-1] + " names a library of your own"
-		}
-		out = append(out, fmt.Sprintf("%s has nothing to download with CUDA for %s, and %s; %s", d.Crate, at, d.Else, instead))
-	}
-	return out
-}
-
 // NewerThanDriver warns of each cudarc whose bindings are for a newer CUDA than the driver's: it looks up functions that the driver may
 // lack, and panics at the first one. Source: cudarc 0.19 src/driver/sys, loaded functions by version feature.
 func NewerThanDriver(driver gpu.Version, list []catalog.Cudarc) []string {
@@ -292,11 +238,8 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	for _, w := range NewerThanDriver(t.Facts.Driver.CUDA, reach.Cudarc) {
 		m.Shell.Warning("%s", w)
 	}
-	if len(reach.Downloads)+len(s.Line.Target) > 0 || host.OS == buildenv.Windows && (t.Needs.NVCC || t.Needs.Libraries) {
-		target := BuiltFor(ctx, m, o.Cargo, s.Line)
-		for _, w := range WithoutArchive(host.Env, reach.Downloads, target) {
-			m.Shell.Warning("%s", w)
-		}
+	if len(s.Line.Target) > 0 || host.OS == buildenv.Windows && (t.Needs.NVCC || t.Needs.Libraries) {
+		target := session.BuiltFor(ctx, m, o.Cargo, s.Line)
 		if fix := toolchain.GNU(host, target); fix != "" && (t.Needs.NVCC || t.Needs.Libraries) {
 			m.Shell.Warning("rustc builds for %s%s: object files of nvcc will not link, PTX and fatbins will do", target, toolchain.MicrosoftOnly)
 			m.Shell.Hint(fix)
