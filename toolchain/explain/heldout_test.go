@@ -320,6 +320,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-35.jsonl", 24, 12, 1},
 		{"unseen-36.jsonl", 41, 30, 1},
 		{"unseen-37.jsonl", 35, 22, 0},
+		{"unseen-38.jsonl", 43, 32, 1},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))(t)

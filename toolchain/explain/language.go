@@ -41,6 +41,7 @@ var foreign = []struct {
 	{lazyregexp.New(" ?[:：] ?(" + noSuchFile + ")"), ": No such file or directory"},
 	// Of the loader, what stands between the library and the reason is of one meaning in all languages.
 	{lazyregexp.New(`(\blib[\w.+-]+\.so[.\d]*): [^:\n]+: No such file`), "$1: cannot open shared object file: No such file"},
+	{lazyregexp.New(`cannot open shared object file: (Permission denied|Too many open files|Input/output error)`), "cannot read this shared object: $1"},
 	{lazyregexp.New(noSpace), "No space left on device"},
 	{lazyregexp.New("(?i) ?[:：] ?(?:" + noCommand + ")"), ": command not found"},
 	{lazyregexp.New(`\b(?:command not found|Unknown command): ([\w.+-]+)`), "sh: $1: command not found"},
@@ -59,7 +60,7 @@ var foreign = []struct {
 var foreignWords = bytes.Split([]byte(noSuchFile+"|"+noSpace+"|"+undefinedReference+"|"+undefinedBefore+"|bulunamadı|が見つかりません|"+
 	"не удалось|невозможно найти|找不到|trouver|kann|no se puede|impossibile|não |вдалося|không|未找到|nicht gefunden|introuvable|не найдена|"+
 	"no encontrada|non trovato|찾을 수|nie znaleziono|niet gevonden|nenalezen|komut yok|знайдено|kommandot|неопредел|"+
-	"mold: |lld-link: |LNK20|command not found: |Unknown command: |falsch geschrieben|内部或外部|pas reconnu|内部コマンド|no se reconoce|"+
+	"mold: |lld-link: |object file: Perm|object file: Too|object file: Input|LNK20|command not found: |Unknown command: |falsch geschrieben|内部或外部|pas reconnu|内部コマンド|no se reconoce|"+
 	"не является|외부 명령|riconosciuto|reconhecido|rozpoznawan|Die Benennung|无法将|El término|用語|Имя"), []byte("|"))
 
 // inEnglish says a line of these tools in the English that rules know; others it leaves alone.

@@ -81,7 +81,7 @@ var (
 	// built is printed before a program starts; a summary, or the end of a line, is believed about the lines above it.
 	built   = lazyregexp.New("Finished `|(?m:^-- Configuring done|^\\[100%)")
 	summary = lazyregexp.New(`(?i)\btest result: ok\b|\b(\d+|all|100% tests) (\w+ )?(ok|passed)\b|\b0 (failed|failures|errors?)\b|` +
-		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?|ready)\W*$|\b[Ll]istening (on|at) \S+:\d+\b|^\[\d\d:\d\d:[\d.]+ --> |\bexit(ed)?\b.* (code|status):? 0\b`)
+		`\[  PASSED  \]|(^|[^\w-])(ok|passed|succeeded|success(fully)?|ready)\W*$|\b([Ll]istening|[Ss]erving) (on|at) \S+:\d+\b|^\[\d\d:\d\d:[\d.]+ --> |\bexit(ed)?\b.* (code|status):? 0\b`)
 	noSummary = lazyregexp.New(`(?i)\b(not|never|no|without) (\w+ )?(ok|passed|succe\w+|ready)`)
 	completed = lazyregexp.New(`(?i)\b(done|finished|completed?)(\W*$|, )`) // with a retry above it
 	retries   = lazyregexp.New(`(?i)\bretr(y|ies|ied|ying)\b|\btrying (again|with|batch|an?|half|\d+)\b|` +
@@ -103,6 +103,7 @@ var innocent = lazyregexp.New(
 		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|` +
 		`(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|` +
 		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|\bfailed to mlock\b|` +
+		`(?i:^[\w ()/-]*(fail\w*|errors?)\b[\w ()/-]*[:\s]\s*0\s*$)|` + // a count
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )
 
