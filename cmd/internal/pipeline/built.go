@@ -352,6 +352,9 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 			}
 		}
 	}
+	if open.Bound && len(open.Off) == 0 { // the binding alone would name it: without a call, nothing of it is in the program
+		e.shown = manifest.Union(e.shown, e.within)
+	}
 	if len(e.anyway) > 0 && len(e.compiled) > 0 && !open.Blind { // kernels that are loaded from a file
 		e.shown = append(e.shown, e.anyway...)
 	}
