@@ -174,13 +174,21 @@ func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	switch {
 	case !n.Libraries:
 	case t.Lib == "":
-		return verdict{why: "it has no libraries to link", fix: "install NVIDIA's cuda-libraries-dev, or: " + fetchHint}
+		install := "install NVIDIA's cuda-libraries-dev"
+		if f.MSVC != nil {
+			install = "run NVIDIA's installer again, and let it install cudart and cuBLAS (Custom)"
+		}
+		return verdict{why: "it has no libraries to link", fix: install + ", or: " + fetchHint}
 	case !t.Has(cuda.PartLinks):
 		return verdict{
 			why: "a linker does not find its libraries: " + t.Lib + " has no libcudart.so without a number, as wheels do",
 			fix: fetchHint + " and makes the links"}
 	case t.Stubs == "" && f.LibCUDA == "" && f.MSVC == nil: // on Windows cuda.lib comes with the toolkit
 		return verdict{doubt: "linking with -lcuda will fail: there is no libcuda.so of a driver, and no stub in " + t.Lib + "/stubs"}
+	}
+	lacks := func(name string) bool { return !slices.Contains(t.Links, name) }
+	if at := slices.IndexFunc(n.Links, lacks); n.Libraries && at >= 0 {
+		return verdict{doubt: fmt.Sprintf("linking with %s will fail: %s does not have it", n.Links[at], t.Lib)}
 	}
 	return verdict{}
 }

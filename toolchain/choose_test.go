@@ -264,6 +264,13 @@ func TestChoose(t *testing.T) {
 		{"nothing to link with", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1]; f.Toolkits[0].Lib = "" }, toolchain.Needs{Libraries: true}, toolchain.Wish{},
 			"CUDA 13.5 in /cuda-13.5 does not fit: it has no libraries to link | install NVIDIA's cuda-libraries-dev, or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
 		{"no libcuda.so to link with gives way", func(f *toolchain.Facts) { f.Toolkits[0].Stubs = "" }, toolchain.Needs{Libraries: true}, sm80, "/cuda-13.2 8.0 "},
+		{"nor is cuBLAS there, which is linked", func(f *toolchain.Facts) { f.Toolkits[1].Links = []string{"libcublas"} },
+			toolchain.Needs{Libraries: true, Links: []string{"libcublas"}}, sm80, "/cuda-13.2 8.0 "},
+		{"nothing to link with on Windows", func(f *toolchain.Facts) {
+			f.Toolkits, f.MSVC = f.Toolkits[:1], &msvc.Found{}
+			f.Toolkits[0].Lib = ""
+		}, toolchain.Needs{Libraries: true}, toolchain.Wish{}, "CUDA 13.5 in /cuda-13.5 does not fit: it has no libraries to link | run NVIDIA's installer again, " +
+			"and let it install cudart and cuBLAS (Custom), or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
 		{"unless the driver's is there", func(f *toolchain.Facts) { f.Toolkits[0].Stubs, f.LibCUDA = "", "/usr/lib/libcuda.so" }, toolchain.Needs{Libraries: true}, sm80, "/cuda-13.5 8.0 "},
 		{"a wish that is none", nil, kernels, toolchain.Wish{CUDA: "newest"}, "there is no CUDA toolkit newest | use one of those listed above, or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
 		{"the newest release, which is not here", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[1:] }, kernels, toolchain.Wish{CUDA: "13.5"}, "there is no CUDA toolkit 13.5 | use one of those listed above, or: gpubuild toolchain install 13.5"},

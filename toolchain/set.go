@@ -40,6 +40,7 @@ type Needs struct {
 	NVCCVersion  bool        // nvcc on PATH is asked for its version: it must be there, and need not be able to compile
 	HostCompiler bool        // a C++ compiler is needed even without nvcc
 	Libraries    bool        // CUDA libraries are linked
+	Links        []string    // those of the toolkit's that are known: libcublas
 	CUDNN        bool        // cuDNN is needed to build
 	RunCUDNN     bool        // a program needs cuDNN to run: without one it builds all the same
 	Parts        []string    // what a toolkit of gpubuild's needs beyond its default parts, on Linux

@@ -203,8 +203,18 @@ func (l looker) parts(t *Toolkit) {
 			t.Stubs = s
 		}
 	}
+	for _, d := range append([]string{t.Lib, t.Stubs}, t.Libs...) {
+		for _, name := range h.Names(d) {
+			if m := linkable.FindStringSubmatch(name); m != nil {
+				t.Links = append(t.Links, "lib"+m[1])
+			}
+		}
+	}
 	t.CUPTI = l.cupti(*t)
 }
+
+// linkable matches what -lNAME means: libNAME.so, libNAME.a, NAME.lib.
+var linkable = lazyregexp.New(`^(?:lib)?(.+?)\.(?:so|a|lib)$`)
 
 // damage is the first file of nvcc's own that is not there. NVIDIA keeps four of them in nvcc's directory: a layout that has none of them
 // there, or that has them on PATH, is another one. nvcc itself says which other file it misses, and where it looked.

@@ -71,6 +71,7 @@ type Toolkit struct {
 	Missing  []string    `json:"missing,omitempty"` // Part…
 	Damage   string      `json:"-"`                 // the file that is meant by PartTools
 	Bounds   Bounds      `json:"bounds"`            // what its crt/host_config.h takes
+	Links    []string    `json:"-"`                 // what a linker finds there: libcublas, on Windows, too
 	Stubs    string      `json:"stubs,omitempty"`   // directory of link stubs: for a linker, never for a run
 	CUPTI    string      `json:"cupti,omitempty"`   // path of libcupti
 	MinArch  gpu.Arch    `json:"min_arch"`          // oldest arch that it compiles for; zero when unknown

@@ -284,6 +284,11 @@ func TestWhichLibrariesAreLookedFor(t *testing.T) {
 		got += fmt.Sprintf("%s of %s %s; ", l.Found.Name, l.Crate, l.Found.Kind)
 	}
 	hosttest.Equal(t, got, "libcudart.so.12 of a ; libcufft of b "+string(loader.Missing)+"; ")
+	w := *m
+	w.Host.OS = buildenv.Windows
+	if none := runTime(t.Context(), &w, needs[3:], nil); none.Libraries[0].Found.Name != "cufft64_*.dll" {
+		t.Errorf("on Windows: %+v", none.Libraries)
+	}
 	// ort up to rc.11 is built for CUDA 12, whatever toolkit builds
 	eleven := runTime(t.Context(), m, []features.NeedReason{{Need: "libcudart", Crate: "ort-sys", Major: 11}}, []cuda.Toolkit{{Root: "/opt/cuda", Lib: "/opt/cuda/lib64", Version: gpu.Version{Major: 12, Minor: 4}}})
 	hosttest.Equal(t, eleven.Libraries[0].Found.Name, "libcudart.so.11")

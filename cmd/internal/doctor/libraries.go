@@ -39,6 +39,9 @@ func runTime(ctx context.Context, m *session.Machine, needs []features.NeedReaso
 		}
 		l := RunLibrary{Crate: need.Crate, Why: need.Why, Major: need.Major}
 		l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "no toolkit in use has it"}
+		if m.Host.OS == buildenv.Windows {
+			l.Found.Name = strings.TrimPrefix(need.Need, "lib") + "64_*.dll"
+		}
 		if need.Major != 0 {
 			l.Found.Problem = fmt.Sprintf("no toolkit here has that of CUDA %d", need.Major)
 		}

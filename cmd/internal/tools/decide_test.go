@@ -31,6 +31,8 @@ func TestNeedsOf(t *testing.T) {
 		{features.Needs{HostCXX: true}, toolchain.Needs{HostCompiler: true}}, {features.Needs{CUDALibs: true}, toolchain.Needs{Libraries: true}},
 		{features.Needs{CUDNN: true}, toolchain.Needs{CUDNN: true}}, {features.Needs{EmbedsPTX: true}, toolchain.Needs{EmbedsPTX: true}},
 		{features.Needs{CUDA: true}, toolchain.Needs{CUDA: true}}, {features.Needs{ROCm: true}, toolchain.Needs{ROCm: true}},
+		{features.Needs{Run: []features.NeedReason{{Need: "libcublas", Why: "to start"}, {Need: "libnccl", Why: "to start"}, {Need: "libcufft", Why: "when they are first used"}}},
+			toolchain.Needs{Links: []string{"libcublas"}}},
 		{features.Needs{Because: []features.NeedReason{{Need: "nvcc", Crate: "k", Why: "kernels"}, {Need: "x", Crate: "y"}}},
 			toolchain.Needs{Because: []string{"nvcc: k (kernels)", "x: y"}}},
 	} {

@@ -25,6 +25,12 @@ func NeedsOf(reach *features.Reach) toolchain.Needs {
 		EmbedsPTX: from.EmbedsPTX, CUDA: from.CUDA, ROCm: from.ROCm, CudarcMax: reach.CudarcMax, Pin: reach.Pin,
 		Parts:    toolchain.Parts(from.Files),
 		RunCUDNN: slices.ContainsFunc(from.Run, func(r features.NeedReason) bool { return r.Need == "libcudnn" })}
+	const ofToolkit = " libcublas libcublasLt libcufft libcurand libcusolver libcusparse libnvrtc "
+	for _, r := range from.Run {
+		if r.Why == "to start" && strings.Contains(ofToolkit, " "+r.Need+" ") { // so it is linked
+			n.Links = append(n.Links, r.Need)
+		}
+	}
 	for _, f := range from.Floors {
 		n.Floors = append(n.Floors, toolchain.Floor(f))
 	}
