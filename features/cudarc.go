@@ -88,7 +88,7 @@ func (c pinned) severalVersions() {
 	pins := strings.Join(c.Pins, ", ")
 	if c.linked && len(c.Pins) > 1 {
 		f := newFinding(IDPins, "cudarc %s has several CUDA versions turned on, and its sources take one: %s", c.Version, pins)
-		f.Fix = "leave one of these features on, where cudarc is depended on"
+		f.Fix = "leave one of these features on, where cudarc is depended on; if the default features have one: --no-default-features"
 		c.find(f)
 	}
 	if c.cudarc.set && !c.Input.Lint && pins != "" && !slices.Contains(c.Pins, "cuda-"+c.cudarc.value) {

@@ -12,6 +12,8 @@ type Change struct {
 	Features []string // as --features takes them
 	Without  []string // features that were asked for and are not to be
 	Alone    string   // manifest of the one package that is built, with these Features alone; empty: those that were asked for
+
+	NoDefault bool // --no-default-features, also where it was not typed
 }
 
 // Change returns the command line with a change: all features in one --features behind the verb, everything else as it was typed.
@@ -21,6 +23,9 @@ func (l Line) Change(c Change) (Line, error) {
 	if c.Alone != "" {
 		asked, words = nil, []string{"--manifest-path", c.Alone}
 		replaced = append(replaced, "--manifest-path", "--package", "--workspace", "--all", "--exclude", "--all-features")
+	}
+	if c.NoDefault {
+		words, replaced = append(words, "--no-default-features"), append(replaced, "--no-default-features")
 	}
 	for _, f := range append(asked, c.Features...) {
 		if !slices.Contains(feats, f) && !slices.Contains(c.Without, f) {

@@ -67,6 +67,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		unsure = j.Facts.Unsure
 		return j.Reach.Findings
 	}
+	twoVersions := func(f features.Finding) bool { return f.ID == features.IDPins }
 	grave := func(f features.Finding) bool { return f.Severity != features.Note }
 	found, ask := false, asks && s.Project.HasLock && !broken
 	if out.Unfetched = cargo.Unfetched(refused); out.Unfetched != "" {
@@ -83,6 +84,12 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		unsure = true
 		if q.findings = refusedEdges[q.member]; len(q.findings) == 0 && !broken {
 			q.findings = look(q, false)
+			other := *q // a feature that chooses another CUDA version than the default ones do is for builds without these
+			if other.request.NoDefault = true; slices.ContainsFunc(q.findings, twoVersions) {
+				if found := look(&other, false); !slices.ContainsFunc(found, twoVersions) {
+					q.request, q.findings = other.request, found
+				}
+			}
 		}
 		for _, f := range q.findings {
 			q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
@@ -172,7 +179,7 @@ func (c Checked) Summary(notes bool) (findings []finding.Finding, stops bool) {
 
 // line builds the member alone: its own manifest is named, because resolver 1 gives --features to that package only.
 func (q *Question) line(l cargo.Line) (cargo.Line, error) {
-	return l.Change(cargo.Change{Alone: q.member.Manifest, Features: []string{q.Feature}})
+	return l.Change(cargo.Change{Alone: q.member.Manifest, Features: []string{q.Feature}, NoDefault: q.request.NoDefault})
 }
 
 // FixEach fixes the features of members, each as it would be built alone, and before one that enables others these: it may lack nothing then.
