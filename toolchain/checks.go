@@ -59,14 +59,14 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 }
 
 // versions asks whether the crates know the toolkit's version.
-func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
+func versions(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	v := t.Version
 	switch {
 	case v.IsZero():
 	case n.Pin.IsZero() && !n.CudarcMax.IsZero() && v.Compare(n.CudarcMax) > 0:
 		return verdict{
 			why: fmt.Sprintf("CUDA %s is newer than the locked %s knows (%s)", v, cmp.Or(n.MaxBy, "cudarc"), n.CudarcMax),
-			fix: fmt.Sprintf("gpubuild toolchain install %s", n.CudarcMax)}
+			fix: newestKnown(f, n)}
 	case !n.Pin.IsZero() && n.Libraries && (v.Major != n.Pin.Major || v.Compare(n.Pin) < 0):
 		return verdict{
 			why: fmt.Sprintf("a feature fixes cudarc's bindings to CUDA %s, and the libraries of CUDA %s do not have all of them",
@@ -74,6 +74,20 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 				n.Pin.Major, n.Pin, feature(v), feature(n.Pin))}
 	}
 	return verdict{}
+}
+
+// newestKnown gets the newest CUDA that the locked crates know and nothing else here refuses.
+func newestKnown(f Facts, n Needs) string {
+	for _, r := range slices.Backward(cuda.Releases()) {
+		if r.Version.Compare(n.CudarcMax) > 0 || Refuses(f, n, Wish{}, r.Version) != "" {
+			continue
+		}
+		if slices.ContainsFunc(f.Toolkits, func(t cuda.Toolkit) bool { return t.Version == r.Version && t.Problem == "" }) {
+			return fmt.Sprintf("`--gpu-toolkit=%s`", r.Version)
+		}
+		return InstallCommand(r.Version)
+	}
+	return InstallCommand(n.CudarcMax)
 }
 
 // every has the architectures that nvcc of any release compiles for (nvcc --list-gpu-arch).

@@ -173,6 +173,12 @@ func TestChoose(t *testing.T) {
 			toolchain.Wish{CUDA: "13.5"},
 			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | " +
 				"gpubuild toolchain install 13.4"},
+		{"nor is one advised that the driver excludes", func(f *toolchain.Facts) { f.Driver.Version, f.Driver.CUDA = "580.65.06", version("13.0") },
+			with(kernels, func(n *toolchain.Needs) { n.CudarcMax, n.EmbedsPTX = version("13.4"), true }), toolchain.Wish{CUDA: "13.5"},
+			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | gpubuild toolchain install 13.0"},
+		{"and what is here comes first", func(f *toolchain.Facts) { f.Driver.Version, f.Driver.CUDA = "595.45.04", version("13.2") },
+			with(kernels, func(n *toolchain.Needs) { n.CudarcMax, n.EmbedsPTX = version("13.4"), true }), toolchain.Wish{CUDA: "13.5"},
+			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | `--gpu-toolkit=13.2`"},
 		{"no sense in the arch", nil, kernels, toolchain.Wish{Arch: "fast", ArchOrigin: "GPUBUILD_ARCH"},
 			`GPUBUILD_ARCH: "fast" is not an architecture such as sm_89 or compute_89 | give a compute capability such as 89 or 8.9`},
 		{"crates that need a driver only", func(f *toolchain.Facts) { *f = toolchain.Facts{} }, toolchain.Needs{CUDA: true},
