@@ -168,7 +168,7 @@ func TestOtherBackends(t *testing.T) {
 		t.Errorf("sherpa-rs-sys downloads libraries for the CPU whether cuda is on or not: %+v", a.Downloads)
 	}
 	for version, want := range map[string]string{"rc.9": "", "rc.10": "12 [x86_64-unknown-linux-gnu x86_64-pc-windows-msvc]",
-		"rc.12": "0 [x86_64-unknown-linux-gnu x86_64-pc-windows-msvc]", "rc.15": "13 [x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-pc-windows-msvc]"} {
+		"rc.12": "12 [x86_64-unknown-linux-gnu x86_64-pc-windows-msvc]", "rc.15": "13 [x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-pc-windows-msvc]"} {
 		a, got := judge("ort-sys@2.0.0-"+version, "cuda,download-binaries"), ""
 		for _, d := range a.Downloads {
 			got = fmt.Sprint(d.CUDA, d.Targets)

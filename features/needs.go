@@ -70,7 +70,7 @@ func (n *Needs) because(r NeedReason) {
 // needsOfCrate adds what the catalog knows of a linked crate.
 func (j *judge) needsOfCrate(c *catalog.Crate, i int, all map[string]bool) {
 	n, name, feats := &j.out.Needs, j.name(i), j.Nodes[i].Features
-	major := 0
+	major, nvcc := 0, 0
 	runs := func(why string, needs ...string) {
 		for _, need := range needs {
 			at := slices.IndexFunc(n.Run, func(r NeedReason) bool { return r.Need == need })
@@ -79,11 +79,11 @@ func (j *judge) needsOfCrate(c *catalog.Crate, i int, all map[string]bool) {
 			} else if at >= 0 {
 				n.Run = slices.Delete(n.Run, at, at+1)
 			}
-			n.Run = append(n.Run, NeedReason{Need: need, Crate: name, Why: why, Major: major})
+			n.Run = append(n.Run, NeedReason{Need: need, Crate: name, Why: why, Major: major, NVCC: nvcc})
 		}
 	}
 	if a := c.Archive(j.Nodes[i].Version, feats); a != nil {
-		j.out.Downloads, major = append(j.out.Downloads, Download{name, j.Nodes[i].Platform, a}), a.CUDA
+		j.out.Downloads, major, nvcc = append(j.out.Downloads, Download{name, j.Nodes[i].Platform, a}), a.CUDA, a.NVCC
 	}
 	switch {
 	case c.CUDA() && c.On(feats):

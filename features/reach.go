@@ -185,6 +185,7 @@ type NeedReason struct {
 	Crate string `json:"crate"`
 	Why   string `json:"why"`
 	Major int    `json:"-"` // the library is that of this major version of CUDA; 0: that of the toolkit
+	NVCC  int    `json:"-"` // … or of this one where nvcc is of that
 }
 
 // Download is what the build script of a linked crate downloads for CUDA.

@@ -112,6 +112,7 @@ type Archive struct {
 	Feature  string   `toml:"feature"` // it is downloaded where this one is on
 	Unless   []string `toml:"unless"`  // and none of these variables is set
 	CUDA     int      `toml:"cuda"`    // the major version that it is built for; 0: there is one for each
+	NVCC     int      `toml:"nvcc"`    // another one for which it is taken where nvcc or CUDA_HOME is of that
 	Targets  []string `toml:"targets"` // that it is there for
 	Else     string   `toml:"else"`    // what it does for other targets
 	Instead  string   `toml:"instead"` // what to do about it; empty: to set one of those variables

@@ -137,7 +137,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if f.ChooseErr != nil {
 		running = nil
 	}
-	f.Run = runTime(ctx, m, p.Reach.Needs.Run, running)
+	f.Run = runTime(ctx, m, proof.Opened(m.Host, f.Chosen.Toolkit, p.Reach.Needs.Run), running)
 	if all := proof.CUPTIs(usable); len(all) > 0 {
 		f.CUPTI = all[0]
 	}

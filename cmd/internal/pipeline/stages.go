@@ -70,7 +70,8 @@ func (b builder) cause(ctx context.Context, built cargorun.Built) *finding.Findi
 
 // proofRequest asks for a proof of what was built.
 func (p Plan) proofRequest(s *session.Session, r Result) proof.Request {
-	c, given := p.Command, proof.Given{Backend: p.Options.Proof.Backend, Place: p.Place, Opens: r.Features.Reach.Needs.Run}
+	c, given := p.Command, proof.Given{Backend: p.Options.Proof.Backend, Place: p.Place,
+		Opens: proof.Opened(p.Command.Machine.Host, r.Tools.Set.Toolkit, r.Features.Reach.Needs.Run)}
 	if !c.Options.Proof.BackendGiven && r.Features.Reach.UsesVulkan() {
 		given.Backend = probe.Vulkan
 	}

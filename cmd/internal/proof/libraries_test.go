@@ -14,7 +14,10 @@ import (
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
+	"gpubuild/features"
+	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
 )
 
 // TestRemedies: what a user is told of a library that is nowhere.
@@ -94,6 +97,28 @@ func TestWithoutKernels(t *testing.T) {
 		"libcublas.so.13": false, "libmykernels.so": false} {
 		if withoutKernels.MatchString(name) != want {
 			t.Errorf("%s: want %v", name, want)
+		}
+	}
+}
+
+// TestOpened: of a crate that has archives for two versions of CUDA, nvcc and variables decide which is taken.
+func TestOpened(t *testing.T) {
+	t.Parallel()
+	const on = "-- @empty --\n/opt/cuda/bin/nvcc +x\n-- /opt/cuda/version.json --\n{\"cuda\": {\"version\": \"13.4.0\"}}\n"
+	thirteen := &cuda.Toolkit{Version: gpu.Version{Major: 13, Minor: 4}}
+	for _, tt := range []struct {
+		env, files string
+		chosen     *cuda.Toolkit
+		want       int
+	}{
+		{"", "", nil, 12}, {"", "", thirteen, 13}, {"ORT_CUDA_VERSION=12", "", thirteen, 12}, {"ORT_CUDA_VERSION=13", "", nil, 13},
+		{"CUDA_HOME=/usr/local/cuda-13.1", "", nil, 13}, {`CUDA_HOME=C:\CUDA\v13.1`, "", nil, 13}, {"NV_CUDA_CUDART_VERSION=13.0.96-1", "", nil, 13},
+		{"CUDA_HOME=/usr/local/cuda-12.1", "", nil, 12}, {"PATH=/opt/cuda/bin", on, nil, 13}, {"PATH=/bin", on, nil, 12},
+	} {
+		h := hosttest.Must(hosttest.Parse([]byte("os: linux\n-- @env --\n" + tt.env + "\n" + tt.files)))(t)
+		got := Opened(h, tt.chosen, []features.NeedReason{{Need: "libcublas", Major: 12, NVCC: 13}, {Need: "libcudart", Major: 11}})
+		if got[0].Major != tt.want || got[1].Major != 11 {
+			t.Errorf("%s %v: %+v", tt.env, tt.chosen, got)
 		}
 	}
 }

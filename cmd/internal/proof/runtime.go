@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -160,6 +162,33 @@ func OfMajor(toolkits []cuda.Toolkit, major int) []cuda.Toolkit {
 		return toolkits
 	}
 	return []cuda.Toolkit{{Version: gpu.Version{Major: major}}}
+}
+
+// Opened are the libraries that programs open, each of the CUDA for which the build script that downloads them took them: it asks variables,
+// then nvcc, which is that of the build's toolkit, or without one that of PATH (ort-sys 2.0.0-rc.12, build/download/resolve.rs).
+func Opened(h buildenv.Host, chosen *cuda.Toolkit, needs []features.NeedReason) []features.NeedReason {
+	at := slices.IndexFunc(needs, func(n features.NeedReason) bool { return n.NVCC != 0 })
+	if at < 0 {
+		return needs
+	}
+	nvcc, asked := needs[at].NVCC, h.Env.Get("ORT_CUDA_VERSION")
+	is := func(t cuda.Toolkit) bool { return t.Version.Major == nvcc && len(t.From(cuda.OnPath)) > 0 }
+	named := regexp.MustCompile(fmt.Sprintf(`[v-]%d\.`, nvcc))
+	takes := asked == strconv.Itoa(nvcc)
+	switch {
+	case takes, asked == strconv.Itoa(needs[at].Major):
+	case chosen != nil:
+		takes = chosen.Version.Major == nvcc
+	default:
+		takes = named.MatchString(h.Env.Get("CUDA_HOME")+"-"+h.Env.Get("NV_CUDA_CUDART_VERSION")) || slices.ContainsFunc(cuda.Find(h, nil), is)
+	}
+	needs = slices.Clone(needs)
+	for i := range needs {
+		if takes && needs[i].NVCC == nvcc {
+			needs[i].Major = nvcc
+		}
+	}
+	return needs
 }
 
 // Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there. opens are
