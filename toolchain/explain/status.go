@@ -44,6 +44,9 @@ var statuses = sync.OnceValue(func() map[string]*Status {
 		if own := strings.HasPrefix(s.Name, "CUDA_ERROR_"); own || strings.HasPrefix(s.Name, "cudaError") && table[f[1]] == nil {
 			table[f[1]] = s
 		}
+		if library, _, ok := strings.Cut(s.Name, "_STATUS_"); ok && library != "CUDNN" { // whose numbers changed with cuDNN 9
+			table[strings.ToLower(library)+" "+f[1]] = s
+		}
 	}
 	for before, now := range map[string]string{"30": "999", "38": "100", "48": "209", "77": "700"} { // before CUDA 10.1
 		table[before] = cmp.Or(table[before], table[now])
@@ -58,9 +61,12 @@ var runtimeName = lazyregexp.New(`[‘'"]?\bcudaError[A-Z]\w+`) // behind a quot
 
 // statusNumber is a status that a line gives by its number alone.
 var statusNumber = lazyregexp.New(
-	`(\b(DriverError|CudaError)\(|\bcudaError[ :=]{1,2}|\b(CUDA|Cuda|cuda)(RT)?( \w+)? (?i:error|failure|failed with error)( in \w+:| with error| code|;? status:)?[ :=#(]{1,3}|` +
+	`(\b(DriverError|CudaError)\(|\bcudaError[ :=]{1,2}|\bCUresult[ :=(]{1,2}|\b(CUDA|Cuda|cuda)(RT)?( \w+)? (?i:error|failure|failed with (?:error|code))( in \w+:| with error| code|;? status:)?[ :=#(]{1,3}|` +
 		`\b(cuda[A-Z]\w+|cu(Init|Ctx|Mem|Module|Device|Launch|Stream|Event|Func|Driver|Link|Library|Graph|Primary)\w*)(\([^)]*\))? ` +
 		`(returned|failed|error|err)( with)?( error)?( code)?[ :=#(]{1,3})(\d{1,3})\b`)
+
+// libraryNumber is the same of a library.
+var libraryNumber = lazyregexp.New(`(?i)\b(cublas|curand|cusolver|cusparse)(?:lt|sp|dn)?(?: \w+)? (?:error|status|failed with|failed:)(?: code| status)?[ :=(]{1,3}(\d{1,3})\b`)
 
 // statusByNumber replaces the number of what statusNumber matched; one that cudaGetDeviceCount returned may be how many there are.
 func statusByNumber(said []byte) []byte {
@@ -77,7 +83,7 @@ var otherNumber = lazyregexp.New(`\bCUDA_ERROR_UNKNOWN"?[ ,(]{1,3}(code|error|st
 
 // cudaWords are in every line that driverNames changes.
 var cudaWords = bytes.Split([]byte("uda|CUDA|DriverError(|cuInit|cuCtx|cuMem|cuModule|cuDevice|cuLaunch|cuStream|cuEvent|cuFunc|cuDriver|"+
-	"cuLi|cuGraph|cuPrimary"), []byte("|"))
+	"cuLi|cuGraph|cuPrimary|CUresult|cublas|CUBLAS|cuBLAS|cusolver|cuSOLVER|cusparse|cuSPARSE|curand|cuRAND"), []byte("|"))
 
 // waitStatus is how Rust's debug form says how a process ended.
 var waitStatus = lazyregexp.New(`unix_wait_status\((\d{1,5})\)`)
@@ -102,6 +108,11 @@ func driverNames(text []byte) []byte {
 		}
 		if hasAny(line, cudaWords) {
 			line = statusNumber.ReplaceAllFunc(line, statusByNumber)
+			if n := libraryNumber.FindSubmatchIndex(line); n != nil {
+				if s := LookupStatus(string(line[n[2]:n[3]]) + " " + string(line[n[4]:n[5]])); s != nil {
+					line = append(append(bytes.Clone(line[:n[4]]), s.Name...), line[n[5]:]...)
+				}
+			}
 			line = otherNumber.ReplaceAllFunc(line, func(said []byte) []byte {
 				return []byte(cmp.Or(LookupStatus(string(said[len(said)-3:])), &Status{Name: string(said)}).Name)
 			})
