@@ -9,8 +9,8 @@ import (
 )
 
 // Traces are the names in a program's memory that show that it uses a backend; of a bare gpu, any backend. Where a crate is off, its code
-// for the CPU may name plugins. functions are names of whole functions.
-func Traces(backend string, off bool) (all, functions []string) {
+// for the CPU may name plugins. functions are names of whole functions, calls begin those which count where a binding is on by the request.
+func Traces(backend string, off bool) (all, functions, calls []string) {
 	for _, t := range catalog.Default().Traces {
 		if backend != t.Backend && backend != manifest.AnyGPU {
 			continue
@@ -26,9 +26,9 @@ func Traces(backend string, off bool) (all, functions []string) {
 			}
 			all = append(all, "lib"+name, name+"64_", name+".dll")
 		}
-		all, functions = append(all, t.Names...), append(functions, t.Functions...)
+		all, functions, calls = append(all, t.Names...), append(functions, t.Functions...), append(calls, t.Calls...)
 	}
-	return all, functions
+	return all, functions, calls
 }
 
 // LinksFor reports whether a build script has a library of a backend linked, by what it prints for cargo: dylib=cudart. A bare gpu may mean any.

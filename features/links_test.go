@@ -19,7 +19,7 @@ func TestLinksFor(t *testing.T) {
 	}
 }
 
-func traces(backend string, off bool) []string { all, _ := Traces(backend, off); return all }
+func traces(backend string, off bool) []string { all, _, _ := Traces(backend, off); return all }
 
 // TestTraces: the names of real libraries, on both systems, and of others that look alike.
 func TestTraces(t *testing.T) {

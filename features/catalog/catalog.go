@@ -46,6 +46,7 @@ type Trace struct {
 	Plugins   []string `toml:"plugins"`   // libraries that a program may name and not use
 	Names     []string `toml:"names"`     // others
 	Functions []string `toml:"functions"` // which every program of the backend calls
+	Calls     []string `toml:"calls"`     // what names of other functions begin with, one of which who calls a library through a binding names
 }
 
 // Crate is one entry of the catalog.

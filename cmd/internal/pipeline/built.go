@@ -32,7 +32,7 @@ type evidence struct {
 	shown     []string // how one of them shows that it uses the GPU; none: no one does
 	anyway    []string // what they show, and bindings may have brought that are linked anyway
 	system    []string // what libraries of the system name, which are the same whatever is built
-	within    []string // libraries and functions of which the names stand only in longer texts of it
+	within    []string // what may name the GPU in a text of it: the name goes on, or a text may have it that calls nothing
 	compiled  []string // packages of which kernels were compiled, or a library of the backend is linked
 	complete  bool     // every program of the package was built
 	unknown   bool     // one of them cannot be looked at
@@ -94,7 +94,7 @@ func decideBuilt(o features.Open, root string, e evidence) (f finding.Finding, f
 	always, what := strings.Join(o.Always, ", "), "no library, no driver function"
 	switch {
 	case len(e.within) > 0 && len(e.anyway) == 0: // Rust lets one text begin where another one ends
-		return with(is(features.IDNoDeviceCode, features.Warning, "%s: all that may show in it that it uses %s is %s in a longer text", o.Feature,
+		return with(is(features.IDNoDeviceCode, features.Warning, "%s: all that may show in it that it uses %s is %s in a text", o.Feature,
 			o.Title(), strings.Join(e.within, ", ")))
 	case len(e.anyway) > 0 && !o.Blind:
 		return with(is(features.IDNoDeviceCode, features.Warning, "%s: %s is linked without it, too, and may be all that uses %s", o.Feature,
@@ -257,8 +257,11 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		}
 	}
 	cuda, nvml, known := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, []string{"libnvidia-ml.", "nvml.dll"}, []string{}
-	traces, functions := features.Traces(open.Backend, len(open.Off) > 0)
-	plain, _ := features.Traces(open.Backend, true)
+	traces, functions, calls := features.Traces(open.Backend, len(open.Off) > 0)
+	if !open.Bound {
+		calls = nil
+	}
+	plain, _, _ := features.Traces(open.Backend, true)
 	plain = slices.Concat(plain, functions)
 	dirs := libraryDirs(c.Machine.Host, r.Session.Project.Root, r.Built.Messages, cargo.Rustflags(c.Machine.Host, c.Tool, c.line()))
 	for _, m := range r.Built.Messages {
@@ -306,7 +309,12 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		if err == nil && len(scanned.Images) > 0 && cuda {
 			e.shown = manifest.Union(e.shown, []string{"device code" + of})
 		}
-		names, within, namesErr := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml), functions)
+		names, within, namesErr := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml), slices.Concat(functions, calls))
+		for _, call := range calls {
+			if at := slices.Index(names, call); at >= 0 {
+				names, within = slices.Delete(names, at, at+1), append(within, call)
+			}
+		}
 		if e.within = manifest.Union(e.within, within); len(open.Always) > 0 && !open.Listed { // as in those of the program
 			e.within = nil
 		}
@@ -373,7 +381,7 @@ var baseLibrary = lazyregexp.New(`^(ld-|lib(c|nvidia-ml)\.|lib(m|dl|rt|pthread|u
 // whose names in the program say enough. Nothing is asked of a loader, for the program may be for another machine. lost is one that is in no
 // directory that is known.
 func libraries(h buildenv.Host, program string, dirs, without []string) (files []string, lost string) {
-	toolkits, _ := features.Traces(manifest.AnyGPU, false)
+	toolkits, _, _ := features.Traces(manifest.AnyGPU, false)
 	for queue := []string{program}; len(queue) > 0; queue = queue[1:] {
 		libs, own := fatbin.Needs(h, queue[0])
 		for _, lib := range libs {
