@@ -148,13 +148,24 @@ func (k *rootJudge) arrives(node int, asked string, c gpuCrate) string {
 		return ""
 	}
 	for _, f := range append([]string{asked, c.backend}, p.FeatureNames()...) {
-		b, loose := k.ask.BackendOf(f, k.known)
-		means := !loose && (b == c.backend || b == manifest.AnyGPU) && !k.isPart(c)
+		b, _ := k.ask.BackendOf(f, k.known)
+		means := (b == c.backend || b == manifest.AnyGPU) && len(k.partsOf([]string{f})) == 0 && !k.isPart(c)
 		if (f == asked || means) && k.asks().Has(graph.Feature{Node: node, Name: f}) {
 			return f
 		}
 	}
 	return ""
+}
+
+// wayOf is the way to a crate through a member that depends on it, and in which the request arrives; else the shortest one.
+func (k *rootJudge) wayOf(c gpuCrate, asked string, shortest []int) []int {
+	for _, f := range k.asks().Features() {
+		_, direct := k.DepFor(k.r, f.Node, c.node)
+		if direct && f.Node != k.r.Node && !k.samePackage(f.Node) && k.arrives(f.Node, asked, c) != "" {
+			return append(k.Way(k.r, f.Node), c.node)
+		}
+	}
+	return shortest
 }
 
 // chain lists the edges by which one crate would be on, the nearest to it first: the shortest chain of packages from the root is walked
@@ -163,6 +174,9 @@ func (k *rootJudge) arrives(node int, asked string, c gpuCrate) string {
 // cannot lead on; the edge is one for the maintainer there then.
 func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 	way, wants := k.Way(k.r, c.node), c.features()
+	if k.leading(k.r.Node, wants, c.backend, asked, []string{asked}) == "" {
+		way = k.wayOf(c, asked, way)
+	}
 	for x := len(way) - 2; x >= 0; x-- {
 		p, to := k.Nodes[way[x]].Pkg, way[x+1]
 		if p == nil {

@@ -264,7 +264,8 @@ func (g *group) part(name string, asked []string, crates []gpuCrate) {
 	g.parts = append(g.parts, part)
 }
 
-// sortFiles looks for crates of which a file decides whether they use CUDA. One that is off and depends on such a crate computes with that.
+// sortFiles looks for crates of which a file decides whether they use CUDA. One that is off and depends on such a crate computes with that,
+// and one that only such crates link is theirs.
 func (g *group) sortFiles() {
 	for _, i := range g.catalogued {
 		if c := g.Crate(i); c != nil && c.Role == catalog.ByFile && (g.backend == manifest.CUDA || g.backend == manifest.AnyGPU) {
@@ -275,6 +276,9 @@ func (g *group) sortFiles() {
 		return
 	}
 	with := map[int]bool{}
+	for _, c := range g.files {
+		with[c.node] = true
+	}
 	for _, c := range g.off {
 		below := g.Below(g.r, c.node, nil)
 		with[c.node] = slices.ContainsFunc(g.files, func(f gpuCrate) bool { return below[f.node] })
@@ -365,8 +369,12 @@ func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
 	}
 	gate = slices.DeleteFunc(slices.Clone(gate), func(f string) bool { return !k.Declares(i, f) })
 	c := gpuCrate{node: i, backend: backend, gate: gate, on: len(gate) == 0 || catalog.Overlap(gate, features)}
+	computes := slices.ContainsFunc(known.CUDAFeatures, func(f string) bool { return known.Lost[f] != "" })
 	for _, f := range gate {
 		c.lost = cmp.Or(c.lost, known.Lost[f])
+		if b, _ := k.ask.BackendOf(f, nil); computes && b == backend && backend != manifest.CUDA { // not webgpu, which is one way to Vulkan
+			c.lost = cmp.Or(c.lost, "its operations cannot use "+title(backend))
+		}
 	}
 	return c, linked || len(gate) > 0
 }
