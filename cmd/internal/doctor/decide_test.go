@@ -367,6 +367,15 @@ func TestBlame(t *testing.T) {
 	}
 }
 
+// TestLongPATH: what a build warns of before nvcc on Windows starts, doctor says, too.
+func TestLongPATH(t *testing.T) {
+	h := buildenv.Host{OS: buildenv.Windows, Env: buildenv.NewEnv(buildenv.Windows, []string{"PATH=" + strings.Repeat(`C:\directory;`, 700)})}
+	c := checkSet(Facts{Host: h, Needs: toolchain.Needs{NVCC: true}, Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{}}})
+	if c.State != Warning || !strings.Contains(c.Says, "no more than 8191") {
+		t.Errorf("%+v", c)
+	}
+}
+
 // TestWithoutAToolkit: what is needed and hangs on a toolkit that is not there is not called unneeded.
 func TestWithoutAToolkit(t *testing.T) {
 	for _, tt := range []struct {

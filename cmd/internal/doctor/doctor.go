@@ -375,8 +375,10 @@ func checkSet(f Facts) Check {
 	switch {
 	case f.ChooseErr != nil:
 		c.State, c.Says = Info, f.notChosen()
-	case len(f.Chosen.Notes) > 0:
-		c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
+	default:
+		if notes := slices.Concat(f.Chosen.Notes, toolchain.Unreadable(f.Host, f.Needs, f.Chosen.Toolkit, "")); len(notes) > 0 {
+			c.State, c.Says = Warning, strings.Join(notes, "; ")
+		}
 	}
 	return c
 }

@@ -112,7 +112,9 @@ func TestVerdict(t *testing.T) {
 		"Ready to build. Not ready to prove: no driver.":                                 {{ID: "driver", State: doctor.Info, Absent: true, Says: "no driver; needed"}},
 		"Not ready to build: no cargo. Ready to prove what is built.":                    {{ID: "cargo", State: doctor.Missing, Says: "no cargo\nmore"}},
 		"Not ready to build: cargo (see above). Not ready to prove what is built: a, b.": {{ID: "cargo", State: doctor.Misfit, Says: long}, {ID: "cupti", State: doctor.Missing, Says: "a"}, {ID: "probe", State: doctor.Misfit, Says: "b"}},
-		"Not ready to build: why. Ready to prove what is built.":                         {{ID: "cargo", State: doctor.Misfit, Says: "why: " + long}},
+		"Not ready to build: why it is not. Ready to prove what is built.":               {{ID: "cargo", State: doctor.Misfit, Says: "why it is not: " + long}},
+		"Ready to build. Not ready to prove: loader.path (see above).":                   {{ID: "loader.path", State: doctor.Misfit, Says: "not found: " + long}},
+		"Not ready to build: X=0;1 hides all. Ready to prove what is built.":             {{ID: "cargo", State: doctor.Misfit, Says: "X=0;1 hides all; more"}},
 		"Probably ready to build: no lock. Probably ready to prove: no lock.":            {{ID: "project", State: doctor.Info, Unsure: "no lock"}},
 		"Not ready to build: no cargo. Probably ready to prove what is built: no lock.":  {{ID: "project", State: doctor.Info, Unsure: "no lock"}, {ID: "cargo", State: doctor.Missing, Says: "no cargo"}},
 	} {

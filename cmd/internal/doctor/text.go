@@ -89,9 +89,9 @@ func Verdict(checks []Check) string {
 // reason is what a check says in a few words, or where to look.
 func (c Check) reason() string {
 	first, _, _ := strings.Cut(c.Says, "\n")
-	first, _, _ = strings.Cut(first, ";")
-	if len(first) > 90 { // behind the colon is why
-		first, _, _ = strings.Cut(first, ": ")
+	first, _, _ = strings.Cut(first, "; ")
+	if short, _, why := strings.Cut(first, ": "); why && len(first) > 90 && len(short) > 10 { // "not found" alone says nothing
+		first = short
 	}
 	if len(first) > 90 {
 		return c.ID + " (see above)"
