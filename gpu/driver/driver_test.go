@@ -253,6 +253,19 @@ func TestWSLAsksNvidiaSMIBesideItsLibraries(t *testing.T) {
 	}
 }
 
+// TestNobodyAnswers: where nvidia-smi is not there or fails, the number of Windows' driver is that of its nvcuda.dll.
+func TestNobodyAnswers(t *testing.T) {
+	const at, smi = `C:\Windows\System32\nvcuda.dll`, `C:\Windows\System32\nvidia-smi.exe`
+	const info = "MZ\x90 \xbd\x04\xef\xfe\x00\x00\x01\x00\x00\x00\x1f\x00\x9e\x08\x0f\x00 more" // 31.0.15.2206
+	for dll, want := range map[string]string{info: "522.06 CUDA 11.8", "MZ": " CUDA unknown", info[:16]: " CUDA unknown"} {
+		for _, files := range []map[string]string{{at: dll}, {at: dll, smi: ""}} {
+			s := &script{t: t, answers: map[string]reply{"compute_cap": {err: errors.New("exit status 9")}}}
+			d := driver.Machine{Host: machine("windows", []string{`SystemRoot=C:\Windows`}, files), Runner: s}.Version(t.Context())
+			hosttest.Equal(t, d.Version+" "+d.Supports(), want, dll)
+		}
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -28,7 +28,7 @@ func findSMI(h buildenv.Host) (smi string, anything bool) {
 		system := systemDir(h)
 		at, traces = []string{h.Join(system, "nvidia-smi.exe")}, []string{h.Join(system, "nvml.dll"), h.Join(system, "nvcuda.dll")}
 	default:
-		at, traces = []string{h.Join(wslDir, "nvidia-smi")}, []string{moduleDir, procDir}
+		at, traces = []string{h.Join(wslDir, "nvidia-smi")}, []string{moduleDir, procDir, h.Join(wslDir, "libcuda.so.1")}
 	}
 	if smi, err := h.LookPath("nvidia-smi"); err == nil {
 		return smi, true
@@ -120,7 +120,7 @@ func (m Machine) Inventory(ctx context.Context) (gpu.Driver, []gpu.Device, []str
 	}
 	kernel := Kernel(m.Host)
 	if m.Silent != nil && m.Silent.Load() != nil {
-		return kernel, nil, slices.Clone(*m.Silent.Load())
+		return m.unasked(kernel), nil, slices.Clone(*m.Silent.Load())
 	}
 	var notes []string
 	hangs := false
@@ -146,7 +146,7 @@ func (m Machine) Inventory(ctx context.Context) (gpu.Driver, []gpu.Device, []str
 		said := slices.Clone(notes)
 		m.Silent.Store(&said)
 	}
-	return kernel, nil, notes
+	return m.unasked(kernel), nil, notes
 }
 
 // describe puts what a source says and what the kernel has loaded together, and keeps the driver for Version.

@@ -1,7 +1,10 @@
 package driver
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -185,6 +188,24 @@ func (m Machine) Version(ctx context.Context) gpu.Driver {
 		return asked
 	}
 	return d
+}
+
+// unasked is the driver where none of those that could be asked answers: on Windows that of which nvcuda.dll says in its VS_FIXEDFILEINFO to
+// be. The last five digits are the driver's: 31.0.15.2206 is 522.06.
+func (m Machine) unasked(kernel gpu.Driver) gpu.Driver {
+	if m.Host.OS != buildenv.Windows {
+		return kernel
+	}
+	data, err := m.Host.ReadFile(m.library(), buildenv.Kind{Most: 256 << 20})
+	at := bytes.Index(data, []byte("\xbd\x04\xef\xfe\x00\x00\x01\x00"))
+	if err != nil || at < 0 || len(data) < at+16 {
+		return kernel
+	}
+	low := binary.LittleEndian.Uint32(data[at+12:])
+	digits := low>>16%10*10000 + low&0xffff
+	version := fmt.Sprintf("%d.%02d", digits/100, digits%100)
+	cuda, atLeast := Supports(buildenv.Windows, version)
+	return gpu.Driver{Version: version, CUDA: cuda, AtLeast: atLeast, Origin: "nvcuda.dll"}
 }
 
 // library is the file that changes with the driver.
