@@ -138,7 +138,7 @@ func TestTheBackendThatIsAskedForIsProven(t *testing.T) {
 	if !wgpu.Features.Reach.UsesVulkan() {
 		t.Fatal("the features do not enable Vulkan")
 	}
-	c := Command{Line: lineOf(t, "build")}
+	c := Command{Machine: &session.Machine{}, Line: lineOf(t, "build")}
 	hosttest.Equal(t, (Plan{Command: c}).proofRequest(nil, wgpu).Given.Backend, probe.Vulkan, "of the features")
 	c.Options.Proof.BackendGiven, c.Options.Proof.Backend = true, probe.CUDA
 	hosttest.Equal(t, (Plan{Command: c}).proofRequest(nil, wgpu).Given.Backend, probe.CUDA, "asked for")

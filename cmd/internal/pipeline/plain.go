@@ -69,12 +69,13 @@ func (c Command) environment(ctx context.Context) (*toolset, error) {
 		s = s.With(line)
 	}
 	t, err := c.ofGraph(ctx, s)
+	_, compiles := c.Line.NextestBuild()
 	asked := manifest.ParseRequest(s.Request())
 	var wrong *exit.UsageError
 	switch {
 	case err == nil:
 		return t, nil
-	case errors.As(err, &wrong):
+	case compiles, errors.As(err, &wrong): // nextest list, as any build
 		return nil, err
 	case asked.RequestsGPU(): // else nobody misses it
 		c.Machine.Shell.Warning("runs in your own environment: %v", err)
