@@ -100,6 +100,7 @@ type build struct {
 	env    []string
 	target string
 	os     string // default: linux
+	host   string // the triple of the machine; empty: not known
 	line   int    // of the first finding, in its manifest; 0: not looked at
 	lint   bool
 	named  []string
@@ -129,6 +130,9 @@ func (b build) input(t *testing.T) (buildenv.Host, Input) {
 	h.OS = cmp.Or(b.os, h.OS)
 	in := Input{Project: p, Request: ask(b.ask), Lint: b.lint, Named: b.named, Missing: b.missing}
 	in.Compiled = func(*manifest.Package) bool { return b.compiled }
+	if b.host != "" {
+		in.Target = func() string { return b.host }
+	}
 	switch b.ask {
 	case "":
 		in.Request = manifest.Request{}
@@ -187,7 +191,7 @@ func (b build) check(t *testing.T) *Reach {
 	}
 	for _, r := range a.Roots {
 		silent := !slices.ContainsFunc(a.Findings, func(f Finding) bool {
-			return f.ID != IDPartial && f.ID != IDUndecided && !strings.HasPrefix(f.ID, "features.cudarc")
+			return f.ID != IDPartial && f.ID != IDUndecided && f.ID != IDNoArchive && !strings.HasPrefix(f.ID, "features.cudarc")
 		})
 		partial := slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.ID == IDPartial || f.ID == IDUndecided }) // of those that are on, or by the request
 		anyway := slices.ContainsFunc(r.Crates, func(c CrateState) bool { return c.Anyway })

@@ -1,7 +1,10 @@
 package features
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
@@ -25,6 +28,7 @@ type Input struct {
 	Sources *Sources          // shared by several questions about one workspace; nil: read for this one
 	// Compiled reports whether our nvcc has compiled kernels for a package's build script before; nil: nothing is known
 	Compiled func(*manifest.Package) bool
+	Target   func() string // the triple that is built for where cargo names none; nil: nobody knows
 }
 
 // Sources reads the packages of a workspace, each text once.
@@ -76,7 +80,8 @@ type Facts struct {
 	compiles map[*manifest.Package]bool // of the user's packages: their build scripts can compile device code
 	scripts  map[int]*scriptFacts       // by node: what its build script needs; none: it has no script, or needs are not judged
 	floors   []Floor
-	torch    map[int]source.Libtorch // by node of torch-sys
+	torch    map[int]source.Libtorch // by node of torch-sys, and of what downloads a library that has no CUDA for the target
+	lacking  []int                   // those of torch that download a library
 	cudarc   cudarcVariable
 }
 
@@ -113,6 +118,7 @@ func Gather(h buildenv.Host, in Input) Facts {
 			f.cudarc.configured = f.cudarc.configured || !f.cudarc.set && src.ConfigNames("CUDARC_CUDA_VERSION")
 		}
 	}
+	f.readArchives(src)
 	f.readOwn(src)
 	if in.Alone != nil || in.Lint { // nothing is built, and no tools are chosen
 		return f
@@ -149,6 +155,45 @@ func (f *Facts) linkedAnywhere() []int {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// readArchives looks which linked crates download a library for CUDA, and have none for the target: that library decides, of them and of
+// what calls it by them, unless they have another GPU on.
+func (f *Facts) readArchives(src *Sources) {
+	if f.Input.Target == nil || f.Input.Lint {
+		return
+	}
+	named := func(name string) bool { return src.host.Env.Get(name) != "" || src.ConfigNames(name) }
+	linked := f.linkedAnywhere()
+	for _, i := range linked {
+		n, c := &f.Nodes[i], f.Crate(i)
+		if c == nil {
+			continue
+		}
+		a := c.Archive(n.Version, n.Features)
+		if a == nil {
+			continue
+		}
+		at := cmp.Or(n.Platform, f.Input.Target())
+		if at == "" || slices.Contains(a.Targets, at) || slices.ContainsFunc(a.Unless, named) {
+			continue
+		}
+		f.lacking, f.torch[i] = append(f.lacking, i), source.Libtorch{CPU: true, Says: fmt.Sprintf("%s has nothing to download with CUDA for %s, and %s", f.name(i), at, a.Else),
+			Fix: cmp.Or(a.Instead, strings.Join(a.Unless[max(0, len(a.Unless)-1):], "")+" names a library of your own")}
+		for _, k := range linked {
+			c := f.Crate(k)
+			calls := k == i || slices.ContainsFunc(f.Nodes[k].Deps, func(d graph.Dep) bool { return d.To == i })
+			if c == nil || !calls || c.Role != catalog.Gated || !f.CUDAOn(k) || len(c.Other(f.Nodes[k].Features)) > 0 {
+				continue
+			}
+			other := *c
+			other.Role, other.Notes = catalog.ByFile, "the library that "+n.Name+" downloads does"
+			if f.Instead == nil {
+				f.Instead = map[int]*catalog.Crate{}
+			}
+			f.Instead[k] = &other
+		}
+	}
 }
 
 // withNamed is the catalog with the packages that gpubuild.toml names: on by their features that mean a GPU, or by being linked where they

@@ -33,11 +33,24 @@ func Judge(f *Facts) *Reach {
 		j.units()
 	}
 	j.cudarcs()
+	j.archives()
 	j.out.Findings = OneOfACause(j.out.Findings)
 	j.out.Stops = slices.ContainsFunc(j.out.Findings, func(o Finding) bool {
 		return o.Severity == Error || f.Input.Strict && o.Severity == Warning
 	})
 	return j.out
+}
+
+// archives warns of each crate that has no library with CUDA to download for the target, where no error says so.
+func (j *judge) archives() {
+	for _, i := range j.lacking {
+		t := j.torch[i]
+		said := slices.ContainsFunc(j.out.Findings, func(f Finding) bool { return f.ID == IDFileCPU && strings.Contains(f.Message, t.Says) })
+		if !said && j.Catalog.Crate(j.Nodes[i].Name).On(j.Nodes[i].Features) {
+			j.out.NoArchive = append(j.out.NoArchive, t.Says+"; "+t.Fix)
+			j.find(newFinding(IDNoArchive, "%s; %s", t.Says, t.Fix))
+		}
+	}
 }
 
 type judge struct {

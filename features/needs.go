@@ -83,7 +83,7 @@ func (j *judge) needsOfCrate(c *catalog.Crate, i int, all map[string]bool) {
 		}
 	}
 	if a := c.Archive(j.Nodes[i].Version, feats); a != nil {
-		j.out.Downloads, major, nvcc = append(j.out.Downloads, Download{name, j.Nodes[i].Platform, a}), a.CUDA, a.NVCC
+		major, nvcc = a.CUDA, a.NVCC
 	}
 	switch {
 	case c.CUDA() && c.On(feats):

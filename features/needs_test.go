@@ -256,20 +256,42 @@ func way(c CrateState) string {
 	return strings.Join(out, " → ")
 }
 
-// TestWithoutArchive: a target for which a crate downloads nothing with CUDA is said, unless the user names a library.
-func TestWithoutArchive(t *testing.T) {
+// TestArchives: where a crate downloads a library and there is none with CUDA for the target, the build computes on the CPU, whatever its
+// features say, unless the user names a library or another GPU may be meant.
+func TestArchives(t *testing.T) {
 	t.Parallel()
-	ort := catalog.Default().Crate("ort-sys").Archive("2.0.0-rc.10", []string{"cuda", "download-binaries"})
-	for _, tt := range []struct{ platform, host, env, want string }{
-		{"", "x86_64-unknown-linux-gnu", "", ""}, {"", "", "", ""}, {"x86_64-pc-windows-msvc", "x86_64-unknown-linux-gnu", "", ""},
-		{"", "x86_64-pc-windows-gnu", "", "nothing to download with CUDA for x86_64-pc-windows-gnu"}, {"", "aarch64-apple-darwin", "", "for aarch64-apple-darwin"},
-		{"aarch64-unknown-linux-gnu", "x86_64-unknown-linux-gnu", "", "takes the ONNX Runtime for the CPU, if there is one; ORT_LIB_LOCATION names"},
-		{"", "aarch64-unknown-linux-gnu", "ORT_LIB_LOCATION=/opt/ort", ""},
+	const linux, arm, mac = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "aarch64-apple-darwin"
+	const cpu = "error by-file-cpu: ORT_LIB_LOCATION names a library of your own ~ the library that ort-sys downloads does; " +
+		"ort-sys 2.0.0-rc.11 has nothing to download with CUDA for "
+	for _, tt := range []struct{ story, host, target, env, feats, always, want string }{
+		{"there is one", linux, "", "", "", "", ""},
+		{"there is one for the target", arm, linux, "", "", "", ""},
+		{"nobody knows the target", "", "", "", "", "", ""},
+		{"none for this machine", arm, "", "", "", "", cpu + arm},
+		{"none for the target", linux, "x86_64-pc-windows-gnu", "", "", "", cpu + "x86_64-pc-windows-gnu"},
+		{"the user's library", arm, "", "ORT_LIB_LOCATION=/opt/ort", "", "", ""},
+		{"a library of the system's", arm, "", "", ",pkg-config", "", ""},
+		{"CoreML is on, too", mac, "", "", ",coreml", "", "warning no-archive: *"},
+		{"nobody asks for CUDA", mac, "", "", "", "yes", "warning no-archive: *"},
 	} {
-		list := []Download{{Crate: "ort-sys 2.0.0-rc.10", Platform: tt.platform, Archive: ort}}
-		got := strings.Join(WithoutArchive(buildenv.NewEnv("linux", []string{tt.env}), list, tt.host), "; ")
-		if (got != "") != (tt.want != "") || !strings.Contains(got, tt.want) {
-			t.Errorf("%+v: %q", tt, got)
+		b := build{story: tt.story, env: strings.Fields(tt.env), host: tt.host, target: tt.target, ask: "cuda", on: "-",
+			files: appOf + "[features]\ncuda = [\"ort/cuda\"]\n[dependencies]\nort = \"2.0.0-rc.11\"",
+			units: "app cuda -> ort@2.0.0-rc.11 ort-sys@2.0.0-rc.11\nort@2.0.0-rc.11 cuda" + tt.feats +
+				" -> ort-sys@2.0.0-rc.11\nort-sys@2.0.0-rc.11 cuda,download-binaries" + tt.feats}
+		if tt.always != "" {
+			b.ask, b.units = "", strings.Replace(b.units, "app cuda", "app", 1)
 		}
+		if tt.want != "" {
+			b.want = []string{tt.want}
+		}
+		stops := strings.HasPrefix(tt.want, "error")
+		if a := b.check(t); a.Stops != stops || a.Roots[0].Reached != (!stops && tt.always == "") || strings.HasPrefix(tt.want, "warning") != (len(a.NoArchive) > 0) {
+			t.Errorf("%s: stops %v, reached %v, %q", tt.story, a.Stops, a.Roots[0].Reached, a.NoArchive)
+		}
+	}
+	for env, want := range map[string]string{"": "error by-file-cpu: SHERPA_ONNX_LIB_DIR names*", "SHERPA_ONNX_LIB_DIR=/s": "note by-file: "} {
+		build{story: "sherpa-onnx " + env, env: strings.Fields(env), host: linux, ask: "cuda", on: "-", want: []string{want},
+			files: appOf + "[features]\ncuda = []\n[dependencies]\nsherpa-onnx-sys = \"2\"",
+			units: "app cuda -> sherpa-onnx-sys@2.0.1\nsherpa-onnx-sys@2.0.1"}.check(t)
 	}
 }

@@ -1,12 +1,9 @@
 package features
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -31,7 +28,7 @@ type Reach struct {
 	// zero: none. One that opens them at run time may have any toolkit
 	Pin gpu.Version `json:"pin"`
 
-	Downloads []Download `json:"-"`
+	NoArchive []string `json:"-"` // which crates have no library with CUDA to download for the target
 
 	// ids of the packages with a build script whose own GPU features are all off, in a build in which nobody asks for a GPU
 	LeftOff []string `json:"-"`
@@ -186,27 +183,6 @@ type NeedReason struct {
 	Why   string `json:"why"`
 	Major int    `json:"-"` // the library is that of this major version of CUDA; 0: that of the toolkit
 	NVCC  int    `json:"-"` // … or of this one where nvcc is of that
-}
-
-// Download is what the build script of a linked crate downloads for CUDA.
-type Download struct {
-	Crate    string
-	Platform string // triple; empty: that of the machine
-	*catalog.Archive
-}
-
-// WithoutArchive warns of each crate that downloads a library for CUDA and has none for the target: it takes one without CUDA, or fails.
-func WithoutArchive(env buildenv.Env, list []Download, target string) (out []string) {
-	for _, d := range list {
-		at := cmp.Or(d.Platform, target)
-		named := slices.ContainsFunc(d.Unless, func(name string) bool { return env.Get(name) != "" })
-		if at == "" || named || slices.Contains(d.Targets, at) {
-			continue
-		}
-		instead := cmp.Or(d.Instead, d.Unless[len(d.Unless)-1]+" names a library of your own")
-		out = append(out, fmt.Sprintf("%s has nothing to download with CUDA for %s, and %s; %s", d.Crate, at, d.Else, instead))
-	}
-	return out
 }
 
 // ScriptUnit is a GPU package whose build script runs: what a record of build inputs is kept for.

@@ -110,7 +110,8 @@ type Files struct {
 // Archive is what a build script downloads for CUDA in some versions of its crate; of others nothing is known.
 type Archive struct {
 	Versions []string `toml:"versions"`
-	Feature  string   `toml:"feature"` // it is downloaded where this one is on
+	Feature  string   `toml:"feature"` // it is downloaded where this one is on; empty: always
+	Not      string   `toml:"not"`     // and this one off, with which a library of the system's may be taken
 	Unless   []string `toml:"unless"`  // and none of these variables is set
 	CUDA     int      `toml:"cuda"`    // the major version that it is built for; 0: there is one for each
 	NVCC     int      `toml:"nvcc"`    // another one for which it is taken where nvcc or CUDA_HOME is of that
@@ -142,7 +143,9 @@ func (c *Crate) In(version string, features []string) *Crate {
 func (c *Crate) Archive(version string, features []string) *Archive {
 	for i := range c.Archives {
 		a := &c.Archives[i]
-		if slices.Contains(a.Versions, version) && slices.Contains(features, a.Feature) && c.On(features) && !c.Ineffective(features) {
+		asked := a.Feature == "" || slices.Contains(features, a.Feature)
+		if slices.Contains(a.Versions, version) && asked && !slices.Contains(features, a.Not) &&
+			(c.On(features) || c.Role == ByFile) && !c.Ineffective(features) {
 			return a
 		}
 	}

@@ -171,7 +171,7 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("%s: what decides is not said: %+v", e.Name, l)
 		}
 		for _, a := range e.Archives {
-			if len(a.Versions) == 0 || a.Feature == "" || a.Else == "" || a.Instead == "" && len(a.Unless) == 0 || len(a.Sources) == 0 {
+			if len(a.Versions) == 0 || (a.Feature == "") != (e.Role == ByFile) || a.Else == "" || a.Instead == "" && len(a.Unless) == 0 || len(a.Sources) == 0 {
 				t.Errorf("%s: archive %+v", e.Name, a)
 			}
 		}

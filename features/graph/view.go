@@ -24,6 +24,8 @@ type View struct {
 	Unsure   bool // of what Possible made: there are such edges
 	web      *web // shared by views of the same nodes
 	crates   *crates
+	// of nodes whose row is another one here: what a build script downloads decides, and not its features
+	Instead map[int]*catalog.Crate
 }
 
 // crates are the catalog's entries for the nodes of views, by one catalog.
@@ -124,6 +126,9 @@ func (v *View) add(n Node) int {
 
 // Crate is what the catalog has of a node.
 func (v *View) Crate(i int) *catalog.Crate {
+	if c := v.Instead[i]; c != nil {
+		return c
+	}
 	return v.catalogued().list[i].In(v.Nodes[i].Version, v.Nodes[i].Features)
 }
 

@@ -115,7 +115,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.Command = "gpubuild " + buildenv.Words(m.Host.OS, append(l.As("build"), given.Flags("--gpu-")...)...)
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
 	f.Pinned = tools.NewerThanDriver(found.Facts.Driver.CUDA, p.Reach.Cudarc)
-	f.NoArchive = features.WithoutArchive(found.Host.Env, p.Reach.Downloads, f.Target)
+	f.NoArchive = p.Reach.NoArchive
 	f.Install = tools.InstallCommand(m, found.Facts, f.Needs, found.Wish)
 	if f.OnlyManifests() && f.Install != "" && found.Wish.CUDA == "" { // a locked cudarc may not know the newest CUDA
 		f.Install = f.Command + " --gpu-toolkit=fetch"

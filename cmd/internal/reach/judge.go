@@ -36,14 +36,9 @@ func Judge(ctx context.Context, s *session.Session, tool cargo.Tool, g session.G
 	s = s.Knowing(g.Project)
 	in := s.Input(g, o.Strict)
 	in.Lint = o.lint
+	in.Target = func() string { return session.BuiltFor(ctx, s.Machine, tool, s.Line) }
 	j := decide(s, in)
 	j.Tool, j.Graph = tool, g
-	if list := j.Reach.Downloads; len(list) > 0 {
-		for _, w := range features.WithoutArchive(s.Machine.Host.Env, list, session.BuiltFor(ctx, s.Machine, tool, s.Line)) {
-			j.Reach.Findings = append(j.Reach.Findings, features.Finding{Finding: finding.New(features.IDNoArchive, w)})
-			j.Reach.Stops = j.Reach.Stops || in.Strict
-		}
-	}
 	for i := range j.Reach.Findings { // features to request become a command
 		f := &j.Reach.Findings[i]
 		if f.Fix == "" && len(f.Ask) == 0 && len(f.Lacks) > 0 { // no change of the user's helps: this shows who is involved
