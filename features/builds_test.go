@@ -113,6 +113,7 @@ type build struct {
 	needs   string   // see needsOf; unless it is empty
 	opens   string   // what is said of it if the build shows nothing, and broken: a package in between is known to end it; unless it is empty
 	scripts string   // see inputsOf; unless it is empty
+	without string   // the crates that are listed without a backend other than CUDA, or none; unless it is empty
 	anyway  string   // the bindings that count as linked without the request; unless it is empty
 }
 
@@ -207,6 +208,9 @@ func (b build) check(t *testing.T) *Reach {
 	}
 	if b.anyway != "" && (len(a.Roots[0].Open) == 0 || strings.Join(a.Roots[0].Open[0].Always, " ") != b.anyway) {
 		t.Errorf("%s: open: %+v, want %q anyway", b.story, a.Roots[0].Open, b.anyway)
+	}
+	if b.without != "" {
+		hosttest.Equal(t, cmp.Or(strings.Join(a.Roots[0].OtherOff, " "), "none"), b.without, b.story)
 	}
 	if b.on != "-" && len(a.Roots) > 0 {
 		for _, c := range a.Roots[0].Crates {
@@ -418,10 +422,10 @@ func TestRulesOfBuilds(t *testing.T) {
 		{story: "a bare gpu next to cuda asks for nothing more", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\ngpu = []\n[dependencies]\ncandle-core = \"0.11\"\nwhisper-rs-sys = \"0.15\"" + core + whisp,
 			units: "app cuda,gpu -> candle-core@0.11.1 whisper-rs-sys@0.15.0\ncandle-core@0.11.1 cuda\nwhisper-rs-sys@0.15.0 vulkan", ask: "cuda,gpu", on: "candle-core whisper-rs-sys", want: []string{`warning partial: cuda = ["candle-core/cuda", "whisper-rs-sys/cuda"]`}},
 		{story: "Vulkan for one of two crates that compute", files: appOf + "[features]\nvulkan = [\"whisper-rs-sys/vulkan\"]\n[dependencies]\nllama-cpp-sys-2 = \"0.1\"\nwhisper-rs-sys = \"0.15\"" + whisp + "\n=== llama-cpp-sys-2@0.1.160\n[features]\ncuda = []\nvulkan = []\n",
-			units: "app vulkan -> llama-cpp-sys-2@0.1.160 whisper-rs-sys@0.15.0\nllama-cpp-sys-2@0.1.160\nwhisper-rs-sys@0.15.0 vulkan", ask: "vulkan", on: "whisper-rs-sys",
+			units: "app vulkan -> llama-cpp-sys-2@0.1.160 whisper-rs-sys@0.15.0\nllama-cpp-sys-2@0.1.160\nwhisper-rs-sys@0.15.0 vulkan", ask: "vulkan", on: "whisper-rs-sys", without: "llama-cpp-sys-2 0.1.160",
 			want: []string{`warning partial: vulkan = ["whisper-rs-sys/vulkan", "llama-cpp-sys-2/vulkan"] ~ without its Vulkan code: its operations cannot use Vulkan`}},
 		{story: "one that has another way to Vulkan only", files: appOf + "[features]\nvulkan = [\"whisper-rs-sys/vulkan\"]\n[dependencies]\nort-sys = \"2.0.0-rc.11\"\nwhisper-rs-sys = \"0.15\"" + whisp + "\n=== ort-sys@2.0.0-rc.11\n[features]\ncuda = []\nwebgpu = []\n",
-			units: "app vulkan -> ort-sys@2.0.0-rc.11 whisper-rs-sys@0.15.0\nort-sys@2.0.0-rc.11\nwhisper-rs-sys@0.15.0 vulkan", ask: "vulkan", on: "whisper-rs-sys"},
+			units: "app vulkan -> ort-sys@2.0.0-rc.11 whisper-rs-sys@0.15.0\nort-sys@2.0.0-rc.11\nwhisper-rs-sys@0.15.0 vulkan", ask: "vulkan", on: "whisper-rs-sys", without: "none"},
 		{story: "burn on the CPU next to an engine that is on", files: appOf + "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\nburn = \"0.22\"\ncandle-core = \"0.11\"" + core + "\n=== burn@0.22.1\n[features]\ncuda = []\n",
 			units: "app cuda -> burn@0.22.1 candle-core@0.11.1\nburn@0.22.1\ncandle-core@0.11.1 cuda", ask: "cuda", on: "candle-core", want: []string{`warning partial: cuda = ["candle-core/cuda", "burn/cuda"]`}},
 		{story: "by manifests alone, what only a crate links of which a file decides", files: appOf + "[features]\ncuda = []\n[dependencies]\nort = { version = \"=2.0.0-rc.10\", features = [\"load-dynamic\"] }",

@@ -121,7 +121,9 @@ func (j *judge) root(r *graph.Root) {
 		}
 		out.Other = title(g.backend)
 		for _, c := range g.off {
-			out.OtherOff = append(out.OtherOff, k.name(c.node))
+			if k.hasOf(c.gate, g.backend) {
+				out.OtherOff = append(out.OtherOff, k.name(c.node))
+			}
 		}
 	}
 	j.out.Roots = append(j.out.Roots, out)

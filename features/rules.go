@@ -369,14 +369,22 @@ func (k *rootJudge) crate(i int, backend string) (gpuCrate, bool) {
 	}
 	gate = slices.DeleteFunc(slices.Clone(gate), func(f string) bool { return !k.Declares(i, f) })
 	c := gpuCrate{node: i, backend: backend, gate: gate, on: len(gate) == 0 || catalog.Overlap(gate, features)}
-	computes := slices.ContainsFunc(known.CUDAFeatures, func(f string) bool { return known.Lost[f] != "" })
 	for _, f := range gate {
 		c.lost = cmp.Or(c.lost, known.Lost[f])
-		if b, _ := k.ask.BackendOf(f, nil); computes && b == backend && backend != manifest.CUDA { // not webgpu, which is one way to Vulkan
-			c.lost = cmp.Or(c.lost, "its operations cannot use "+title(backend))
-		}
+	}
+	computes := slices.ContainsFunc(known.CUDAFeatures, func(f string) bool { return known.Lost[f] != "" })
+	if computes && backend != manifest.CUDA && k.hasOf(gate, backend) {
+		c.lost = cmp.Or(c.lost, "its operations cannot use "+title(backend))
 	}
 	return c, linked || len(gate) > 0
+}
+
+// hasOf reports whether one of some features is called as a backend: webgpu is only one way to Vulkan.
+func (k *rootJudge) hasOf(features []string, backend string) bool {
+	return slices.ContainsFunc(features, func(f string) bool {
+		b, _ := k.ask.BackendOf(f, nil)
+		return b == backend
+	})
 }
 
 // gateOf lists the features with which a crate of the catalog has code of a backend, wgpu before the other ways to Vulkan; linked: it has
