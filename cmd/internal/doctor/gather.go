@@ -74,7 +74,11 @@ func (f *Facts) lookAtProject(ctx context.Context, m *session.Machine, l cargo.L
 			if p.Reach.Stops {
 				at := slices.IndexFunc(p.Reach.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
 				fix := "gpubuild " + buildenv.Words(m.Host.OS, p.Session.Line.As("features", "--fix")...)
-				f.Stops = &Stop{p.Reach.Findings[max(at, 0)].Finding, fix}
+				stop := p.Reach.Findings[max(at, 0)]
+				if stop.ID == features.IDFileCPU { // no line of a manifest helps
+					fix = stop.Fix
+				}
+				f.Stops = &Stop{stop.Finding, fix}
 			}
 		} else {
 			f.notOpened(err)
