@@ -180,6 +180,9 @@ func (f *Facts) readArchives(src *Sources) {
 		}
 		f.lacking, f.torch[i] = append(f.lacking, i), source.Libtorch{CPU: true, Says: fmt.Sprintf("%s has nothing to download with CUDA for %s, and %s", f.name(i), at, a.Else),
 			Fix: cmp.Or(a.Instead, strings.Join(a.Unless[max(0, len(a.Unless)-1):], "")+" names a library of your own")}
+		if a.System && n.Platform == "" { // for another target pkg-config finds nothing
+			continue
+		}
 		for _, k := range linked {
 			c := f.Crate(k)
 			calls := k == i || slices.ContainsFunc(f.Nodes[k].Deps, func(d graph.Dep) bool { return d.To == i })

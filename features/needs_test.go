@@ -273,11 +273,17 @@ func TestArchives(t *testing.T) {
 		{"a library of the system's", arm, "", "", ",pkg-config", "", ""},
 		{"CoreML is on, too", mac, "", "", ",coreml", "", "warning no-archive: *"},
 		{"nobody asks for CUDA", mac, "", "", "", "yes", "warning no-archive: *"},
+		{"rc.10 asks pkg-config of this machine first", arm, "", "", ",rc.10", "", "warning no-archive: *"},
+		{"and not for another one", linux, arm, "", ",rc.10", "", "error by-file-cpu: *"},
 	} {
+		feats, ten := strings.CutSuffix(tt.feats, ",rc.10")
 		b := build{story: tt.story, env: strings.Fields(tt.env), host: tt.host, target: tt.target, ask: "cuda", on: "-",
 			files: appOf + "[features]\ncuda = [\"ort/cuda\"]\n[dependencies]\nort = \"2.0.0-rc.11\"",
-			units: "app cuda -> ort@2.0.0-rc.11 ort-sys@2.0.0-rc.11\nort@2.0.0-rc.11 cuda" + tt.feats +
-				" -> ort-sys@2.0.0-rc.11\nort-sys@2.0.0-rc.11 cuda,download-binaries" + tt.feats}
+			units: "app cuda -> ort@2.0.0-rc.11 ort-sys@2.0.0-rc.11\nort@2.0.0-rc.11 cuda" + feats +
+				" -> ort-sys@2.0.0-rc.11\nort-sys@2.0.0-rc.11 cuda,download-binaries" + feats}
+		if ten {
+			b.files, b.units = strings.ReplaceAll(b.files, "rc.11", "rc.10"), strings.ReplaceAll(b.units, "rc.11", "rc.10")
+		}
 		if tt.always != "" {
 			b.ask, b.units = "", strings.Replace(b.units, "app cuda", "app", 1)
 		}

@@ -112,6 +112,7 @@ type Archive struct {
 	Versions []string `toml:"versions"`
 	Feature  string   `toml:"feature"` // it is downloaded where this one is on; empty: always
 	Not      string   `toml:"not"`     // and this one off, with which a library of the system's may be taken
+	System   bool     `toml:"system"`  // pkg-config is asked first, and may know a library of this machine's
 	Unless   []string `toml:"unless"`  // and none of these variables is set
 	CUDA     int      `toml:"cuda"`    // the major version that it is built for; 0: there is one for each
 	NVCC     int      `toml:"nvcc"`    // another one for which it is taken where nvcc or CUDA_HOME is of that

@@ -84,9 +84,12 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict, asks
 		unsure = true
 		if q.findings = refusedEdges[q.member]; len(q.findings) == 0 && !broken {
 			q.findings = look(q, false)
-			other := *q // a feature that chooses another CUDA version than the default ones do is for builds without these
-			if other.request.NoDefault = true; slices.ContainsFunc(q.findings, twoVersions) {
-				if found := look(&other, false); !slices.ContainsFunc(found, twoVersions) {
+			// A feature that chooses another CUDA version than the default ones do is for builds without these.
+			if slices.ContainsFunc(q.findings, twoVersions) {
+				usual, other := *q, *q
+				usual.request.Features, other.request.NoDefault = nil, true
+				usually, found := slices.ContainsFunc(look(&usual, false), twoVersions), look(&other, false)
+				if !usually && !slices.ContainsFunc(found, twoVersions) {
 					q.request, q.findings = other.request, found
 				}
 			}
