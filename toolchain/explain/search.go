@@ -39,7 +39,7 @@ const (
 var errorWords = bytes.Split([]byte("rror|err: |RROR|xception|FAILED|ailed|ailure|fatal|panicked|undefined|cannot |an't |ould not|unable|"+
 	"Traceback|relocation|package config|not found|not loaded|died due|illed|borted|terminate called|multiple definition|*** |"+
 	"egmentation|GetProcAddress|GGML_ASSERT|shutting down|_STATUS_|CUFFT_|possible adapter|line is too long|current GPU|"+
-	"::unwrap()|suggested alternative"), []byte("|"))
+	"::unwrap()|suggested alternative|nccl"), []byte("|"))
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write "error" before a colon, at a line's beginning or behind a place.
 var looksLikeError = lazyregexp.New(

@@ -73,7 +73,7 @@ func (l Log) Text() string {
 	case len(match.Found) == 0 && len(match.Errors) == 0 && !match.Succeeded:
 		fmt.Fprintf(&b, "unknown: nothing in this log (%s) looks like an error, "+
 			"and nothing shows that the build or the run went well\n", size)
-	case len(match.Found) == 0 && len(match.Errors) == 0:
+	case len(match.Errors) == 0 && (len(match.Found) == 0 || match.Found[0].Kind == explain.Note):
 		fmt.Fprintf(&b, "gpubuild recognises no failure in %s; that does not show that the build or the run went well\n", size)
 	case !match.Known():
 		head := "unknown: gpubuild does not know the cause of the failure in this log (%s). The first lines that look like errors:\n"
