@@ -171,15 +171,12 @@ func (k *rootJudge) dependency(name string) int {
 // means is the backend that a feature of the root means: by its name, or because a crate that is linked says that a feature of this name
 // needs it.
 func (k *rootJudge) means(feature string) (backend string, loose bool) {
-	if backend, loose = k.ask.BackendOf(feature, k.known); backend != "" && !loose {
-		return backend, false
-	}
 	for _, i := range k.catalogued {
 		if c := k.Crate(i); c != nil && c.Means[feature] != "" && i != k.r.Node {
 			return c.Means[feature], false
 		}
 	}
-	return backend, loose
+	return k.ask.BackendOf(feature, k.known)
 }
 
 // close follows what was asked for.
