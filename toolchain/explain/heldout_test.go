@@ -322,6 +322,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-37.jsonl", 35, 22, 0},
 		{"unseen-38.jsonl", 43, 32, 1},
 		{"unseen-39.jsonl", 27, 20, 1},
+		{"unseen-40.jsonl", 24, 15, 3},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))(t)

@@ -70,7 +70,7 @@ var runtimeName = lazyregexp.New(`[‘'"]?\bcudaError[A-Z]\w+`) // behind a quot
 
 // statusNumber is a status that a line gives by its number alone.
 var statusNumber = lazyregexp.New(
-	`(\b(DriverError|CudaError)\(|\bcudaError(?:_enum|_t)?[ :=(]{1,2}|\b(?i:CUresult)[ :=(]{1,2}|\b(CUDA|Cuda|cuda)(RT)?( \w+)? (?i:error|status|failure|failed with (?:error|code|status))( in \w+:| with error| code|;? status:)?[ :=#(]{1,3}|` +
+	`(\b(DriverError|CudaError)\(|\bcudaError(?:_enum|_t)?[ :=(]{1,2}|\b(?:cudart|nvcuda|cuda driver library) init (?:failure|err(?:or)?): |\b(?i:CUresult)[ :=(]{1,2}|\b(CUDA|Cuda|cuda)(RT)?( \w+)? (?i:error|status|failure|failed with (?:error|code|status))( in \w+:| with error| code|;? status:)?[ :=#(]{1,3}|` +
 		`\b(cuda[A-Z]\w+|cu(Init|Ctx|Mem|Module|Device|Launch|Stream|Event|Func|Driver|Link|Library|Graph|Primary)\w*)(\([^)]*\))? ` +
 		`(=|returned|failed|error|err|status)( with)?( error| status)?( code)?[ :=#(]{1,3})(\d{1,3})\b`)
 
