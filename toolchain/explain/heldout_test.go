@@ -276,7 +276,7 @@ func TestNoErrorIsSeen(t *testing.T) {
 // of 60 results of such searches after those that some file knows: 7 of 15, then 4 of 11, of which three panics name no cause at all.
 // unseen-28.jsonl is half to learn from and half held, by lot, of 62 that one collector, who then wrote the rules for the first half, had read with their causes; unseen-29.jsonl
 // was searched for after these, unseen-30.jsonl after those, and so on. In unseen-36.jsonl a few reports are put together again from what their threads say, and
-// those that begin with "var" are known failures in another wording, language or version of the tool.
+// those that begin with "var" are known failures in another wording, language or version of the tool. unseen-40.jsonl is two rounds: 15 of 24 right, 3 wrong, then 12 of 20 and 2.
 // says is a part of the cause or the fix.
 func TestUnseen(t *testing.T) {
 	for _, round := range []struct {
@@ -322,7 +322,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-37.jsonl", 35, 22, 0},
 		{"unseen-38.jsonl", 43, 32, 1},
 		{"unseen-39.jsonl", 27, 20, 1},
-		{"unseen-40.jsonl", 24, 15, 3},
+		{"unseen-40.jsonl", 44, 27, 5},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			data := hosttest.Must(os.ReadFile(filepath.Join("testdata", round.file)))(t)
