@@ -70,13 +70,13 @@ var runtimeName = lazyregexp.New(`[‘'"]?\bcudaError[A-Z]\w+`) // behind a quot
 
 // statusNumber is a status that a line gives by its number alone.
 var statusNumber = lazyregexp.New(
-	`(\b(DriverError|CudaError)\(|\bcudaError(?:_enum|_t)?[ :=(]{1,2}|\b(?:cudart|nvcuda|cuda driver library) init (?:failure|err(?:or)?): |\b(?i:CUresult)[ :=(]{1,2}|\b(CUDA|Cuda|cuda)(RT)?( \w+)? (?i:error|status|failure|failed with (?:error|code|status))( in \w+:| with error| code|;? status:)?[ :=#(]{1,3}|` +
+	`(\b(DriverError|CudaError)\(|\bcudaError(?:_enum|_t)?[ :=(]{1,2}|\bcuda(?:_status|Status| status code)[ :=(]{1,2}|\b(?:cudart|nvcuda|cuda driver library) init (?:failure|err(?:or)?): |\b(?i:CUresult)[ :=(]{1,2}|\b(CUDA|Cuda|cuda)(RT)?( \w+)? (?i:error|failure|failed with (?:error|code|status))( in \w+:| with error| code|;? status:)?[ :=#(]{1,3}|` +
 		`\b(cuda[A-Z]\w+|cu(Init|Ctx|Mem|Module|Device|Launch|Stream|Event|Func|Driver|Link|Library|Graph|Primary)\w*)(\([^)]*\))? ` +
 		`(=|returned|failed|error|err|status)( with)?( error| status)?( code)?[ :=#(]{1,3})(\d{1,3})\b`)
 
 // libraryNumber is the same of a library; how many of something there are is none.
 var libraryNumber = lazyregexp.New(`(?i)\b(cublas|curand|cusolver|cusparse|cudnn|cufft|nvrtc|nvml|nccl)\w*(?:\([^)\n]*\))?(?: \w+)?[ _:]{0,2}` +
-	`(?:(?:error|status|failure|result|returned|failed with)(?:_t)?(?: error| code| status| result)*[ :=(#]{1,3}|failed ?[:(] ?)(\d{1,4})(?:\W*$|[^\w. ]| (?:\(|at |in |for |when |while |on |-))`)
+	`(?:(?:error|status|failure|returned|failed with)(?:_t)?(?: error| code| status| result)*[ :=(#]{1,3}|failed ?[:(] ?)(\d{1,4})(?:\W*$|[^\w. ]| (?:\(|at |in |for |when |while |on |-))`)
 
 // statusByNumber replaces the number of what statusNumber matched; one that cudaGetDeviceCount returned may be how many there are.
 func statusByNumber(said []byte) []byte {

@@ -82,7 +82,7 @@ func TestStatusByNumber(t *testing.T) {
 		"cudnnCreate failed with status 1": "cudnn-not-initialized", "cudnn error 3000": "cuda-status", "NVML error 18": "nvml-mismatch-becomes-arch",
 		"NCCL error 2": "nccl-error", "ncclCommInitRank failed: 5": "nccl-error", "cuInit(0) = 100": "no-device", "cuResult: 209": "no-kernel-image",
 		assertion + "cuInit\n  left: 100\n right: 0": "no-device", assertion + "length\n  left: 100\n right: 0": "", assertion + "cuInit\n  left: 100\n right: 1": "",
-		"NCCL failed 3 times": "", "nvmlDeviceGetCount_v2 returned 2": "", "NVML returned 2 devices": "", "NCCL version 2": "", "cuDNN status: 0": "",
+		"NCCL failed 3 times": "", "nvmlDeviceGetCount_v2 returned 2": "", "NVML returned 2 devices": "", "NCCL version 2": "", "cuBLAS result: 14": "", "CUDA download status: 100%": "", "cuDNN status: 0": "",
 	} {
 		hosttest.Equal(t, first(t, text), want, text)
 	}
