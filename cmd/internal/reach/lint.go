@@ -28,6 +28,7 @@ type Question struct {
 	findings []features.Finding
 	request  manifest.Request
 	member   *manifest.Package
+	below    int // how many packages of the workspace it is built of
 }
 
 // Checked are the questions about a workspace with their answers.
@@ -151,7 +152,7 @@ func questions(s *session.Session) ([]*Question, error) {
 			Fix:  "see the members in " + s.Machine.Shown(p.RootManifest),
 		}
 	}
-	typed, of := manifest.ParseRequest(r), map[*manifest.Package]int{}
+	typed, of, below := manifest.ParseRequest(r), map[*manifest.Package]int{}, map[*manifest.Package]int{}
 	for _, q := range p.Questions(r.GPUFeatures) {
 		if len(r.Features) > 0 && !typed.Names(q.Package.Name, q.Feature) ||
 			(len(r.Packages) > 0 || r.Workspace) && !slices.Contains(selected, q.Package) {
@@ -160,10 +161,24 @@ func questions(s *session.Session) ([]*Question, error) {
 		if of[q.Package]++; of[q.Package] > mostQuestions {
 			return nil, exit.Errorf(exit.Config, "give --features with those that matter", "%s has more than %d GPU features", q.Package.Name, mostQuestions)
 		}
+		if below[q.Package] == 0 {
+			below[q.Package] = len(builtOf(p, q.Package, map[*manifest.Package]bool{}))
+		}
 		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault}
-		list = append(list, &Question{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package})
+		list = append(list, &Question{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package, below: below[q.Package]})
 	}
 	return list, nil
+}
+
+// builtOf collects the packages of the workspace that one links, itself included.
+func builtOf(p *manifest.Project, pkg *manifest.Package, seen map[*manifest.Package]bool) map[*manifest.Package]bool {
+	seen[pkg] = true
+	for _, d := range pkg.Dependencies {
+		if to := p.Declaring(pkg, d); d.Kind == manifest.Normal && p.IsMember(to) && !seen[to] {
+			builtOf(p, to, seen)
+		}
+	}
+	return seen
 }
 
 // Summary joins the findings of all answers, each once; notes are left out, unless all are asked for.
@@ -185,13 +200,14 @@ func (q *Question) line(l cargo.Line) (cargo.Line, error) {
 	return l.Change(cargo.Change{Alone: q.member.Manifest, Features: []string{q.Feature}, NoDefault: q.request.NoDefault})
 }
 
-// FixEach fixes the features of members, each as it would be built alone, and before one that enables others these: it may lack nothing then.
+// FixEach fixes the features of members, each as it would be built alone: before a member that depends on others these, and before a feature
+// that enables others these. What is above may lack nothing then.
 func (f *Fixer) FixEach(ctx context.Context, line cargo.Line, list []*Question) error {
-	enables := func(q *Question) int {
+	rank := func(q *Question) int {
 		within, _ := q.member.Closure([]string{q.Feature})
-		return len(within)
+		return q.below<<16 + len(within)
 	}
-	for _, q := range slices.SortedStableFunc(slices.Values(list), func(a, b *Question) int { return enables(a) - enables(b) }) {
+	for _, q := range slices.SortedStableFunc(slices.Values(list), func(a, b *Question) int { return rank(a) - rank(b) }) {
 		alone, err := q.line(line)
 		if err == nil {
 			_, err = f.Fix(ctx, alone)
