@@ -116,6 +116,7 @@ type Open struct {
 	Middle  []string // a package that the request turns on, depends on one of them and does not forward the request, and what it links
 	Always  []string // bindings that are linked whatever was asked for
 	Bound   bool     // a binding is linked by the request
+	Sources []string // how the names of the source files of all those bindings begin, which their code in a program names where it may panic
 	Blind   bool     // what the bindings of Always bring into a program does not count
 	Listed  bool     // gpubuild.toml names the package
 	Warns   bool     // where nothing is found, that is a warning

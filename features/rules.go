@@ -688,10 +688,17 @@ func (g *group) undecided() {
 	for _, c := range g.off {
 		gates = manifest.Union(gates, []string{quoted(c.gate[:1]) + " of " + g.name(c.node)})
 	}
+	var sources []string
+	for _, c := range slices.Concat(g.bound, g.always) {
+		dir := g.Nodes[c.node].Dir
+		if name := dir[strings.LastIndexAny(dir, `/\`)+1:]; name != "" {
+			sources = append(sources, name+"/src/", name+`\src\`)
+		}
+	}
 	listed, always := slices.Contains(g.Input.Named, g.Nodes[g.r.Node].Name), slices.Concat(g.always, g.files)
 	g.open = append(g.open, Open{Feature: named, Backend: g.backend, Named: g.named() || g.ask.AllFeatures,
 		Off: g.names(g.off), Middle: within, Gates: gates, Always: g.bare(always), Path: hint.Path, Line: hint.Line,
-		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0, Listed: listed,
+		Fix: hint.Fix, Warns: listed || len(g.bound) > 0 && len(g.off) == 0, Bound: len(g.bound) > 0, Sources: sources, Listed: listed,
 		Blind: len(g.off) > 0 && len(always) > 0 && !listed && !g.through(always)})
 }
 

@@ -258,7 +258,7 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 	}
 	cuda, nvml, known := open.Backend == manifest.CUDA || open.Backend == manifest.AnyGPU, []string{"libnvidia-ml.", "nvml.dll"}, []string{}
 	traces, functions, calls := features.Traces(open.Backend, len(open.Off) > 0)
-	if !open.Bound {
+	if len(open.Sources) == 0 {
 		calls = nil
 	}
 	plain, _, _ := features.Traces(open.Backend, true)
@@ -309,11 +309,22 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 		if err == nil && len(scanned.Images) > 0 && cuda {
 			e.shown = manifest.Union(e.shown, []string{"device code" + of})
 		}
-		names, within, namesErr := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml), slices.Concat(functions, calls))
-		for _, call := range calls {
-			if at := slices.Index(names, call); at >= 0 {
-				names, within = slices.Delete(names, at, at+1), append(within, call)
+		names, within, namesErr := fatbin.Names(c.Machine.Host, path, slices.Concat(traces, nvml, open.Sources), slices.Concat(functions, calls))
+		needs, _ := fatbin.Needs(c.Machine.Host, path)
+		called := catalog.Overlap(names, open.Sources)
+		names = slices.DeleteFunc(names, func(name string) bool {
+			brought := open.Backend == manifest.CUDA && of == "" && open.Bound && !open.Listed && !slices.Contains(nvml, name) || slices.Contains(calls, name)
+			text := brought && !slices.ContainsFunc(needs, func(lib string) bool { return strings.HasPrefix(c.Machine.Host.Base(lib), name) })
+			if slices.Contains(open.Sources, name) {
+				return true
 			}
+			if text {
+				within = append(within, name)
+			}
+			return text
+		})
+		if called { // code of the binding is in it, and what it names is no text
+			names, within = manifest.Union(names, within), nil
 		}
 		if e.within = manifest.Union(e.within, within); len(open.Always) > 0 && !open.Listed { // as in those of the program
 			e.within = nil
@@ -359,9 +370,6 @@ func gather(c Command, r Result, pkg string, open features.Open) (e evidence, er
 				}
 			}
 		}
-	}
-	if open.Bound && len(open.Off) == 0 { // the binding alone would name it: without a call, nothing of it is in the program
-		e.shown = manifest.Union(e.shown, e.within)
 	}
 	if len(e.anyway) > 0 && len(e.compiled) > 0 && !open.Blind { // kernels that are loaded from a file
 		e.shown = append(e.shown, e.anyway...)
