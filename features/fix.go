@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/graph"
@@ -18,6 +19,12 @@ type edge struct {
 	pkg           *manifest.Package
 	feature, text string
 	depth         int // how far from the root the package is
+}
+
+// waits reports whether the feature has the same edge already, but only for when the dependency is linked.
+func (e edge) waits() bool {
+	to := manifest.ParseEdge(e.text)
+	return !to.Weak && slices.Contains(e.pkg.Features[e.feature], to.Dep+"?/"+to.Feature)
 }
 
 // fix adds to a finding the edges by which the crates that are off would be on. Where a bare `gpu` could mean CUDA (Metal for Apple) or
@@ -68,6 +75,12 @@ func (g *group) fix(f *Finding, off []gpuCrate) {
 			}
 		}
 		fixes = append(fixes, edges)
+		if len(options) > 1 && len(edges) > 0 && !slices.ContainsFunc(edges, func(e edge) bool { // the member says what gpu means
+			b, loose := g.ask.BackendOf(manifest.ParseEdge(e.text).Feature, g.known)
+			return e.depth > 0 || loose || b != manifest.AnyGPU
+		}) {
+			break
+		}
 	}
 	for _, end := range ends {
 		if f.Message += "; " + end; len(theirs[end]) > 0 {
@@ -143,18 +156,83 @@ func (k *rootJudge) isPart(c gpuCrate) bool { return len(c.gate) > 0 && len(k.pa
 // arrives is the feature by which a request for a crate arrives in a member of the workspace: a line that is missing there belongs in it.
 // Empty where it does not.
 func (k *rootJudge) arrives(node int, asked string, c gpuCrate) string {
-	p := k.Nodes[node].Pkg
-	if !k.Project.IsMember(p) {
-		return ""
-	}
-	for _, f := range append([]string{asked, c.backend}, p.FeatureNames()...) {
-		b, _ := k.ask.BackendOf(f, k.known)
-		means := (b == c.backend || b == manifest.AnyGPU) && len(k.partsOf([]string{f})) == 0 && !k.isPart(c)
-		if (f == asked || means) && k.asks().Has(graph.Feature{Node: node, Name: f}) {
+	for _, f := range k.meant(node, asked, c) {
+		if k.asks().Has(graph.Feature{Node: node, Name: f}) {
 			return f
 		}
 	}
 	return ""
+}
+
+// meant lists the features of a member of the workspace that a request for a crate can mean, the likeliest first: that of its name, of the
+// backend's, others of the backend, and a bare gpu.
+func (k *rootJudge) meant(node int, asked string, c gpuCrate) (out []string) {
+	p := k.Nodes[node].Pkg
+	if !k.Project.IsMember(p) {
+		return nil
+	}
+	var gpu []string
+	for _, f := range append([]string{asked, c.backend}, p.FeatureNames()...) {
+		b, _ := k.ask.BackendOf(f, k.known)
+		_, version := catalog.CudarcVersion(f)
+		switch {
+		case f == asked && p.Declares(f):
+			out = append(out, f)
+		case !p.Declares(f) || version || p.Implicit(f) || k.isPart(c) || len(k.partsOf([]string{f})) > 0:
+		case b == c.backend:
+			out = append(out, f)
+		case b == manifest.AnyGPU:
+			gpu = append(gpu, f)
+		}
+	}
+	return append(out, gpu...)
+}
+
+// variant matches the names of features that say more than that a GPU is to be used: how it is linked, or with which numbers.
+var variant = lazyregexp.New(`\d|static|dynamic`)
+
+// home is the feature of a member that should get a line for a crate where no request arrives, the asked name where there is none: a bare
+// gpu is meant where the member has no other backend.
+func (k *rootJudge) home(node int, asked string, c gpuCrate) string {
+	for _, f := range k.meant(node, asked, c) {
+		if b, _ := k.ask.BackendOf(f, k.known); f == asked || !variant.MatchString(f) && (b == c.backend || !k.others(node, c)) {
+			return f
+		}
+	}
+	return asked
+}
+
+// others reports whether a package has a feature of another backend.
+func (k *rootJudge) others(node int, c gpuCrate) bool {
+	return slices.ContainsFunc(k.Nodes[node].Pkg.FeatureNames(), func(f string) bool {
+		b, loose := k.ask.BackendOf(f, k.known)
+		return !loose && b != c.backend && b != manifest.AnyGPU
+	})
+}
+
+// behind is the feature that a feature names for the backend of a crate, as in gpu = ["cuda", "rocm"] or cuda = ["use-cuda"], where it names
+// one alone: a line there counts in both.
+func (k *rootJudge) behind(node int, feature string, c gpuCrate) string {
+	p := k.Nodes[node].Pkg
+	if within, _ := p.Closure([]string{feature}); k.isPart(c) {
+		return feature
+	} else if within[c.backend] {
+		feature = c.backend
+	}
+	for range p.Features {
+		var named []string
+		for _, f := range k.meant(node, "", c) {
+			b, _ := k.ask.BackendOf(f, k.known)
+			if slices.Contains(p.Features[feature], f) && !variant.MatchString(f) && (b == c.backend || !k.others(node, c)) {
+				named = manifest.Union(named, []string{f})
+			}
+		}
+		if len(named) != 1 || named[0] == feature {
+			break
+		}
+		feature = named[0]
+	}
+	return feature
 }
 
 // wayOf is the way to a crate through a member that depends on it, and in which the request arrives; else the shortest one.
@@ -206,12 +284,13 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			wants = []graph.Feature{{Node: way[x]}}
 			continue
 		}
-		e := edge{p, here, d.Key + "/" + wants[0].Name, x}
-		if within, _ := p.Closure([]string{here}); within[c.backend] && !k.isPart(c) { // gpu = ["cuda", "rocm"]
-			e.feature = c.backend
+		if x > 0 && len(candidates) > 1 {
+			here = k.home(way[x], asked, c)
 		}
+		e := edge{p, k.behind(way[x], here, c), d.Key + "/" + wants[0].Name, x}
+		both := featuresOf(way[x], []string{here, e.feature})
 		names := slices.DeleteFunc(p.FeatureNames(), func(f string) bool { // its own of the backend's name
-			return f != c.backend || k.Closure(k.r, graph.Feature{Node: way[x], Name: f}).Has(graph.Feature{Node: way[x], Name: here})
+			return f != c.backend || slices.ContainsFunc(both, k.Closure(k.r, graph.Feature{Node: way[x], Name: f}).Has)
 		})
 		own := k.leading(way[x], wants, c.backend, here, names)
 		switch {
@@ -227,7 +306,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 		if !k.Project.IsMember(p) && k.Project.Local(p.Dir) == nil {
 			return []edge{e}, "it ends in " + k.name(way[x])
 		}
-		edges, wants = append(edges, e), []graph.Feature{{Node: way[x], Name: e.feature}}
+		edges, wants = append(edges, e), both
 	}
 	return edges, ""
 }
@@ -235,7 +314,7 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 // leading is the feature of a package, of some, that turns something wanted on: the asked one if that does, else the one that turns least
 // on besides. Of thousands of features the first ones are followed.
 func (k *rootJudge) leading(node int, wants []graph.Feature, backend, asked string, candidates []string) string {
-	best, least := "", 0
+	best, least, part := "", 0, len(k.partsOf([]string{asked})) > 0
 	for followed, at := 0, 0; at < len(candidates) && followed < 100_000; at++ {
 		f := candidates[at]
 		c := k.Closure(k.r, graph.Feature{Node: node, Name: f})
@@ -243,12 +322,18 @@ func (k *rootJudge) leading(node int, wants []graph.Feature, backend, asked stri
 			known := k.Crate(on.Node)
 			return known != nil && known.Backends[on.Name] != "" && family(known.Backends[on.Name]) != backend
 		}
+		more := func(on graph.Feature) bool { // cudnn, nccl
+			known := k.Crate(on.Node)
+			return known != nil && known.Role == catalog.Gated && (strings.Contains(on.Name, "cudnn") || known.Means[on.Name] != "") &&
+				!slices.Contains(known.CUDAFeatures, on.Name)
+		}
 		n := len(c.Features())
 		switch followed += n; {
 		case f == "default" || !slices.ContainsFunc(wants, c.Has):
 		case f == asked:
 			return f
 		case slices.ContainsFunc(c.Features(), stranger):
+		case !part && len(k.partsOf([]string{f})) > 0 && slices.ContainsFunc(c.Features(), more):
 		case best == "" || n < least:
 			best, least = f, n
 		}
@@ -268,9 +353,8 @@ func (k *rootJudge) offer(f *Finding, fixes [][]edge) {
 		// An edge to a feature that another edit creates is written behind it: the root's come last.
 		slices.SortStableFunc(edges, func(a, b edge) int { return b.depth - a.depth })
 		for _, e := range edges {
-			to := manifest.ParseEdge(e.text)
-			weak := to.Dep + "?/" + to.Feature // next to the other it would say nothing
-			if !to.Weak && slices.Contains(e.pkg.Features[e.feature], weak) {
+			if to := manifest.ParseEdge(e.text); e.waits() { // next to the other it would say nothing
+				weak := to.Dep + "?/" + to.Feature
 				one.Edits = append(one.Edits, edit.Edit{Manifest: e.pkg.Manifest, Feature: e.feature, Add: []string{e.text}, Instead: weak})
 				continue
 			}
@@ -329,7 +413,12 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 			continue
 		}
 		name := possible.Nodes[way[1]].Name
-		edges, end := possible.chain(c, g.asked[0])
+		all, end := possible.chain(c, g.asked[0])
+		// A member's weak edge waits for another feature of the member, and stays as it is.
+		edges := slices.DeleteFunc(slices.Clone(all), func(e edge) bool { return e.depth > 0 && e.waits() && g.guard(e) != "" })
+		if len(edges) > 0 {
+			weak, all = weak || len(edges) < len(all), edges
+		}
 		if why = end; end == "" {
 			off = manifest.Union(off, []string{name})
 			why = fmt.Sprintf("the %s code of %s stays off", strings.TrimPrefix(title(g.backend), "a "), few(off))
@@ -340,18 +429,17 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 			version[name] = cmp.Or(version[name], possible.Nodes[way[1]].Version)
 			weakly, with := slices.Clone(edges), engines[engine+" "] // only the user knows whether a feature is to come with another one
 			for i, e := range edges {
-				if to, guard := manifest.ParseEdge(e.text), g.guard(e); guard != "" && to.Feature != "" {
+				if to, guard := manifest.ParseEdge(e.text), g.guard(e); guard != "" && to.Feature != "" && e.depth == 0 {
 					weakly[i].text, with = to.Dep+"?/"+to.Feature, append(with, edge{e.pkg, e.feature, guard, e.depth})
 				}
 			}
 			engines[engine], engines[engine+" "] = append(engines[engine], weakly...), append(with, edges...)
 		}
-		for _, e := range edges {
+		for _, e := range all {
 			to, guard := manifest.ParseEdge(e.text), g.guard(e)
-			text := to.Dep + "?/" + to.Feature
-			if slices.Contains(e.pkg.Features[e.feature], text) {
-				weak, why = true, fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", text, e.pkg.Name, to.Dep)
-				if guard != "" {
+			if e.waits() {
+				weak, why = true, fmt.Sprintf("`%s?/%s` of %s counts only if something else enables `%s`", to.Dep, to.Feature, e.pkg.Name, to.Dep)
+				if guard != "" && e.depth == 0 {
 					f.Ask = []string{guard}
 				}
 			}
@@ -400,11 +488,11 @@ func (g *group) candidates(f *Finding) (why string, weak bool) {
 	return why, weak
 }
 
-// guard is another feature of the root's package, and none for a GPU, that turns on the dependency of an edge; empty where there is none.
+// guard is another feature of an edge's package, and none for a GPU, that turns on the dependency of an edge; empty where there is none.
 func (g *group) guard(e edge) string {
 	for _, other := range e.pkg.FeatureNames() {
 		_, leads := e.pkg.Closure([]string{other})
-		if e.depth == 0 && other != "default" && other != e.feature && !g.ask.IsBackend(other) && !e.pkg.Implicit(other) &&
+		if other != "default" && other != e.feature && !g.ask.IsBackend(other) && !e.pkg.Implicit(other) &&
 			slices.ContainsFunc(leads, func(o manifest.Edge) bool { return o.Dep == manifest.ParseEdge(e.text).Dep && o.Feature == "" }) {
 			return other
 		}
