@@ -71,7 +71,7 @@ func (c pinned) noVersion() {
 	version := fmt.Sprintf("cuda-%d0%d0", c.Max.Major, c.Max.Minor)
 	f := newFinding(IDNoVersion, "%s is built for no CUDA version: none of its features cuda-* is enabled, and its build script stops",
 		c.name(c.node))
-	if c.Input.Lint { // another member may bring the version, and cargo stops where none does
+	if c.Input.Lint && len(c.Project.Members) > 1 { // another one may bring the version, and cargo stops where none does
 		f.Severity = Warning
 	}
 	f.Fix = "export CUDARC_CUDA_VERSION=" + strings.TrimPrefix(version, "cuda-")
