@@ -156,7 +156,7 @@ func (k *rootJudge) isPart(c gpuCrate) bool { return len(c.gate) > 0 && len(k.pa
 // arrives is the feature by which a request for a crate arrives in a member of the workspace: a line that is missing there belongs in it.
 // Empty where it does not.
 func (k *rootJudge) arrives(node int, asked string, c gpuCrate) string {
-	for _, f := range k.meant(node, asked, c) {
+	for _, f := range k.meant(node, asked, c, false) {
 		if k.asks().Has(graph.Feature{Node: node, Name: f}) {
 			return f
 		}
@@ -164,50 +164,37 @@ func (k *rootJudge) arrives(node int, asked string, c gpuCrate) string {
 	return ""
 }
 
+// variant matches the names of features that say more than that a GPU is to be used: how it is linked, or with which numbers.
+var variant = lazyregexp.New(`\d|static|dynamic`)
+
 // meant lists the features of a member of the workspace that a request for a crate can mean, the likeliest first: that of its name, of the
-// backend's, others of the backend, and a bare gpu.
-func (k *rootJudge) meant(node int, asked string, c gpuCrate) (out []string) {
+// backend's, others of the backend, and a bare gpu. For a new line a variant is none, nor a bare gpu where the member has other backends.
+func (k *rootJudge) meant(node int, asked string, c gpuCrate, line bool) (out []string) {
 	p := k.Nodes[node].Pkg
 	if !k.Project.IsMember(p) {
 		return nil
 	}
 	var gpu []string
+	others := false
 	for _, f := range append([]string{asked, c.backend}, p.FeatureNames()...) {
 		b, _ := k.ask.BackendOf(f, k.known)
 		_, version := catalog.CudarcVersion(f)
 		switch {
 		case f == asked && p.Declares(f):
 			out = append(out, f)
-		case !p.Declares(f) || version || p.Implicit(f) || k.isPart(c) || len(k.partsOf([]string{f})) > 0:
-		case b == c.backend:
-			out = append(out, f)
+		case !p.Declares(f) || k.isPart(c) || len(k.partsOf([]string{f})) > 0:
 		case b == manifest.AnyGPU:
 			gpu = append(gpu, f)
+		case b != c.backend:
+			others = true
+		case !version && !p.Implicit(f) && !(line && variant.MatchString(f)):
+			out = append(out, f)
 		}
+	}
+	if line && others {
+		return out
 	}
 	return append(out, gpu...)
-}
-
-// variant matches the names of features that say more than that a GPU is to be used: how it is linked, or with which numbers.
-var variant = lazyregexp.New(`\d|static|dynamic`)
-
-// home is the feature of a member that should get a line for a crate where no request arrives, the asked name where there is none: a bare
-// gpu is meant where the member has no other backend.
-func (k *rootJudge) home(node int, asked string, c gpuCrate) string {
-	for _, f := range k.meant(node, asked, c) {
-		if b, _ := k.ask.BackendOf(f, k.known); f == asked || !variant.MatchString(f) && (b == c.backend || !k.others(node, c)) {
-			return f
-		}
-	}
-	return asked
-}
-
-// others reports whether a package has a feature of another backend.
-func (k *rootJudge) others(node int, c gpuCrate) bool {
-	return slices.ContainsFunc(k.Nodes[node].Pkg.FeatureNames(), func(f string) bool {
-		b, loose := k.ask.BackendOf(f, k.known)
-		return !loose && b != c.backend && b != manifest.AnyGPU
-	})
 }
 
 // behind is the feature that a feature names for the backend of a crate, as in gpu = ["cuda", "rocm"] or cuda = ["use-cuda"], where it names
@@ -219,15 +206,10 @@ func (k *rootJudge) behind(node int, feature string, c gpuCrate) string {
 	} else if within[c.backend] {
 		feature = c.backend
 	}
+	line := k.meant(node, "", c, true)
 	for range p.Features {
-		var named []string
-		for _, f := range k.meant(node, "", c) {
-			b, _ := k.ask.BackendOf(f, k.known)
-			if slices.Contains(p.Features[feature], f) && !variant.MatchString(f) && (b == c.backend || !k.others(node, c)) {
-				named = manifest.Union(named, []string{f})
-			}
-		}
-		if len(named) != 1 || named[0] == feature {
+		named := manifest.Union(slices.DeleteFunc(slices.Clone(line), func(f string) bool { return !slices.Contains(p.Features[feature], f) }))
+		if len(named) != 1 {
 			break
 		}
 		feature = named[0]
@@ -248,8 +230,8 @@ func (k *rootJudge) wayOf(c gpuCrate, asked string, shortest []int) []int {
 
 // chain lists the edges by which one crate would be on, the nearest to it first: the shortest chain of packages from the root is walked
 // from the crate up, and at each package a feature that already leads on is taken, whatever its name, unless it is a member in which the
-// request ends; else the feature by which that arrives gets an edge, or one of the asked name is created. end says where the workspace
-// cannot lead on; the edge is one for the maintainer there then.
+// request ends; else the feature by which that arrives gets an edge, or the package's own for the backend; where there is none, one of the
+// asked name is created. end says where the workspace cannot lead on; the edge is one for the maintainer there then.
 func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 	way, wants := k.Way(k.r, c.node), c.features()
 	if k.leading(k.r.Node, wants, c.backend, asked, []string{asked}) == "" {
@@ -284,8 +266,8 @@ func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
 			wants = []graph.Feature{{Node: way[x]}}
 			continue
 		}
-		if x > 0 && len(candidates) > 1 {
-			here = k.home(way[x], asked, c)
+		if own := k.meant(way[x], asked, c, true); x > 0 && len(candidates) > 1 && len(own) > 0 { // no request arrives
+			here = own[0]
 		}
 		e := edge{p, k.behind(way[x], here, c), d.Key + "/" + wants[0].Name, x}
 		both := featuresOf(way[x], []string{here, e.feature})
