@@ -203,11 +203,12 @@ func (q *Question) line(l cargo.Line) (cargo.Line, error) {
 // FixEach fixes the features of members, each as it would be built alone: before a member that depends on others these, and before a feature
 // that enables others these. What is above may lack nothing then.
 func (f *Fixer) FixEach(ctx context.Context, line cargo.Line, list []*Question) error {
-	rank := func(q *Question) int {
+	enables := func(q *Question) int {
 		within, _ := q.member.Closure([]string{q.Feature})
-		return q.below<<16 + len(within)
+		return len(within)
 	}
-	for _, q := range slices.SortedStableFunc(slices.Values(list), func(a, b *Question) int { return rank(a) - rank(b) }) {
+	order := func(a, b *Question) int { return cmp.Or(a.below-b.below, enables(a)-enables(b)) }
+	for _, q := range slices.SortedStableFunc(slices.Values(list), order) {
 		alone, err := q.line(line)
 		if err == nil {
 			_, err = f.Fix(ctx, alone)
